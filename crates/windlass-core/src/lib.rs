@@ -1,1 +1,43 @@
-//! Placeholder while the workspace is being laid out.
+//! The domain of Windlass, pure: no I/O, no clock, no SQL dialect.
+//!
+//! Everything here is a value or arithmetic on values, so that the store, the connectors and the
+//! engine agree on what a job, a chunk, a key range and an outcome are, and so that all of it can
+//! be tested without a database.
+
+pub mod budget;
+pub mod claims;
+pub mod config;
+pub mod cursor;
+pub mod definition;
+pub mod extent;
+pub mod job;
+pub mod key;
+pub mod outcome;
+pub mod pagination;
+pub mod problem;
+pub mod record;
+pub mod request;
+pub mod retry;
+pub mod state;
+pub mod table;
+pub mod template;
+pub mod value;
+
+pub use budget::{Budget, Failures, OnExceeded};
+pub use claims::{Claims, Identity};
+pub use config::Config;
+pub use cursor::Cursor;
+pub use definition::{ChunkOptions, JobType, OnConflict, Source, Step, StepKind};
+pub use extent::{Extent, FilterValue, Part};
+pub use job::{ChunkCounts, ChunkId, ItemCounts, Job, JobId};
+pub use key::{Key, KeyRange};
+pub use outcome::{Change, Counts, Insert, ItemError, Outcome};
+pub use pagination::PaginationState;
+pub use problem::Problem;
+pub use record::{Columns, Record};
+pub use request::Request;
+pub use retry::RetryPolicy;
+pub use state::{ChunkStatus, JobStatus, LetterStatus, Phase};
+pub use table::{Column, ColumnType, Index, Table};
+pub use template::{Fragment, Template};
+pub use value::Value;

@@ -1,1 +1,86 @@
-//! Placeholder while the workspace is being laid out.
+//! Connectors to the user's data: where records are read, and where effects are committed.
+//!
+//! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger. One
+//! [`Connection`] is both. `sqlite/` and `postgres/` mirror each other file by file.
+
+mod commit;
+mod error;
+mod ledger;
+mod scope;
+mod source;
+
+pub use commit::{Commit, Committed, Effect, WriteItem};
+pub use error::{DataError, Result};
+pub use ledger::{Fence, Held, HeldState, Ledger};
+pub use scope::Scope;
+pub use source::{Batch, Cuts, Item, Preview};
+
+use async_trait::async_trait;
+use windlass_core::{ChunkId, Extent, FilterValue, JobId, KeyRange, Table, Value};
+
+/// A database with records.
+pub trait Connection: Source + Target {}
+impl<T: Source + Target> Connection for T {}
+
+/// Reads records.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// What the database says of the source's table or query.
+    async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
+    /// Splits the source into at most so many ranges of about equal size, without a full sort.
+    /// They tile everything up to the greatest key there is now; none when there are no records.
+    async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>>;
+    /// Cuts the next chunks of `items` records out of a range, inside the server, at most
+    /// `most_chunks` of them and at most `most_items` records. The chunks tile the range as far
+    /// as they go.
+    async fn cut(
+        &self,
+        scope: &Scope,
+        within: Option<&FilterValue>,
+        range: &KeyRange,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts>;
+    /// Reads records of an extent in key order, at most so many and about so many bytes.
+    async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize) -> Result<Batch>;
+    /// How many records an extent has now.
+    async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64>;
+    /// The rows without those that the database holds equal to an earlier one, each as the
+    /// database itself writes it. Serves `ids` and filter values.
+    async fn distinct(
+        &self,
+        scope: &Scope,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Value>>>;
+}
+
+/// Commits effects under the ledger.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// Makes the ledger's tables where they are missing.
+    async fn prepare(&self) -> Result<()>;
+    /// The statements [`Target::prepare`] runs, for those who may not create tables themselves.
+    fn ledger_ddl(&self) -> &'static str;
+    /// Raises the ledger rows of several chunks to these epochs, creating what is missing, and
+    /// reads them. `None` where the row's epoch is higher already: that lease is lost.
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>>;
+    /// Commits one batch: compare-and-set on the ledger, effects, held items, in one transaction.
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed>;
+    /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
+    /// that first makes sure of the epoch.
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, extent: &Extent) -> Result<()>;
+    /// Held items of a chunk in one state, in key order after the given key text.
+    async fn held(
+        &self,
+        chunk: ChunkId,
+        state: HeldState,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Held>>;
+    /// Forgets the ledger of a job all of whose chunks are completed; says how many rows went.
+    async fn prune(&self, job: JobId) -> Result<u64>;
+    /// Runs the statement on an extent and takes it back: the records before and after.
+    async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>>;
+}

@@ -1,1 +1,21 @@
-//! Placeholder while the workspace is being laid out.
+//! How to reach a database: connections, transactions and what their errors mean.
+//!
+//! `windlass-store` (our own state) and `windlass-data` (the user's rows) both stand on this crate.
+//! It holds no SQL of the product: it knows how to open, begin, bind, commit and listen, and nothing
+//! of what is said in between.
+
+mod error;
+mod postgres;
+mod sqlite;
+mod url;
+
+pub use bytes::Bytes;
+pub use rusqlite;
+pub use tokio_postgres::{CopyInSink, Row, types};
+
+pub use crate::{
+    error::{Class, Error},
+    postgres::{Listener, Param, Postgres, Rows, Transaction},
+    sqlite::Sqlite,
+    url::{Url, redact},
+};

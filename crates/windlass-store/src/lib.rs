@@ -1,1 +1,140 @@
-//! Placeholder while the workspace is being laid out.
+//! Windlass's own state: jobs, segments, chunks and dead letters, in SQLite or PostgreSQL.
+//!
+//! [`Store`] is the one door. `sqlite/` and `postgres/` mirror each other file by file, their
+//! statements stand in `queries/`, and one conformance suite holds both to the same behaviour.
+
+mod error;
+mod job;
+mod letter;
+mod unit;
+
+pub use error::{Result, StoreError};
+pub use job::{JobFilter, NewJob, Pinned, Submitted};
+pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
+pub use unit::{
+    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, NewChunk, NewSegment,
+    Page, Progress, SegmentLease, SegmentRow, Standing,
+};
+
+use async_trait::async_trait;
+use std::time::Duration;
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+
+/// The store. Every change of a chunk checks its expected state and epoch; time is the
+/// database's; locks are taken in the order job, segment, chunk.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Brings the schema up to date. Safe when many processes start at once.
+    async fn migrate(&self) -> Result<()>;
+
+    // Submit and look.
+
+    /// Queues a job: one row, and the `PLAN` segment that will split it.
+    async fn submit(&self, job: NewJob) -> Result<Submitted>;
+    /// A job as people see it.
+    async fn job(&self, id: JobId) -> Result<Option<Job>>;
+    /// Jobs, newest first.
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>>;
+    /// What a job was submitted with.
+    async fn pinned(&self, id: JobId) -> Result<Option<Pinned>>;
+    /// A job's chunks in order of number, after the given one.
+    async fn chunks(
+        &self,
+        job: JobId,
+        status: Option<ChunkStatus>,
+        after: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<ChunkRow>>;
+    /// A job's segments in order.
+    async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>>;
+
+    // Load.
+
+    /// Claims segments that wait, by job priority, then age.
+    async fn claim_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedSegment>>;
+    /// Commits one page of a load: its chunks, its new segments and the new pagination state,
+    /// all or nothing, if the segment is still at this epoch and state.
+    async fn load(&self, page: Page) -> Result<Kept>;
+    /// Hands a segment back, to be loaded again after `wait`; an error counts as an attempt.
+    async fn release_segment(
+        &self,
+        lease: SegmentLease,
+        error: Option<&str>,
+        wait: Duration,
+    ) -> Result<Kept>;
+    /// Ends a segment `FAILED`, and with it the job.
+    async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<Kept>;
+
+    // Work.
+
+    /// Claims chunks that wait, by job priority, then age, each at a new epoch.
+    async fn claim_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
+    /// Says of each lease whether it still stands. The confirmation after a fence.
+    async fn confirm(&self, leases: &[Lease]) -> Result<Vec<Standing>>;
+    /// Extends all leases of a process in one statement each for chunks and segments, never past
+    /// a chunk's timeout; says how each chunk stands.
+    async fn heartbeat(&self, chunks: &[Beat], segments: &[SegmentLease]) -> Result<Vec<Standing>>;
+    /// Copies dead letters of a chunk over, before it completes. Repeatable.
+    async fn add_letters(&self, lease: Lease, letters: &[NewLetter]) -> Result<Kept>;
+    /// Ends a chunk `COMPLETED`. Repeatable: a second call at the same epoch is kept too. In a
+    /// redrive, `settled` names the keys whose letters, unless they died again, are reprocessed.
+    async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String]) -> Result<Kept>;
+    /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.
+    async fn release(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        error: Option<&str>,
+        attempt: bool,
+        wait: Duration,
+    ) -> Result<Kept>;
+    /// Ends a fenced chunk `FAILED`; with `fail_job` the job fails at once, without waiting for
+    /// its other chunks.
+    async fn fail(&self, lease: Lease, progress: &Progress, error: &str, fail_job: bool)
+    -> Result<Kept>;
+    /// Turns leases that ran out back into waiting chunks and segments; says how many.
+    async fn rescue(&self) -> Result<u64>;
+
+    // Steer.
+
+    /// Pauses a job: nothing new is claimed, chunks in flight are handed back.
+    async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus>;
+    /// Resumes a paused job, with another failure budget.
+    async fn resume(&self, job: JobId) -> Result<JobStatus>;
+    /// Cancels a job. Chunks and segments never claimed end at once; the others are ended by
+    /// [`Store::claim_cancelled`] and [`Store::end_cancelled`].
+    async fn cancel(&self, job: JobId) -> Result<JobStatus>;
+    /// Queues what failed in a failed job again; a chunk's attempts begin anew.
+    async fn retry(&self, job: JobId) -> Result<JobStatus>;
+    /// Claims, at a new epoch and whoever holds them, the chunks of cancelled jobs that were ever
+    /// claimed, so that they can be fenced. Segments need no fence and are ended here.
+    async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
+    /// Ends a fenced chunk `CANCELLED`.
+    async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept>;
+
+    // Dead letters.
+
+    /// Dead letters, newest first.
+    async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>>;
+    /// The original jobs that have letters which could be redriven now, among those that match.
+    async fn redrivable(&self, filter: &LetterFilter) -> Result<Vec<RedriveRoot>>;
+    /// Submits a job on exactly the keys of the original job's matching letters that are `new`
+    /// and not being redriven: they name it from then on. `None` when there are none left.
+    async fn redrive(
+        &self,
+        original: JobId,
+        filter: &LetterFilter,
+        job: NewJob,
+    ) -> Result<Option<(JobId, u64)>>;
+    /// Sets the status of matching `new` letters that are not being redriven; says how many.
+    async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64>;
+
+    // Household.
+
+    /// Jobs that completed longer ago than this and whose ledger rows are not pruned yet.
+    async fn prunable(&self, age: Duration, limit: u32) -> Result<Vec<JobId>>;
+    /// Remembers that a job's ledger rows are gone.
+    async fn pruned(&self, job: JobId) -> Result<()>;
+    /// Waits until something may have changed, at most so long.
+    async fn changed(&self, at_most: Duration);
+}

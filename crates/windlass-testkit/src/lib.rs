@@ -1,1 +1,21 @@
-//! Placeholder while the workspace is being laid out.
+//! What the integration tests of every crate share: real servers, injected faults, real processes.
+//!
+//! Everything here works by itself: no service has to run before the tests, and none is left
+//! behind after them, however the test process ended.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "this code runs only inside tests, where a panic is how a failure is told"
+)]
+
+mod postgres;
+mod process;
+mod proxy;
+mod spawn;
+mod wait;
+
+pub use postgres::{Database, Options, PostgresServer};
+pub use process::{Output, Running, Windlass, windlass_bin};
+pub use proxy::Proxy;
+pub use wait::eventually;

@@ -1,0 +1,112 @@
+//! How many dead letters a job may have before it stops by itself.
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::{Serialize, Serializer};
+
+/// `failures = { budget = "0.01%", on_exceeded = "pause" }`
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failures {
+    /// The limit.
+    pub budget: Budget,
+    /// What happens beyond it.
+    #[serde(default)]
+    pub on_exceeded: OnExceeded,
+}
+
+/// What a job does when its failure budget is exceeded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnExceeded {
+    /// It pauses; resuming grants another budget.
+    #[default]
+    Pause,
+    /// It fails.
+    Fail,
+}
+
+/// A share of the planned items, or a count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// That many dead letters.
+    Count(u64),
+    /// That share of the items planned, between 0 and 1.
+    Share(f64),
+}
+
+/// A share is taken of at least this many items, so that one bad record among the first hundred
+/// does not stop a job of millions.
+const LEAST_BASE: u64 = 10_000;
+
+impl Budget {
+    /// How many dead letters one grant of the budget allows, with so many items planned.
+    pub fn allowance(self, items_planned: u64) -> u64 {
+        match self {
+            Budget::Count(count) => count,
+            Budget::Share(share) => (share * items_planned.max(LEAST_BASE) as f64).floor() as u64,
+        }
+    }
+}
+
+impl Serialize for Budget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Budget::Count(count) => serializer.serialize_u64(*count),
+            Budget::Share(share) => serializer.serialize_str(&format!("{}%", share * 100.0)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Count(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer) {
+            Ok(Written::Count(count)) => return Ok(Budget::Count(count)),
+            Ok(Written::Text(text)) => text,
+            Err(_) => return Err(D::Error::custom(WANTED)),
+        };
+        let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
+        match percent {
+            Some(percent) if (0.0..=100.0).contains(&percent) => Ok(Budget::Share(percent / 100.0)),
+            _ => Err(D::Error::custom(format!("`{text}`: {WANTED}"))),
+        }
+    }
+}
+
+const WANTED: &str = "a budget is a count like 100 or a share like \"0.01%\"";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<Budget, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    #[test]
+    fn a_share_is_taken_of_at_least_ten_thousand_items() {
+        let budget = parse("\"0.01%\"").unwrap();
+        assert_eq!(budget.allowance(0), 1);
+        assert_eq!(budget.allowance(10_000_000), 1_000);
+        assert_eq!(parse("7").unwrap().allowance(10_000_000), 7);
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_would_be_right() {
+        for bad in ["\"lots\"", "\"101%\"", "-1", "1.5", "\"5\""] {
+            assert!(parse(bad).unwrap_err().to_string().contains("0.01%"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        for budget in [Budget::Count(5), Budget::Share(0.5)] {
+            assert_eq!(parse(&serde_json::to_string(&budget).unwrap()).unwrap(), budget);
+        }
+    }
+}

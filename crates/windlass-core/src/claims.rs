@@ -1,0 +1,18 @@
+//! Who asked for a job, and what of the source they may reach.
+
+use crate::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The verified claims of a submitter. A claim with several values means any of them.
+pub type Claims = BTreeMap<String, Vec<Value>>;
+
+/// The identity a job keeps: it filters every scan, retry and redrive of the job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The submitter's name, shown as `submittedBy`.
+    pub name: String,
+    /// The claims that `source.claims` turns into a row filter.
+    #[serde(default)]
+    pub claims: Claims,
+}

@@ -1,0 +1,244 @@
+//! windlass.toml: the text, its environment variables, and where in it something is wrong.
+
+use crate::JobType;
+use crate::problem::{Code, Problem};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Everything windlass.toml says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// Where Windlass keeps its own state.
+    pub store: Store,
+    /// The databases that hold the records.
+    pub connections: BTreeMap<String, Connection>,
+    /// The job types by name.
+    pub jobs: BTreeMap<String, JobType>,
+}
+
+/// `[store]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    /// `sqlite:FILE` or `postgres://…`.
+    pub url: String,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store { url: "sqlite:windlass.db".to_owned() }
+    }
+}
+
+/// `[connections.NAME]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    /// `sqlite:FILE` or `postgres://…`.
+    pub url: String,
+    /// How many connections one process opens at most.
+    #[serde(default = "default_connections")]
+    pub max_connections: usize,
+}
+
+fn default_connections() -> usize {
+    16
+}
+
+impl Config {
+    /// Reads the text of a windlass.toml. `${VAR}` is looked up with `env`.
+    pub fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, Problem> {
+        let text = substitute(text, env)?;
+        let file: File = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(0, |span| line_at(&text, span.start));
+            Problem::new(Code::Configuration, error.message()).at_line(line)
+        })?;
+        let mut jobs = BTreeMap::new();
+        for (name, spanned) in file.jobs {
+            let line = line_at(&text, spanned.span().start);
+            jobs.insert(name.clone(), JobType { name, line, ..spanned.into_inner() });
+        }
+        Ok(Config { store: file.store, connections: file.connections, jobs })
+    }
+
+    /// Everything that is wrong with the file by itself, without asking a database.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for job_type in self.jobs.values() {
+            problems.extend(job_type.problems());
+            let connection = &job_type.source.connection;
+            if !connection.is_empty() && !self.connections.contains_key(connection) {
+                let known = names(self.connections.keys());
+                let detail = format!("`{connection}` is not in [connections]; there is {known}");
+                problems.push(job_type.problem("source.connection", detail));
+            }
+        }
+        for (name, connection) in &self.connections {
+            if connection.max_connections == 0 {
+                let field = format!("connections.{name}.max_connections");
+                problems.push(Problem::field(
+                    Code::Configuration,
+                    field,
+                    "is 0; 16 is the default",
+                ));
+            }
+        }
+        problems
+    }
+
+    /// The job type of that name.
+    pub fn job_type(&self, name: &str) -> Result<&JobType, Problem> {
+        self.jobs.get(name).ok_or_else(|| {
+            let known = names(self.jobs.keys());
+            let detail = format!("there is no job type `{name}`; there is {known}");
+            Problem::field(Code::UnknownJobType, "jobType", detail)
+        })
+    }
+}
+
+/// Names for a message: "nothing" rather than an empty list.
+pub fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    store: Store,
+    #[serde(default)]
+    connections: BTreeMap<String, Connection>,
+    #[serde(default)]
+    jobs: BTreeMap<String, toml::Spanned<JobType>>,
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Replaces `${VAR}` outside comments. The value is escaped as TOML wants it inside a quoted
+/// string, and never adds a line, so that later messages name the right one.
+fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<String, Problem> {
+    let mut out = String::with_capacity(text.len());
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let mut rest = line;
+        let mut quote = None;
+        while let Some(c) = rest.chars().next() {
+            if c == '#' && quote.is_none() {
+                break;
+            }
+            if let Some((name, after)) =
+                rest.strip_prefix("${").and_then(|inner| inner.split_once('}'))
+            {
+                let value = env(name).ok_or_else(|| {
+                    let detail = format!("the environment variable `{name}` is not set");
+                    Problem::new(Code::Configuration, detail).at_line(number + 1)
+                })?;
+                out.push_str(
+                    &value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"),
+                );
+                rest = after;
+                continue;
+            }
+            match (quote, c) {
+                (None, '"' | '\'') => quote = Some(c),
+                (Some(open), c) if open == c => quote = None,
+                _ => {}
+            }
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+        out.push_str(rest);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Budget, OnConflict, StepKind};
+
+    const CONTRACT: &str = r#"
+[store]
+url = "sqlite:windlass.db"            # or postgres://…
+
+[connections.app]
+url = "${DATABASE_URL}"
+max_connections = 16
+
+[jobs.REFRESH_CANDIDATES]
+description = "Rewrite every candidate"
+source.connection = "app"
+source.table = "candidates"
+source.key = ["identifier"]
+source.where = "kind = 'CANDIDATE'"
+source.filters = { reportingYears = "reporting_year" }
+source.claims = { county = "county" }
+step.refresh = true
+step.version = "version"
+step.on_conflict = "retry"
+chunk.items = 1000
+chunk.commit = 1000
+chunk.timeout = "5m"
+chunk.lease = "30s"
+retry = { attempts = 3, backoff = "1s", factor = 2.0, max = "1m" }
+failures = { budget = "0.01%", on_exceeded = "pause" }
+"#;
+
+    fn env(name: &str) -> Option<String> {
+        (name == "DATABASE_URL").then(|| "postgres://u:p\"w@h/app".to_owned())
+    }
+
+    #[test]
+    fn reads_the_contracts_example() {
+        let config = Config::parse(CONTRACT, env).unwrap();
+        assert_eq!(config.problems(), []);
+        assert_eq!(config.connections["app"].url, "postgres://u:p\"w@h/app");
+        let job_type = &config.jobs["REFRESH_CANDIDATES"];
+        assert_eq!(job_type.line, 9);
+        assert_eq!(job_type.step.kind, StepKind::Refresh);
+        assert_eq!(job_type.step.on_conflict, OnConflict::Retry);
+        assert_eq!(job_type.failures.as_ref().unwrap().budget, Budget::Share(0.0001));
+        let again = JobType::from_json("REFRESH_CANDIDATES", job_type.to_json()).unwrap();
+        assert_eq!(JobType { line: 9, ..again }, *job_type);
+    }
+
+    fn refusal(change: impl Fn(String) -> String) -> String {
+        match Config::parse(&change(CONTRACT.to_owned()), env) {
+            Err(problem) => problem.to_string(),
+            Ok(config) => config.problems().iter().map(|p| p.to_string() + "\n").collect(),
+        }
+    }
+
+    #[test]
+    fn says_which_line_is_wrong_and_what_would_be_right() {
+        let cases: &[(&str, &str, &[&str])] = &[
+            ("chunk.items", "chunk.itemz", &["line 20", "itemz", "items"]),
+            ("\"30s\"", "\"soon\"", &["line 23"]),
+            ("[store]", "[store", &["line 2"]),
+            ("step.refresh = true", "step.sql = \"UPDATE a SET b = 1\"", &["line 9", "{chunk}"]),
+            ("step.refresh = true", "", &["exactly one kind"]),
+            ("step.version = \"version\"", "", &["step.version", "missing"]),
+            ("source.connection = \"app\"", "source.connection = \"ap\"", &["`app`"]),
+            ("${DATABASE_URL}", "${NO_SUCH}", &["line 6", "NO_SUCH"]),
+            ("\"0.01%\"", "\"many\"", &["line 25", "0.01%"]),
+            ("attempts = 3", "attempts = 0", &["retry.attempts"]),
+            ("chunk.items = 1000", "chunk.items = 0", &["chunk.items"]),
+            ("step.version = \"version\"", "step.version = \"identifier\"", &["another chunk"]),
+        ];
+        for (find, replace, expected) in cases {
+            let message = refusal(|text| text.replacen(find, replace, 1));
+            for part in *expected {
+                assert!(message.contains(part), "{find} -> {replace}: `{part}` not in: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_in_a_comment_needs_no_value() {
+        assert!(
+            Config::parse("# ${UNSET}\n[store]\nurl = \"sqlite:x\" # ${UNSET}\n", |_| None).is_ok()
+        );
+    }
+}

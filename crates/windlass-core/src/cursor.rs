@@ -1,0 +1,111 @@
+//! How far a chunk has been committed.
+
+use crate::{Extent, Key, KeyRange, Part};
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::{Serialize, Serializer};
+
+/// The place in a chunk up to which everything is committed. Kept in the ledger as JSON:
+/// `null`, a key, a number of keys, or `"end"`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Cursor {
+    /// Nothing is committed yet.
+    #[default]
+    Start,
+    /// Every record of the range up to this key is committed.
+    Key(Key),
+    /// That many keys of the list are committed.
+    Index(u64),
+    /// The whole chunk is committed.
+    End,
+}
+
+impl Cursor {
+    /// What of the extent is still to be done; `None` at the end.
+    pub fn rest(&self, extent: &Extent) -> Option<Extent> {
+        let part = match (self, &extent.part) {
+            (Cursor::End, _) => return None,
+            (Cursor::Key(key), Part::Range(range)) => {
+                Part::Range(KeyRange { after: Some(key.clone()), upto: range.upto.clone() })
+            }
+            (Cursor::Index(done), Part::Keys(keys)) => {
+                Part::Keys(keys.get(*done as usize..).unwrap_or_default().to_vec())
+            }
+            (_, part) => part.clone(),
+        };
+        Some(Extent { within: extent.within.clone(), part })
+    }
+
+    /// The text kept in the ledger.
+    pub fn to_text(&self) -> String {
+        match self {
+            Cursor::Start => "null".to_owned(),
+            Cursor::Key(key) => key.to_text(),
+            Cursor::Index(done) => done.to_string(),
+            Cursor::End => "\"end\"".to_owned(),
+        }
+    }
+
+    /// Reads what [`Cursor::to_text`] wrote.
+    pub fn from_text(text: &str) -> Result<Cursor, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cursor::Start => serializer.serialize_unit(),
+            Cursor::Key(key) => key.serialize(serializer),
+            Cursor::Index(done) => serializer.serialize_u64(*done),
+            Cursor::End => serializer.serialize_str("end"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde_json::Value as Json;
+        match Json::deserialize(deserializer)? {
+            Json::Null => Ok(Cursor::Start),
+            Json::String(text) if text == "end" => Ok(Cursor::End),
+            Json::Number(done) => done
+                .as_u64()
+                .map(Cursor::Index)
+                .ok_or_else(|| D::Error::custom(format!("{done} is not a number of keys"))),
+            key @ Json::Array(_) => Ok(Cursor::Key(Key::from_id(key))),
+            other => Err(D::Error::custom(format!("{other} is not a cursor"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+    use crate::value::tests::any_value;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cursors_round_trip(values in proptest::collection::vec(any_value(), 1..3), n in 0u64..1 << 50) {
+            for cursor in [Cursor::Start, Cursor::End, Cursor::Index(n), Cursor::Key(Key(values.clone()))] {
+                prop_assert_eq!(&Cursor::from_text(&cursor.to_text()).unwrap(), &cursor);
+                prop_assert_eq!(serde_json::to_string(&cursor).unwrap(), cursor.to_text());
+            }
+        }
+    }
+
+    #[test]
+    fn the_rest_begins_where_the_cursor_stands() {
+        let key = |n: i64| Key(vec![Value::Int(n)]);
+        let range = Extent::range(Some(key(0)), Some(key(9)));
+        assert_eq!(Cursor::Start.rest(&range), Some(range.clone()));
+        assert_eq!(
+            Cursor::Key(key(4)).rest(&range),
+            Some(Extent::range(Some(key(4)), Some(key(9))))
+        );
+        assert_eq!(Cursor::End.rest(&range), None);
+        let list = Extent::keys(vec![key(1), key(2), key(3)]);
+        assert_eq!(Cursor::Index(2).rest(&list), Some(Extent::keys(vec![key(3)])));
+    }
+}

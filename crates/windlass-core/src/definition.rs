@@ -1,0 +1,342 @@
+//! A job type: what `[jobs.NAME]` in windlass.toml says, and what of it can be checked without a
+//! database.
+
+use crate::problem::{Code, Problem};
+use crate::{Failures, RetryPolicy, Template};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The definition of a job type. A job keeps the one it was submitted with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobType {
+    /// Its name; the table's name in the file.
+    #[serde(skip)]
+    pub name: String,
+    /// The line of the file it begins at; zero when it was made in code.
+    #[serde(skip)]
+    pub line: usize,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Which records.
+    pub source: Source,
+    /// What to do with each.
+    pub step: Step,
+    /// How they are cut, leased and committed.
+    #[serde(default)]
+    pub chunk: ChunkOptions,
+    /// When failures are tried again.
+    #[serde(default)]
+    pub retry: RetryPolicy,
+    /// When the job stops by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Failures>,
+}
+
+/// Which records a job type works on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Source {
+    /// The connection's name.
+    pub connection: String,
+    /// The table; or else a query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// A SELECT whose rows are the records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The key columns; the primary key when empty.
+    pub key: Vec<String>,
+    /// A fixed condition.
+    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Request filters and their indexed columns.
+    pub filters: BTreeMap<String, String>,
+    /// The submitter's claims and the columns they filter.
+    pub claims: BTreeMap<String, String>,
+}
+
+/// What to do with each record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StepFields", into = "StepFields")]
+pub struct Step {
+    /// Exactly one kind.
+    pub kind: StepKind,
+    /// The optimistic lock column.
+    pub version: Option<String>,
+    /// What a version conflict comes to.
+    pub on_conflict: OnConflict,
+    /// A column of the user's that marks the rows of a running chunk.
+    pub mark: Option<String>,
+}
+
+/// The kinds of step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepKind {
+    /// Write each record back as it is, version + 1.
+    Refresh,
+    /// One set-based statement per commit.
+    Sql(String),
+    /// A Rust function registered under this name.
+    Handler(String),
+}
+
+/// What a version conflict comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnConflict {
+    /// The record is read and worked again, at most [`MOST_CONFLICTS`] times, then set aside.
+    #[default]
+    Retry,
+    /// The item is skipped: the other writer's word stands.
+    Skip,
+    /// The item is a dead letter at once.
+    DeadLetter,
+}
+
+/// How often one item may meet a concurrent write before it becomes a dead letter.
+pub const MOST_CONFLICTS: u32 = 10;
+
+/// How the source is cut, leased and committed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkOptions {
+    /// Items a chunk.
+    pub items: u32,
+    /// Items a commit; the whole chunk when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<u32>,
+    /// No claim of a chunk lasts longer than this.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
+    /// A worker silent for this long loses its chunk.
+    #[serde(with = "humantime_serde")]
+    pub lease: Duration,
+}
+
+impl Default for ChunkOptions {
+    fn default() -> Self {
+        ChunkOptions {
+            items: 1000,
+            commit: None,
+            timeout: Duration::from_secs(300),
+            lease: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ChunkOptions {
+    /// Items a commit.
+    pub fn commit_items(&self) -> u32 {
+        self.commit.unwrap_or(self.items)
+    }
+}
+
+impl JobType {
+    /// The definition as it is pinned in a job.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads a pinned definition.
+    pub fn from_json(name: &str, json: serde_json::Value) -> Result<JobType, serde_json::Error> {
+        let mut job_type: JobType = serde_json::from_value(json)?;
+        job_type.name = name.to_owned();
+        Ok(job_type)
+    }
+
+    /// The statement of a `sql` or `refresh` step, taken apart.
+    pub fn statement(&self) -> Result<Option<Template>, Problem> {
+        match &self.step.kind {
+            StepKind::Sql(sql) => {
+                Template::parse(sql).map(Some).map_err(|detail| self.problem("step.sql", detail))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the job type promises, in the words `windlass check` says it.
+    pub fn guarantee(&self) -> &'static str {
+        match (&self.step.kind, &self.step.version) {
+            (StepKind::Sql(_), None) => {
+                "exactly once: each commit's effect and its ledger row are one transaction. \
+                 There is no version column, so the statement decides by itself what a concurrent \
+                 write means: it sees the rows as they are when it locks them"
+            }
+            (StepKind::Sql(_) | StepKind::Refresh, _) => {
+                "exactly once: each commit's effect and its ledger row are one transaction"
+            }
+            (StepKind::Handler(_), _) => {
+                "updates and inserts exactly once, under the version check, in one transaction \
+                 with the ledger row; what the handler does elsewhere at least once, with a \
+                 stable idempotency key"
+            }
+        }
+    }
+
+    /// Everything that is wrong with the definition by itself.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut refuse = |field: &str, detail: String| problems.push(self.problem(field, detail));
+        let source = &self.source;
+        if source.connection.is_empty() {
+            refuse("source.connection", "is missing; name one of [connections]".into());
+        }
+        match (&source.table, &source.query) {
+            (None, None) => {
+                refuse("source.table", "is missing; name a table, or give source.query".into())
+            }
+            (Some(_), Some(_)) => {
+                refuse("source.query", "stands beside source.table; keep one".into())
+            }
+            (None, Some(_)) if source.key.is_empty() => {
+                refuse("source.key", "is missing; a query has no primary key to take".into());
+            }
+            _ => {}
+        }
+        let chunk = &self.chunk;
+        if !(1..=1_000_000).contains(&chunk.items) {
+            refuse("chunk.items", format!("is {}; 1 to 1000000 would be right", chunk.items));
+        }
+        if !(1..=chunk.items.max(1)).contains(&chunk.commit_items()) {
+            let detail = format!("is {}; 1 to chunk.items would be right", chunk.commit_items());
+            refuse("chunk.commit", detail);
+        }
+        if chunk.lease < Duration::from_millis(100) || chunk.lease > chunk.timeout {
+            refuse("chunk.lease", "must be at least 100ms and at most chunk.timeout".into());
+        }
+        if self.retry.attempts == 0 {
+            refuse("retry.attempts", "is 0; 1 means one try, 3 is the default".into());
+        }
+        if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
+            refuse("retry.factor", format!("is {}; 1.0 or more would be right", self.retry.factor));
+        }
+        self.step_problems(&mut problems);
+        problems
+    }
+
+    fn step_problems(&self, problems: &mut Vec<Problem>) {
+        let mut refuse = |field: &str, detail: String| problems.push(self.problem(field, detail));
+        let step = &self.step;
+        let is_query = self.source.query.is_some();
+        match &step.kind {
+            StepKind::Sql(sql) => match Template::parse(sql) {
+                Err(detail) => refuse("step.sql", detail),
+                Ok(template) if !template.is_confined() => refuse(
+                    "step.sql",
+                    "has no {chunk}, so every chunk would reach the whole table; \
+                     add `WHERE {chunk}`"
+                        .into(),
+                ),
+                Ok(template) => {
+                    let fixed = self.fixed_columns();
+                    for column in template.assigned_columns() {
+                        if fixed.contains(&column.as_str()) {
+                            refuse("step.sql", moves(&column));
+                        }
+                    }
+                }
+            },
+            StepKind::Refresh if is_query => {
+                refuse("step.refresh", "needs source.table: a query cannot be written back".into());
+            }
+            StepKind::Refresh | StepKind::Handler(_) if step.version.is_none() && !is_query => {
+                refuse(
+                    "step.version",
+                    "is missing; name the integer column that every writer of the table \
+                     increments. Only `sql` steps may go without, since they never write back \
+                     what they read before"
+                        .into(),
+                );
+            }
+            _ => {}
+        }
+        if step.mark.is_some() && (is_query || !matches!(step.kind, StepKind::Sql(_))) {
+            refuse("step.mark", "goes with step.sql on a source.table only".into());
+        }
+        if let Some(version) = &step.version
+            && self.fixed_columns().contains(&version.as_str())
+        {
+            refuse("step.version", moves(version));
+        }
+    }
+
+    /// The columns a step must not set: a row whose key, filter or claim changed would move into
+    /// another chunk.
+    pub fn fixed_columns(&self) -> Vec<&str> {
+        let source = &self.source;
+        let named = source.filters.values().chain(source.claims.values());
+        source.key.iter().chain(named).map(String::as_str).collect()
+    }
+
+    /// A problem with one of this job type's fields.
+    pub fn problem(&self, field: &str, detail: impl Into<String>) -> Problem {
+        Problem::field(Code::Source, format!("jobs.{}.{field}", self.name), detail)
+            .at_line(self.line)
+    }
+}
+
+fn moves(column: &str) -> String {
+    format!(
+        "sets `{column}`, which is a key, filter or claim column: the row would move into \
+         another chunk and be worked again; set another column"
+    )
+}
+
+/// The step's fields as they stand in the file, where every kind is an optional field.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StepFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sql: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handler: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    on_conflict: OnConflict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
+}
+
+impl TryFrom<StepFields> for Step {
+    type Error = String;
+
+    fn try_from(fields: StepFields) -> Result<Step, String> {
+        let mut kinds = Vec::new();
+        if fields.refresh == Some(true) {
+            kinds.push(StepKind::Refresh);
+        }
+        kinds.extend(fields.sql.map(StepKind::Sql));
+        kinds.extend(fields.handler.map(StepKind::Handler));
+        let [kind] = <[StepKind; 1]>::try_from(kinds).map_err(|kinds| {
+            format!(
+                "a job type has exactly one kind of step, this one has {}; give one of \
+                 `step.refresh = true`, `step.sql`, `step.handler`",
+                kinds.len()
+            )
+        })?;
+        let StepFields { version, on_conflict, mark, .. } = fields;
+        Ok(Step { kind, version, on_conflict, mark })
+    }
+}
+
+impl From<Step> for StepFields {
+    fn from(step: Step) -> StepFields {
+        let mut fields = StepFields {
+            version: step.version,
+            on_conflict: step.on_conflict,
+            mark: step.mark,
+            ..StepFields::default()
+        };
+        match step.kind {
+            StepKind::Refresh => fields.refresh = Some(true),
+            StepKind::Sql(sql) => fields.sql = Some(sql),
+            StepKind::Handler(name) => fields.handler = Some(name),
+        }
+        fields
+    }
+}

@@ -1,0 +1,87 @@
+//! A job as the CLI and the API show it.
+
+use crate::{JobStatus, Phase, Request};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A job's id. Version 7, so that ids sort by age and a deleted store never meets old ledger rows.
+pub type JobId = uuid::Uuid;
+
+/// A chunk's name: the job and a number, dense from zero within the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ChunkId {
+    /// The job.
+    pub job: JobId,
+    /// The chunk's number.
+    pub number: i64,
+}
+
+impl std::fmt::Display for ChunkId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "chunk {} of job {}", self.number, self.job)
+    }
+}
+
+/// One run of a job type.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// The job type.
+    pub job_type: String,
+    /// Where it is in its life.
+    pub status: JobStatus,
+    /// What it is busy with, while `PROCESSING`.
+    pub phase: Option<Phase>,
+    /// 0 to 9, higher first.
+    pub priority: u8,
+    /// What was asked for.
+    pub request: Request,
+    /// Who asked.
+    pub submitted_by: String,
+    /// When it was submitted.
+    pub created_at: DateTime<Utc>,
+    /// When its first segment was claimed.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Its items by what became of them.
+    pub items: ItemCounts,
+    /// Its chunks by status.
+    pub chunks: ChunkCounts,
+    /// Why it failed, is paused, or waits.
+    pub error: Option<String>,
+}
+
+/// A job's items. While it works, chunks in flight count as far as they are committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemCounts {
+    /// Items planned so far.
+    pub total: i64,
+    /// Items processed.
+    pub processed: i64,
+    /// Items passed over.
+    pub skipped: i64,
+    /// Items that became dead letters.
+    pub dead: i64,
+    /// Concurrent writes found in time.
+    pub conflicts: i64,
+}
+
+/// A job's chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkCounts {
+    /// Chunks cut so far.
+    pub total: i64,
+    /// Waiting.
+    pub pending: i64,
+    /// At work.
+    pub processing: i64,
+    /// Done.
+    pub completed: i64,
+    /// Given up.
+    pub failed: i64,
+    /// Cancelled.
+    pub cancelled: i64,
+}

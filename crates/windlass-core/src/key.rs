@@ -1,0 +1,167 @@
+//! Keys, and the half-open key ranges that chunks are made of.
+
+use crate::Value;
+use serde::{Deserialize, Serialize};
+
+/// A record's key: the values of the key columns, in the order the job type names them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(pub Vec<Value>);
+
+impl Key {
+    /// The key as a request's `ids` writes it: the value itself, or a list for several columns.
+    pub fn to_id(&self) -> serde_json::Value {
+        match self.0.as_slice() {
+            [single] => single.to_json(),
+            several => serde_json::Value::Array(several.iter().map(Value::to_json).collect()),
+        }
+    }
+
+    /// Reads what [`Key::to_id`] wrote.
+    pub fn from_id(id: serde_json::Value) -> Key {
+        match id {
+            serde_json::Value::Array(parts) => {
+                Key(parts.into_iter().map(Value::from_json).collect())
+            }
+            single => Key(vec![Value::from_json(single)]),
+        }
+    }
+
+    /// The one text that stands for the key in the ledger and the store.
+    pub fn to_text(&self) -> String {
+        serde_json::Value::Array(self.0.iter().map(Value::to_json).collect()).to_string()
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (n, value) in self.0.iter().enumerate() {
+            if n > 0 {
+                f.write_str(", ")?;
+            }
+            value.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The records whose key is greater than `after` and at most `upto`, in the database's own order.
+/// `None` means no bound on that side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KeyRange {
+    /// The exclusive lower bound.
+    pub after: Option<Key>,
+    /// The inclusive upper bound.
+    pub upto: Option<Key>,
+}
+
+impl KeyRange {
+    /// Every key.
+    pub const ALL: KeyRange = KeyRange { after: None, upto: None };
+
+    /// Cuts the range at these ascending keys into ranges that cover it and never overlap: each
+    /// begins where the one before ends. A cut at the range's own end makes no empty last range.
+    pub fn cut(&self, cuts: impl IntoIterator<Item = Key>) -> Vec<KeyRange> {
+        let mut ranges = Vec::new();
+        let mut after = self.after.clone();
+        for cut in cuts {
+            let upto = Some(cut);
+            ranges.push(KeyRange { after, upto: upto.clone() });
+            after = upto;
+        }
+        if after != self.upto || ranges.is_empty() {
+            ranges.push(KeyRange { after, upto: self.upto.clone() });
+        }
+        ranges
+    }
+
+    /// Whether these ranges, in order, tile this one: no gap and no overlap. On the first place
+    /// where they do not, the error is that place.
+    pub fn check_tiling<'a>(
+        &self,
+        ranges: impl IntoIterator<Item = &'a KeyRange>,
+    ) -> Result<(), NotTiled> {
+        let mut reached = &self.after;
+        let mut any = false;
+        for (place, range) in ranges.into_iter().enumerate() {
+            if &range.after != reached {
+                return Err(NotTiled { place });
+            }
+            reached = &range.upto;
+            any = true;
+        }
+        if any && reached == &self.upto { Ok(()) } else { Err(NotTiled { place: usize::MAX }) }
+    }
+}
+
+/// Ranges that leave a gap or overlap.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the ranges do not tile: range {place} does not begin where the one before ends")]
+pub struct NotTiled {
+    /// Which range, counted from zero; `usize::MAX` when the last one does not reach the end.
+    pub place: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::tests::any_value;
+    use proptest::prelude::*;
+
+    /// Sorted distinct keys of two columns: what an index walk would return.
+    fn sorted_keys() -> impl Strategy<Value = Vec<(i64, String)>> {
+        proptest::collection::btree_set((-50i64..50, "[a-c]{0,2}"), 1..60)
+            .prop_map(|set| set.into_iter().collect())
+    }
+
+    fn key((number, text): &(i64, String)) -> Key {
+        Key(vec![Value::Int(*number), Value::from(text.as_str())])
+    }
+
+    fn pair(key: &Key) -> (i64, String) {
+        match key.0.as_slice() {
+            [Value::Int(number), Value::Text(text)] => (*number, text.clone()),
+            other => panic!("not a test key: {other:?}"),
+        }
+    }
+
+    fn contains(range: &KeyRange, probe: &(i64, String)) -> bool {
+        range.after.as_ref().is_none_or(|after| *probe > pair(after))
+            && range.upto.as_ref().is_none_or(|upto| *probe <= pair(upto))
+    }
+
+    proptest! {
+        #[test]
+        fn cut_ranges_hold_every_key_exactly_once(keys in sorted_keys(), every in 1usize..9) {
+            let whole = KeyRange { after: None, upto: keys.last().map(key) };
+            let cuts: Vec<Key> = keys.chunks(every).map(|c| key(c.last().unwrap())).collect();
+            let ranges = whole.cut(cuts);
+            for probe in &keys {
+                let holders = ranges.iter().filter(|range| contains(range, probe)).count();
+                prop_assert_eq!(holders, 1, "{:?}", probe);
+            }
+            prop_assert!(whole.check_tiling(&ranges).is_ok());
+        }
+
+        #[test]
+        fn a_missing_or_doubled_range_is_found(keys in sorted_keys(), drop in any::<prop::sample::Index>()) {
+            let whole = KeyRange { after: None, upto: keys.last().map(key) };
+            let mut ranges = whole.cut(keys.iter().map(key));
+            let at = drop.index(ranges.len());
+            let removed = ranges.remove(at);
+            prop_assert!(whole.check_tiling(&ranges).is_err());
+            ranges.insert(at, removed.clone());
+            ranges.insert(at, removed);
+            prop_assert!(whole.check_tiling(&ranges).is_err());
+        }
+
+        #[test]
+        fn keys_round_trip(values in proptest::collection::vec(any_value(), 1..4)) {
+            let original = Key(values);
+            let text = serde_json::to_string(&original).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Key>(&text).unwrap(), &original);
+            prop_assert_eq!(&text, &original.to_text());
+            prop_assert_eq!(Key::from_id(original.to_id()), original);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a step says of an item, and the counts that come of it.
+
+use crate::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What became of one item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The item is processed, with these effects; none at all is allowed.
+    Done(Change),
+    /// Nothing was to be done.
+    Skip,
+    /// The item failed.
+    Error(ItemError),
+}
+
+impl Outcome {
+    /// Writes one column back.
+    pub fn set(column: impl Into<String>, value: impl Into<Value>) -> Outcome {
+        Outcome::Done(Change::default().set(column, value))
+    }
+}
+
+/// The effects of one item, committed together with the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Changed columns, written back to the item's own record under the version check.
+    #[serde(default)]
+    pub update: BTreeMap<String, Value>,
+    /// Rows for other tables of the same database.
+    #[serde(default)]
+    pub insert: Vec<Insert>,
+}
+
+impl Change {
+    /// Adds a column to write back.
+    pub fn set(mut self, column: impl Into<String>, value: impl Into<Value>) -> Change {
+        self.update.insert(column.into(), value.into());
+        self
+    }
+
+    /// Adds a row to insert.
+    pub fn insert<'a>(
+        mut self,
+        table: impl Into<String>,
+        row: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Change {
+        let row = row.into_iter().map(|(column, value)| (column.to_owned(), value)).collect();
+        self.insert.push(Insert { table: table.into(), rows: vec![row] });
+        self
+    }
+}
+
+impl From<Change> for Outcome {
+    fn from(change: Change) -> Outcome {
+        Outcome::Done(change)
+    }
+}
+
+/// `{table, rows}` of an `insert`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Insert {
+    /// The table, in the same database as the source.
+    pub table: String,
+    /// Its new rows, column by column.
+    pub rows: Vec<BTreeMap<String, Value>>,
+}
+
+/// Why an item failed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ItemError {
+    /// What went wrong, for people.
+    pub message: String,
+    /// Whether trying again may help; otherwise the item is a dead letter at once.
+    #[serde(default)]
+    pub retryable: bool,
+    /// Anything that helps to understand it.
+    #[serde(default)]
+    pub context: serde_json::Value,
+}
+
+impl ItemError {
+    /// A failure that trying again will not mend.
+    pub fn permanent(message: impl Into<String>) -> ItemError {
+        ItemError { message: message.into(), ..ItemError::default() }
+    }
+
+    /// A failure that may pass.
+    pub fn transient(message: impl Into<String>) -> ItemError {
+        ItemError { message: message.into(), retryable: true, ..ItemError::default() }
+    }
+}
+
+impl<E: std::error::Error> From<E> for ItemError {
+    fn from(error: E) -> ItemError {
+        ItemError::permanent(error.to_string())
+    }
+}
+
+/// How many items came to which end. Kept in the ledger, the chunk and the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Records that committing transactions read; the others must add up to it.
+    pub read: i64,
+    /// Items with an effect, or that needed none.
+    pub processed: i64,
+    /// Items that were passed over.
+    pub skipped: i64,
+    /// Items that became dead letters.
+    pub dead: i64,
+    /// How often a concurrent write was found in time; not an end, so not part of the sum.
+    pub conflicts: i64,
+}
+
+impl Counts {
+    /// Whether every record read has come to an end.
+    pub fn add_up(&self) -> bool {
+        self.read == self.processed + self.skipped + self.dead
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.read += other.read;
+        self.processed += other.processed;
+        self.skipped += other.skipped;
+        self.dead += other.dead;
+        self.conflicts += other.conflicts;
+    }
+}

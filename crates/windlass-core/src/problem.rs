@@ -1,0 +1,112 @@
+//! Bad input, said so that the reader knows which field is wrong and what would be right.
+
+use serde::Serialize;
+
+/// What kind of problem it is. Each code has a section in `docs/errors.md` that says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The configuration cannot be read.
+    Configuration,
+    /// No job type has that name.
+    UnknownJobType,
+    /// A field of the request is wrong.
+    Request,
+    /// The table, its key, its columns or its indexes do not serve the job type.
+    Source,
+    /// A database cannot be reached.
+    Unreachable,
+    /// The ledger's tables are not there and may not be made.
+    Ledger,
+    /// The idempotency key was used for another request.
+    IdempotencyKey,
+    /// The job's status does not allow that.
+    Status,
+    /// There is no such job or dead letter.
+    NotFound,
+    /// This process has no handler of that name.
+    Handler,
+}
+
+impl Code {
+    /// Every code, for the documentation's test.
+    pub const ALL: &'static [Code] = &[
+        Code::Configuration,
+        Code::UnknownJobType,
+        Code::Request,
+        Code::Source,
+        Code::Unreachable,
+        Code::Ledger,
+        Code::IdempotencyKey,
+        Code::Status,
+        Code::NotFound,
+        Code::Handler,
+    ];
+
+    /// The code operators search for.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Code::Configuration => "WL0001",
+            Code::UnknownJobType => "WL0002",
+            Code::Request => "WL0003",
+            Code::Source => "WL0004",
+            Code::Unreachable => "WL0005",
+            Code::Ledger => "WL0006",
+            Code::IdempotencyKey => "WL0007",
+            Code::Status => "WL0008",
+            Code::NotFound => "WL0009",
+            Code::Handler => "WL0010",
+        }
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One problem with what a user wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+pub struct Problem {
+    /// The kind of problem.
+    pub code: Code,
+    /// Which field, as the user wrote it: `parallelSegments`, `jobs.REFRESH.source.key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The line of the configuration file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What is wrong and what would be right.
+    pub detail: String,
+}
+
+impl Problem {
+    /// A problem that is not about one field.
+    pub fn new(code: Code, detail: impl Into<String>) -> Problem {
+        Problem { code, field: None, line: None, detail: detail.into() }
+    }
+
+    /// A problem with a field.
+    pub fn field(code: Code, field: impl Into<String>, detail: impl Into<String>) -> Problem {
+        Problem { field: Some(field.into()), ..Problem::new(code, detail) }
+    }
+
+    /// Says where in the configuration file it stands.
+    pub fn at_line(mut self, line: usize) -> Problem {
+        self.line = (line > 0).then_some(line);
+        self
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.code.as_str())?;
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.detail)
+    }
+}

@@ -1,0 +1,70 @@
+//! When something that failed is tried again.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// `retry = { attempts = 3, backoff = "1s", factor = 2.0, max = "1m" }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryPolicy {
+    /// How often the work is tried in all.
+    pub attempts: u32,
+    /// The wait after the first failure.
+    #[serde(with = "humantime_serde")]
+    pub backoff: Duration,
+    /// By how much each further wait is longer than the one before.
+    pub factor: f64,
+    /// No wait is longer than this.
+    #[serde(with = "humantime_serde")]
+    pub max: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        RetryPolicy {
+            attempts: 3,
+            backoff: Duration::from_secs(1),
+            factor: 2.0,
+            max: Duration::from_secs(60),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The wait before the next try after this many failures, `None` when the attempts are used up.
+    pub fn wait_after(&self, failures: u32) -> Option<Duration> {
+        (failures < self.attempts).then(|| self.backoff_after(failures))
+    }
+
+    /// The wait after this many failures, for work that is tried without a limit.
+    pub fn backoff_after(&self, failures: u32) -> Duration {
+        let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
+        let seconds = self.backoff.as_secs_f64() * self.factor.powi(exponent);
+        // A power that overflows is infinite, and the limit holds for it as for any long wait.
+        Duration::from_secs_f64(seconds.min(self.max.as_secs_f64()).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn waits_two_four_eight_then_gives_up() {
+        let policy =
+            RetryPolicy { attempts: 4, backoff: Duration::from_secs(2), ..RetryPolicy::default() };
+        let waits: Vec<_> = (1..=4).map(|n| policy.wait_after(n).map(|d| d.as_secs())).collect();
+        assert_eq!(waits, [Some(2), Some(4), Some(8), None]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_never_shrinks_and_never_passes_its_limit(failures in 1u32..100_000) {
+            let policy = RetryPolicy::default();
+            let wait = policy.backoff_after(failures);
+            prop_assert!(wait <= policy.max);
+            prop_assert!(wait <= policy.backoff_after(failures + 1));
+        }
+    }
+}

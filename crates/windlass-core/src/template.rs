@@ -1,0 +1,243 @@
+//! A statement of the user's with `{chunk}` and `:params` in it, taken apart.
+//!
+//! Strings, quoted names, comments, dollar quotes and `::` casts are passed over, so that a colon
+//! or a brace inside them stays what it is.
+
+use std::collections::BTreeSet;
+
+/// A statement in pieces, ready for a database to fill in its own placeholders.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    fragments: Vec<Fragment>,
+}
+
+/// One piece of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fragment {
+    /// SQL as the user wrote it.
+    Text(String),
+    /// `{chunk}` or `{chunk:alias}`.
+    Chunk(Option<String>),
+    /// `:name`, a bound request param.
+    Param(String),
+}
+
+impl Template {
+    /// Takes a statement apart; an unknown `{…}` is refused.
+    pub fn parse(sql: &str) -> Result<Template, String> {
+        let mut fragments = Vec::new();
+        let mut text = String::new();
+        let mut rest = sql;
+        while let Some(first) = rest.chars().next() {
+            if let Some(length) = opaque(rest) {
+                text.push_str(&rest[..length]);
+                rest = &rest[length..];
+                continue;
+            }
+            let (fragment, length) = match first {
+                '{' => {
+                    let end = rest.find('}').ok_or("a `{` has no `}`")?;
+                    (Some(placeholder(&rest[1..end])?), end + 1)
+                }
+                ':' => match param(rest) {
+                    Some(name) => (Some(Fragment::Param(name.to_owned())), 1 + name.len()),
+                    None => (None, 1),
+                },
+                _ => (None, first.len_utf8()),
+            };
+            match fragment {
+                Some(fragment) => {
+                    fragments.push(Fragment::Text(std::mem::take(&mut text)));
+                    fragments.push(fragment);
+                }
+                None => text.push_str(&rest[..length]),
+            }
+            rest = &rest[length..];
+        }
+        fragments.push(Fragment::Text(text));
+        fragments.retain(|fragment| !matches!(fragment, Fragment::Text(text) if text.is_empty()));
+        Ok(Template { fragments })
+    }
+
+    /// The pieces in order.
+    pub fn fragments(&self) -> &[Fragment] {
+        &self.fragments
+    }
+
+    /// The names of the params the statement binds.
+    pub fn params(&self) -> BTreeSet<&str> {
+        fn name(fragment: &Fragment) -> Option<&str> {
+            match fragment {
+                Fragment::Param(name) => Some(name),
+                _ => None,
+            }
+        }
+        self.fragments.iter().filter_map(name).collect()
+    }
+
+    /// Whether the statement is confined to the chunk at all.
+    pub fn is_confined(&self) -> bool {
+        self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Chunk(_)))
+    }
+
+    /// The columns an `UPDATE … SET` assigns, as far as they can be seen without the database's
+    /// own parser: what stands before a `=` at the outermost level between SET and FROM or WHERE.
+    pub fn assigned_columns(&self) -> Vec<String> {
+        let sql: String = self
+            .fragments
+            .iter()
+            .map(|fragment| match fragment {
+                Fragment::Text(text) => text.as_str(),
+                _ => " ? ",
+            })
+            .collect();
+        let mut columns = Vec::new();
+        // A target is expected after SET and after every outermost comma that follows it; it is a
+        // column, or a list of columns in parentheses.
+        let (mut depth, mut in_set, mut expected) = (0, false, false);
+        for word in words(&sql) {
+            match word.to_ascii_uppercase().as_str() {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                "SET" if depth == 0 => (in_set, expected) = (true, true),
+                "FROM" | "WHERE" | "RETURNING" | ";" if depth == 0 => in_set = false,
+                "=" => expected = false,
+                "," => expected |= in_set && depth == 0,
+                _ if expected => columns.push(word.trim_matches(['"', '`']).to_owned()),
+                _ => {}
+            }
+        }
+        columns
+    }
+}
+
+fn placeholder(name: &str) -> Result<Fragment, String> {
+    match name.split_once(':') {
+        None if name == "chunk" => Ok(Fragment::Chunk(None)),
+        Some(("chunk", alias)) if is_name(alias) => Ok(Fragment::Chunk(Some(alias.to_owned()))),
+        _ => {
+            Err(format!("`{{{name}}}` is unknown; `{{chunk}}` or `{{chunk:alias}}` would be right"))
+        }
+    }
+}
+
+fn param(rest: &str) -> Option<&str> {
+    let name = &rest[1..];
+    let length = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    is_name(&name[..length]).then(|| &name[..length])
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// The length of a string, quoted name, comment, dollar quote or cast at the start of the text.
+fn opaque(rest: &str) -> Option<usize> {
+    let until = |start: usize, end: &str| {
+        rest.get(start..)
+            .and_then(|tail| tail.find(end))
+            .map_or(rest.len(), |n| start + n + end.len())
+    };
+    let mut chars = rest.chars();
+    match (chars.next()?, chars.next()) {
+        (':', Some(':')) => Some(2),
+        ('-', Some('-')) => Some(until(2, "\n")),
+        ('/', Some('*')) => Some(until(2, "*/")),
+        ('E' | 'e', Some('\'')) => Some(1 + escaped_string(&rest[1..])),
+        // A doubled quote ends one string and begins the next, which comes to the same.
+        (quote @ ('\'' | '"' | '`'), _) => Some(until(1, &quote.to_string())),
+        ('$', _) => {
+            let tag = rest[1..].find('$').map(|n| &rest[..n + 2])?;
+            let inner = &tag[1..tag.len() - 1];
+            (inner.is_empty() || is_name(inner)).then(|| until(tag.len(), tag))
+        }
+        (letter, _) if letter.is_alphanumeric() || letter == '_' => {
+            Some(rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len()))
+        }
+        _ => None,
+    }
+}
+
+/// The length of a PostgreSQL `E'…'` string, in which a backslash hides the quote after it.
+fn escaped_string(rest: &str) -> usize {
+    let mut hidden = false;
+    for (place, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if hidden => hidden = false,
+            '\\' => hidden = true,
+            '\'' => return place + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+fn words(sql: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = sql;
+    while let Some(first) = rest.chars().next() {
+        let length = opaque(rest).unwrap_or(first.len_utf8());
+        let word = &rest[..length];
+        if !word.trim().is_empty() && !word.starts_with("--") && !word.starts_with("/*") {
+            words.push(word.to_owned());
+        }
+        rest = &rest[length..];
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(sql: &str) -> Template {
+        Template::parse(sql).unwrap()
+    }
+
+    #[test]
+    fn finds_chunks_and_params_and_nothing_inside_strings() {
+        let sql = "UPDATE v SET a = :month, b = ':no', c = x::int, d = $$ {no} :no $$ -- {no}\n\
+                   /* :no */ FROM w WHERE {chunk:v} AND E'\\':no' <> \"a:b\" AND {chunk}";
+        let template = parse(sql);
+        assert_eq!(template.params().into_iter().collect::<Vec<_>>(), ["month"]);
+        let chunks: Vec<_> =
+            template.fragments().iter().filter(|f| matches!(f, Fragment::Chunk(_))).collect();
+        assert_eq!(chunks, [&Fragment::Chunk(Some("v".into())), &Fragment::Chunk(None)]);
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_refused() {
+        assert!(
+            Template::parse("UPDATE v SET a = 1 WHERE {chnk}").unwrap_err().contains("{chunk}")
+        );
+        assert!(Template::parse("UPDATE v SET a = 1 WHERE {chunk").is_err());
+    }
+
+    #[test]
+    fn sees_what_an_update_assigns() {
+        let sql = "UPDATE v SET a = f(b = 1, c), \"B\" = (SELECT d = e FROM g), x=:p FROM h WHERE {chunk} AND q = 1";
+        assert_eq!(parse(sql).assigned_columns(), ["a", "B", "x"]);
+        assert_eq!(
+            parse("UPDATE v SET (a, b) = (1, 2) WHERE {chunk}").assigned_columns(),
+            ["a", "b"]
+        );
+        assert!(parse("DELETE FROM v WHERE {chunk} AND a = 1").assigned_columns().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_the_user_wrote_is_lost(sql in "[a-z :'\"${}\\-/*\n]{0,40}") {
+            if let Ok(template) = Template::parse(&sql) {
+                let again: String = template.fragments().iter().map(|fragment| match fragment {
+                    Fragment::Text(text) => text.clone(),
+                    Fragment::Chunk(None) => "{chunk}".to_owned(),
+                    Fragment::Chunk(Some(alias)) => format!("{{chunk:{alias}}}"),
+                    Fragment::Param(name) => format!(":{name}"),
+                }).collect();
+                prop_assert_eq!(again, sql);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! One commit: what changes together with the ledger, or not at all.
+
+use crate::{Held, HeldState, Ledger};
+use std::time::Duration;
+use windlass_core::definition::MOST_CONFLICTS;
+use windlass_core::{Change, Counts, Cursor, Extent, Key, OnConflict, Record, Value};
+
+/// What one transaction commits.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The cursor after it.
+    pub cursor: Cursor,
+    /// The effect on the user's data.
+    pub effect: Effect,
+    /// What is known of the counts before the effect: records read, skipped and dead items.
+    /// Items processed and conflicts are counted by the effect itself.
+    pub counts: Counts,
+    /// Items to hold; a row that is held already is overwritten.
+    pub hold: Vec<Held>,
+    /// Held items that are settled and no longer held.
+    pub settle: Vec<Key>,
+}
+
+/// The effect of a commit on the user's data.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// None: only the ledger moves.
+    Nothing,
+    /// The statement of a `sql` or `refresh` step on a batch. The rows of the batch are counted
+    /// as read in the same transaction; rows affected are processed, the others skipped. Clears
+    /// the mark, where there is one.
+    Statement(Extent),
+    /// The changes of single items.
+    Write(Vec<WriteItem>),
+    /// Clears the mark of a chunk that ends without its statement.
+    Unmark(Extent),
+}
+
+/// One item to write back.
+#[derive(Clone, Debug)]
+pub struct WriteItem {
+    /// Its key.
+    pub key: Key,
+    /// The version it was read at.
+    pub version: Value,
+    /// What changes.
+    pub change: Change,
+    /// The record it was computed from, kept if the item becomes a dead letter.
+    pub record: Record,
+    /// How often it has failed before.
+    pub attempts: u32,
+    /// How often it met a concurrent write before.
+    pub conflicts: u32,
+}
+
+/// What a commit came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Committed {
+    /// The ledger row after it.
+    pub ledger: Ledger,
+}
+
+impl WriteItem {
+    /// What a version conflict of this item comes to: held for another try, a dead letter, or
+    /// skipped (`None`). Counts the conflict and the end, if it is one.
+    pub fn conflicted(self, on_conflict: OnConflict, counts: &mut Counts) -> Option<Held> {
+        counts.conflicts += 1;
+        let conflicts = self.conflicts + 1;
+        let state = match on_conflict {
+            OnConflict::Skip => {
+                counts.skipped += 1;
+                return None;
+            }
+            OnConflict::Retry if conflicts < MOST_CONFLICTS => HeldState::Retry,
+            OnConflict::Retry | OnConflict::DeadLetter => HeldState::Dead,
+        };
+        let dead = state == HeldState::Dead;
+        counts.dead += i64::from(dead);
+        Some(Held {
+            key: self.key,
+            state,
+            attempts: self.attempts,
+            conflicts,
+            error: format!("version conflict: another writer changed the record {conflicts} times"),
+            context: serde_json::Value::Null,
+            record: if dead { self.record.to_json() } else { serde_json::Value::Null },
+            wait: Duration::ZERO,
+        })
+    }
+}

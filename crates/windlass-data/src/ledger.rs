@@ -1,0 +1,77 @@
+//! The ledger: how far a chunk is committed, under which epoch, and which of its items wait.
+
+use std::time::Duration;
+use windlass_core::{ChunkId, Counts, Cursor, Key};
+
+/// A chunk to fence.
+#[derive(Clone, Copy, Debug)]
+pub struct Fence {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// The epoch it was claimed at.
+    pub epoch: i64,
+    /// Whether the claim before ended by a lost lease. Such claims without any commit in between
+    /// are counted as stalls.
+    pub lost: bool,
+}
+
+/// A chunk's ledger row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ledger {
+    /// The chunk.
+    pub chunk: ChunkId,
+    /// The epoch it is fenced at.
+    pub epoch: i64,
+    /// How many commits it has seen. Each commit expects the number it read and adds one, so that
+    /// a commit whose answer was lost is found out, held items included.
+    pub commits: i64,
+    /// How far it is.
+    pub cursor: Cursor,
+    /// What became of its items.
+    pub counts: Counts,
+    /// How many claims in a row were lost without a single commit.
+    pub stalls: u32,
+}
+
+/// An item that the cursor has passed but that is not done, or that failed for good.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// Its key.
+    pub key: Key,
+    /// Why it is held.
+    pub state: HeldState,
+    /// How often it has failed.
+    pub attempts: u32,
+    /// How often it met a concurrent write.
+    pub conflicts: u32,
+    /// Its last error.
+    pub error: String,
+    /// What helps to understand the error.
+    pub context: serde_json::Value,
+    /// The record as it was read; null for items that will be read again.
+    pub record: serde_json::Value,
+    /// How long from now until it may be tried; zero when it is due.
+    pub wait: Duration,
+}
+
+/// Why an item is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldState {
+    /// It will be read and tried again.
+    Retry,
+    /// It is being tried alone, since an item of this chunk seems to kill its process.
+    Trial,
+    /// It failed for good and becomes a dead letter with the chunk's end.
+    Dead,
+}
+
+impl HeldState {
+    /// The name in the ledger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            HeldState::Retry => "retry",
+            HeldState::Trial => "trial",
+            HeldState::Dead => "dead",
+        }
+    }
+}

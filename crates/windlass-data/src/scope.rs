@@ -1,0 +1,64 @@
+//! What a job may reach: the source, its fixed condition, the request's filters and the
+//! submitter's claims, resolved against the table.
+
+use std::collections::BTreeMap;
+use windlass_core::{FilterValue, Identity, JobType, Problem, Request, Table, Value};
+
+/// The bounds of one job, the same for every statement made for it.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// The definition the job runs by, its key columns resolved.
+    pub job_type: JobType,
+    /// What the database says of the source.
+    pub table: Table,
+    /// The request's filters: name, column, values.
+    pub filters: Vec<(String, String, Vec<Value>)>,
+    /// The submitter's claims: column, values.
+    pub claims: Vec<(String, Vec<Value>)>,
+    /// The request's params.
+    pub params: BTreeMap<String, serde_json::Value>,
+}
+
+impl Scope {
+    /// Resolves a request against the job type and its table. The request must have passed
+    /// [`Request::check`].
+    pub fn new(
+        job_type: JobType,
+        table: Table,
+        request: &Request,
+        identity: &Identity,
+    ) -> Result<Scope, Problem> {
+        request.check(&job_type, identity, &table)?;
+        let mut filters = Vec::new();
+        for (name, values) in request.filters() {
+            let column = &job_type.source.filters[name];
+            let kind = table.column(column).map(|column| column.kind);
+            let read = |value| match kind {
+                Some(kind) => kind.read(value).unwrap_or(Value::Null),
+                None => Value::from_json(serde_json::Value::clone(value)),
+            };
+            filters.push((name.to_owned(), column.clone(), values.iter().map(read).collect()));
+        }
+        let claim = |(claim, column): (&String, &String)| {
+            Some((column.clone(), identity.claims.get(claim)?.clone()))
+        };
+        let claims = job_type.source.claims.iter().filter_map(claim).collect();
+        Ok(Scope { job_type, table, filters, claims, params: request.params.clone() })
+    }
+
+    /// The key columns.
+    pub fn key(&self) -> &[String] {
+        &self.job_type.source.key
+    }
+
+    /// Every condition of the form `column IN (values)`: the filters, with the one the segment
+    /// was loaded by narrowed to its value, and the claims.
+    pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>)> {
+        let filters = self.filters.iter().map(|(name, column, values)| match within {
+            Some(narrow) if narrow.filter == *name => (column.as_str(), vec![narrow.value.clone()]),
+            _ => (column.as_str(), values.clone()),
+        });
+        let claims = self.claims.iter().map(|(column, values)| (column.as_str(), values.clone()));
+        filters.chain(claims).collect()
+    }
+}

@@ -1,0 +1,45 @@
+//! What reading returns.
+
+use windlass_core::{Extent, Key, Record, Value};
+
+/// Chunks cut out of a range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cuts {
+    /// Each chunk with the number of its records.
+    pub chunks: Vec<(Extent, i64)>,
+    /// The key the last chunk ends at; `None` when nothing was cut.
+    pub last: Option<Key>,
+    /// Whether the range is used up, or the limit of records is reached.
+    pub done: bool,
+}
+
+/// One record with its place and its version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// Its key.
+    pub key: Key,
+    /// The value of the version column; null when the job type has none.
+    pub version: Value,
+    /// The record.
+    pub record: Record,
+}
+
+/// Records read together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The records, in key order.
+    pub items: Vec<Item>,
+    /// Whether the extent has no more.
+    pub end: bool,
+}
+
+/// A record before and after a statement that was taken back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preview {
+    /// Its key.
+    pub key: Key,
+    /// As it is.
+    pub before: Record,
+    /// As it would be; `None` when the statement deletes it.
+    pub after: Option<Record>,
+}

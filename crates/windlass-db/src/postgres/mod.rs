@@ -1,0 +1,13 @@
+//! PostgreSQL: a pool, transactions of one round trip each way, notifications.
+
+mod listener;
+mod param;
+mod pool;
+mod rows;
+mod settings;
+mod tls;
+mod transaction;
+
+pub use self::{
+    listener::Listener, param::Param, pool::Postgres, rows::Rows, transaction::Transaction,
+};

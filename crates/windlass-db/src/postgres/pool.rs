@@ -1,0 +1,76 @@
+//! The pool: connections are made when first needed and checked when a transaction begins.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+
+use super::{Listener, Transaction, settings::Settings};
+use crate::{Class, Error};
+
+/// A PostgreSQL database, reached through a pool of connections; a clone shares the pool.
+#[derive(Clone)]
+pub struct Postgres {
+    pool: Pool,
+    settings: Arc<Settings>,
+}
+
+impl Postgres {
+    /// Prepares to reach the database of this URL; no connection is made yet.
+    pub fn new(url: &str, max_connections: usize) -> Result<Self, Error> {
+        let settings = Settings::parse(url)?;
+        let manager = Manager::from_config(
+            settings.config.clone(),
+            settings.tls.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
+        let pool = Pool::builder(manager)
+            .max_size(max_connections.max(1))
+            .wait_timeout(Some(WAIT))
+            .create_timeout(Some(settings.connect_timeout))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Error::new(Class::Other, error.to_string()))?;
+        Ok(Postgres { pool, settings: Arc::new(settings) })
+    }
+
+    /// Begins a transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round trip.
+    ///
+    /// A pooled connection can have died since its last use, as all of them do when the server
+    /// restarts. Nothing has happened at that point, so the next connection is taken instead.
+    pub async fn transaction(&self, settings: &str) -> Result<Transaction, Error> {
+        let begin = format!("BEGIN; {settings}");
+        let mut dead = 0;
+        loop {
+            let client = self.pool.get().await?;
+            match Transaction::begin(client, self.settings.tls.clone(), &begin).await {
+                Err(error) if error.class == Class::Connection && dead < self.max_connections() => {
+                    dead += 1;
+                    tracing::debug!(%error, "a pooled connection was dead, taking another");
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Listens on a channel, on a connection of its own.
+    pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
+        Listener::connect(&self.settings, channel).await
+    }
+
+    /// How many connections the pool makes at most.
+    pub fn max_connections(&self) -> usize {
+        self.pool.status().max_size
+    }
+}
+
+/// The pool prints itself with the connection's settings, so this says nothing of them.
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres")
+            .field("max_connections", &self.max_connections())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long to wait for a connection that somebody else is using.
+const WAIT: Duration = Duration::from_secs(30);

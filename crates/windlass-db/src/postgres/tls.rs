@@ -1,0 +1,160 @@
+//! TLS by rustls with ring, as strict as libpq's `sslmode` asks.
+
+use std::{path::PathBuf, sync::Arc};
+
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+};
+use tokio_postgres::{Socket, tls::MakeTlsConnect};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{Class, Error};
+
+/// Makes the TLS half of a connection.
+#[derive(Clone)]
+pub(super) struct Tls {
+    inner: MakeRustlsConnect,
+}
+
+impl MakeTlsConnect<Socket> for Tls {
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
+        // The client asks for a connector also where TLS is off, as on a Unix socket, which has no
+        // name. It goes no further without one, so this name is never sent or compared.
+        let host = if host.is_empty() { "localhost" } else { host };
+        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.inner, host)
+    }
+}
+
+/// How much of the server's certificate must be right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verify {
+    /// The connection is encrypted and the certificate can be anybody's.
+    Nothing,
+    /// The chain must lead to the roots; the name may differ.
+    Chain,
+    /// The chain and the name must be right.
+    Full,
+}
+
+/// Whose signature counts.
+pub(super) enum Roots {
+    System,
+    File(PathBuf),
+}
+
+/// A connector with its own crypto provider: a library installs no process-wide one.
+pub(super) fn connector(verify: Verify, roots: Roots) -> Result<Tls, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match verify {
+        Verify::Nothing => Arc::new(Lenient { provider: provider.clone(), chain: None }),
+        Verify::Chain => {
+            let chain = strict(&provider, roots)?;
+            Arc::new(Lenient { provider: provider.clone(), chain: Some(chain) })
+        }
+        Verify::Full => strict(&provider, roots)?,
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::new(Class::Other, error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(Tls { inner: MakeRustlsConnect::new(config) })
+}
+
+fn strict(
+    provider: &Arc<CryptoProvider>,
+    roots: Roots,
+) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(store(roots)?), provider.clone())
+        .build()
+        .map_err(|error| {
+            Error::new(Class::Definition, format!("no usable root certificate: {error}"))
+        })
+}
+
+fn store(roots: Roots) -> Result<RootCertStore, Error> {
+    let mut store = RootCertStore::empty();
+    match roots {
+        Roots::System => {
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Roots::File(path) => {
+            let unusable = |error: String| {
+                let path = path.display();
+                Error::new(Class::Definition, format!("sslrootcert {path} cannot be used: {error}"))
+            };
+            let found =
+                CertificateDer::pem_file_iter(&path).map_err(|e| unusable(e.to_string()))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|e| unusable(e.to_string()))?;
+                store.add(certificate).map_err(|e| unusable(e.to_string()))?;
+            }
+        }
+    }
+    Ok(store)
+}
+
+/// Lets the name differ, and without a chain anything; the handshake's signatures must be right in
+/// any case, as they are what ties the encryption to the certificate that was shown.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    chain: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(chain) = &self.chain else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            // The name is looked at last, so the chain was right.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            outcome => outcome,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,179 @@
+//! One transaction on one connection, ended by `commit` or `rollback` and by nothing else.
+
+use std::{
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use deadpool_postgres::{Client, Object};
+use tokio_postgres::{
+    CopyInSink, Row,
+    types::{ToSql, Type},
+};
+
+use super::{Param, Rows, tls::Tls};
+use crate::{Class, Error};
+
+/// An open transaction.
+///
+/// Every statement is unnamed and takes one round trip, so it is safe behind a pooler that moves
+/// transactions between server connections.
+///
+/// Dropped without `commit` or `rollback`, as happens when a task is cancelled, it takes its
+/// connection out of the pool and closes it: the server rolls back, and nobody inherits an open
+/// transaction. A statement that was still running is cancelled first, so that its locks go too.
+///
+/// Columns of types that the database itself defines (enums, domains over them, extensions) must be
+/// cast to a built-in type in the SQL, `::text` for one: the client would ask the server for such
+/// a type in the middle of the answer, which blocks for ever when the answer is large.
+pub struct Transaction {
+    /// Empty only once the connection has been given away.
+    client: Option<Client>,
+    tls: Tls,
+    /// A statement was sent whose answer has perhaps not come to its end.
+    running: AtomicBool,
+}
+
+impl Transaction {
+    pub(super) async fn begin(client: Client, tls: Tls, begin: &str) -> Result<Self, Error> {
+        // Built before the first message, so that giving up while it is on its way closes the
+        // connection as well.
+        let transaction = Transaction { client: Some(client), tls, running: false.into() };
+        transaction.batch(begin).await?;
+        Ok(transaction)
+    }
+
+    /// Runs a statement and gathers its rows.
+    pub async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        let client = self.client()?;
+        let params = typed(params);
+        self.watch(client.query_typed(sql, &params)).await
+    }
+
+    /// Runs a statement that gives one row or none.
+    pub async fn query_opt(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, Error> {
+        let client = self.client()?;
+        let params = typed(params);
+        self.watch(client.query_typed_opt(sql, &params)).await
+    }
+
+    /// Runs a statement that gives exactly one row.
+    pub async fn query_one(&self, sql: &str, params: &[Param<'_>]) -> Result<Row, Error> {
+        let client = self.client()?;
+        let params = typed(params);
+        self.watch(client.query_typed_one(sql, &params)).await
+    }
+
+    /// Runs a statement and gives the number of rows it touched.
+    pub async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Error> {
+        let client = self.client()?;
+        let params = typed(params);
+        self.watch(client.execute_typed(sql, &params)).await
+    }
+
+    /// Runs a statement and hands out its rows as they arrive, never more than a few buffers ahead.
+    pub async fn stream(&self, sql: &str, params: &[Param<'_>]) -> Result<Rows, Error> {
+        let client = self.client()?;
+        let params = typed(params);
+        let params = params.iter().map(|(value, kind)| (*value, kind.clone()));
+        // It counts as running from here on, since the reader holds the rest of the answer.
+        self.running.store(true, Ordering::Relaxed);
+        Ok(Rows::new(client.query_typed_raw(sql, params).await?))
+    }
+
+    /// Runs one or more statements without parameters; rows are thrown away.
+    pub async fn batch(&self, sql: &str) -> Result<(), Error> {
+        let client = self.client()?;
+        self.watch(client.batch_execute(sql)).await
+    }
+
+    /// Begins a `COPY … FROM STDIN`; call `finish` on the sink, or nothing is copied.
+    ///
+    /// The one statement that is prepared under a name, for the length of this call: the client
+    /// knows no other way to COPY. It goes before the transaction does, so poolers do not mind.
+    pub async fn copy_in(&self, sql: &str) -> Result<CopyInSink<Bytes>, Error> {
+        let client = self.client()?;
+        self.running.store(true, Ordering::Relaxed);
+        Ok(client.copy_in(sql).await?)
+    }
+
+    /// Commits. With an error of class `Connection` the outcome is unknown; with any other, the
+    /// transaction was rolled back.
+    pub async fn commit(mut self) -> Result<(), Error> {
+        // COMMIT of a transaction in which a statement failed rolls back and reports success. The
+        // empty SELECT before it fails in that case, in the same round trip.
+        match self.batch("SELECT; COMMIT").await {
+            Ok(()) => {
+                self.give_back();
+                Ok(())
+            }
+            Err(error) if error.class == Class::Connection => Err(error),
+            // The connection is good, the transaction perhaps still open; if this fails as well,
+            // the drop closes the connection, and its error would say less than the first one.
+            Err(error) => {
+                let _ = self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls back.
+    pub async fn rollback(mut self) -> Result<(), Error> {
+        self.batch("ROLLBACK").await?;
+        self.give_back();
+        Ok(())
+    }
+
+    fn client(&self) -> Result<&Client, Error> {
+        // Both methods that empty it consume the transaction, so no caller can see this.
+        self.client.as_ref().ok_or_else(|| Error::new(Class::Other, "the transaction has ended"))
+    }
+
+    /// Marks the statement as running for as long as the answer is awaited.
+    async fn watch<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Error> {
+        let before = self.running.swap(true, Ordering::Relaxed);
+        let outcome = answer.await;
+        self.running.store(before, Ordering::Relaxed);
+        Ok(outcome?)
+    }
+
+    fn give_back(&mut self) {
+        // Dropping the object is how it returns to the pool.
+        drop(self.client.take());
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else {
+            return;
+        };
+        let connection = Object::take(client);
+        if !self.running.load(Ordering::Relaxed) || connection.is_closed() {
+            return;
+        }
+        // Without a runtime there is nobody to send the request, and closing must do.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let tls = self.tls.clone();
+        runtime.spawn(async move {
+            let cancel = connection.cancel_token();
+            // Best effort: the connection is closed after it in any case.
+            let _ = tokio::time::timeout(CANCEL, cancel.cancel_query(tls)).await;
+            drop(connection);
+        });
+    }
+}
+
+/// How long the request to cancel may take.
+const CANCEL: Duration = Duration::from_secs(5);
+
+fn typed<'a>(params: &'a [Param<'_>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    params.iter().map(|param| (param as &(dyn ToSql + Sync), param.kind())).collect()
+}

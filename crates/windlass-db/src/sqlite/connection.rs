@@ -1,0 +1,59 @@
+//! How a connection is opened and set up.
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+
+use super::file;
+use crate::{Class, Error};
+
+/// The connection that writes.
+pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let explain = |error: rusqlite::Error| file::explain(path, error.into());
+    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    // SQLite opens a file for reading when it may not write it, and says nothing.
+    if connection.is_readonly(MAIN_DB).map_err(explain)? {
+        return Err(file::read_only(path));
+    }
+    set_up(&connection).map_err(explain)?;
+    let mode: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(explain)?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(Error::new(
+            Class::Definition,
+            format!(
+                "{} cannot be switched to a write-ahead log (it stays in mode {mode}); \
+                 put it on a local file system",
+                path.display()
+            ),
+        ));
+    }
+    // A commit is on the disk when it returns: with less, a loss of power could take it back.
+    connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
+    Ok(connection)
+}
+
+/// A connection that only reads. It is opened for writing all the same, since a reader of a
+/// write-ahead log must be able to write the log's index.
+pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let explain = |error: rusqlite::Error| file::explain(path, error.into());
+    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    set_up(&connection).map_err(explain)?;
+    connection.pragma_update(None, "query_only", "ON").map_err(explain)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(128);
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Negative means kibibytes.
+    connection.pragma_update(None, "cache_size", -16_000)
+}

@@ -1,0 +1,66 @@
+//! The one thread that writes to a file.
+
+use std::{sync::mpsc, thread};
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::guarded;
+use crate::{Class, Error};
+
+/// Hands work to the thread; the thread ends with the last piece after this is dropped.
+pub(super) struct Writer {
+    work: mpsc::Sender<Work>,
+}
+
+type Work = Box<dyn FnOnce(&mut Connection) + Send>;
+
+impl Writer {
+    pub(super) fn start(mut connection: Connection) -> Result<Self, Error> {
+        let (sender, receiver) = mpsc::channel::<Work>();
+        thread::Builder::new()
+            .name("sqlite-writer".to_owned())
+            .spawn(move || {
+                for work in receiver {
+                    work(&mut connection);
+                }
+            })
+            .map_err(|error| Error::new(Class::Other, format!("cannot start a thread: {error}")))?;
+        Ok(Writer { work: sender })
+    }
+
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, outcome) = oneshot::channel();
+        let work: Work = Box::new(move |connection| {
+            // Nobody waits any more: the caller was cancelled before its turn came.
+            if sender.is_closed() {
+                return;
+            }
+            let _ = sender.send(in_transaction(connection, work));
+        });
+        self.work.send(work).map_err(|_| ended())?;
+        outcome.await.unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    // A rollback can fail on a sick disk; the next piece of work is not to inherit what it left.
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Dropped without a commit, the transaction rolls back.
+    let value = guarded(|| work(&transaction))?;
+    transaction.commit()?;
+    Ok(value)
+}
+
+fn ended() -> Error {
+    Error::new(Class::Other, "the thread that writes to SQLite has ended")
+}

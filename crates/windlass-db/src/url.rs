@@ -1,0 +1,170 @@
+//! Database URLs: which database is meant, and how to show a URL without its password.
+
+use std::path::PathBuf;
+
+use crate::{Class, Error};
+
+/// Where a database is, as configuration names it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Url {
+    /// A SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL server; the text is the whole URL, password included.
+    Postgres(String),
+}
+
+impl Url {
+    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…` and `postgresql://…`.
+    pub fn parse(text: &str) -> Result<Url, Error> {
+        let text = text.trim();
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Url::Postgres(text.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("sqlite:") {
+            return sqlite_path(rest.strip_prefix("//").unwrap_or(rest)).map(Url::Sqlite);
+        }
+        // The text is not shown: a mistyped URL can hold a password where redaction does not look.
+        let found = match text.split_once(':') {
+            Some((scheme, _)) if is_scheme(scheme) => {
+                format!("`{scheme}:` is not a database I know")
+            }
+            _ if text.is_empty() => "the database URL is empty".to_owned(),
+            _ => "this is not a database URL".to_owned(),
+        };
+        Err(invalid(format!("{found}; {EXPECTED}")))
+    }
+}
+
+/// Prints the URL without its password, so that a logged configuration cannot leak it.
+impl std::fmt::Debug for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Url::Sqlite(path) => write!(f, "Sqlite({})", path.display()),
+            Url::Postgres(url) => write!(f, "Postgres({})", redact(url)),
+        }
+    }
+}
+
+/// The same URL for messages: its password, also one given as a `password=` parameter, is `***`.
+pub fn redact(url: &str) -> String {
+    hide_parameters(&hide_credentials(url))
+}
+
+const EXPECTED: &str = "write sqlite:PATH (for example sqlite:windlass.db) or \
+                        postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+
+const HIDDEN: &str = "***";
+
+fn sqlite_path(path: &str) -> Result<PathBuf, Error> {
+    if path.is_empty() {
+        return Err(invalid("the SQLite URL names no file; write sqlite:PATH".to_owned()));
+    }
+    if path.contains(":memory:") {
+        return Err(invalid(
+            "a SQLite database in memory would be lost with the process; write sqlite:PATH"
+                .to_owned(),
+        ));
+    }
+    Ok(PathBuf::from(path))
+}
+
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(Class::Definition, message)
+}
+
+fn hide_credentials(url: &str) -> String {
+    let Some(start) = url.find("://").map(|at| at + 3) else {
+        return url.to_owned();
+    };
+    let (scheme, rest) = url.split_at(start);
+    let (address, query) = rest.split_at(query_start(rest));
+    // The last @ ends the credentials, since a password may hold one that was not encoded.
+    let Some((credentials, host)) = address.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    match credentials.split_once(':') {
+        Some((user, _)) => format!("{scheme}{user}:{HIDDEN}@{host}{query}"),
+        None => url.to_owned(),
+    }
+}
+
+/// Where `?name=` begins; a bare question mark can be part of a password.
+pub(crate) fn query_start(rest: &str) -> usize {
+    rest.match_indices('?')
+        .map(|(at, _)| at)
+        .find(|at| {
+            let name = rest[at + 1..].split('=').next().unwrap_or_default();
+            let named = name.len() < rest.len() - at - 1;
+            named && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
+        .unwrap_or(rest.len())
+}
+
+fn hide_parameters(text: &str) -> String {
+    const KEY: &str = "password=";
+    let lower = text.to_ascii_lowercase();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(found) = lower[at..].find(KEY) {
+        let value = at + found + KEY.len();
+        out.push_str(&text[at..value]);
+        out.push_str(HIDDEN);
+        at = text[value..]
+            .find(|c: char| c == '&' || c.is_whitespace())
+            .map_or(text.len(), |end| value + end);
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_schemes_are_understood() {
+        assert_eq!(Url::parse("sqlite:a/b.db").unwrap(), Url::Sqlite("a/b.db".into()));
+        assert_eq!(Url::parse("sqlite:///tmp/b.db").unwrap(), Url::Sqlite("/tmp/b.db".into()));
+        assert_eq!(Url::parse("sqlite:/tmp/b.db").unwrap(), Url::Sqlite("/tmp/b.db".into()));
+        for url in ["postgres://u:p@h/d", "postgresql://h"] {
+            assert_eq!(Url::parse(url).unwrap(), Url::Postgres(url.to_owned()));
+        }
+    }
+
+    #[test]
+    fn anything_else_says_what_would_be_right() {
+        for url in
+            ["mysql://u:secret@h/d", "", "windlass.db", "sqlite:", "sqlite::memory:", "u:secret@h"]
+        {
+            let error = Url::parse(url).unwrap_err();
+            assert_eq!(error.class, Class::Definition);
+            assert!(error.message.contains("sqlite:PATH"), "{error}");
+            assert!(!error.message.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_hidden() {
+        for (url, shown) in [
+            ("postgres://u:secret@h:1/d", "postgres://u:***@h:1/d"),
+            ("postgres://u:s@cr/et?x@h/d?sslmode=require", "postgres://u:***@h/d?sslmode=require"),
+            ("postgres://u:a@b?c@h/d", "postgres://u:***@h/d"),
+            (
+                "postgres://h:1/d?user=u&password=secret&a=b",
+                "postgres://h:1/d?user=u&password=***&a=b",
+            ),
+            ("postgres://u@h/d?sslPassword=secret", "postgres://u@h/d?sslPassword=***"),
+            ("postgres://h/d", "postgres://h/d"),
+            ("host=h password=secret user=u", "host=h password=*** user=u"),
+            ("sqlite:a.db", "sqlite:a.db"),
+        ] {
+            assert_eq!(redact(url), shown);
+        }
+        let debug = format!("{:?}", Url::Postgres("postgres://u:secret@h/d".to_owned()));
+        assert_eq!(debug, "Postgres(postgres://u:***@h/d)");
+    }
+}

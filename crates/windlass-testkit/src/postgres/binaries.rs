@@ -1,0 +1,71 @@
+//! Where PostgreSQL's programs are, and which user they run as.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::unistd::{Uid, User, getgid, getuid};
+
+/// The installation the tests use.
+pub(super) struct Binaries {
+    folder: PathBuf,
+    /// PostgreSQL refuses to run as root: then this is the user `postgres`, otherwise ourselves.
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+impl Binaries {
+    /// Looks in `WINDLASS_PG_BIN`, then where Debian installs (the highest version), then in PATH.
+    pub(super) fn find() -> Self {
+        let folder = env::var_os("WINDLASS_PG_BIN")
+            .map(PathBuf::from)
+            .or_else(highest_debian_version)
+            .or_else(in_path)
+            .expect("PostgreSQL's server programs are needed: install them (Debian: postgresql) or set WINDLASS_PG_BIN");
+        if !Uid::current().is_root() {
+            return Self { folder, uid: getuid().as_raw(), gid: getgid().as_raw() };
+        }
+        let user = User::from_name("postgres")
+            .expect("the users can be read")
+            .expect("root needs a user `postgres` to run PostgreSQL as");
+        Self { folder, uid: user.uid.as_raw(), gid: user.gid.as_raw() }
+    }
+
+    /// A command of this installation, running as the right user in `folder`.
+    pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
+        let mut command = Command::new(self.folder.join(program));
+        command.current_dir(folder).stdin(Stdio::null());
+        if Uid::current().is_root() {
+            command.uid(self.uid).gid(self.gid);
+        }
+        command
+    }
+
+    /// The version in digits, such as `16.9`.
+    pub(super) fn version(&self) -> String {
+        let output = Command::new(self.folder.join("postgres"))
+            .arg("--version")
+            .output()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.folder.join("postgres").display()));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.split_whitespace().find(|word| word.starts_with(char::is_numeric));
+        version.expect("postgres --version tells a version").to_owned()
+    }
+}
+
+fn highest_debian_version() -> Option<PathBuf> {
+    fs::read_dir("/usr/lib/postgresql")
+        .ok()?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|version| version.join("bin/initdb").is_file())
+        .max_by_key(|version| version.file_name()?.to_str()?.parse::<u32>().ok())
+        .map(|version| version.join("bin"))
+}
+
+fn in_path() -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}

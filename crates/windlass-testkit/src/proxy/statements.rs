@@ -1,0 +1,85 @@
+//! What a client has run in its present transaction, learned from the messages it sends.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::wire::Message;
+
+/// The prepared statements of a connection and the texts of its transaction.
+#[derive(Default)]
+pub(super) struct Statements {
+    prepared: HashMap<String, Arc<str>>,
+    transaction: HashSet<Arc<str>>,
+}
+
+impl Statements {
+    /// Takes note of a message and tells whether it commits.
+    pub(super) fn see(&mut self, message: &Message) -> bool {
+        match message.kind() {
+            b'Q' => self.run(message.text(0).into()),
+            b'P' => {
+                self.prepared.insert(message.text(0), message.text(1).into());
+                false
+            }
+            // Clients prepare once and bind often: a statement belongs to the transaction in
+            // which it is bound. The statement's name follows that of the portal.
+            b'B' => match self.prepared.get(&message.text(1)) {
+                Some(sql) => self.run(sql.clone()),
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether the transaction ran a statement with this text.
+    pub(super) fn ran(&self, text: &str) -> bool {
+        self.transaction.iter().any(|sql| sql.contains(text))
+    }
+
+    fn run(&mut self, sql: Arc<str>) -> bool {
+        let opening = first_word(&sql);
+        if opening.eq_ignore_ascii_case("BEGIN") || opening.eq_ignore_ascii_case("START") {
+            self.transaction.clear();
+        }
+        let last = sql.trim_end().trim_end_matches(';').rsplit(';').next().unwrap_or_default();
+        let commits = first_word(last).eq_ignore_ascii_case("COMMIT");
+        self.transaction.insert(sql);
+        commits
+    }
+}
+
+fn first_word(sql: &str) -> &str {
+    let sql = sql.trim_start();
+    sql.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(sql: &str) -> Message {
+        Message { bytes: [b"Q\0\0\0\0", sql.as_bytes(), b"\0"].concat() }
+    }
+
+    #[test]
+    fn a_commit_is_known_in_its_spellings() {
+        let mut statements = Statements::default();
+        for sql in ["COMMIT", " commit ;", "COMMIT WORK", "UPDATE t SET a = 1; COMMIT;"] {
+            assert!(statements.see(&query(sql)), "{sql}");
+        }
+        for sql in ["COMMITTED", "SELECT 'COMMIT'", "ROLLBACK", "BEGIN", ""] {
+            assert!(!statements.see(&query(sql)), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_transaction_forgets_the_one_before() {
+        let mut statements = Statements::default();
+        statements.see(&query("BEGIN"));
+        statements.see(&query("UPDATE ledger SET a = 1"));
+        assert!(statements.ran("ledger"));
+        statements.see(&query("COMMIT"));
+        statements.see(&query("START TRANSACTION"));
+        assert!(!statements.ran("ledger"));
+    }
+}

@@ -1,0 +1,62 @@
+//! The framing of PostgreSQL's protocol: as much of it as a proxy must know.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The code of a startup packet that asks for TLS, or for GSSAPI encryption.
+pub(super) const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
+
+/// One message, with its header, as it is passed on.
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Message {
+    pub(super) fn kind(&self) -> u8 {
+        self.bytes[0]
+    }
+
+    /// The text that ends with the `index`-th zero byte of the body.
+    pub(super) fn text(&self, index: usize) -> String {
+        let body = &self.bytes[5..];
+        let text = body.split(|byte| *byte == 0).nth(index).unwrap_or_default();
+        String::from_utf8_lossy(text).into_owned()
+    }
+}
+
+/// The next message, or `None` where the stream ends.
+pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
+    let mut kind = [0];
+    if stream.read(&mut kind).await? == 0 {
+        return Ok(None);
+    }
+    let mut bytes = kind.to_vec();
+    read_sized(stream, &mut bytes).await?;
+    Ok(Some(Message { bytes }))
+}
+
+/// The first packet of a connection, which has no kind: its bytes and its code.
+pub(super) async fn read_startup(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<(Vec<u8>, u32)> {
+    let mut bytes = Vec::new();
+    read_sized(stream, &mut bytes).await?;
+    let code = bytes.get(4..8).and_then(|code| code.try_into().ok()).map(u32::from_be_bytes);
+    code.map(|code| (bytes, code)).ok_or_else(malformed)
+}
+
+/// Appends a length, which counts itself, and what it counts.
+async fn read_sized(stream: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>) -> io::Result<()> {
+    let length = stream.read_u32().await?;
+    into.extend_from_slice(&length.to_be_bytes());
+    let rest = (length as usize).checked_sub(4).ok_or_else(malformed)?;
+    let start = into.len();
+    into.resize(start + rest, 0);
+    stream.read_exact(&mut into[start..]).await?;
+    Ok(())
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not PostgreSQL's protocol")
+}

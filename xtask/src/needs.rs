@@ -1,0 +1,77 @@
+//! What the tests need from the machine, installed where that is possible.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Need {
+    what: &'static str,
+    package: &'static str,
+    is_there: fn() -> bool,
+}
+
+const NEEDS: &[Need] = &[Need {
+    what: "PostgreSQL's server programs (initdb, postgres)",
+    package: "postgresql",
+    is_there: has_postgres,
+}];
+
+/// Whether all is there in the end. If not, it has said what to install.
+pub(crate) fn are_met() -> bool {
+    if missing().next().is_none() {
+        return true;
+    }
+    if can_install() {
+        install(missing().map(|need| need.package).collect());
+    }
+    for need in missing() {
+        eprintln!(
+            "xtask: the tests need {}: install them (Debian, Ubuntu: apt-get install {})",
+            need.what, need.package
+        );
+    }
+    missing().next().is_none()
+}
+
+fn missing() -> impl Iterator<Item = &'static Need> {
+    NEEDS.iter().filter(|need| !(need.is_there)())
+}
+
+/// Looks where the tests look.
+fn has_postgres() -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = env::var_os("WINDLASS_PG_BIN").map(PathBuf::from).into_iter();
+    folders
+        .chain(versions.map(|version| version.path().join("bin")))
+        .chain(path())
+        .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+fn can_install() -> bool {
+    // The owner of our own process's folder is who we are.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    is_root && path().iter().any(|folder| folder.join("apt-get").is_file())
+}
+
+/// A failure shows in what is still missing afterwards.
+fn install(packages: Vec<&str>) {
+    eprintln!("xtask: installing {}", packages.join(", "));
+    let updated = apt_get(&["update"]);
+    let install = ["install", "-y", "--no-install-recommends"];
+    if !updated || !apt_get(&[&install[..], &packages[..]].concat()) {
+        eprintln!("xtask: apt-get failed");
+    }
+}
+
+fn apt_get(args: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn path() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).filter(|folder| folder != Path::new("")).collect()
+}

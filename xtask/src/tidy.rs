@@ -1,0 +1,56 @@
+//! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, and both of these.
+
+mod rules;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, ensure};
+
+use crate::cargo;
+
+/// Formats the code, then checks all that needs no tests.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let formatted = cargo::succeeds(&["fmt", "--all"])?;
+    let clean = is_clean()?;
+    let lint_free = has_no_lints()?;
+    Ok(if formatted && clean && lint_free { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether rustfmt has nothing to change.
+pub(crate) fn is_formatted() -> anyhow::Result<bool> {
+    cargo::succeeds(&["fmt", "--all", "--check"])
+}
+
+/// Whether clippy has nothing to say.
+pub(crate) fn has_no_lints() -> anyhow::Result<bool> {
+    cargo::succeeds(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// Whether all files keep the house rules; it prints where they do not.
+pub(crate) fn is_clean() -> anyhow::Result<bool> {
+    eprintln!("xtask: house rules");
+    let mut clean = true;
+    for path in files()? {
+        // What is no text has no rules; what git still knows may be gone from the folder.
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for finding in rules::check(Path::new(&path), &text) {
+            eprintln!("{path}:{finding}");
+            clean = false;
+        }
+    }
+    Ok(clean)
+}
+
+/// The files of the project, those not committed yet included.
+fn files() -> anyhow::Result<Vec<String>> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .context("git does not start")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git ls-files: {complaint}");
+    let names = String::from_utf8(output.stdout).context("a file name is no text")?;
+    Ok(names.split_terminator('\0').map(str::to_owned).collect())
+}
