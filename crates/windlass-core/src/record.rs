@@ -8,17 +8,17 @@ use std::sync::Arc;
 /// The names of a batch's columns, in the order of each record's values.
 pub type Columns = Arc<[String]>;
 
-/// One record of the source.
+/// One record of the source. Cheap to clone: steps, write-back and dead letters share one copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     columns: Columns,
-    values: Vec<Value>,
+    values: Arc<[Value]>,
 }
 
 impl Record {
     /// A record with these columns; a missing value at the end reads as null.
     pub fn new(columns: Columns, values: Vec<Value>) -> Record {
-        Record { columns, values }
+        Record { columns, values: values.into() }
     }
 
     /// The value of a column, `None` when there is no such column.
@@ -29,7 +29,7 @@ impl Record {
 
     /// The columns with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.columns.iter().map(String::as_str).zip(&self.values)
+        self.columns.iter().map(String::as_str).zip(self.values.iter())
     }
 
     /// The values in the order of the columns.

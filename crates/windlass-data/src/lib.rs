@@ -3,14 +3,27 @@
 //! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger. One
 //! [`Connection`] is both. `sqlite/` and `postgres/` mirror each other file by file.
 
+mod array;
 mod commit;
+mod connect;
 mod error;
+mod fit;
 mod ledger;
+mod names;
+mod page;
+mod postgres;
+mod predicate;
 mod scope;
 mod source;
+mod sql;
+mod sqlite;
+mod statement;
+mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
+pub use connect::connect;
 pub use error::{DataError, Result};
+pub use fit::fit;
 pub use ledger::{Fence, Held, HeldState, Ledger};
 pub use scope::Scope;
 pub use source::{Batch, Cuts, Item, Preview};

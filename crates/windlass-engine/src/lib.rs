@@ -1,1 +1,37 @@
-//! Placeholder while the workspace is being laid out.
+//! The loops that move a record from submit to commit.
+//!
+//! [`Engine`] is what one process has: the store, the connections, the job types and the handlers.
+//! [`Worker`] runs the loops: the loader cuts segments into chunks, the worker claims and fences
+//! chunks, the executor works each one under the commit protocol, the heart keeps the leases, and
+//! the housekeeper rescues what others left behind. Follow a record: `submit` → `loader` →
+//! `worker` → `executor`.
+
+mod audit;
+mod canceller;
+mod dry_run;
+mod engine;
+mod error;
+mod executor;
+mod heart;
+mod hold;
+mod housekeeper;
+mod job;
+mod loader;
+mod outcomes;
+mod planner;
+mod redrive;
+mod run;
+mod statement;
+mod step;
+mod submit;
+mod trial;
+mod worker;
+
+pub use audit::Audit;
+pub use dry_run::{DryRun, Sample};
+pub use engine::{Builder, Engine};
+pub use error::{EngineError, Result};
+pub use redrive::Redriven;
+pub use step::{ItemContext, Step, StepBatch, StepError, StepItem};
+pub use submit::Checked;
+pub use worker::{Handle, Options, Tally, Worker};

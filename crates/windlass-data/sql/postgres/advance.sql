@@ -1,0 +1,19 @@
+-- The first statement of every commit: the compare-and-set on the ledger. No row means that the
+-- lease is lost, or that this very commit has happened already; either way nothing may follow.
+--
+-- `commits = $4` stands for the architecture's `cursor IS NOT DISTINCT FROM old`: every commit
+-- adds one, so it changes whenever the cursor does, and also when held items are committed while
+-- the cursor stays where it is.
+--
+-- Lock: the one row, until the end of the transaction. Index: the primary key.
+UPDATE windlass_ledger SET
+    cursor = $5,
+    commits = commits + 1,
+    read = read + $6,
+    processed = processed + $7,
+    skipped = skipped + $8,
+    dead = dead + $9,
+    conflicts = conflicts + $10,
+    updated_at = clock_timestamp()
+WHERE job_id = $1 AND chunk = $2 AND epoch = $3 AND commits = $4
+RETURNING job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls

@@ -1,0 +1,38 @@
+-- The ledger: how far each chunk is committed, and the items the cursor has passed but that are
+-- not done. Both live beside the data they speak of, so that one transaction changes both.
+--
+-- Who may not create tables has this run by somebody who may, and needs afterwards:
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held TO <the user>;
+--
+-- The ledger row is updated by every commit and no indexed column changes with it: the free space
+-- left on each page keeps those updates on their page (HOT) and out of the index.
+CREATE TABLE IF NOT EXISTS windlass_ledger (
+    job_id            uuid        NOT NULL,
+    chunk             bigint      NOT NULL,
+    epoch             bigint      NOT NULL,
+    commits           bigint      NOT NULL DEFAULT 0,
+    cursor            text        NOT NULL DEFAULT 'null',
+    read              bigint      NOT NULL DEFAULT 0,
+    processed         bigint      NOT NULL DEFAULT 0,
+    skipped           bigint      NOT NULL DEFAULT 0,
+    dead              bigint      NOT NULL DEFAULT 0,
+    conflicts         bigint      NOT NULL DEFAULT 0,
+    stalls            integer     NOT NULL DEFAULT 0,
+    opened_at_commits bigint      NOT NULL DEFAULT 0,
+    updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (job_id, chunk)
+) WITH (fillfactor = 50);
+
+CREATE TABLE IF NOT EXISTS windlass_held (
+    job_id    uuid        NOT NULL,
+    chunk     bigint      NOT NULL,
+    item_key  text        COLLATE "C" NOT NULL,
+    state     text        NOT NULL,
+    attempts  integer     NOT NULL,
+    conflicts integer     NOT NULL,
+    error     text        NOT NULL,
+    context   json        NOT NULL,
+    record    json        NOT NULL,
+    due_at    timestamptz NOT NULL,
+    PRIMARY KEY (job_id, chunk, item_key)
+) WITH (fillfactor = 80);

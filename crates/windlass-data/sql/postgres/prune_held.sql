@@ -1,0 +1,2 @@
+-- Forgets the held items of a job. Lock: the rows. Index: the primary key's first column.
+DELETE FROM windlass_held WHERE job_id = $1

@@ -1,0 +1,2 @@
+-- Forgets the ledger of a job. Lock: the rows. Index: the primary key's first column.
+DELETE FROM windlass_ledger WHERE job_id = $1

@@ -1,0 +1,34 @@
+-- The ledger: how far each chunk is committed, and the items the cursor has passed but that are
+-- not done. Both live beside the data they speak of, so that one transaction changes both.
+--
+-- Times are milliseconds since 1970, by this machine's clock.
+CREATE TABLE IF NOT EXISTS windlass_ledger (
+    job_id            TEXT    NOT NULL,
+    chunk             INTEGER NOT NULL,
+    epoch             INTEGER NOT NULL,
+    commits           INTEGER NOT NULL DEFAULT 0,
+    cursor            TEXT    NOT NULL DEFAULT 'null',
+    read              INTEGER NOT NULL DEFAULT 0,
+    processed         INTEGER NOT NULL DEFAULT 0,
+    skipped           INTEGER NOT NULL DEFAULT 0,
+    dead              INTEGER NOT NULL DEFAULT 0,
+    conflicts         INTEGER NOT NULL DEFAULT 0,
+    stalls            INTEGER NOT NULL DEFAULT 0,
+    opened_at_commits INTEGER NOT NULL DEFAULT 0,
+    updated_at        INTEGER NOT NULL,
+    PRIMARY KEY (job_id, chunk)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS windlass_held (
+    job_id    TEXT    NOT NULL,
+    chunk     INTEGER NOT NULL,
+    item_key  TEXT    NOT NULL,
+    state     TEXT    NOT NULL,
+    attempts  INTEGER NOT NULL,
+    conflicts INTEGER NOT NULL,
+    error     TEXT    NOT NULL,
+    context   TEXT    NOT NULL,
+    record    TEXT    NOT NULL,
+    due_at    INTEGER NOT NULL,
+    PRIMARY KEY (job_id, chunk, item_key)
+);

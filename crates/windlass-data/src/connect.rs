@@ -1,0 +1,22 @@
+//! From a URL to a connection.
+
+use crate::postgres::PostgresData;
+use crate::sqlite::SqliteData;
+use crate::{Connection, Result};
+use std::sync::Arc;
+use windlass_db::{Class, Error, Postgres, Sqlite, Url};
+
+/// Opens the database of a URL. A SQLite file must exist; PostgreSQL is reached when first needed.
+pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connection>> {
+    Ok(match Url::parse(url)? {
+        Url::Postgres(url) => {
+            Arc::new(PostgresData::new(Postgres::new(&url, max_connections)?))
+        }
+        Url::Sqlite(path) => {
+            // Opening waits for other processes that have the file.
+            let opened = tokio::task::spawn_blocking(move || Sqlite::open(&path)).await;
+            let ended = |_| Error::new(Class::Other, "the runtime is shutting down");
+            Arc::new(SqliteData::new(opened.map_err(ended)??))
+        }
+    })
+}

@@ -1,0 +1,235 @@
+//! PostgreSQL: sets of rows in single statements, every transaction explicit, so that it works
+//! behind a pooler that moves transactions between connections.
+
+mod commit;
+mod cut;
+mod describe;
+mod fence;
+mod held;
+mod preview;
+mod read;
+mod row;
+mod split;
+mod write;
+
+use crate::sql::{Bind, Sql};
+use crate::{
+    Batch, Commit, Committed, Cuts, DataError, Fence, Held, HeldState, Ledger, Preview, Result,
+    Scope, Source, Target,
+};
+use async_trait::async_trait;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use windlass_core::{ChunkId, Column, Extent, FilterValue, JobId, KeyRange, Table, Value};
+use windlass_db::{Class, Param, Postgres, Transaction};
+
+/// A PostgreSQL database with records.
+pub(crate) struct PostgresData {
+    db: Postgres,
+    /// The columns of tables that items insert into, which say how their values are cast.
+    columns: Mutex<HashMap<String, Arc<Vec<Column>>>>,
+}
+
+impl PostgresData {
+    pub(crate) fn new(db: Postgres) -> PostgresData {
+        PostgresData { db, columns: Mutex::default() }
+    }
+
+    /// A transaction that only reads, on one snapshot for all its statements. Dates are written
+    /// in the ISO form; how the user's own conditions read dates is left as it is.
+    async fn reading(&self, timeout: Duration) -> Result<Transaction> {
+        let settings = format!(
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+             SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres'; \
+             SET LOCAL statement_timeout = {}; \
+             SET LOCAL idle_in_transaction_session_timeout = {}",
+            milliseconds(timeout),
+            milliseconds(timeout),
+        );
+        Ok(self.db.transaction(&settings).await?)
+    }
+
+    /// A transaction that writes for a job. Short time-outs keep a stalled worker from holding
+    /// the user's rows.
+    async fn writing(&self, scope: &Scope) -> Result<Transaction> {
+        let chunk = &scope.job_type.chunk;
+        let settings = format!(
+            "SET LOCAL statement_timeout = {}; \
+             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
+            milliseconds(chunk.timeout),
+            milliseconds(chunk.lease),
+            milliseconds(chunk.lease),
+        );
+        Ok(self.db.transaction(&settings).await?)
+    }
+
+    /// A transaction on the ledger alone.
+    async fn keeping(&self) -> Result<Transaction> {
+        Ok(self.db.transaction(KEEPING).await?)
+    }
+
+    fn known_columns(&self, table: &str) -> Option<Arc<Vec<Column>>> {
+        let known = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(table).cloned()
+    }
+
+    fn learn_columns(&self, table: &str, columns: Arc<Vec<Column>>) {
+        let mut known = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(table.to_owned(), columns);
+    }
+}
+
+/// Time-outs of the ledger's own statements, which touch a row each by its key.
+const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
+                       SET LOCAL idle_in_transaction_session_timeout = 60000";
+
+/// How long a look at the catalog or a walk through an index may take.
+const LOOKING: Duration = Duration::from_secs(600);
+
+/// Zero would mean no time-out at all, and more than fits would be refused.
+fn milliseconds(timeout: Duration) -> i32 {
+    i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).max(1)
+}
+
+/// Ends a transaction by what became of its work: commits, or rolls back.
+async fn finish<T>(transaction: Transaction, outcome: Result<T>) -> Result<T> {
+    match outcome {
+        Ok(value) => {
+            transaction.commit().await?;
+            Ok(value)
+        }
+        Err(error) => {
+            // A rollback that fails closes the connection, which comes to the same; the first
+            // error says more.
+            let _ = transaction.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+/// Ends a transaction that only read.
+async fn release<T>(transaction: Transaction, outcome: Result<T>) -> Result<T> {
+    let _ = transaction.rollback().await;
+    outcome
+}
+
+impl Sql<'_> {
+    /// The bound values as PostgreSQL takes them.
+    fn params(&self) -> Vec<Param<'_>> {
+        let param = |bind| match bind {
+            &Bind::Value(ref value) => Param::from(value.to_text()),
+            Bind::Array(array) => array.param(),
+        };
+        self.binds.iter().map(param).collect()
+    }
+}
+
+/// Whether it is no use to ask whether something else went wrong.
+fn is_passing(error: &DataError) -> bool {
+    matches!(error.class(), Some(Class::Connection | Class::Retry | Class::Full))
+}
+
+/// Runs work in a transaction that only reads.
+macro_rules! in_reading {
+    ($data:expr, $timeout:expr, |$transaction:ident| $work:expr) => {{
+        let $transaction = $data.reading($timeout).await?;
+        let outcome = $work.await;
+        release($transaction, outcome).await
+    }};
+}
+
+#[async_trait]
+impl Source for PostgresData {
+    async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
+        in_reading!(self, LOOKING, |transaction| describe::describe(&transaction, source))
+    }
+
+    async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
+        in_reading!(self, LOOKING, |transaction| split::split(&transaction, scope, segments))
+    }
+
+    async fn cut(
+        &self,
+        scope: &Scope,
+        within: Option<&FilterValue>,
+        range: &KeyRange,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts> {
+        let page = crate::page::Page::new(within, range, items, most_chunks, most_items);
+        in_reading!(self, LOOKING, |transaction| cut::cut(&transaction, scope, within, page))
+    }
+
+    async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize) -> Result<Batch> {
+        let timeout = scope.job_type.chunk.timeout;
+        in_reading!(self, timeout, |transaction| read::read(
+            &transaction,
+            scope,
+            extent,
+            limit,
+            bytes
+        ))
+    }
+
+    async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64> {
+        in_reading!(self, LOOKING, |transaction| read::count(&transaction, scope, extent))
+    }
+
+    async fn distinct(
+        &self,
+        scope: &Scope,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Value>>> {
+        in_reading!(self, LOOKING, |transaction| read::distinct(
+            &transaction,
+            scope,
+            columns,
+            &rows
+        ))
+    }
+}
+
+#[async_trait]
+impl Target for PostgresData {
+    async fn prepare(&self) -> Result<()> {
+        fence::prepare(self).await
+    }
+
+    fn ledger_ddl(&self) -> &'static str {
+        fence::LEDGER
+    }
+
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+        fence::fence(self, fences).await
+    }
+
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
+        commit::commit(self, scope, ledger, commit).await
+    }
+
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, extent: &Extent) -> Result<()> {
+        commit::mark(self, scope, ledger, extent).await
+    }
+
+    async fn held(
+        &self,
+        chunk: ChunkId,
+        state: HeldState,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Held>> {
+        held::held(self, chunk, state, after, limit).await
+    }
+
+    async fn prune(&self, job: JobId) -> Result<u64> {
+        held::prune(self, job).await
+    }
+
+    async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {
+        preview::preview(self, scope, extent).await
+    }
+}

@@ -1,0 +1,181 @@
+//! Generated SQL: text and bound values grow together, and the dialects differ here only.
+
+use crate::array::Array;
+use std::borrow::Cow;
+use windlass_core::{Column, ColumnType, Value};
+
+/// The two ways of writing placeholders, lists and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Postgres,
+    Sqlite,
+}
+
+/// A statement under construction.
+#[derive(Debug)]
+pub(crate) struct Sql<'a> {
+    pub(crate) dialect: Dialect,
+    pub(crate) text: String,
+    pub(crate) binds: Vec<Bind<'a>>,
+}
+
+/// A value bound to a statement.
+#[derive(Debug)]
+pub(crate) enum Bind<'a> {
+    /// One value, of the type that a cast or the context gives it.
+    Value(Cow<'a, Value>),
+    /// A typed array (PostgreSQL).
+    Array(Array<'a>),
+}
+
+impl<'a> Sql<'a> {
+    /// A statement that begins with this text.
+    pub(crate) fn new(dialect: Dialect, text: impl Into<String>) -> Sql<'a> {
+        Sql { dialect, text: text.into(), binds: Vec::new() }
+    }
+
+    /// Adds text.
+    pub(crate) fn push(&mut self, text: impl AsRef<str>) -> &mut Self {
+        self.text.push_str(text.as_ref());
+        self
+    }
+
+    /// Adds a placeholder whose type the context gives.
+    pub(crate) fn bind(&mut self, value: Cow<'a, Value>) -> &mut Self {
+        self.binds.push(Bind::Value(value));
+        let sign = if self.dialect == Dialect::Postgres { '$' } else { '?' };
+        self.text.push_str(&format!("{sign}{}", self.binds.len()));
+        self
+    }
+
+    /// Adds a placeholder for a value of this column's type.
+    pub(crate) fn bind_as(&mut self, value: Cow<'a, Value>, column: Option<&Column>) -> &mut Self {
+        self.bind(value);
+        if let (Dialect::Postgres, Some(column)) = (self.dialect, column) {
+            self.text.push_str("::");
+            self.text.push_str(&column.sql_type);
+        }
+        self
+    }
+
+    /// Adds `= value` or the dialect's way of saying that a column equals one of several values.
+    pub(crate) fn is_one_of(&mut self, mut values: Vec<Value>, column: Option<&Column>) {
+        if values.len() == 1 {
+            self.push(" = ");
+            let value = values.swap_remove(0);
+            self.bind_as(Cow::Owned(value), column);
+            return;
+        }
+        match self.dialect {
+            Dialect::Postgres => {
+                let array = Array::own(values, column);
+                self.push(" = ANY(");
+                self.array(array);
+                if let Some(column) = column {
+                    self.push("::").push(&column.sql_type).push("[]");
+                }
+                self.push(")");
+            }
+            Dialect::Sqlite => {
+                let rows = values.iter().map(std::slice::from_ref);
+                self.push(" IN (");
+                self.json_rows(rows, 1);
+                self.push(")");
+            }
+        }
+    }
+
+    /// Adds a placeholder for a typed array.
+    pub(crate) fn array(&mut self, array: Array<'a>) -> &mut Self {
+        let kind = array.sql_type();
+        self.binds.push(Bind::Array(array));
+        self.text.push_str(&format!("${}::{kind}", self.binds.len()));
+        self
+    }
+
+    /// Adds a SELECT of rows that travel as one JSON document, so that their number meets no limit
+    /// of bound values. Blobs, which JSON lacks, travel in hexadecimal as everywhere in Windlass.
+    pub(crate) fn json_rows<'r>(&mut self, rows: impl Iterator<Item = &'r [Value]>, width: usize) {
+        let mut has_bytes = vec![false; width];
+        let mut json = String::from("[");
+        for row in rows {
+            if json.len() > 1 {
+                json.push(',');
+            }
+            for (value, has) in row.iter().zip(&mut has_bytes) {
+                *has |= matches!(value, Value::Bytes(_));
+            }
+            let row: Vec<_> = row.iter().map(Value::to_json).collect();
+            json.push_str(&serde_json::Value::Array(row).to_string());
+        }
+        json.push(']');
+        let columns: Vec<String> = (0..width)
+            .map(|n| match has_bytes[n] {
+                false => format!("json_extract(value, '$[{n}]')"),
+                true => format!(
+                    "CASE json_type(value, '$[{n}]') WHEN 'object' \
+                     THEN unhex(json_extract(value, '$[{n}].\"$bytes\"')) \
+                     ELSE json_extract(value, '$[{n}]') END"
+                ),
+            })
+            .collect();
+        self.push(format!("SELECT {} FROM json_each(", columns.join(", ")));
+        self.bind(Cow::Owned(Value::Text(json)));
+        self.push(")");
+    }
+}
+
+impl Dialect {
+    /// How a column is selected so that its value arrives whole and always as the same text.
+    /// A timestamp with a zone is written in UTC by an expression and not by `SET TimeZone`, which
+    /// would change what the user's own conditions mean.
+    pub(crate) fn render(self, column: &Column, expression: &str) -> String {
+        use ColumnType as T;
+        match (self, column.kind) {
+            (Dialect::Sqlite, _)
+            | (_, T::Bool | T::Int | T::Float | T::Text | T::Bytes | T::Json) => {
+                expression.to_owned()
+            }
+            (_, T::Timestamp) if column.sql_type == "timestamp with time zone" => format!(
+                "CASE WHEN {expression} BETWEEN '0001-01-01 00:00:00+00' \
+                 AND '9999-12-31 00:00:00+00' \
+                 THEN ({expression} AT TIME ZONE 'UTC')::text || '+00' \
+                 ELSE {expression}::text END"
+            ),
+            _ => format!("{expression}::text"),
+        }
+    }
+}
+
+/// An identifier, quoted: whatever it holds, it is a name and nothing else.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A table's name, `schema.table` quoted part by part.
+pub(crate) fn quote_table(name: &str) -> String {
+    name.split('.').map(quote).collect::<Vec<_>>().join(".")
+}
+
+/// Columns for a list, quoted, each with the alias of its table when there is one.
+pub(crate) fn quote_columns(columns: &[String], alias: Option<&str>) -> Vec<String> {
+    columns.iter().map(|column| qualified(column, alias)).collect()
+}
+
+/// A column with the alias of its table when there is one. The alias stands unquoted, as it does
+/// in the user's statement, so that the database folds the case of both alike; the template lets
+/// only names of letters, digits and `_` through.
+pub(crate) fn qualified(column: &str, alias: Option<&str>) -> String {
+    match alias {
+        Some(alias) => format!("{alias}.{}", quote(column)),
+        None => quote(column),
+    }
+}
+
+/// One expression, or several in parentheses.
+pub(crate) fn row(expressions: &[String]) -> String {
+    match expressions {
+        [single] => single.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}

@@ -1,0 +1,170 @@
+//! The statements made for an extent: select, count, the step's own, and the mark.
+
+use crate::predicate::{Bounds, push_chunk, push_extent, relation};
+use crate::sql::{Dialect, Sql, quote, quote_columns, quote_table};
+use crate::{Result, Scope};
+use std::borrow::Cow;
+use windlass_core::problem::Problem;
+use windlass_core::{Column, ColumnType, Extent, Fragment, StepKind, Value};
+
+/// All columns of an extent's records, in key order.
+pub(crate) fn select<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+    bounds: Bounds,
+    limit: u64,
+) -> Sql<'a> {
+    let columns: Vec<String> = scope
+        .table
+        .columns
+        .iter()
+        .map(|column| dialect.render(column, &quote(&column.name)))
+        .collect();
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+    let mut sql = Sql::new(dialect, text);
+    push_extent(&mut sql, scope, extent, None, bounds);
+    let order = quote_columns(scope.key(), None).join(", ");
+    sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
+    sql
+}
+
+/// The number of an extent's records.
+pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -> Sql<'a> {
+    let mut sql = Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(scope)));
+    push_extent(&mut sql, scope, extent, None, Bounds::All);
+    sql
+}
+
+/// The statement of a `sql` or `refresh` step on an extent.
+pub(crate) fn step<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+) -> Result<Sql<'a>> {
+    let job_type = &scope.job_type;
+    let template = job_type.statement()?;
+    let mut sql = Sql::new(dialect, "");
+    match (&job_type.step.kind, template) {
+        (StepKind::Sql(_), Some(template)) => {
+            for fragment in template.fragments() {
+                match fragment {
+                    Fragment::Text(text) => sql.push(text),
+                    Fragment::Chunk(alias) => {
+                        push_chunk(&mut sql, scope, extent, alias.as_deref());
+                        &mut sql
+                    }
+                    // Each use is bound by itself, since each may ask for another type.
+                    Fragment::Param(name) => sql.bind(Cow::Owned(param(scope, name))),
+                };
+            }
+        }
+        (StepKind::Refresh, _) => {
+            let missing = || job_type.problem("step.version", "is missing");
+            let version = quote(job_type.step.version.as_deref().ok_or_else(missing)?);
+            let table = relation(scope);
+            sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
+            push_chunk(&mut sql, scope, extent, None);
+        }
+        _ => return Err(job_type.problem("step", "has no statement: its items are worked one by one").into()),
+    }
+    Ok(sql)
+}
+
+/// Sets the mark of an extent's rows that do not carry it yet; `None` when the job type has none.
+pub(crate) fn mark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+) -> Result<Option<Sql<'a>>, Problem> {
+    let Some(column) = mark_column(scope)? else { return Ok(None) };
+    let value = match (column.kind, dialect) {
+        (ColumnType::Bool, Dialect::Postgres) => "true",
+        (ColumnType::Bool | ColumnType::Int | ColumnType::Float | ColumnType::Numeric, _) => "1",
+        _ => "'1'",
+    };
+    Ok(Some(set_mark(dialect, scope, extent, column, value, Bounds::All)))
+}
+
+/// Clears the mark of an extent's rows; `None` when the job type has none. Rows that have left
+/// `source.where` since they were marked are cleared as well.
+pub(crate) fn unmark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+) -> Result<Option<Sql<'a>>, Problem> {
+    let Some(column) = mark_column(scope)? else { return Ok(None) };
+    let value = match (column.kind, dialect) {
+        _ if column.nullable => "NULL",
+        (ColumnType::Bool, Dialect::Postgres) => "false",
+        (ColumnType::Bool | ColumnType::Int | ColumnType::Float | ColumnType::Numeric, _) => "0",
+        _ => "''",
+    };
+    Ok(Some(set_mark(dialect, scope, extent, column, value, Bounds::WithoutWhere)))
+}
+
+fn set_mark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+    column: &Column,
+    value: &str,
+    bounds: Bounds,
+) -> Sql<'a> {
+    let (table, name) = (relation(scope), quote(&column.name));
+    let mut sql = Sql::new(dialect, format!("UPDATE {table} SET {name} = {value} WHERE "));
+    push_extent(&mut sql, scope, extent, None, bounds);
+    sql.push(format!(" AND {name} IS DISTINCT FROM {value}"));
+    sql
+}
+
+fn mark_column(scope: &Scope) -> Result<Option<&Column>, Problem> {
+    let Some(name) = &scope.job_type.step.mark else { return Ok(None) };
+    match scope.table.column(name) {
+        Some(column) => Ok(Some(column)),
+        None => Err(scope.job_type.problem("step.mark", format!("there is no column `{name}`"))),
+    }
+}
+
+fn param(scope: &Scope, name: &str) -> Value {
+    scope.params.get(name).cloned().map_or(Value::Null, Value::from_json)
+}
+
+/// The places of the key columns and of the version among the table's columns.
+pub(crate) struct Places {
+    key: Vec<Option<usize>>,
+    version: Option<usize>,
+}
+
+impl Places {
+    pub(crate) fn of(scope: &Scope) -> Places {
+        let place =
+            |name: &String| scope.table.columns.iter().position(|column| column.name == *name);
+        Places {
+            key: scope.key().iter().map(place).collect(),
+            version: scope.job_type.step.version.as_ref().and_then(place),
+        }
+    }
+
+    /// The key of a record with these values.
+    pub(crate) fn key(&self, values: &[Value]) -> windlass_core::Key {
+        let value = |place: &Option<usize>| place.and_then(|n| values.get(n)).cloned();
+        windlass_core::Key(self.key.iter().map(|place| value(place).unwrap_or(Value::Null)).collect())
+    }
+
+    /// The version of a record with these values.
+    pub(crate) fn version(&self, values: &[Value]) -> Value {
+        self.version.and_then(|n| values.get(n)).cloned().unwrap_or(Value::Null)
+    }
+}
+
+/// The names of the table's columns, shared by every record of a batch.
+pub(crate) fn columns_of(scope: &Scope) -> windlass_core::Columns {
+    scope.table.columns.iter().map(|column| column.name.clone()).collect()
+}
+
+/// `INSERT INTO table (columns)`
+pub(crate) fn insert_into(table: &str, columns: &[&str]) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
+    format!("INSERT INTO {} ({})", quote_table(table), columns.join(", "))
+}

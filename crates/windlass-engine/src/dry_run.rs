@@ -1,0 +1,118 @@
+//! A dry run: what a job would do to a few records, with nothing changed.
+
+use crate::Result;
+use crate::engine::Engine;
+use crate::job::JobContext;
+use crate::step::{StepBatch, StepItem};
+use serde_json::Value as Json;
+use windlass_core::{Extent, Identity, JobId, Key, KeyRange, Outcome, Part, Request};
+use windlass_store::Pinned;
+
+/// What a dry run shows.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRun {
+    /// How many records the job would reach.
+    pub records: i64,
+    /// A few of them.
+    pub sample: Vec<Sample>,
+}
+
+/// One record before and after.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Sample {
+    /// Its key.
+    pub key: Json,
+    /// As it is.
+    pub before: Json,
+    /// As it would be; null when it would be deleted.
+    pub after: Json,
+    /// What would be inserted elsewhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inserts: Vec<windlass_core::Insert>,
+    /// `update`, `skip` or the error it would become a dead letter with.
+    pub outcome: String,
+}
+
+/// Records shown.
+const SAMPLES: u32 = 5;
+
+impl Engine {
+    /// Runs a request on a few records and takes everything back.
+    pub async fn dry_run(&self, request: Request, identity: Identity) -> Result<DryRun> {
+        let checked = self.check_request(&request, &identity).await?;
+        let id = JobId::now_v7();
+        let pinned = Pinned { id, definition: checked.definition, request, identity, root: id };
+        let job = self.resolve(pinned).await?;
+        let reach = reach(&job);
+        let records = job.connection.count(&job.scope, &reach).await?;
+        let batch = job.connection.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
+        let sample = match &job.step {
+            None => {
+                let keys = batch.items.into_iter().map(|item| item.key).collect();
+                statement(&job, keys).await?
+            }
+            Some(_) => handler(&job, batch.items).await?,
+        };
+        Ok(DryRun { records, sample })
+    }
+}
+
+/// Everything the request reaches.
+fn reach(job: &JobContext) -> Extent {
+    let part = match &job.pinned.request.ids {
+        Some(ids) => Part::Keys(ids.iter().cloned().map(Key::from_id).collect()),
+        None => Part::Range(KeyRange::ALL),
+    };
+    Extent { within: None, part }
+}
+
+async fn statement(job: &JobContext, keys: Vec<Key>) -> Result<Vec<Sample>> {
+    let previews = job.connection.preview(&job.scope, &Extent::keys(keys)).await?;
+    Ok(previews
+        .into_iter()
+        .map(|preview| {
+            let after = preview.after.as_ref().map_or(Json::Null, |record| record.to_json());
+            let changed = preview.after.as_ref() != Some(&preview.before);
+            Sample {
+                key: preview.key.to_id(),
+                before: preview.before.to_json(),
+                after,
+                inserts: Vec::new(),
+                outcome: if changed { "update" } else { "skip" }.to_owned(),
+            }
+        })
+        .collect())
+}
+
+async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Vec<Sample>> {
+    let Some(step) = &job.step else { return Ok(Vec::new()) };
+    let item = |item: &windlass_data::Item| StepItem {
+        key: item.key.clone(),
+        record: item.record.clone(),
+        attempt: 1,
+    };
+    let batch = StepBatch::new(&job.pinned, items.iter().map(item).collect(), true);
+    let outcomes = step.process(batch).await.map_err(|error| {
+        windlass_data::DataError::Database(windlass_db::Error::new(windlass_db::Class::Other, error.to_string()))
+    })?;
+    Ok(items.into_iter().zip(outcomes).map(|(item, outcome)| sample(item, outcome)).collect())
+}
+
+fn sample(item: windlass_data::Item, outcome: Outcome) -> Sample {
+    let before = item.record.to_json();
+    let mut after = before.clone();
+    let (mut inserts, mut name) = (Vec::new(), "skip".to_owned());
+    match outcome {
+        Outcome::Skip => {}
+        Outcome::Error(error) => name = format!("error: {}", error.message),
+        Outcome::Done(change) => {
+            name = "update".to_owned();
+            inserts = change.insert;
+            if let Json::Object(fields) = &mut after {
+                fields.extend(change.update.into_iter().map(|(column, value)| (column, value.to_json())));
+            }
+        }
+    }
+    Sample { key: item.key.to_id(), before, after, inserts, outcome: name }
+}

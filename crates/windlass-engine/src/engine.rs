@@ -1,0 +1,144 @@
+//! What one process has: the store, the connections, the job types and the handlers.
+
+use crate::step::{FunctionStep, ItemContext, Step};
+use crate::{EngineError, Result};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use windlass_core::problem::Code;
+use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
+use windlass_data::Connection;
+use windlass_store::{Capabilities, Store};
+
+/// The engine. Cheap to clone; every clone is the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) connections: BTreeMap<String, Arc<dyn Connection>>,
+    pub(crate) steps: BTreeMap<String, Arc<dyn Step>>,
+    pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
+}
+
+/// Puts an engine together.
+#[derive(Default)]
+pub struct Builder {
+    config: Config,
+    steps: BTreeMap<String, Arc<dyn Step>>,
+}
+
+impl Engine {
+    /// An engine for this configuration, read from windlass.toml or made in code.
+    pub fn builder(config: Config) -> Builder {
+        Builder { config, ..Builder::default() }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// The store, for looking.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.shared.store
+    }
+
+    /// The connection of that name.
+    pub fn connection(&self, name: &str) -> Result<&Arc<dyn Connection>> {
+        self.shared.connections.get(name).ok_or_else(|| {
+            let detail = format!("this process has no connection `{name}`; add it to windlass.toml");
+            EngineError::Problem(Problem::new(Code::Configuration, detail))
+        })
+    }
+
+    /// A job, or a problem that says there is none.
+    pub async fn job(&self, id: JobId) -> Result<Job> {
+        self.shared.store.job(id).await?.ok_or_else(|| {
+            Problem::new(Code::NotFound, format!("there is no job {id}; `windlass jobs` lists them"))
+                .into()
+        })
+    }
+
+    /// Pauses a job. Chunks in flight are handed back after the commit they are at.
+    pub async fn pause(&self, job: JobId) -> Result<JobStatus> {
+        Ok(self.shared.store.pause(job, None).await?)
+    }
+
+    /// Resumes a paused job, with another failure budget.
+    pub async fn resume(&self, job: JobId) -> Result<JobStatus> {
+        Ok(self.shared.store.resume(job).await?)
+    }
+
+    /// Queues what failed again.
+    pub async fn retry(&self, job: JobId) -> Result<JobStatus> {
+        Ok(self.shared.store.retry(job).await?)
+    }
+
+    /// What this process can work on.
+    pub(crate) fn capabilities(&self, worker: &str, only: Option<JobId>) -> Capabilities {
+        Capabilities {
+            worker: worker.to_owned(),
+            connections: self.shared.connections.keys().cloned().collect(),
+            handlers: self.shared.steps.keys().cloned().collect(),
+            only,
+        }
+    }
+}
+
+impl Builder {
+    /// Registers a function under the name a job type's `step.handler` gives. It is called once
+    /// per record, which arrives as any type that serde can read.
+    pub fn handler<T, F, Fut>(self, name: &str, function: F) -> Builder
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(T, ItemContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = std::result::Result<Outcome, ItemError>> + Send + 'static,
+    {
+        self.step(name, Arc::new(FunctionStep::new(function)))
+    }
+
+    /// Registers a step that takes whole batches.
+    pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Builder {
+        self.steps.insert(name.to_owned(), step);
+        self
+    }
+
+    /// Connects to the store, brings its schema up to date, and makes the connections ready.
+    /// The user's databases are first reached when something is asked of them.
+    pub async fn connect(self) -> Result<Engine> {
+        let store = windlass_store::connect(&self.config.store.url).await?;
+        store.migrate().await?;
+        let mut connections = BTreeMap::new();
+        for (name, connection) in &self.config.connections {
+            let opened = windlass_data::connect(&connection.url, connection.max_connections).await;
+            let opened = opened.map_err(|error| {
+                let field = format!("connections.{name}.url");
+                Problem::field(Code::Unreachable, field, error.to_string())
+            })?;
+            connections.insert(name.clone(), opened);
+        }
+        let shared = Shared {
+            config: self.config,
+            store,
+            connections,
+            steps: self.steps,
+            jobs: Mutex::default(),
+        };
+        Ok(Engine { shared: Arc::new(shared) })
+    }
+}
+
+/// The identity of somebody at this machine's command line, or of code that submits by itself.
+impl Engine {
+    /// An identity with a name and no claims.
+    pub fn local_identity() -> Identity {
+        let name = std::env::var("USER").unwrap_or_else(|_| "local".to_owned());
+        Identity { name, ..Identity::default() }
+    }
+}

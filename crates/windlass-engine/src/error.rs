@@ -1,0 +1,40 @@
+//! What can go wrong in the engine.
+
+use windlass_core::Problem;
+use windlass_data::DataError;
+use windlass_store::StoreError;
+
+/// The result of a call to the engine.
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// An engine error.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    /// The user's input cannot be served.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+    /// The store failed.
+    #[error("{0}")]
+    Store(StoreError),
+    /// The user's database failed.
+    #[error("{0}")]
+    Data(DataError),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> EngineError {
+        match error {
+            StoreError::Problem(problem) => EngineError::Problem(problem),
+            other => EngineError::Store(other),
+        }
+    }
+}
+
+impl From<DataError> for EngineError {
+    fn from(error: DataError) -> EngineError {
+        match error {
+            DataError::Problem(problem) => EngineError::Problem(problem),
+            other => EngineError::Data(other),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The executor: works one chunk from its cursor to its end, one commit after another.
+//!
+//! This is the commit protocol as it runs. The chunk arrives claimed, fenced and confirmed. Each
+//! round commits one batch with a compare-and-set on the ledger; what the cursor passes but is not
+//! done is held beside the ledger in the same transaction; when the cursor is at the end and
+//! nothing waits, the chunk's dead letters and counts are copied to the store and it is completed.
+
+use crate::heart::Pulse;
+use crate::hold::Hold;
+use crate::job::JobContext;
+use crate::loader::Failure;
+use crate::worker::{Shutdown, report};
+use crate::{EngineError, statement, trial};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_core::{Extent, Part};
+use windlass_data::{Commit, Connection, DataError, Effect, Fence, Held, HeldState, Ledger};
+use windlass_db::Class;
+use windlass_store::{ClaimedChunk, Kept, Lease, NewLetter, Progress, Standing};
+
+/// A chunk at work: the owned hold on it, and its ledger row as of the last commit.
+pub(crate) struct Chunk {
+    pub(crate) job: Arc<JobContext>,
+    hold: Hold,
+    pub(crate) claimed: ClaimedChunk,
+    pub(crate) ledger: Ledger,
+    /// Items of the next batch of a statement; halved when one of them makes it fail.
+    pub(crate) size: u32,
+}
+
+/// How a chunk's claim ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    HandedBack,
+    Failed,
+    Lost,
+}
+
+/// Why work on a chunk stops before its end.
+pub(crate) enum Stop {
+    /// The job is paused or cancelled, or the process shuts down.
+    HandBack,
+    /// Somebody else holds the chunk.
+    Lost,
+    /// Only items are left that wait for their next try.
+    Wait(Duration),
+    /// The work failed.
+    Failed(EngineError),
+}
+
+impl<E: Into<EngineError>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        match error.into() {
+            EngineError::Data(DataError::LeaseLost) => Stop::Lost,
+            error => Stop::Failed(error),
+        }
+    }
+}
+
+/// Letters copied to the store at once.
+const LETTERS_PER_COPY: u32 = 100;
+/// How often a chunk is opened anew after its connection broke, before it is handed back.
+const MOST_REOPENINGS: u32 = 3;
+
+/// Works a chunk and ends its claim, one way or another.
+pub(crate) async fn run(mut chunk: Chunk, shutdown: Shutdown) -> Ended {
+    let timeout = chunk.job.definition().chunk.timeout;
+    // A little before the store's own limit, so that the time-out is counted as what it is, a
+    // failure of the work, and not as a lost lease.
+    let limit = timeout - (timeout / 10).min(Duration::from_secs(1));
+    let stop = match tokio::time::timeout(limit, chunk.work(&shutdown)).await {
+        Ok(Ok(())) => return chunk.finish().await,
+        Ok(Err(stop)) => stop,
+        Err(_) => Stop::Failed(EngineError::Data(DataError::Database(windlass_db::Error::new(
+            Class::Retry,
+            format!("the chunk took longer than chunk.timeout ({timeout:?})"),
+        )))),
+    };
+    chunk.end(stop).await
+}
+
+impl Chunk {
+    pub(crate) fn new(job: Arc<JobContext>, hold: Hold, claimed: ClaimedChunk, ledger: Ledger) -> Chunk {
+        let size = job.definition().chunk.commit_items();
+        let chunk = Chunk { job, hold, claimed, ledger, size };
+        chunk.report_progress();
+        chunk
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.hold.lease()
+    }
+
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        self.hold.pulse()
+    }
+
+    pub(crate) fn connection(&self) -> &dyn Connection {
+        self.job.connection.as_ref()
+    }
+
+    /// Hands the chunk back untouched.
+    pub(crate) async fn hand_back(self) -> Ended {
+        self.end(Stop::HandBack).await
+    }
+
+    async fn work(&mut self, shutdown: &Shutdown) -> Result<(), Stop> {
+        let mut reopened = 0;
+        let mut begun = false;
+        loop {
+            match self.pulse().standing() {
+                Standing::Lost => return Err(Stop::Lost),
+                Standing::HandBack => return Err(Stop::HandBack),
+                Standing::Held if shutdown.requested() => return Err(Stop::HandBack),
+                Standing::Held => {}
+            }
+            let commits = self.ledger.commits;
+            let round = async {
+                if !begun {
+                    self.begin().await?;
+                    begun = true;
+                }
+                self.round().await
+            };
+            match round.await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                // The connection broke, perhaps between COMMIT and its answer. The ledger knows.
+                Err(Stop::Failed(EngineError::Data(error)))
+                    if error.class() == Some(Class::Connection) && reopened < MOST_REOPENINGS =>
+                {
+                    tracing::warn!(chunk = %self.lease().chunk, %error, "looking up how far it went");
+                    self.reopen().await?;
+                    reopened += 1;
+                }
+                Err(stop) => return Err(stop),
+            }
+            if self.ledger.commits > commits {
+                reopened = 0;
+            }
+        }
+    }
+
+    /// Before the first batch: what an earlier claim left on trial, and the mark.
+    async fn begin(&mut self) -> Result<(), Stop> {
+        if self.job.step.is_some() && !self.ledger.counts.add_up() {
+            trial::resume(self).await?;
+        }
+        if self.job.definition().step.mark.is_some()
+            && let Some(rest) = self.rest()
+        {
+            self.connection().mark(&self.job.scope, &self.ledger, &rest).await?;
+        }
+        Ok(())
+    }
+
+    /// One batch, or one go at the held items. True when there is nothing left to do.
+    async fn round(&mut self) -> Result<bool, Stop> {
+        let Some(rest) = self.rest() else {
+            if self.ledger.counts.add_up() {
+                return Ok(true);
+            }
+            self.retry_held().await?;
+            return Ok(false);
+        };
+        match &self.job.step {
+            None => statement::pass(self, rest).await?,
+            Some(_) if trial::is_due(self) => trial::pass(self, rest).await?,
+            Some(_) => self.pass(rest).await?,
+        }
+        Ok(false)
+    }
+
+    /// What of the chunk is still to be done.
+    fn rest(&self) -> Option<Extent> {
+        self.ledger.cursor.rest(&self.claimed.extent)
+    }
+
+    /// An extent of exactly these keys, within what the chunk may reach.
+    pub(crate) fn of_keys(&self, keys: Vec<windlass_core::Key>) -> Extent {
+        Extent { within: self.claimed.extent.within.clone(), part: Part::Keys(keys) }
+    }
+
+    /// Commits, and remembers the ledger row as it is now.
+    pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), DataError> {
+        let committed = self.connection().commit(&self.job.scope, &self.ledger, commit).await?;
+        self.ledger = committed.ledger;
+        self.report_progress();
+        Ok(())
+    }
+
+    /// Fences again at our own epoch and reads how far the ledger is.
+    async fn reopen(&mut self) -> Result<(), Stop> {
+        let Lease { chunk, epoch } = self.lease();
+        let ledger = self.connection().fence(&[Fence { chunk, epoch, lost: false }]).await?.pop();
+        self.ledger = ledger.flatten().ok_or(Stop::Lost)?;
+        self.report_progress();
+        Ok(())
+    }
+
+    fn report_progress(&self) {
+        let Ledger { cursor, counts, .. } = self.ledger.clone();
+        self.pulse().report(Progress { cursor, counts });
+    }
+
+    /// Everything is committed: tells the store.
+    async fn finish(self) -> Ended {
+        let chunk = self.lease().chunk;
+        match self.copy_letters().await {
+            Ok(Kept::Yes) => {}
+            Ok(Kept::Lost) => return Ended::Lost,
+            Err(error) => {
+                tracing::error!(%chunk, %error, "dead letters could not be copied to the store; they stay in the ledger and the chunk is not completed");
+                return self.end(Stop::Failed(error)).await;
+            }
+        }
+        // The letters that a redrive settles: those of the keys it was given.
+        let settled: Vec<String> = match &self.claimed.extent.part {
+            Part::Keys(keys) if self.job.is_redrive() => keys.iter().map(|key| key.to_text()).collect(),
+            _ => Vec::new(),
+        };
+        match self.hold.complete(&settled).await {
+            Ok(Kept::Yes) => Ended::Completed,
+            Ok(Kept::Lost) => Ended::Lost,
+            Err(error) => {
+                tracing::warn!(%chunk, %error, "committed, but the store did not take it; the next claim will");
+                Ended::Lost
+            }
+        }
+    }
+
+    /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
+    pub(crate) async fn copy_letters(&self) -> crate::Result<Kept> {
+        let mut after: Option<String> = None;
+        while self.ledger.counts.dead > 0 {
+            let lease = self.lease();
+            let page = self
+                .connection()
+                .held(lease.chunk, HeldState::Dead, after.as_deref(), LETTERS_PER_COPY)
+                .await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.to_text());
+            let letters: Vec<NewLetter> = page.into_iter().map(letter).collect();
+            let added = self.hold.persist(|| self.hold.store().add_letters(lease, &letters)).await?;
+            if added == Kept::Lost {
+                return Ok(Kept::Lost);
+            }
+        }
+        Ok(Kept::Yes)
+    }
+
+    /// Ends the claim short of the chunk's end.
+    async fn end(mut self, stop: Stop) -> Ended {
+        let chunk = self.lease().chunk;
+        let retry = self.job.definition().retry.clone();
+        let error = match stop {
+            Stop::Lost => return Ended::Lost,
+            Stop::HandBack => {
+                report(self.hold.release(None, false, Duration::ZERO).await);
+                return Ended::HandedBack;
+            }
+            Stop::Wait(wait) => {
+                report(self.hold.release(None, false, wait).await);
+                return Ended::HandedBack;
+            }
+            Stop::Failed(error) => error,
+        };
+        tracing::warn!(%chunk, %error, "the chunk failed");
+        let message = error.to_string();
+        let failed_before = self.claimed.attempts;
+        let (again, attempt) = match Failure::of(&error) {
+            // The database being away is not a failure of the work.
+            Failure::Away => (Some(retry.backoff_after(failed_before + 1)), false),
+            Failure::Passing => (retry.wait_after(failed_before + 1), true),
+            Failure::Final => (None, false),
+        };
+        if let Some(wait) = again {
+            report(self.hold.release(Some(&message), attempt, wait).await);
+            return Ended::HandedBack;
+        }
+        self.unmark().await;
+        if let Err(error) = self.copy_letters().await {
+            tracing::warn!(%chunk, %error, "its dead letters stay in the ledger until it is retried");
+        }
+        report(self.hold.fail(&message, !attempt).await);
+        Ended::Failed
+    }
+
+    /// Ends a chunk of a cancelled job, which this claim has fenced.
+    pub(crate) async fn cancel(mut self) -> windlass_store::Result<Kept> {
+        self.unmark().await;
+        if let Err(error) = self.copy_letters().await {
+            tracing::warn!(chunk = %self.lease().chunk, %error, "its dead letters stay in the ledger");
+        }
+        self.hold.cancel().await
+    }
+
+    /// Clears the mark of a chunk that ends without having done all of it.
+    async fn unmark(&mut self) {
+        let Some(rest) = self.rest().filter(|_| self.job.definition().step.mark.is_some()) else {
+            return;
+        };
+        let cursor = self.ledger.cursor.clone();
+        let commit = Commit {
+            cursor,
+            effect: Effect::Unmark(rest),
+            counts: Default::default(),
+            hold: Vec::new(),
+            settle: Vec::new(),
+        };
+        if let Err(error) = self.commit(commit).await {
+            tracing::warn!(chunk = %self.lease().chunk, %error, "its mark could not be cleared");
+        }
+    }
+}
+
+fn letter(held: Held) -> NewLetter {
+    NewLetter {
+        key: held.key.to_text(),
+        record: held.record,
+        error: held.error,
+        context: held.context,
+        attempts: held.attempts,
+    }
+}

@@ -1,0 +1,89 @@
+//! A claimed chunk as an owned handle: its consuming methods are the only way to end it.
+
+use crate::heart::{Heart, Pulse};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_db::Class;
+use windlass_store::{Kept, Lease, Result, Standing, Store, StoreError};
+
+/// A chunk this process holds. Dropped without an end, its lease runs out and another process
+/// takes it up.
+pub(crate) struct Hold {
+    store: Arc<dyn Store>,
+    heart: Arc<Heart>,
+    pulse: Arc<Pulse>,
+}
+
+impl Hold {
+    /// Takes charge of a claimed chunk whose lease is of this length.
+    pub(crate) fn new(store: Arc<dyn Store>, heart: Arc<Heart>, lease: Lease, length: Duration) -> Hold {
+        let pulse = heart.keep(lease, length);
+        Hold { store, heart, pulse }
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.pulse.lease
+    }
+
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Ends the chunk `COMPLETED`.
+    pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
+        let progress = self.pulse.progress();
+        self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
+    }
+
+    /// Hands the chunk back, to be claimed again after `wait`.
+    pub(crate) async fn release(self, error: Option<&str>, attempt: bool, wait: Duration) -> Result<Kept> {
+        let progress = self.pulse.progress();
+        self.persist(|| self.store.release(self.lease(), &progress, error, attempt, wait)).await
+    }
+
+    /// Ends the chunk `FAILED`. Only after a fence.
+    pub(crate) async fn fail(self, error: &str, fail_job: bool) -> Result<Kept> {
+        let progress = self.pulse.progress();
+        self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job)).await
+    }
+
+    /// Ends the chunk `CANCELLED`. Only after a fence.
+    pub(crate) async fn cancel(self) -> Result<Kept> {
+        let progress = self.pulse.progress();
+        self.persist(|| self.store.end_cancelled(self.lease(), &progress)).await
+    }
+
+    /// Repeats a call to the store while the store is away: what is committed beside the data
+    /// must be told to the store, and every one of these calls may be repeated.
+    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<Kept>
+    where
+        F: FnMut() -> Fut,
+        Fut: Future<Output = Result<Kept>>,
+    {
+        let mut wait = Duration::from_millis(20);
+        loop {
+            match call().await {
+                Err(StoreError::Database(error))
+                    if matches!(error.class, Class::Connection | Class::Retry)
+                        && self.pulse.standing() != Standing::Lost =>
+                {
+                    tracing::warn!(chunk = %self.lease().chunk, %error, "the store is away; waiting");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(Duration::from_secs(2));
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.heart.forget(self.pulse.lease);
+    }
+}

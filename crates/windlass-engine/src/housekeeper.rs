@@ -1,0 +1,60 @@
+//! The household of every worker process: leases that ran out, chunks of cancelled jobs, ledger
+//! rows that are no longer needed.
+
+use crate::canceller::end_cancelled;
+use crate::engine::Engine;
+use crate::worker::Shutdown;
+use crate::Result;
+use std::time::{Duration, Instant};
+use windlass_store::Capabilities;
+
+/// How often leases are looked after. A lost lease is noticed within this time.
+const ROUND: Duration = Duration::from_millis(500);
+/// How often finished jobs are looked through for ledger rows to prune.
+const PRUNING: Duration = Duration::from_secs(600);
+/// How long the ledger rows of a completed job are kept beside the user's data.
+const LEDGER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Keeps house until shutdown.
+pub(crate) async fn run(engine: Engine, by: Capabilities, shutdown: Shutdown) {
+    let mut pruned = None::<Instant>;
+    while !shutdown.requested() {
+        let mut round = round(&engine, &by).await;
+        if pruned.is_none_or(|at| at.elapsed() > PRUNING) {
+            pruned = Some(Instant::now());
+            round = round.and(engine.prune(LEDGER_AGE).await.map(drop));
+        }
+        if let Err(error) = round {
+            tracing::warn!(%error, "housekeeping failed; trying again");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ROUND) => {}
+            () = shutdown.wait() => {}
+        }
+    }
+}
+
+async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
+    let rescued = engine.store().rescue().await?;
+    if rescued > 0 {
+        tracing::warn!(rescued, "leases ran out; their chunks go on elsewhere");
+    }
+    end_cancelled(engine, by).await.map(drop)
+}
+
+impl Engine {
+    /// Removes the ledger rows of jobs that completed longer ago than this; says of how many
+    /// jobs. Only completed jobs: every other one may still need its ledger.
+    pub async fn prune(&self, age: Duration) -> Result<u64> {
+        let mut jobs = 0;
+        for job in self.store().prunable(age, 100).await? {
+            let Some(pinned) = self.store().pinned(job).await? else { continue };
+            // Another process may have the connection that this one lacks.
+            let Ok(connection) = self.connection(&pinned.definition.source.connection) else { continue };
+            connection.prune(job).await?;
+            self.store().pruned(job).await?;
+            jobs += 1;
+        }
+        Ok(jobs)
+    }
+}

@@ -1,0 +1,79 @@
+//! What a process knows of a job it works on.
+
+use crate::engine::Engine;
+use crate::step::Step;
+use crate::{EngineError, Result};
+use std::sync::Arc;
+use windlass_core::problem::Code;
+use windlass_core::{JobId, JobType, Problem, StepKind};
+use windlass_data::{Connection, Scope};
+use windlass_store::Pinned;
+
+/// A job with everything resolved: its scope, its connection, its step.
+pub(crate) struct JobContext {
+    pub(crate) pinned: Pinned,
+    pub(crate) scope: Scope,
+    pub(crate) connection: Arc<dyn Connection>,
+    /// The handler; `None` for steps that are a statement.
+    pub(crate) step: Option<Arc<dyn Step>>,
+}
+
+/// Contexts kept at once. A context is small; the limit only keeps memory flat over the years.
+const MOST_CONTEXTS: usize = 1000;
+
+impl JobContext {
+    /// The definition the job runs by.
+    pub(crate) fn definition(&self) -> &JobType {
+        &self.scope.job_type
+    }
+
+    /// Whether the job redrives another job's letters.
+    pub(crate) fn is_redrive(&self) -> bool {
+        self.pinned.root != self.pinned.id
+    }
+}
+
+impl Engine {
+    /// The context of a job, resolved once per process.
+    pub(crate) async fn context(&self, id: JobId) -> Result<Arc<JobContext>> {
+        if let Some(known) = self.shared.jobs.lock().await.get(&id) {
+            return Ok(known.clone());
+        }
+        let pinned = self.shared.store.pinned(id).await?.ok_or_else(|| {
+            EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")))
+        })?;
+        let context = Arc::new(self.resolve(pinned).await?);
+        let mut jobs = self.shared.jobs.lock().await;
+        if jobs.len() >= MOST_CONTEXTS {
+            jobs.clear();
+        }
+        jobs.insert(id, context.clone());
+        Ok(context)
+    }
+
+    /// Resolves what a job was submitted with against the database as it is now.
+    pub(crate) async fn resolve(&self, pinned: Pinned) -> Result<JobContext> {
+        let definition = &pinned.definition;
+        let connection = self.connection(&definition.source.connection)?.clone();
+        connection.prepare().await?;
+        let table = connection.describe(&definition.source).await?;
+        let step = match &definition.step.kind {
+            StepKind::Handler(name) => Some(self.step(name)?),
+            StepKind::Sql(_) | StepKind::Refresh => None,
+        };
+        let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
+        Ok(JobContext { pinned, scope, connection, step })
+    }
+
+    /// The handler of that name.
+    pub(crate) fn step(&self, name: &str) -> Result<Arc<dyn Step>> {
+        self.shared.steps.get(name).cloned().ok_or_else(|| {
+            let known = windlass_core::config::names(self.shared.steps.keys());
+            let detail = format!(
+                "this process has no handler `{name}`; registered are {known}. Handlers are Rust \
+                 functions registered with Engine::builder, so run the job from that program"
+            );
+            Problem::new(Code::Handler, detail).into()
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! The loader: claims segments and cuts them into chunks, page by page.
+//!
+//! A page's chunks and the pagination state after it are one store transaction, guarded by the
+//! segment's epoch and state: a loader that stalled and woke up commits nothing.
+
+use crate::engine::Engine;
+use crate::heart::Heart;
+use crate::job::JobContext;
+use crate::planner::plan;
+use crate::worker::Shutdown;
+use crate::{EngineError, Result};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use windlass_core::pagination::{name_key, unname_key};
+use windlass_core::{FilterValue, KeyRange, PaginationState};
+use windlass_db::Class;
+use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
+
+/// Chunks cut per page: large enough that the store's commit is small beside the cutting, small
+/// enough that workers begin at once and a lost loader loses little.
+const CHUNKS_PER_PAGE: u32 = 200;
+
+/// Loads segments until shutdown, a few side by side.
+pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shutdown: Shutdown) {
+    let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
+    let mut loads = JoinSet::new();
+    let mut idle = crate::worker::Idle::default();
+    while !shutdown.requested() {
+        let free = side_by_side - loads.len();
+        if free == 0 {
+            loads.join_next().await;
+            continue;
+        }
+        match engine.store().claim_segments(&by, free as u32).await {
+            Ok(claimed) if claimed.is_empty() => {
+                // The wait begins after the look, but a notification in between is not missed:
+                // the store remembers it.
+                tokio::select! {
+                    () = engine.store().changed(idle.next()) => {}
+                    () = shutdown.wait() => {}
+                    Some(_) = loads.join_next() => idle.reset(),
+                }
+            }
+            Ok(claimed) => {
+                idle.reset();
+                for segment in claimed {
+                    loads.spawn(load(engine.clone(), segment, heart.clone(), shutdown.clone()));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot claim segments; trying again");
+                idle.pause().await;
+            }
+        }
+    }
+    while loads.join_next().await.is_some() {}
+}
+
+/// Loads one segment to its end, or hands it back.
+async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdown: Shutdown) {
+    let lease = segment.lease;
+    let attempts = segment.attempts;
+    let _beating = heart.keep_segment(lease);
+    let store = engine.store();
+    let outcome = match pages(&engine, segment, &shutdown).await {
+        Ok(Loaded::Done | Loaded::Lost) => return,
+        Ok(Loaded::HandBack) => store.release_segment(lease, None, Duration::ZERO).await,
+        Err(error) => {
+            tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
+            let retry = engine.context(lease.job).await.map(|job| job.definition().retry.clone());
+            let retry = retry.unwrap_or_default();
+            match Failure::of(&error) {
+                // The database being away is not a failure of the load; it goes on when it is back.
+                Failure::Away => store.release_segment(lease, None, retry.backoff_after(1)).await,
+                Failure::Passing => match retry.wait_after(attempts + 1) {
+                    Some(wait) => store.release_segment(lease, Some(&error.to_string()), wait).await,
+                    None => store.fail_segment(lease, &error.to_string()).await,
+                },
+                Failure::Final => store.fail_segment(lease, &error.to_string()).await,
+            }
+        }
+    };
+    if let Err(error) = outcome {
+        // The lease runs out by itself, and another loader goes on from the last page.
+        tracing::warn!(job = %lease.job, segment = lease.segment, %error, "cannot hand back");
+    }
+}
+
+enum Loaded {
+    Done,
+    Lost,
+    HandBack,
+}
+
+async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
+    let job = engine.context(segment.lease.job).await?;
+    let mut state = segment.state.clone();
+    loop {
+        if shutdown.requested() {
+            return Ok(Loaded::HandBack);
+        }
+        let page = page(&job, &segment, state).await?;
+        let (last, to) = (page.last, page.to.clone());
+        if engine.store().load(page).await? == Kept::Lost {
+            return Ok(Loaded::Lost);
+        }
+        if last {
+            return Ok(Loaded::Done);
+        }
+        state = to;
+    }
+}
+
+/// The next page of a segment: where the load stands moves on by as much as was cut.
+async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState) -> Result<Page> {
+    let lease = segment.lease;
+    let empty = Page { lease, from: from.clone(), to: from.clone(), last: true, segments: Vec::new(), chunks: Vec::new() };
+    let key = job.scope.key();
+    match from {
+        PaginationState::Plan => {
+            let planned = plan(job).await?;
+            let to = PaginationState::TableScan {
+                segment: 0,
+                total_segments: planned.segments.len() as u32,
+                last_evaluated_key: None,
+                items_enqueued: planned.chunks.iter().map(|chunk| chunk.items as u64).sum(),
+            };
+            Ok(Page { to, segments: planned.segments, chunks: planned.chunks, ..empty })
+        }
+        PaginationState::TableScan { segment: number, total_segments, last_evaluated_key, items_enqueued } => {
+            let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
+            let range = KeyRange {
+                after: after.or_else(|| segment.range.after.clone()),
+                upto: segment.range.upto.clone(),
+            };
+            let cut = cut(job, None, &range, items_enqueued).await?;
+            let to = PaginationState::TableScan {
+                segment: number,
+                total_segments,
+                last_evaluated_key: cut.last.as_ref().map(|last| name_key(key, last)).or(last_evaluated_key),
+                items_enqueued: items_enqueued + cut.items,
+            };
+            Ok(Page { to, last: cut.done, chunks: cut.chunks, ..empty })
+        }
+        PaginationState::IndexQuery { filter, mut remaining_values, last_evaluated_key, items_enqueued } => {
+            let Some(value) = remaining_values.first().cloned() else { return Ok(empty) };
+            let within = FilterValue { filter: filter.clone(), value };
+            let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
+            let cut = cut(job, Some(&within), &KeyRange { after, upto: None }, items_enqueued).await?;
+            let items_enqueued = items_enqueued + cut.items;
+            let mut last_evaluated_key = cut.last.as_ref().map(|last| name_key(key, last));
+            if cut.done {
+                remaining_values.remove(0);
+                last_evaluated_key = None;
+            }
+            let full = job.pinned.request.max_items_per_segment.is_some_and(|most| items_enqueued >= most);
+            let last = full || remaining_values.is_empty();
+            let to = PaginationState::IndexQuery { filter, remaining_values, last_evaluated_key, items_enqueued };
+            Ok(Page { to, last, chunks: cut.chunks, ..empty })
+        }
+    }
+}
+
+struct Cut {
+    chunks: Vec<NewChunk>,
+    last: Option<windlass_core::Key>,
+    items: u64,
+    done: bool,
+}
+
+async fn cut(job: &JobContext, within: Option<&FilterValue>, range: &KeyRange, enqueued: u64) -> Result<Cut> {
+    let items = job.definition().chunk.items;
+    let left = job.pinned.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued));
+    let cuts = job.connection.cut(&job.scope, within, range, items, CHUNKS_PER_PAGE, left).await?;
+    let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();
+    let chunks = cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
+    Ok(Cut { chunks, last: cuts.last, items: counted, done: cuts.done })
+}
+
+/// What kind of failure stopped a load or a chunk.
+pub(crate) enum Failure {
+    /// A database is away: try again for as long as it takes.
+    Away,
+    /// It may pass: try again a few times.
+    Passing,
+    /// Trying again cannot help: the definition or the privileges are wrong.
+    Final,
+}
+
+impl Failure {
+    pub(crate) fn of(error: &EngineError) -> Failure {
+        let class = match error {
+            EngineError::Problem(_) => return Failure::Final,
+            EngineError::Store(windlass_store::StoreError::Database(error)) => Some(error.class),
+            EngineError::Store(_) => None,
+            EngineError::Data(error) => error.class(),
+        };
+        match class {
+            Some(Class::Connection) => Failure::Away,
+            Some(Class::Definition | Class::Permission | Class::ReadOnly) => Failure::Final,
+            _ => Failure::Passing,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `handler` steps: a batch is read, worked, and its outcomes committed with the ledger.
+
+use crate::executor::{Chunk, Stop};
+use crate::step::{StepBatch, StepItem};
+use std::collections::HashMap;
+use std::time::Duration;
+use windlass_core::{Counts, Cursor, Extent, ItemError, Key, Outcome, Part, RetryPolicy};
+use windlass_data::{Commit, Effect, Held, HeldState, Item, WriteItem};
+use windlass_db::Class;
+
+/// About how many bytes of records one batch holds, so that wide rows do not fill the memory.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// An item on its way through the step.
+pub(crate) struct Tried {
+    pub(crate) item: Item,
+    /// How often it has failed before.
+    pub(crate) attempts: u32,
+    /// How often it met a concurrent write before.
+    pub(crate) conflicts: u32,
+    /// The cursor once everything up to this item is committed.
+    cursor: Cursor,
+    /// How many keys the cursor passes with it: itself, and listed keys without a record.
+    passed: i64,
+}
+
+/// Where a batch comes from, which decides what its commit does to the cursor.
+pub(crate) enum From {
+    /// The cursor moves over it: to this place at its end, passing this many more listed keys.
+    Pass(Cursor, i64),
+    /// The cursor has passed it before.
+    Held,
+}
+
+impl Tried {
+    /// An item that was held.
+    pub(crate) fn held(item: Item, held: &Held) -> Tried {
+        // A trial counts its tries as they begin, so the one that begins now has not failed yet.
+        let on_trial = u32::from(held.state == HeldState::Trial);
+        let attempts = held.attempts.saturating_sub(on_trial);
+        Tried { item, attempts, conflicts: held.conflicts, cursor: Cursor::Start, passed: 0 }
+    }
+}
+
+impl Chunk {
+    /// Reads the next batch, works it and commits it.
+    pub(crate) async fn pass(&mut self, rest: Extent) -> Result<(), Stop> {
+        let limit = self.job.definition().chunk.commit_items();
+        let (batch, from) = self.read_next(rest, limit).await?;
+        let outcomes = self.process(&batch).await?;
+        self.commit_outcomes(batch, outcomes, from).await
+    }
+
+    /// Reads at most so many items from where the cursor stands.
+    pub(crate) async fn read_next(&self, rest: Extent, limit: u32) -> Result<(Vec<Tried>, From), Stop> {
+        match &rest.part {
+            Part::Range(_) => {
+                let batch = self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
+                let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
+                let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
+                let tried = |item: Item| Tried {
+                    cursor: Cursor::Key(item.key.clone()),
+                    item,
+                    attempts: 0,
+                    conflicts: 0,
+                    passed: 1,
+                };
+                Ok((batch.items.into_iter().map(tried).collect(), From::Pass(end, 0)))
+            }
+            Part::Keys(keys) => self.read_listed(keys, limit).await,
+        }
+    }
+
+    /// Reads listed keys in the order of the list, so that the cursor can count them.
+    async fn read_listed(&self, keys: &[Key], limit: u32) -> Result<(Vec<Tried>, From), Stop> {
+        let done = match self.ledger.cursor {
+            Cursor::Index(done) => done,
+            _ => 0,
+        };
+        let mut take = keys.len().min(limit as usize);
+        let items = loop {
+            let extent = self.of_keys(keys[..take].to_vec());
+            let batch =
+                self.connection().read(&self.job.scope, &extent, take as u32, BATCH_BYTES).await?;
+            if batch.end || take == 1 || batch.items.len() == take {
+                break batch.items;
+            }
+            // Wide records: fewer keys at once.
+            take = take.div_ceil(2);
+        };
+        let places: HashMap<String, usize> =
+            keys[..take].iter().enumerate().map(|(place, key)| (key.to_text(), place)).collect();
+        let place = |item: &Item| places.get(&item.key.to_text()).copied().unwrap_or(take - 1);
+        let mut placed: Vec<(usize, Item)> = items.into_iter().map(|item| (place(&item), item)).collect();
+        placed.sort_by_key(|(place, _)| *place);
+        let mut before = 0;
+        let mut batch = Vec::with_capacity(placed.len());
+        for (place, item) in placed {
+            let passed = place as i64 + 1 - before;
+            before = place as i64 + 1;
+            let cursor = Cursor::Index(done + place as u64 + 1);
+            batch.push(Tried { item, attempts: 0, conflicts: 0, cursor, passed });
+        }
+        let end = if take == keys.len() { Cursor::End } else { Cursor::Index(done + take as u64) };
+        Ok((batch, From::Pass(end, take as i64 - before)))
+    }
+
+    /// Tries held items again whose time has come.
+    pub(crate) async fn retry_held(&mut self) -> Result<(), Stop> {
+        let limit = self.job.definition().chunk.commit_items();
+        let held = self.connection().held(self.lease().chunk, HeldState::Retry, None, limit).await?;
+        let Some(wait) = held.iter().map(|held| held.wait).min() else {
+            let message = format!(
+                "the ledger of {} does not add up: {:?}", self.lease().chunk, self.ledger.counts
+            );
+            return Err(windlass_data::DataError::Unreadable(message).into());
+        };
+        if wait > Duration::ZERO {
+            return Err(Stop::Wait(wait));
+        }
+        let due: Vec<Held> = held.into_iter().filter(|held| held.wait.is_zero()).collect();
+        self.try_held(due).await
+    }
+
+    /// Reads held items again, works them and commits what comes of it.
+    pub(crate) async fn try_held(&mut self, due: Vec<Held>) -> Result<(), Stop> {
+        let extent = self.of_keys(due.iter().map(|held| held.key.clone()).collect());
+        let read =
+            self.connection().read(&self.job.scope, &extent, due.len() as u32, BATCH_BYTES).await?;
+        let mut items: HashMap<String, Item> =
+            read.items.into_iter().map(|item| (item.key.to_text(), item)).collect();
+        let mut batch = Vec::new();
+        let mut gone = Vec::new();
+        for held in due {
+            match items.remove(&held.key.to_text()) {
+                Some(item) => batch.push(Tried::held(item, &held)),
+                // Not read for want of room: the next round takes it.
+                None if !read.end => {}
+                None => gone.push(held.key),
+            }
+        }
+        if !gone.is_empty() {
+            // Deleted meanwhile, or moved out of what the job may reach.
+            let counts = Counts { skipped: gone.len() as i64, ..Counts::default() };
+            let cursor = self.ledger.cursor.clone();
+            let commit = Commit { cursor, effect: Effect::Nothing, counts, hold: Vec::new(), settle: gone };
+            self.commit(commit).await?;
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let outcomes = self.process(&batch).await?;
+        self.commit_outcomes(batch, outcomes, From::Held).await
+    }
+
+    /// Gives a batch to the step, unless the lease is lost first.
+    pub(crate) async fn process(&self, batch: &[Tried]) -> Result<Vec<Outcome>, Stop> {
+        let Some(step) = self.job.step.clone() else { return Ok(Vec::new()) };
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let item = |tried: &Tried| StepItem {
+            key: tried.item.key.clone(),
+            record: tried.item.record.clone(),
+            attempt: tried.attempts + 1,
+        };
+        let items: Vec<StepItem> = batch.iter().map(item).collect();
+        let request = StepBatch::new(&self.job.pinned, items, false);
+        let outcomes = tokio::select! {
+            outcomes = step.process(request) => outcomes.map_err(|error| {
+                windlass_data::DataError::Database(windlass_db::Error::new(Class::Other, error.to_string()))
+            })?,
+            () = self.pulse().lost() => return Err(Stop::Lost),
+        };
+        if outcomes.len() != batch.len() {
+            let message = format!("the step answered {} of {} items", outcomes.len(), batch.len());
+            return Err(windlass_data::DataError::Database(windlass_db::Error::new(Class::Other, message)).into());
+        }
+        Ok(outcomes)
+    }
+
+    /// Commits outcomes. When the database refuses a value, nothing is kept of the attempt and
+    /// each half is a commit of its own, down to the item that fails alone.
+    pub(crate) async fn commit_outcomes(
+        &mut self,
+        batch: Vec<Tried>,
+        mut outcomes: Vec<Outcome>,
+        from: From,
+    ) -> Result<(), Stop> {
+        let retry = self.job.definition().retry.clone();
+        let mut slices = vec![0..batch.len()];
+        while let Some(slice) = slices.pop() {
+            let last = slice.end == batch.len();
+            let worked = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);
+            let mut commit = commit_of(worked, &retry, matches!(from, From::Held));
+            commit.cursor = match &from {
+                From::Held => self.ledger.cursor.clone(),
+                From::Pass(end, missing) if last => {
+                    commit.counts.read += missing;
+                    commit.counts.skipped += missing;
+                    end.clone()
+                }
+                From::Pass(..) => batch[slice.end - 1].cursor.clone(),
+            };
+            match self.commit(commit).await {
+                Ok(()) => {}
+                Err(error) if error.class() == Some(Class::Data) && slice.len() > 1 => {
+                    let middle = slice.start + slice.len() / 2;
+                    slices.push(middle..slice.end);
+                    slices.push(slice.start..middle);
+                }
+                Err(error) if error.class() == Some(Class::Data) && slice.len() == 1 => {
+                    outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));
+                    slices.push(slice);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The commit of some items' outcomes; the caller says where the cursor goes.
+fn commit_of<'a>(
+    worked: impl Iterator<Item = (&'a Tried, &'a Outcome)>,
+    retry: &RetryPolicy,
+    held: bool,
+) -> Commit {
+    let mut counts = Counts::default();
+    let (mut writes, mut hold, mut settle) = (Vec::new(), Vec::new(), Vec::new());
+    for (tried, outcome) in worked {
+        counts.read += tried.passed;
+        counts.skipped += (tried.passed - 1).max(0);
+        let key = tried.item.key.clone();
+        match outcome {
+            Outcome::Error(error) => hold.push(failed(tried, error, retry, &mut counts)),
+            Outcome::Skip => {
+                counts.skipped += 1;
+                settle.extend(held.then_some(key));
+            }
+            Outcome::Done(change) => {
+                settle.extend(held.then_some(key.clone()));
+                writes.push(WriteItem {
+                    key,
+                    version: tried.item.version.clone(),
+                    change: change.clone(),
+                    record: tried.item.record.clone(),
+                    attempts: tried.attempts,
+                    conflicts: tried.conflicts,
+                });
+            }
+        }
+    }
+    Commit { cursor: Cursor::Start, effect: Effect::Write(writes), counts, hold, settle }
+}
+
+/// A failed item is held: for another try while it has attempts left, for good otherwise.
+fn failed(tried: &Tried, error: &ItemError, retry: &RetryPolicy, counts: &mut Counts) -> Held {
+    let attempts = tried.attempts + 1;
+    let wait = if error.retryable { retry.wait_after(attempts) } else { None };
+    let dead = wait.is_none();
+    counts.dead += i64::from(dead);
+    Held {
+        key: tried.item.key.clone(),
+        state: if dead { HeldState::Dead } else { HeldState::Retry },
+        attempts,
+        conflicts: tried.conflicts,
+        error: error.message.clone(),
+        context: error.context.clone(),
+        record: if dead { tried.item.record.to_json() } else { serde_json::Value::Null },
+        wait: wait.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,109 @@
+//! `sql` and `refresh`: one set-based statement per commit, halved down to the row that fails.
+
+use crate::executor::{Chunk, Stop};
+use windlass_core::{Counts, Cursor, Extent, Part};
+use windlass_data::{Commit, DataError, Effect, Held, HeldState};
+use windlass_db::Class;
+
+/// Commits the next batch. When the database refuses a value in it, nothing is kept of the
+/// attempt and the next batch is half as large; a batch of one row that fails is a dead letter.
+/// After a success batches grow again, so one bad row among a thousand costs some twenty commits.
+pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
+    let (batch, cursor) = next_batch(chunk, rest).await?;
+    let statement = Commit {
+        cursor: cursor.clone(),
+        effect: Effect::Statement(batch.clone()),
+        counts: Counts::default(),
+        hold: Vec::new(),
+        settle: Vec::new(),
+    };
+    match chunk.commit(statement).await {
+        Ok(()) => {
+            let full = chunk.job.definition().chunk.commit_items();
+            chunk.size = chunk.size.saturating_mul(2).min(full);
+            Ok(())
+        }
+        Err(error) if error.class() != Some(Class::Data) => Err(error.into()),
+        Err(_) if chunk.size > 1 => {
+            let items = u32::try_from(chunk.claimed.items).unwrap_or(u32::MAX).max(2);
+            chunk.size = chunk.size.min(items) / 2;
+            Ok(())
+        }
+        Err(error) => set_aside(chunk, batch, cursor, error).await,
+    }
+}
+
+/// The next batch and the cursor after it. The whole rest where a commit may be as large as the
+/// chunk: that needs no look at the keys.
+async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor), Stop> {
+    match &rest.part {
+        Part::Keys(keys) => {
+            let done = match chunk.ledger.cursor {
+                Cursor::Index(done) => done,
+                _ => 0,
+            };
+            let batch = keys.iter().take(chunk.size as usize).cloned().collect::<Vec<_>>();
+            let cursor = if batch.len() < keys.len() {
+                Cursor::Index(done + batch.len() as u64)
+            } else {
+                Cursor::End
+            };
+            Ok((Extent { part: Part::Keys(batch), ..rest }, cursor))
+        }
+        Part::Range(_) if i64::from(chunk.size) >= chunk.claimed.items => Ok((rest, Cursor::End)),
+        Part::Range(range) => {
+            let within = rest.within.as_ref();
+            let cuts =
+                chunk.connection().cut(&chunk.job.scope, within, range, chunk.size, 1, None).await?;
+            let first = cuts.chunks.into_iter().next();
+            match (first, cuts.last) {
+                (Some((Extent { part: part @ Part::Range(_), .. }, _)), Some(last)) if !cuts.done => {
+                    Ok((Extent { part, ..rest }, Cursor::Key(last)))
+                }
+                _ => Ok((rest, Cursor::End)),
+            }
+        }
+    }
+}
+
+/// The one row of the batch makes the statement fail: it is held as dead, with the whole record.
+async fn set_aside(
+    chunk: &mut Chunk,
+    batch: Extent,
+    cursor: Cursor,
+    error: DataError,
+) -> Result<(), Stop> {
+    let read = chunk.connection().read(&chunk.job.scope, &batch, 1, usize::MAX).await?;
+    let mut commit = Commit {
+        cursor,
+        effect: Effect::Nothing,
+        counts: Counts::default(),
+        hold: Vec::new(),
+        settle: Vec::new(),
+    };
+    match read.items.into_iter().next() {
+        Some(item) => {
+            commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };
+            // Rows that came into the batch since are left for the next one.
+            if matches!(batch.part, Part::Range(_)) && !read.end {
+                commit.cursor = Cursor::Key(item.key.clone());
+            }
+            commit.hold.push(Held {
+                key: item.key,
+                state: HeldState::Dead,
+                attempts: 1,
+                conflicts: 0,
+                error: error.to_string(),
+                context: serde_json::Value::Null,
+                record: item.record.to_json(),
+                wait: std::time::Duration::ZERO,
+            });
+        }
+        // The row is gone meanwhile; a listed key without a record counts as skipped.
+        None if matches!(batch.part, Part::Keys(_)) => {
+            commit.counts = Counts { read: 1, skipped: 1, ..Counts::default() };
+        }
+        None => {}
+    }
+    Ok(chunk.commit(commit).await?)
+}

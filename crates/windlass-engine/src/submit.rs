@@ -1,0 +1,96 @@
+//! The door: everything that can be refused is refused here, before anything is written.
+
+use crate::engine::Engine;
+use crate::{EngineError, Result};
+use windlass_core::problem::Code;
+use windlass_core::{Identity, JobId, JobType, Problem, Request, StepKind, Table};
+use windlass_data::DataError;
+use windlass_db::Class;
+use windlass_store::{NewJob, Submitted};
+
+/// A job type that fits its table.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The definition with its key columns resolved.
+    pub definition: JobType,
+    /// What the database says of the source.
+    pub table: Table,
+}
+
+impl Engine {
+    /// Submits a job: a request, by somebody, on the definition as it is now.
+    pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
+        let checked = self.check_request(&request, &identity).await?;
+        let id = JobId::now_v7();
+        let definition = checked.definition;
+        let job = NewJob { id, definition, request, identity, root: id };
+        Ok(self.shared.store.submit(job).await?)
+    }
+
+    /// Everything [`Engine::submit`] checks, without submitting.
+    pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
+        let job_type = self.shared.config.job_type(&request.job_type)?;
+        let checked = self.check_job_type(job_type).await.map_err(first)?;
+        request.check(&checked.definition, identity, &checked.table)?;
+        Ok(checked)
+    }
+
+    /// Checks a job type against its database: whether it can be reached, has the table, the
+    /// columns and the indexes, and has or can have the ledger.
+    pub async fn check_job_type(
+        &self,
+        job_type: &JobType,
+    ) -> std::result::Result<Checked, Vec<Problem>> {
+        let mut problems = job_type.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let source = &job_type.source;
+        let connection = self.connection(&source.connection).map_err(|error| {
+            vec![job_type.problem("source.connection", error.to_string())]
+        })?;
+        let table = connection.describe(source).await;
+        let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
+        let mut definition = job_type.clone();
+        problems.extend(windlass_data::fit(&mut definition, &table));
+        if let Err(error) = connection.prepare().await {
+            problems.push(describe_problem(job_type, error));
+        }
+        if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
+    }
+
+    /// Whether this process could work the job type by itself.
+    pub fn can_work(&self, job_type: &JobType) -> Result<()> {
+        match &job_type.step.kind {
+            StepKind::Handler(name) => self.step(name).map(drop),
+            StepKind::Sql(_) | StepKind::Refresh => Ok(()),
+        }
+    }
+}
+
+fn first(problems: Vec<Problem>) -> EngineError {
+    let mut problems = problems.into_iter();
+    let first = problems.next().unwrap_or_else(|| Problem::new(Code::Source, "is not usable"));
+    let more = problems.len();
+    let detail = match more {
+        0 => first.detail,
+        _ => format!("{} (and {more} more; `windlass check` lists them)", first.detail),
+    };
+    EngineError::Problem(Problem { detail, ..first })
+}
+
+fn describe_problem(job_type: &JobType, error: DataError) -> Problem {
+    match error {
+        DataError::Problem(problem) if problem.line.is_none() => {
+            let field = problem.field.as_deref().unwrap_or("source");
+            Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
+        }
+        DataError::Problem(problem) => problem,
+        DataError::Database(error) if error.class == Class::Connection => {
+            let field = format!("connections.{}.url", job_type.source.connection);
+            let detail = format!("the database cannot be reached: {error}; is it running, and is the URL right?");
+            Problem::field(Code::Unreachable, field, detail)
+        }
+        other => job_type.problem("source", other.to_string()),
+    }
+}

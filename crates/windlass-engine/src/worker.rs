@@ -1,0 +1,371 @@
+//! The worker: claims chunks, fences them, and gives each to a slot.
+
+use crate::engine::Engine;
+use crate::executor::{self, Chunk, Ended};
+use crate::heart::Heart;
+use crate::hold::Hold;
+use crate::job::JobContext;
+use crate::loader::Failure;
+use crate::{EngineError, housekeeper, loader};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use windlass_core::JobId;
+use windlass_data::{Fence, Ledger};
+use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many chunks are at work at once in this process.
+    pub slots: usize,
+    /// The name listings show.
+    pub name: String,
+    /// Only this job.
+    pub only: Option<JobId>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "worker".to_owned());
+        let name = format!("{host}:{}", std::process::id());
+        Options { slots: cores.max(2), name, only: None }
+    }
+}
+
+/// All the loops of one process.
+pub struct Worker {
+    engine: Engine,
+    options: Options,
+    shutdown: Shutdown,
+}
+
+/// Steers a running worker.
+#[derive(Clone)]
+pub struct Handle {
+    shutdown: Shutdown,
+}
+
+/// What a worker did until it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Chunks it completed.
+    pub completed: u64,
+    /// Chunks it handed back.
+    pub handed_back: u64,
+    /// Chunks it gave up as failed.
+    pub failed: u64,
+    /// Chunks it lost to another worker.
+    pub lost: u64,
+}
+
+impl Handle {
+    /// Claims nothing new; chunks at work finish the commit they are at and are completed or
+    /// handed back.
+    pub fn shutdown(&self) {
+        self.shutdown.move_to(State::Requested);
+    }
+}
+
+impl Worker {
+    /// A worker and the handle that stops it.
+    pub fn new(engine: Engine, options: Options) -> (Worker, Handle) {
+        let shutdown = Shutdown { state: Arc::new(watch::Sender::new(State::Running)) };
+        let handle = Handle { shutdown: shutdown.clone() };
+        (Worker { engine, options, shutdown }, handle)
+    }
+
+    /// Works until the handle stops it.
+    pub async fn run(self) -> Tally {
+        let heart = Arc::new(Heart::default());
+        let by = self.engine.capabilities(&self.options.name, self.options.only);
+        let store = self.engine.store().clone();
+        let heartbeat = tokio::spawn(heart.clone().run(store, self.shutdown.clone()));
+        let loading =
+            tokio::spawn(loader::run(self.engine.clone(), by.clone(), heart.clone(), self.shutdown.clone()));
+        let housekeeping =
+            tokio::spawn(housekeeper::run(self.engine.clone(), by.clone(), self.shutdown.clone()));
+        let tally = self.work(&by, &heart).await;
+        // The heart goes on until everything is handed back.
+        let _ = tokio::join!(loading, housekeeping);
+        self.shutdown.move_to(State::Complete);
+        let _ = heartbeat.await;
+        tally
+    }
+
+    async fn work(&self, by: &Capabilities, heart: &Arc<Heart>) -> Tally {
+        let mut tally = Tally::default();
+        let mut slots: JoinSet<(Ended, Duration)> = JoinSet::new();
+        let mut ready: VecDeque<Chunk> = VecDeque::new();
+        let mut idle = Idle::default();
+        let mut pace = Pace::default();
+        while !self.shutdown.requested() {
+            while slots.len() < self.options.slots
+                && let Some(chunk) = ready.pop_front()
+            {
+                let shutdown = self.shutdown.clone();
+                slots.spawn(async move {
+                    let begun = Instant::now();
+                    (executor::run(chunk, shutdown).await, begun.elapsed())
+                });
+            }
+            let room = pace.room(self.options.slots).saturating_sub(slots.len() + ready.len());
+            if room == 0 {
+                tokio::select! {
+                    Some(ended) = slots.join_next() => tally.add(ended, &mut pace),
+                    () = self.shutdown.wait() => {}
+                }
+                continue;
+            }
+            match self.engine.store().claim_chunks(by, room as u32).await {
+                Ok(claimed) if !claimed.is_empty() => {
+                    idle.reset();
+                    ready.extend(self.open(claimed, heart).await);
+                }
+                // Nothing to claim: what is ready is already in the slots.
+                Ok(_) => {
+                    tokio::select! {
+                        () = self.engine.store().changed(idle.next()) => {}
+                        Some(ended) = slots.join_next() => {
+                            idle.reset();
+                            tally.add(ended, &mut pace);
+                        }
+                        () = self.shutdown.wait() => {}
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot claim chunks; trying again");
+                    idle.pause().await;
+                }
+            }
+        }
+        for chunk in ready {
+            tally.count(chunk.hand_back().await);
+        }
+        while let Some(ended) = slots.join_next().await {
+            tally.add(ended, &mut pace);
+        }
+        tally
+    }
+
+    /// Fences claimed chunks, several in one statement, and then makes sure in the store that
+    /// they are still ours. Without that, a worker that stalled between claim and fence could
+    /// bring back a ledger row that was pruned, and do a finished chunk again.
+    async fn open(&self, claimed: Vec<ClaimedChunk>, heart: &Arc<Heart>) -> Vec<Chunk> {
+        let mut by_connection: BTreeMap<String, Vec<(Hold, ClaimedChunk, Arc<JobContext>)>> =
+            BTreeMap::new();
+        for chunk in claimed {
+            match self.engine.context(chunk.lease.chunk.job).await {
+                Ok(job) => {
+                    let hold = self.hold(heart, chunk.lease, job.definition().chunk.lease);
+                    let name = job.definition().source.connection.clone();
+                    by_connection.entry(name).or_default().push((hold, chunk, job));
+                }
+                Err(error) => {
+                    let hold = self.hold(heart, chunk.lease, Duration::from_secs(30));
+                    self.refuse(hold, &chunk, error).await;
+                }
+            }
+        }
+        let mut opened = Vec::new();
+        for group in by_connection.into_values() {
+            let fences: Vec<Fence> = group.iter().map(|(_, chunk, _)| fence_of(chunk)).collect();
+            let Some(connection) = group.first().map(|(_, _, job)| job.connection.clone()) else {
+                continue;
+            };
+            match connection.fence(&fences).await {
+                Ok(ledgers) => {
+                    for ((hold, chunk, job), ledger) in group.into_iter().zip(ledgers) {
+                        // A row at a higher epoch: another worker has been faster.
+                        let Some(ledger) = ledger else { continue };
+                        opened.push(Chunk::new(job, hold, chunk, ledger));
+                    }
+                }
+                Err(error) => {
+                    for (hold, _, job) in group {
+                        let wait = job.definition().retry.backoff_after(1);
+                        tracing::warn!(chunk = %hold.lease().chunk, %error, "cannot fence");
+                        report(hold.release(Some(&error.to_string()), false, wait).await);
+                    }
+                }
+            }
+        }
+        self.confirm(opened).await
+    }
+
+    async fn confirm(&self, opened: Vec<Chunk>) -> Vec<Chunk> {
+        let leases: Vec<Lease> = opened.iter().map(Chunk::lease).collect();
+        if leases.is_empty() {
+            return opened;
+        }
+        let standings = loop {
+            match self.engine.store().confirm(&leases).await {
+                Ok(standings) => break standings,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot confirm claimed chunks; trying again");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        };
+        let mut confirmed = Vec::new();
+        for (chunk, standing) in opened.into_iter().zip(standings) {
+            match standing {
+                Standing::Held => confirmed.push(chunk),
+                Standing::HandBack => drop(chunk.hand_back().await),
+                Standing::Lost => drop(chunk),
+            }
+        }
+        confirmed
+    }
+
+    /// Ends a chunk whose job cannot be worked here: fenced and failed where that is final,
+    /// handed back where it may pass.
+    async fn refuse(&self, hold: Hold, chunk: &ClaimedChunk, error: EngineError) {
+        tracing::warn!(chunk = %chunk.lease.chunk, %error, "cannot be worked");
+        let message = error.to_string();
+        if matches!(Failure::of(&error), Failure::Final)
+            && let Some(ledger) = self.fence_anyway(chunk).await
+        {
+            let Ledger { cursor, counts, .. } = ledger;
+            hold.pulse().report(windlass_store::Progress { cursor, counts });
+            report(hold.fail(&message, true).await);
+        } else {
+            report(hold.release(Some(&message), false, Duration::from_secs(1)).await);
+        }
+    }
+
+    async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<Ledger> {
+        let pinned = self.engine.store().pinned(chunk.lease.chunk.job).await.ok()??;
+        let connection = self.engine.connection(&pinned.definition.source.connection).ok()?;
+        connection.fence(&[fence_of(chunk)]).await.ok()?.pop()?
+    }
+
+    fn hold(&self, heart: &Arc<Heart>, lease: Lease, length: Duration) -> Hold {
+        Hold::new(self.engine.store().clone(), heart.clone(), lease, length)
+    }
+}
+
+fn fence_of(chunk: &ClaimedChunk) -> Fence {
+    Fence { chunk: chunk.lease.chunk, epoch: chunk.lease.epoch, lost: chunk.lost }
+}
+
+/// An end that the store did not take: the lease runs out, and the ledger knows how far it went.
+pub(crate) fn report(result: windlass_store::Result<windlass_store::Kept>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "the store did not take a chunk's end; its lease will run out");
+    }
+}
+
+impl Tally {
+    fn add(&mut self, joined: Result<(Ended, Duration), tokio::task::JoinError>, pace: &mut Pace) {
+        match joined {
+            Ok((ended, took)) => {
+                pace.took(took);
+                self.count(ended);
+            }
+            // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.
+            Err(error) => tracing::error!(%error, "a slot died"),
+        }
+    }
+
+    fn count(&mut self, ended: Ended) {
+        match ended {
+            Ended::Completed => self.completed += 1,
+            Ended::HandedBack => self.handed_back += 1,
+            Ended::Failed => self.failed += 1,
+            Ended::Lost => self.lost += 1,
+        }
+    }
+}
+
+/// How fast chunks go, which decides how many are claimed ahead. Short ones are claimed several
+/// at once, so that claim, fence and confirmation are shared; long ones one per free slot, so that
+/// no process sits on work that another could do.
+#[derive(Default)]
+struct Pace {
+    average: Option<Duration>,
+}
+
+impl Pace {
+    fn took(&mut self, took: Duration) {
+        self.average = Some(self.average.map_or(took, |average| (average * 7 + took) / 8));
+    }
+
+    fn room(&self, slots: usize) -> usize {
+        match self.average {
+            Some(average) if average < Duration::from_millis(5) => slots * 16,
+            Some(average) if average < Duration::from_millis(50) => slots * 4,
+            _ => slots,
+        }
+    }
+}
+
+/// Waits that grow while nothing happens.
+#[derive(Default)]
+pub(crate) struct Idle {
+    rounds: u32,
+}
+
+impl Idle {
+    pub(crate) fn next(&mut self) -> Duration {
+        self.rounds = (self.rounds + 1).min(6);
+        Duration::from_millis(20 << self.rounds).min(Duration::from_secs(1))
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.rounds = 0;
+    }
+
+    pub(crate) async fn pause(&mut self) {
+        tokio::time::sleep(self.next()).await;
+    }
+}
+
+/// Whether the worker is to stop, and has.
+#[derive(Clone)]
+pub(crate) struct Shutdown {
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum State {
+    Running,
+    Requested,
+    Complete,
+}
+
+impl Shutdown {
+    pub(crate) fn requested(&self) -> bool {
+        *self.state.borrow() >= State::Requested
+    }
+
+    pub(crate) fn complete(&self) -> bool {
+        *self.state.borrow() >= State::Complete
+    }
+
+    pub(crate) async fn wait(&self) {
+        self.reach(State::Requested).await;
+    }
+
+    pub(crate) async fn wait_complete(&self) {
+        self.reach(State::Complete).await;
+    }
+
+    async fn reach(&self, state: State) {
+        // The sender is part of this value, so it cannot be dropped while we wait.
+        let _ = self.state.subscribe().wait_for(|now| *now >= state).await;
+    }
+
+    fn move_to(&self, state: State) {
+        self.state.send_if_modified(|now| {
+            let moves = state > *now;
+            if moves {
+                *now = state;
+            }
+            moves
+        });
+    }
+}

@@ -1,0 +1,50 @@
+-- Claims waiting segments by job priority, then age, each at a new epoch, and begins their jobs.
+-- Lock: the chosen segments; a job row only when nobody holds it (SKIP LOCKED), so that taking it
+-- after a segment cannot deadlock: whoever touches the job next begins it instead.
+-- Index: windlass_jobs_claim; windlass_segments_pending, once per job until there are enough.
+WITH picked AS MATERIALIZED (
+    SELECT s.job_id, s.number
+    FROM (
+        SELECT id
+        FROM windlass_jobs
+        WHERE status IN ('QUEUED', 'PROCESSING')
+            AND open_segments > 0
+            AND connection = ANY ($1)
+            AND (handler IS NULL OR handler = ANY ($2))
+            AND ($3::uuid IS NULL OR id = $3)
+        ORDER BY priority DESC, created_at, id
+    ) j
+    CROSS JOIN LATERAL (
+        SELECT job_id, number
+        FROM windlass_segments
+        WHERE job_id = j.id AND status = 'PENDING' AND available_at <= clock_timestamp()
+        ORDER BY number
+        LIMIT $4
+        FOR UPDATE SKIP LOCKED
+    ) s
+    LIMIT $4
+),
+claimed AS (
+    UPDATE windlass_segments s
+    SET status = 'PROCESSING',
+        epoch = s.epoch + 1,
+        worker = $5,
+        lease_until = clock_timestamp() + $6 * interval '1 millisecond'
+    FROM picked p
+    WHERE s.job_id = p.job_id AND s.number = p.number
+    RETURNING s.job_id, s.number, s.epoch, s.state, s.key_range, s.attempts
+),
+begun AS (
+    UPDATE windlass_jobs
+    SET status = 'PROCESSING', started_at = coalesce(started_at, clock_timestamp())
+    WHERE status = 'QUEUED'
+        AND id IN (
+            SELECT id
+            FROM windlass_jobs
+            WHERE status = 'QUEUED' AND id IN (SELECT job_id FROM picked)
+            FOR NO KEY UPDATE SKIP LOCKED
+        )
+)
+SELECT c.*
+FROM claimed c JOIN windlass_jobs j ON j.id = c.job_id
+ORDER BY j.priority DESC, j.created_at, j.id, c.number

@@ -1,0 +1,20 @@
+-- Extends the leases of chunks held at these epochs, never past their deadline, and keeps their
+-- progress where it is given. Lock: the chunks; their holder alone waits for them.
+-- Index: the primary keys; it changes no indexed column.
+UPDATE windlass_chunks c
+SET lease_until =
+        least(clock_timestamp() + j.lease_ms * interval '1 millisecond', c.deadline),
+    cursor = coalesce(b.cursor, c.cursor),
+    read = coalesce(b.read, c.read),
+    processed = coalesce(b.processed, c.processed),
+    skipped = coalesce(b.skipped, c.skipped),
+    dead = coalesce(b.dead, c.dead),
+    conflicts = coalesce(b.conflicts, c.conflicts)
+FROM unnest(
+        $1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
+        $7::bigint[], $8::bigint[], $9::bigint[]
+    ) WITH ORDINALITY
+        AS b (job, number, epoch, cursor, read, processed, skipped, dead, conflicts, place)
+    JOIN windlass_jobs j ON j.id = b.job
+WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.status = 'PROCESSING'
+RETURNING b.place, j.status

@@ -1,0 +1,11 @@
+-- Inserts a job as QUEUED with its PLAN segment open. Gives no row when the id or the idempotency
+-- key is there already. Lock: the new row; a concurrent insert of the same key is waited for.
+-- Index: the primary key, windlass_jobs_idempotency.
+INSERT INTO windlass_jobs (
+    id, root, redrive, job_type, submitter, idempotency_key, request, identity, definition,
+    definition_hash, failures, priority, connection, handler, lease_ms, timeout_ms,
+    status, open_segments
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 'QUEUED', 1)
+ON CONFLICT DO NOTHING
+RETURNING id

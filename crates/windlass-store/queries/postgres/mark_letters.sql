@@ -1,0 +1,39 @@
+-- Sets the status of matching letters that are new and that no redrive holds.
+-- Lock: the letters, in the order of their ids. Index: windlass_dead_letters_newest or _item.
+WITH chosen AS MATERIALIZED (
+    SELECT l.id
+    FROM windlass_dead_letters l
+    WHERE l.id IN (
+        SELECT m.id
+        FROM windlass_dead_letters m
+        WHERE ($1::uuid[] IS NULL OR m.id = ANY ($1))
+            AND ($2::uuid IS NULL OR m.job_id = $2)
+            AND ($3::text IS NULL OR m.job_type = $3)
+            AND ($4::text IS NULL OR m.error ILIKE $4 ESCAPE '\')
+            AND ($5::text IS NULL OR m.status = $5)
+            AND ($6::bigint IS NULL
+                OR m.created_at <= clock_timestamp() - $6 * interval '1 millisecond')
+            AND ($7::uuid IS NULL OR (m.created_at, m.id)
+                < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
+            AND m.status = 'new'
+            AND (m.redrive_job IS NULL OR EXISTS (
+                SELECT 1
+                FROM windlass_jobs j
+                WHERE j.id = m.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            ))
+        ORDER BY m.created_at DESC, m.id DESC
+        LIMIT $8
+    )
+        AND l.status = 'new'
+        AND (l.redrive_job IS NULL OR EXISTS (
+            SELECT 1
+            FROM windlass_jobs j
+            WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+        ))
+    ORDER BY l.id
+    FOR UPDATE OF l
+)
+UPDATE windlass_dead_letters l
+SET status = $9, updated_at = clock_timestamp()
+FROM chosen c
+WHERE l.id = c.id

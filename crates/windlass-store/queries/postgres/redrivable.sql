@@ -1,0 +1,20 @@
+-- The original jobs of matching letters that could be redriven now. Lock: none.
+-- Index: windlass_dead_letters_item when a job is given, otherwise all letters are read.
+SELECT job_id, job_type, count(*) AS letters
+FROM windlass_dead_letters l
+WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
+    AND ($2::uuid IS NULL OR job_id = $2)
+    AND ($3::text IS NULL OR job_type = $3)
+    AND ($4::text IS NULL OR error ILIKE $4 ESCAPE '\')
+    AND ($5::text IS NULL OR status = $5)
+    AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')
+    AND ($7::uuid IS NULL OR (created_at, id)
+        < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
+    AND status = 'new'
+    AND (redrive_job IS NULL OR EXISTS (
+        SELECT 1
+        FROM windlass_jobs j
+        WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    ))
+GROUP BY job_id, job_type
+ORDER BY job_id

@@ -1,0 +1,31 @@
+-- Gives matching letters of a job to a redrive: those that are new and that no other redrive holds.
+-- Lock: the chosen letters; those that another redrive is taking at this moment are passed over,
+-- and looked at again once locked, so that no letter is taken twice.
+-- Index: windlass_dead_letters_item.
+WITH chosen AS MATERIALIZED (
+    SELECT l.id
+    FROM windlass_dead_letters l
+    WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
+        AND ($2::uuid IS NULL OR job_id = $2)
+        AND ($3::text IS NULL OR job_type = $3)
+        AND ($4::text IS NULL OR error ILIKE $4 ESCAPE '\')
+        AND ($5::text IS NULL OR status = $5)
+        AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')
+        AND ($7::uuid IS NULL OR (created_at, id)
+            < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
+        AND job_id = $9
+        AND status = 'new'
+        AND (redrive_job IS NULL OR EXISTS (
+            SELECT 1
+            FROM windlass_jobs j
+            WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+        ))
+    ORDER BY created_at, id
+    LIMIT $8
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE windlass_dead_letters l
+SET redrive_job = $10, updated_at = clock_timestamp()
+FROM chosen c
+WHERE l.id = c.id
+RETURNING l.key

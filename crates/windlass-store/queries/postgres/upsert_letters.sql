@@ -1,0 +1,17 @@
+-- Writes the dead letters of a chunk; a letter that is there with the same content stays as it is.
+-- Its status and its redrive are never touched here.
+-- Lock: the letters, in the order of their keys, after the chunk. Index: windlass_dead_letters_item.
+INSERT INTO windlass_dead_letters AS l
+    (id, job_id, job_type, chunk, key, record, error, context, attempts)
+SELECT n.id, $1, $2, $3, n.key, n.record, n.error, n.context, n.attempts
+FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[])
+    AS n (id, key, record, error, context, attempts)
+ORDER BY n.key
+ON CONFLICT (job_id, md5(key)) DO UPDATE
+SET record = excluded.record,
+    error = excluded.error,
+    context = excluded.context,
+    attempts = excluded.attempts,
+    updated_at = clock_timestamp()
+WHERE (l.record, l.error, l.context, l.attempts)
+    IS DISTINCT FROM (excluded.record, excluded.error, excluded.context, excluded.attempts)

@@ -1,0 +1,15 @@
+-- Extends the lease of a chunk held at this epoch, never past its deadline, and keeps its progress
+-- where it is given. Lock: the writer's. Index: the primary keys.
+UPDATE windlass_chunks
+SET lease_until = min(
+        CAST(unixepoch('subsec') * 1000 AS INTEGER)
+            + (SELECT j.lease_ms FROM windlass_jobs j WHERE j.id = ?1),
+        deadline
+    ),
+    cursor = coalesce(?4, cursor),
+    read = coalesce(?5, read),
+    processed = coalesce(?6, processed),
+    skipped = coalesce(?7, skipped),
+    dead = coalesce(?8, dead),
+    conflicts = coalesce(?9, conflicts)
+WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND status = 'PROCESSING'

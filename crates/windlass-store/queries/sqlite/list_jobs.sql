@@ -1,0 +1,44 @@
+-- Jobs newest first. Jobs that have not come to rest are summed over
+-- their chunks in one GROUP BY; those that have carry their sums. Lock: none, on a snapshot.
+-- Index: windlass_jobs_newest; the chunks' primary key.
+WITH page AS MATERIALIZED (
+    SELECT *,
+        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
+    FROM windlass_jobs
+    WHERE (?1 IS NULL OR job_type = ?1)
+        AND (?2 IS NULL OR status = ?2)
+        AND (?3 IS NULL
+            OR (created_at, id) < (SELECT b.created_at, b.id FROM windlass_jobs b WHERE b.id = ?3))
+    ORDER BY created_at DESC, id DESC
+    LIMIT ?4
+),
+sums AS (
+    SELECT
+        c.job_id,
+        count(*) FILTER (WHERE c.status = 'PENDING') AS pending,
+        count(*) FILTER (WHERE c.status = 'PROCESSING') AS processing,
+        count(*) FILTER (WHERE c.status = 'COMPLETED') AS completed,
+        count(*) FILTER (WHERE c.status = 'FAILED') AS failed,
+        count(*) FILTER (WHERE c.status = 'CANCELLED') AS cancelled,
+        sum(c.processed) AS processed,
+        sum(c.skipped) AS skipped,
+        sum(c.dead) AS dead,
+        sum(c.conflicts) AS conflicts
+    FROM windlass_chunks c
+    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.rests)
+    GROUP BY c.job_id
+)
+SELECT
+    p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.error, p.open_segments,
+    p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
+    coalesce(s.processed, p.processed) AS processed,
+    coalesce(s.skipped, p.skipped) AS skipped,
+    coalesce(s.dead, p.dead) AS dead,
+    coalesce(s.conflicts, p.conflicts) AS conflicts,
+    coalesce(s.pending, 0) AS pending,
+    coalesce(s.processing, 0) AS processing,
+    coalesce(s.completed, p.completed) AS completed,
+    coalesce(s.failed, p.failed) AS failed,
+    coalesce(s.cancelled, p.cancelled) AS cancelled
+FROM page p LEFT JOIN sums s ON s.job_id = p.id
+ORDER BY p.created_at DESC, p.id DESC

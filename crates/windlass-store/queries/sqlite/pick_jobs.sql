@@ -1,0 +1,10 @@
+-- The jobs whose segments (or chunks, by ?4) may be claimed, by priority, then age.
+-- Lock: the writer's. Index: windlass_jobs_claim.
+SELECT id
+FROM windlass_jobs
+WHERE status IN ('QUEUED', 'PROCESSING')
+    AND CASE ?4 WHEN 'segments' THEN open_segments ELSE open_chunks END > 0
+    AND connection IN (SELECT value FROM json_each(?1))
+    AND (handler IS NULL OR handler IN (SELECT value FROM json_each(?2)))
+    AND (?3 IS NULL OR id = ?3)
+ORDER BY priority DESC, created_at, id

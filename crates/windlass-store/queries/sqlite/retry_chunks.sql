@@ -1,0 +1,9 @@
+-- Queues the failed chunks of a job again; their attempts begin anew.
+-- Lock: the writer's. Index: the primary key.
+UPDATE windlass_chunks
+SET status = 'PENDING',
+    attempts = 0,
+    error = NULL,
+    finished_at = NULL,
+    available_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
+WHERE job_id = ?1 AND status = 'FAILED'

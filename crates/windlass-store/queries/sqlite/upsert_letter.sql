@@ -1,0 +1,14 @@
+-- Writes a dead letter of a chunk; one that is there with the same content stays as it is.
+-- Its status and its redrive are never touched here.
+-- Lock: the writer's. Index: windlass_dead_letters_item.
+INSERT INTO windlass_dead_letters
+    (job_id, job_type, chunk, id, key, record, error, context, attempts, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, CAST(unixepoch('subsec') * 1000 AS INTEGER), CAST(unixepoch('subsec') * 1000 AS INTEGER))
+ON CONFLICT (job_id, key) DO UPDATE
+SET record = excluded.record,
+    error = excluded.error,
+    context = excluded.context,
+    attempts = excluded.attempts,
+    updated_at = excluded.updated_at
+WHERE (record, error, context, attempts)
+    IS NOT (excluded.record, excluded.error, excluded.context, excluded.attempts)

@@ -1,0 +1,21 @@
+//! The way to a store from its URL.
+
+use std::sync::Arc;
+
+use windlass_db::{Postgres, Sqlite, Url};
+
+use crate::postgres::PostgresStore;
+use crate::sqlite::SqliteStore;
+use crate::{Result, Store};
+
+/// How many connections one process opens to a store in PostgreSQL.
+const CONNECTIONS: usize = 10;
+
+/// Opens the store at this URL: `sqlite:FILE`, made when it is absent, or `postgres://…`, reached
+/// with the first call. The schema is not touched; [`Store::migrate`] does that.
+pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
+    Ok(match Url::parse(url)? {
+        Url::Sqlite(path) => Arc::new(SqliteStore::new(Sqlite::create(&path)?)),
+        Url::Postgres(url) => Arc::new(PostgresStore::new(Postgres::new(&url, CONNECTIONS)?)),
+    })
+}

@@ -1,0 +1,189 @@
+//! The one `impl Store`, written once for both backends, whose modules have the same names.
+
+/// Implements [`Store`](crate::Store) by the functions of the modules beside the invocation.
+macro_rules! door {
+    ($store:ty) => {
+        #[async_trait::async_trait]
+        impl crate::Store for $store {
+            async fn migrate(&self) -> Result<()> {
+                migrate::migrate(self).await
+            }
+
+            async fn submit(&self, job: NewJob) -> Result<Submitted> {
+                submit::submit(self, job).await
+            }
+
+            async fn job(&self, id: JobId) -> Result<Option<Job>> {
+                look::job(self, id).await
+            }
+
+            async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
+                look::jobs(self, filter).await
+            }
+
+            async fn pinned(&self, id: JobId) -> Result<Option<Pinned>> {
+                look::pinned(self, id).await
+            }
+
+            async fn chunks(
+                &self,
+                job: JobId,
+                status: Option<ChunkStatus>,
+                after: Option<i64>,
+                limit: u32,
+            ) -> Result<Vec<ChunkRow>> {
+                look::chunks(self, job, status, after, limit).await
+            }
+
+            async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>> {
+                look::segments(self, job).await
+            }
+
+            async fn claim_segments(
+                &self,
+                by: &Capabilities,
+                limit: u32,
+            ) -> Result<Vec<ClaimedSegment>> {
+                load::claim(self, by, limit).await
+            }
+
+            async fn load(&self, page: Page) -> Result<Kept> {
+                load::load(self, page).await
+            }
+
+            async fn release_segment(
+                &self,
+                lease: SegmentLease,
+                error: Option<&str>,
+                wait: Duration,
+            ) -> Result<Kept> {
+                load::release(self, lease, error, wait).await
+            }
+
+            async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<Kept> {
+                load::fail(self, lease, error).await
+            }
+
+            async fn claim_chunks(
+                &self,
+                by: &Capabilities,
+                limit: u32,
+            ) -> Result<Vec<ClaimedChunk>> {
+                work::claim(self, by, limit).await
+            }
+
+            async fn confirm(&self, leases: &[Lease]) -> Result<Vec<Standing>> {
+                lease::confirm(self, leases).await
+            }
+
+            async fn heartbeat(
+                &self,
+                chunks: &[Beat],
+                segments: &[SegmentLease],
+            ) -> Result<Vec<Standing>> {
+                lease::heartbeat(self, chunks, segments).await
+            }
+
+            async fn add_letters(&self, lease: Lease, letters: &[NewLetter]) -> Result<Kept> {
+                letters::add(self, lease, letters).await
+            }
+
+            async fn complete(
+                &self,
+                lease: Lease,
+                progress: &Progress,
+                settled: &[String],
+            ) -> Result<Kept> {
+                work::end(self, lease, progress, Ending::Completed { settled }).await
+            }
+
+            async fn release(
+                &self,
+                lease: Lease,
+                progress: &Progress,
+                error: Option<&str>,
+                attempt: bool,
+                wait: Duration,
+            ) -> Result<Kept> {
+                work::release(self, lease, progress, error, attempt, wait).await
+            }
+
+            async fn fail(
+                &self,
+                lease: Lease,
+                progress: &Progress,
+                error: &str,
+                fail_job: bool,
+            ) -> Result<Kept> {
+                work::end(self, lease, progress, Ending::Failed { error, fail_job }).await
+            }
+
+            async fn rescue(&self) -> Result<u64> {
+                lease::rescue(self).await
+            }
+
+            async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus> {
+                steer::steer(self, job, Steering::Pause { reason }).await
+            }
+
+            async fn resume(&self, job: JobId) -> Result<JobStatus> {
+                steer::steer(self, job, Steering::Resume).await
+            }
+
+            async fn cancel(&self, job: JobId) -> Result<JobStatus> {
+                steer::steer(self, job, Steering::Cancel).await
+            }
+
+            async fn retry(&self, job: JobId) -> Result<JobStatus> {
+                steer::steer(self, job, Steering::Retry).await
+            }
+
+            async fn claim_cancelled(
+                &self,
+                by: &Capabilities,
+                limit: u32,
+            ) -> Result<Vec<ClaimedChunk>> {
+                steer::claim_cancelled(self, by, limit).await
+            }
+
+            async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept> {
+                work::end(self, lease, progress, Ending::Cancelled).await
+            }
+
+            async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+                letters::list(self, filter).await
+            }
+
+            async fn redrivable(&self, filter: &LetterFilter) -> Result<Vec<RedriveRoot>> {
+                letters::redrivable(self, filter).await
+            }
+
+            async fn redrive(
+                &self,
+                original: JobId,
+                filter: &LetterFilter,
+                job: NewJob,
+            ) -> Result<Option<(JobId, u64)>> {
+                letters::redrive(self, original, filter, job).await
+            }
+
+            async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64> {
+                letters::mark(self, filter, to).await
+            }
+
+            async fn prunable(&self, age: Duration, limit: u32) -> Result<Vec<JobId>> {
+                household::prunable(self, age, limit).await
+            }
+
+            async fn pruned(&self, job: JobId) -> Result<()> {
+                household::pruned(self, job).await
+            }
+
+            async fn changed(&self, at_most: Duration) {
+                household::changed(self, at_most).await
+            }
+        }
+    };
+}
+
+pub(crate) use door;

@@ -1,0 +1,103 @@
+//! Reading columns by name, the same way from either database, so that rows become types in one
+//! place.
+
+use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+use windlass_db::{Row, rusqlite};
+
+use crate::{Result, StoreError};
+
+/// A row whose columns can be read by name.
+pub(crate) trait Fields {
+    fn opt_text(&self, name: &str) -> Result<Option<String>>;
+    fn int(&self, name: &str) -> Result<i64>;
+    fn flag(&self, name: &str) -> Result<bool>;
+    fn opt_id(&self, name: &str) -> Result<Option<Uuid>>;
+    fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>>;
+
+    fn text(&self, name: &str) -> Result<String> {
+        self.opt_text(name)?.ok_or_else(|| missing(name))
+    }
+
+    fn id(&self, name: &str) -> Result<Uuid> {
+        self.opt_id(name)?.ok_or_else(|| missing(name))
+    }
+
+    fn time(&self, name: &str) -> Result<DateTime<Utc>> {
+        self.opt_time(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// A column that holds JSON.
+    fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        Ok(serde_json::from_str(&self.text(name)?)?)
+    }
+
+    /// A column that holds the name of a status.
+    fn status<T>(&self, name: &str) -> Result<T>
+    where
+        T: std::str::FromStr<Err = windlass_core::state::UnknownStatus>,
+    {
+        Ok(self.text(name)?.parse()?)
+    }
+
+    /// A count that Rust keeps in 32 bits.
+    fn small(&self, name: &str) -> Result<u32> {
+        u32::try_from(self.int(name)?).map_err(|_| unreadable(name))
+    }
+}
+
+impl Fields for Row {
+    fn opt_text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn int(&self, name: &str) -> Result<i64> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn opt_id(&self, name: &str) -> Result<Option<Uuid>> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
+}
+
+impl Fields for rusqlite::Row<'_> {
+    fn opt_text(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn int(&self, name: &str) -> Result<i64> {
+        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn flag(&self, name: &str) -> Result<bool> {
+        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+    }
+
+    fn opt_id(&self, name: &str) -> Result<Option<Uuid>> {
+        let text = self.opt_text(name)?;
+        text.map(|text| text.parse().map_err(|_| unreadable(name))).transpose()
+    }
+
+    fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
+        let millis: Option<i64> = self.get(name).map_err(windlass_db::Error::from)?;
+        let time = |millis| DateTime::from_timestamp_millis(millis).ok_or_else(|| unreadable(name));
+        millis.map(time).transpose()
+    }
+}
+
+fn missing(name: &str) -> StoreError {
+    StoreError::Unreadable(format!("`{name}` is missing"))
+}
+
+fn unreadable(name: &str) -> StoreError {
+    StoreError::Unreadable(format!("`{name}` is not what it should be"))
+}

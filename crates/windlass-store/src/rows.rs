@@ -1,0 +1,163 @@
+//! Rows of either database, made into what the trait speaks of.
+
+use windlass_core::{
+    ChunkCounts, ChunkId, Counts, Cursor, ItemCounts, Job, JobStatus, JobType, Key, Phase,
+};
+
+use crate::fields::Fields;
+use crate::{
+    ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, Lease, Pinned, RedriveRoot, Result,
+    SegmentLease, SegmentRow, StoreError,
+};
+
+/// A job as people see it.
+pub(crate) fn job(row: &impl Fields) -> Result<Job> {
+    let status = row.status("status")?;
+    let phase = (status == JobStatus::Processing).then_some(match row.int("open_segments")? {
+        0 => Phase::Working,
+        _ => Phase::Loading,
+    });
+    Ok(Job {
+        id: row.id("id")?,
+        job_type: row.text("job_type")?,
+        status,
+        phase,
+        priority: u8::try_from(row.int("priority")?).unwrap_or(u8::MAX),
+        request: row.json("request")?,
+        submitted_by: row.text("submitter")?,
+        created_at: row.time("created_at")?,
+        started_at: row.opt_time("started_at")?,
+        finished_at: row.opt_time("finished_at")?,
+        items: ItemCounts {
+            total: row.int("items_total")?,
+            processed: row.int("processed")?,
+            skipped: row.int("skipped")?,
+            dead: row.int("dead")?,
+            conflicts: row.int("conflicts")?,
+        },
+        chunks: ChunkCounts {
+            total: row.int("chunks_total")?,
+            pending: row.int("pending")?,
+            processing: row.int("processing")?,
+            completed: row.int("completed")?,
+            failed: row.int("failed")?,
+            cancelled: row.int("cancelled")?,
+        },
+        error: row.opt_text("error")?,
+    })
+}
+
+/// What a job was submitted with.
+pub(crate) fn pinned(row: &impl Fields) -> Result<Pinned> {
+    Ok(Pinned {
+        id: row.id("id")?,
+        definition: JobType::from_json(&row.text("job_type")?, row.json("definition")?)?,
+        request: row.json("request")?,
+        identity: row.json("identity")?,
+        root: row.id("root")?,
+    })
+}
+
+/// A chunk as people see it.
+pub(crate) fn chunk(row: &impl Fields) -> Result<ChunkRow> {
+    Ok(ChunkRow {
+        job_id: row.id("job_id")?,
+        chunk: row.int("number")?,
+        segment: number(row, "segment")?,
+        status: row.status("status")?,
+        epoch: row.int("epoch")?,
+        extent: row.json("extent")?,
+        items: row.int("items")?,
+        cursor: Cursor::from_text(&row.text("cursor")?)?,
+        counts: Counts {
+            read: row.int("read")?,
+            processed: row.int("processed")?,
+            skipped: row.int("skipped")?,
+            dead: row.int("dead")?,
+            conflicts: row.int("conflicts")?,
+        },
+        attempts: row.small("attempts")?,
+        losses: row.small("losses")?,
+        worker: row.opt_text("worker")?,
+        started_at: row.opt_time("started_at")?,
+        finished_at: row.opt_time("finished_at")?,
+        error: row.opt_text("error")?,
+    })
+}
+
+/// A segment as the audit sees it.
+pub(crate) fn segment(row: &impl Fields) -> Result<SegmentRow> {
+    Ok(SegmentRow {
+        segment: number(row, "number")?,
+        status: row.status("status")?,
+        state: row.json("state")?,
+        range: row.json("key_range")?,
+        error: row.opt_text("error")?,
+    })
+}
+
+/// A chunk that was just claimed.
+pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
+    let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
+    Ok(ClaimedChunk {
+        lease: Lease { chunk, epoch: row.int("epoch")? },
+        extent: row.json("extent")?,
+        items: row.int("items")?,
+        attempts: row.small("attempts")?,
+        lost: row.flag("lost")?,
+        error: row.opt_text("error")?,
+    })
+}
+
+/// A segment that was just claimed.
+pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
+    let lease = SegmentLease {
+        job: row.id("job_id")?,
+        segment: number(row, "number")?,
+        epoch: row.int("epoch")?,
+    };
+    Ok(ClaimedSegment {
+        lease,
+        state: row.json("state")?,
+        range: row.json("key_range")?,
+        attempts: row.small("attempts")?,
+    })
+}
+
+/// A dead letter.
+pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
+    Ok(DeadLetter {
+        id: row.id("id")?,
+        job_id: row.id("job_id")?,
+        job_type: row.text("job_type")?,
+        chunk: row.int("chunk")?,
+        key: key_id(&row.text("key")?)?,
+        record: row.json("record")?,
+        error: row.text("error")?,
+        context: row.json("context")?,
+        attempts: row.small("attempts")?,
+        status: row.status("status")?,
+        redrive_job: row.opt_id("redrive_job")?,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+    })
+}
+
+/// An original job with letters to redrive.
+pub(crate) fn redrive_root(row: &impl Fields) -> Result<RedriveRoot> {
+    Ok(RedriveRoot {
+        job: row.id("job_id")?,
+        job_type: row.text("job_type")?,
+        letters: row.int("letters")?.unsigned_abs(),
+    })
+}
+
+/// A key's text as a request's `ids` writes it.
+pub(crate) fn key_id(text: &str) -> Result<serde_json::Value> {
+    Ok(Key::from_id(serde_json::from_str(text)?).to_id())
+}
+
+fn number(row: &impl Fields, name: &str) -> Result<i32> {
+    let number = row.int(name)?;
+    i32::try_from(number).map_err(|_| StoreError::Unreadable(format!("segment {number}")))
+}

@@ -1,0 +1,84 @@
+//! `windlass check`: is the configuration right, and what will each job type do?
+
+use super::{load, output};
+use anyhow::Result;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{Checked, Engine, Problem};
+use windlass_core::StepKind;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
+    let config = load::config(path)?;
+    let mut problems = config.problems();
+    let mut plans = Vec::new();
+    if problems.is_empty() {
+        let engine = Engine::builder(config).connect().await?;
+        for job_type in engine.config().jobs.values() {
+            match engine.check_job_type(job_type).await {
+                Ok(checked) => plans.push(checked),
+                Err(found) => problems.extend(found),
+            }
+        }
+    }
+    if args.json {
+        let plan = |checked: &Checked| json!({
+            "jobType": checked.definition.name,
+            "definition": checked.definition.to_json(),
+            "estimatedRows": checked.table.estimated_rows,
+            "guarantee": checked.definition.guarantee(),
+        });
+        let plans: Vec<_> = plans.iter().map(plan).collect();
+        output::json(&json!({"ok": problems.is_empty(), "jobTypes": plans, "problems": problems}))?;
+    } else {
+        plans.iter().for_each(show);
+        show_problems(path, &problems);
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn show(checked: &Checked) {
+    let Checked { definition, table } = checked;
+    println!("{}", definition.name);
+    if !definition.description.is_empty() {
+        println!("  {}", definition.description);
+    }
+    let rows = table.estimated_rows as i64;
+    let items = i64::from(definition.chunk.items);
+    println!(
+        "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
+        definition.source.table.as_deref().unwrap_or("a query"),
+        definition.source.key.join(", "),
+        output::number(rows),
+        output::number((rows + items - 1) / items),
+        output::number(items),
+        output::number(i64::from(definition.chunk.commit_items())),
+    );
+    for (filter, column) in &definition.source.filters {
+        println!("  filter    {filter}: look-ups in the index on {column}");
+    }
+    let step = match &definition.step.kind {
+        StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
+        StepKind::Sql(sql) => format!("sql: {}", sql.split_whitespace().collect::<Vec<_>>().join(" ")),
+        StepKind::Handler(name) => format!("handler {name}: runs in the Rust program that registers it"),
+    };
+    println!("  does      {step}");
+    println!("  promises  {}\n", definition.guarantee());
+}
+
+fn show_problems(path: &Path, problems: &[Problem]) {
+    for problem in problems {
+        println!("{}: {problem}", path.display());
+    }
+    match problems.len() {
+        0 => println!("everything is right"),
+        n => println!("{n} to mend"),
+    }
+}

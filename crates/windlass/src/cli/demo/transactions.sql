@@ -1,0 +1,11 @@
+-- The demo's table. A negative amount is a mistake that only settling finds: its fee breaks the check.
+CREATE TABLE transactions (
+    id      INTEGER PRIMARY KEY,
+    branch  TEXT    NOT NULL,
+    amount  INTEGER NOT NULL,
+    status  TEXT    NOT NULL,
+    fee     INTEGER CONSTRAINT "a fee is never negative" CHECK (fee >= 0 AND amount > 0),
+    note    TEXT,
+    version INTEGER NOT NULL DEFAULT 1
+);
+CREATE INDEX transactions_branch ON transactions (branch);

@@ -1,0 +1,139 @@
+//! `windlass jobs`, `job`, `watch`, `chunks`: looking, without changing anything.
+
+use super::progress::{self, Interrupt};
+use super::{exit, load, output};
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{JobFilter, JobId, JobStatus};
+use windlass_core::ChunkStatus;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  windlass jobs --type REFRESH --status FAILED --json")]
+pub(super) struct JobsArgs {
+    /// Only of this type
+    #[arg(long, value_name = "TYPE")]
+    r#type: Option<String>,
+    /// Only in this status
+    #[arg(long)]
+    status: Option<JobStatus>,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Only jobs older than this one, for the next page
+    #[arg(long, value_name = "ID")]
+    before: Option<JobId>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct JobArgs {
+    /// The job's id
+    id: JobId,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ChunksArgs {
+    /// The job's id
+    id: JobId,
+    /// Only in this status
+    #[arg(long)]
+    status: Option<ChunkStatus>,
+    /// Only after this chunk, for the next page
+    #[arg(long, value_name = "CHUNK")]
+    after: Option<i64>,
+    /// At most so many
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    let filter = JobFilter {
+        job_type: args.r#type,
+        status: args.status,
+        before: args.before,
+        limit: args.limit,
+    };
+    let jobs = engine.store().jobs(&filter).await?;
+    if args.json {
+        output::json(&jobs)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if jobs.is_empty() {
+        println!("no jobs; `windlass run TYPE` makes one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = output::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY"]);
+    for job in &jobs {
+        table.add_row([
+            job.id.to_string(),
+            job.job_type.clone(),
+            output::status(job.status),
+            format!("{}/{}", output::number(output::done(&job.items)), output::number(job.items.total)),
+            output::number(job.items.dead),
+            format!("{}/{}", job.chunks.completed, job.chunks.total),
+            output::time(job.created_at),
+            job.submitted_by.clone(),
+        ]);
+    }
+    println!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    let job = engine.job(args.id).await?;
+    if args.json { output::json(&job)? } else { output::summary(&job) }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn watch(args: JobArgs, config: &Path) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    let ended = progress::follow(&engine, args.id, &mut Interrupt::listen()?).await?;
+    let job = engine.job(args.id).await?;
+    if args.json { output::json(&job)? } else { output::summary(&job) }
+    Ok(if ended { exit::of(job.status) } else { ExitCode::SUCCESS })
+}
+
+pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    engine.job(args.id).await?;
+    let chunks = engine.store().chunks(args.id, args.status, args.after, args.limit).await?;
+    if args.json {
+        output::json(&chunks)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let header = ["CHUNK", "STATUS", "ITEMS", "DONE", "DEAD", "ATTEMPTS", "LOST", "WORKER", "STARTED", "TOOK", "ERROR"];
+    let mut table = output::table(&header);
+    for chunk in &chunks {
+        let counts = chunk.counts;
+        let took = chunk.started_at.zip(chunk.finished_at).map(|(from, to)| to - from);
+        table.add_row([
+            chunk.chunk.to_string(),
+            chunk.status.to_string(),
+            output::number(chunk.items),
+            output::number(counts.processed + counts.skipped),
+            output::number(counts.dead),
+            chunk.attempts.to_string(),
+            chunk.losses.to_string(),
+            chunk.worker.clone().unwrap_or_default(),
+            chunk.started_at.map(output::time).unwrap_or_default(),
+            took.map(|took| format!("{:.3} s", took.as_seconds_f64())).unwrap_or_default(),
+            chunk.error.clone().unwrap_or_default(),
+        ]);
+    }
+    println!("{table}");
+    if chunks.len() == args.limit as usize && let Some(last) = chunks.last() {
+        println!("more: windlass chunks {} --after {}", args.id, last.chunk);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,124 @@
+//! The command line: one file per command, or per family of commands.
+
+mod audit;
+mod check;
+mod dead;
+mod demo;
+mod exit;
+mod init;
+mod load;
+mod look;
+mod migrate;
+mod output;
+mod progress;
+mod request;
+mod run;
+mod steer;
+mod submit;
+mod worker;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Batch jobs over records: every record once, none lost, none overwritten
+#[derive(Parser)]
+#[command(name = "windlass", version, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE", default_value = "windlass.toml")]
+    config: PathBuf,
+    /// Say more: -v what happens, -vv every step
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass demo                                  see it work, nothing needed
+  windlass init postgres://localhost/app         write a windlass.toml from a database
+  windlass check                                 is everything right?
+  windlass run REFRESH --dry-run                 what would it do?
+  windlass run REFRESH --filter year=2024,2025   do it here, to the end
+  windlass submit REFRESH && windlass worker     queue it; work the queue, on any machine
+
+Exit codes: 0 completed, 1 failed, 2 bad usage or configuration, 3 cancelled, 4 paused";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show a whole job on a database made for the purpose
+    Demo(demo::Args),
+    /// Write a commented windlass.toml, from a database's tables when given its URL
+    Init(init::Args),
+    /// Check the configuration against the databases and explain each job type
+    Check(check::Args),
+    /// Submit a job and work it here, to the end
+    Run(run::Args),
+    /// Submit a job and print its id
+    Submit(submit::Args),
+    /// Work the queue until stopped
+    Worker(worker::Args),
+    /// List jobs
+    Jobs(look::JobsArgs),
+    /// Show a job
+    Job(look::JobArgs),
+    /// Follow a job to its end
+    Watch(look::JobArgs),
+    /// List the chunks of a job
+    Chunks(look::ChunksArgs),
+    /// Cancel a job
+    Cancel(steer::Args),
+    /// Pause a job: nothing new of it is begun
+    Pause(steer::Args),
+    /// Resume a paused job
+    Resume(steer::Args),
+    /// Run what failed in a job again
+    Retry(steer::Args),
+    /// Look after dead letters
+    #[command(subcommand)]
+    Dead(dead::Command),
+    /// Prove that a job missed nothing and did nothing twice
+    Audit(audit::Args),
+    /// Bring the store and the ledgers up to date
+    Migrate(migrate::Args),
+}
+
+/// Runs the command and turns what came of it into an exit code.
+pub(crate) async fn main(cli: Cli) -> ExitCode {
+    init_logging(cli.verbose);
+    let config = cli.config.as_path();
+    let result = match cli.command {
+        Command::Demo(args) => demo::run(args).await,
+        Command::Init(args) => init::run(args, config).await,
+        Command::Check(args) => check::run(args, config).await,
+        Command::Run(args) => run::run(args, config).await,
+        Command::Submit(args) => submit::run(args, config).await,
+        Command::Worker(args) => worker::run(args, config).await,
+        Command::Jobs(args) => look::jobs(args, config).await,
+        Command::Job(args) => look::job(args, config).await,
+        Command::Watch(args) => look::watch(args, config).await,
+        Command::Chunks(args) => look::chunks(args, config).await,
+        Command::Cancel(args) => steer::run(args, config, steer::Move::Cancel).await,
+        Command::Pause(args) => steer::run(args, config, steer::Move::Pause).await,
+        Command::Resume(args) => steer::run(args, config, steer::Move::Resume).await,
+        Command::Retry(args) => steer::run(args, config, steer::Move::Retry).await,
+        Command::Dead(command) => dead::run(command, config).await,
+        Command::Audit(args) => audit::run(args, config).await,
+        Command::Migrate(args) => migrate::run(args, config).await,
+    };
+    result.unwrap_or_else(|error| exit::refused(&error))
+}
+
+fn init_logging(verbose: u8) {
+    let default = ["windlass=warn", "windlass=info", "windlass=debug"][usize::from(verbose.min(2))];
+    // The crates are windlass_engine, windlass_store and so on: one prefix covers them all.
+    let filter = std::env::var("WINDLASS_LOG").unwrap_or_else(|_| default.to_owned());
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false)
+        .init();
+}

@@ -1,0 +1,115 @@
+//! What people read and what machines read.
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use comfy_table::{Table, presets};
+use owo_colors::{OwoColorize, Stream, Style};
+use serde::Serialize;
+use serde_json::Value as Json;
+use windlass::{ItemCounts, Job, JobStatus};
+
+/// Prints one JSON document.
+pub(super) fn json(value: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// A table without borders, as `ls` and `ps` print them.
+pub(super) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header);
+    table
+}
+
+/// A number with its thousands apart.
+pub(super) fn number(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::from(if number < 0 { "-" } else { "" });
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A value on one line: text without its quotes, everything else as JSON.
+pub(super) fn scalar(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A time in UTC.
+pub(super) fn time(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// Items that have come to an end.
+pub(super) fn done(items: &ItemCounts) -> i64 {
+    items.processed + items.skipped + items.dead
+}
+
+/// A status, coloured on a terminal.
+pub(super) fn status(status: JobStatus) -> String {
+    let style = match status {
+        JobStatus::Completed => Style::new().green(),
+        JobStatus::Failed => Style::new().red(),
+        JobStatus::Paused | JobStatus::Cancelled => Style::new().yellow(),
+        JobStatus::Queued | JobStatus::Processing => Style::new().cyan(),
+    };
+    let text = status.as_str();
+    text.if_supports_color(Stream::Stdout, |text| text.style(style)).to_string()
+}
+
+/// A job in a few lines, with what to do next.
+pub(super) fn summary(job: &Job) {
+    let Job { id, items, chunks, .. } = job;
+    println!("{}  {}  {id}", status(job.status), job.job_type);
+    let seconds = duration(job);
+    let rate = match seconds {
+        Some(seconds) if seconds > 0.0 => {
+            format!(" in {seconds:.1} s ({}/s)", number((done(items) as f64 / seconds) as i64))
+        }
+        _ => String::new(),
+    };
+    println!(
+        "  items   {} of {}{rate}: {} processed, {} skipped, {} dead letters",
+        number(done(items)),
+        number(items.total),
+        number(items.processed),
+        number(items.skipped),
+        number(items.dead)
+    );
+    if items.conflicts > 0 {
+        println!("          {} concurrent writes met, none overwritten", number(items.conflicts));
+    }
+    println!("  chunks  {} of {} completed{}", number(chunks.completed), number(chunks.total), others(job));
+    if let Some(error) = &job.error {
+        println!("  error   {error}");
+    }
+    if items.dead > 0 {
+        println!("  see     windlass dead list --job {id}");
+    }
+    match job.status {
+        JobStatus::Completed => println!("  prove   windlass audit {id}"),
+        JobStatus::Paused => println!("  go on   windlass resume {id} && windlass worker --job {id}"),
+        JobStatus::Failed => println!("  again   windlass retry {id} && windlass worker --job {id}"),
+        _ => {}
+    }
+}
+
+fn others(job: &Job) -> String {
+    let counts = [
+        ("pending", job.chunks.pending),
+        ("processing", job.chunks.processing),
+        ("failed", job.chunks.failed),
+        ("cancelled", job.chunks.cancelled),
+    ];
+    counts.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {} {name}", number(*n))).collect()
+}
+
+/// Seconds from the start to the end, or until now.
+fn duration(job: &Job) -> Option<f64> {
+    let end = job.finished_at.unwrap_or_else(Utc::now);
+    Some((end - job.started_at?).as_seconds_f64())
+}

@@ -1,0 +1,107 @@
+//! Following a job: a bar with rate and time left on a terminal, plain lines otherwise.
+
+use super::output;
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use windlass::{Engine, Job, JobId, JobStatus};
+
+/// Ctrl-C and SIGTERM.
+pub(super) struct Interrupt {
+    int: Signal,
+    term: Signal,
+}
+
+impl Interrupt {
+    pub(super) fn listen() -> Result<Interrupt> {
+        Ok(Interrupt { int: signal(SignalKind::interrupt())?, term: signal(SignalKind::terminate())? })
+    }
+
+    pub(super) async fn wait(&mut self) {
+        tokio::select! { _ = self.int.recv() => {} _ = self.term.recv() => {} }
+    }
+}
+
+/// Shows a job's progress until it has ended or is paused (true), or the user interrupts (false).
+pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<bool> {
+    let mut show = Show::new();
+    loop {
+        let job = engine.job(id).await?;
+        show.update(&job);
+        if job.status.is_final() || job.status == JobStatus::Paused {
+            show.finish();
+            return Ok(true);
+        }
+        tokio::select! {
+            () = engine.store().changed(Duration::from_millis(200)) => {}
+            () = interrupt.wait() => { show.finish(); return Ok(false); }
+        }
+    }
+}
+
+/// A bar, or a line every two seconds.
+enum Show {
+    Bar(ProgressBar),
+    Lines { begun: Instant, last: Option<Instant> },
+}
+
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+impl Show {
+    fn new() -> Show {
+        if !std::io::stderr().is_terminal() {
+            return Show::Lines { begun: Instant::now(), last: None };
+        }
+        let bar = ProgressBar::new(0);
+        let style = "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {per_sec}  {eta} left{msg}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        Show::Bar(bar)
+    }
+
+    fn update(&mut self, job: &Job) {
+        let done = output::done(&job.items);
+        match self {
+            Show::Bar(bar) => {
+                bar.set_prefix(job.phase.map_or(job.status.as_str(), |phase| phase.as_str()));
+                bar.set_length(job.items.total as u64);
+                bar.set_position(done as u64);
+                bar.set_message(match job.items.dead {
+                    0 => String::new(),
+                    dead => format!("  {} dead letters", output::number(dead)),
+                });
+            }
+            Show::Lines { begun, last } => {
+                if last.is_some_and(|at| at.elapsed() < LINE_EVERY) {
+                    return;
+                }
+                // A job that ends at once needs no line: its summary follows.
+                if last.is_some() || !job.status.is_final() && begun.elapsed() >= LINE_EVERY {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    let rate = done as f64 / seconds;
+                    eprintln!(
+                        "{}: {} of {} items, {}/s, {} dead letters",
+                        job.phase.map_or(job.status.as_str(), |phase| phase.as_str()),
+                        output::number(done),
+                        output::number(job.items.total),
+                        output::number(rate as i64),
+                        output::number(job.items.dead),
+                    );
+                    *last = Some(Instant::now());
+                } else if last.is_none() && begun.elapsed() >= LINE_EVERY {
+                    *last = Some(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        if let Show::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

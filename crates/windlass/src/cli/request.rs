@@ -1,0 +1,100 @@
+//! A request as flags, shared by `run` and `submit`.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use windlass::{Engine, Identity, Request, Value};
+
+/// What to ask for.
+#[derive(clap::Args)]
+pub(super) struct RequestArgs {
+    /// The job type
+    #[arg(value_name = "TYPE")]
+    job_type: String,
+    /// Only records with one of these values: --filter year=2024,2025
+    #[arg(long, value_name = "NAME=A,B")]
+    filter: Vec<String>,
+    /// A value for `:name` in the statement, or for the handler: --param month=2025-01
+    #[arg(long, value_name = "NAME=VALUE")]
+    param: Vec<String>,
+    /// Only the records with these keys, one a line; a key of several columns is a JSON list.
+    /// `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    ids_file: Option<PathBuf>,
+    /// A claim of the submitter, for job types with source.claims: --claim county=Kent
+    #[arg(long, value_name = "NAME=A,B")]
+    claim: Vec<String>,
+    /// 0 to 9, higher first
+    #[arg(long, value_name = "N")]
+    priority: Option<u8>,
+    /// The same request under the same key again gives the same job
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// How many segments are loaded side by side
+    #[arg(long, value_name = "N")]
+    parallel_segments: Option<u32>,
+    /// Stop each segment after so many items
+    #[arg(long, value_name = "N")]
+    max_items_per_segment: Option<u64>,
+}
+
+impl RequestArgs {
+    /// The request and who makes it.
+    pub(super) fn read(self) -> Result<(Request, Identity)> {
+        let mut filter = BTreeMap::new();
+        for (name, values) in pairs(&self.filter, "--filter")? {
+            let values = values.split(',').map(|value| Json::from(value.trim())).collect();
+            filter.insert(name, Some(values));
+        }
+        let params = pairs(&self.param, "--param")?;
+        let params = params.into_iter().map(|(name, value)| (name, param(value))).collect();
+        let request = Request {
+            filter: (!filter.is_empty()).then_some(filter),
+            params,
+            priority: self.priority,
+            idempotency_key: self.idempotency_key,
+            parallel_segments: self.parallel_segments,
+            max_items_per_segment: self.max_items_per_segment,
+            ids: self.ids_file.map(read_ids).transpose()?,
+            ..Request::new(self.job_type)
+        };
+        let mut identity = Engine::local_identity();
+        for (name, values) in pairs(&self.claim, "--claim")? {
+            identity.claims.insert(name, values.split(',').map(|v| Value::from(v.trim())).collect());
+        }
+        Ok((request, identity))
+    }
+}
+
+fn pairs<'a>(flags: &'a [String], flag: &str) -> Result<Vec<(String, &'a str)>> {
+    let split = |text: &'a String| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
+        _ => bail!("{flag} {text}: NAME=VALUE would be right"),
+    };
+    flags.iter().map(split).collect()
+}
+
+/// A param is a number or a boolean where it reads as one, and text otherwise.
+fn param(text: &str) -> Json {
+    match serde_json::from_str(text) {
+        Ok(value @ (Json::Number(_) | Json::Bool(_))) => value,
+        _ => Json::from(text),
+    }
+}
+
+fn read_ids(path: PathBuf) -> Result<Vec<Json>> {
+    let text = if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        text
+    } else {
+        std::fs::read_to_string(&path).with_context(|| format!("--ids-file {}", path.display()))?
+    };
+    let id = |line: &str| match line.starts_with('[') {
+        true => serde_json::from_str(line).with_context(|| format!("--ids-file: `{line}` is not a JSON list")),
+        false => Ok(Json::from(line)),
+    };
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(id).collect()
+}

@@ -1,0 +1,49 @@
+//! `windlass cancel`, `pause`, `resume`, `retry`.
+
+use super::{load, output};
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::JobId;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The job's id
+    id: JobId,
+    /// Print the job as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to do with a job.
+#[derive(Clone, Copy)]
+pub(super) enum Move {
+    Cancel,
+    Pause,
+    Resume,
+    Retry,
+}
+
+pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    match what {
+        Move::Cancel => engine.cancel(args.id).await?,
+        Move::Pause => engine.pause(args.id).await?,
+        Move::Resume => engine.resume(args.id).await?,
+        Move::Retry => engine.retry(args.id).await?,
+    };
+    let job = engine.job(args.id).await?;
+    if args.json {
+        output::json(&job)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}  {}  {}", output::status(job.status), job.job_type, job.id);
+    match what {
+        Move::Resume | Move::Retry => {
+            println!("running workers take it up; otherwise: windlass worker --job {}", job.id);
+        }
+        Move::Pause => println!("chunks in flight are handed back after the commit they are at"),
+        Move::Cancel => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}

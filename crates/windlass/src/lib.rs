@@ -1,0 +1,38 @@
+//! Windlass: batch jobs over records, every one exactly once.
+//!
+//! The library is the engine that the `windlass` binary runs, with Rust functions as handlers:
+//!
+//! ```no_run
+//! use serde::Deserialize;
+//! use windlass::{Config, Engine, Outcome, Request};
+//!
+//! #[derive(Deserialize)]
+//! struct Account {
+//!     balance: i64,
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let text = std::fs::read_to_string("windlass.toml")?;
+//!     let config = Config::parse(&text, |name| std::env::var(name).ok())?;
+//!     let engine = Engine::builder(config)
+//!         .handler("add_interest", |account: Account, _context| async move {
+//!             Ok(Outcome::set("balance", account.balance + account.balance / 100))
+//!         })
+//!         .connect()
+//!         .await?;
+//!     let job = engine.run(Request::new("ADD_INTEREST")).await?;
+//!     println!("{}: {} processed", job.status, job.items.processed);
+//!     Ok(())
+//! }
+//! ```
+
+pub use windlass_core::{
+    Change, ChunkCounts, Claims, Config, Counts, Identity, Insert, ItemCounts, ItemError, Job,
+    JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record, Request, Value,
+};
+pub use windlass_engine::{
+    Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,
+    Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker,
+};
+pub use windlass_store::{ChunkRow, DeadLetter, JobFilter, LetterFilter, Submitted};
