@@ -1,5 +1,6 @@
 //! The project's own tasks: `cargo xtask <task>`. One file per task.
 
+mod bench;
 mod cargo;
 mod needs;
 mod test;
@@ -19,6 +20,8 @@ Tasks:
                         `N passed, M failed`, where a failed check counts as one failure.
                         Installs PostgreSQL if it is missing and you are root.
                         With --only: just the tests whose name contains FILTER, and no other check
+  bench [NAME ...] [--quick]
+                        Measure: sql, handler, load, memory, latency; ratios within one run
   tidy                  Format the code, then run the checks that need no tests
 
 Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";
@@ -40,6 +43,7 @@ fn run() -> anyhow::Result<ExitCode> {
     match args.as_slice() {
         ["test"] => test::run(None),
         ["test", "--only", filter] => test::run(Some(filter)),
+        ["bench", rest @ ..] => bench::run(rest),
         ["tidy"] => tidy::run(),
         ["help" | "-h" | "--help"] => {
             println!("{HELP}");

@@ -45,6 +45,11 @@ impl Page {
         }
     }
 
+    /// How many records a full chunk has.
+    pub(crate) fn items(&self) -> u64 {
+        self.items
+    }
+
     /// How many full chunks may be jumped over at most.
     pub(crate) fn jumps(&self) -> u64 {
         self.most_items.map_or(self.most_chunks, |most| self.most_chunks.min(most / self.items))

@@ -61,4 +61,20 @@ impl Scope {
         let claims = self.claims.iter().map(|(column, values)| (column.as_str(), values.clone()));
         filters.chain(claims).collect()
     }
+
+    /// Whether the database can walk the keys in order by an index, within one value of a filter
+    /// when there is one. Otherwise keys within a value are listed, not ranged over.
+    pub(crate) fn walks_by_key(&self, within: Option<&FilterValue>) -> bool {
+        let mut columns: Vec<&str> = self.key().iter().map(String::as_str).collect();
+        if let Some(narrow) = within {
+            let Some(column) = self.job_type.source.filters.get(&narrow.filter) else {
+                return false;
+            };
+            // A key that begins with the filter's column is in order within its values as it is.
+            if columns.first() != Some(&column.as_str()) {
+                columns.insert(0, column);
+            }
+        }
+        self.table.index_on(&columns).is_some()
+    }
 }

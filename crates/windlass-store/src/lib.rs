@@ -3,11 +3,22 @@
 //! [`Store`] is the one door. `sqlite/` and `postgres/` mirror each other file by file, their
 //! statements stand in `queries/`, and one conformance suite holds both to the same behaviour.
 
+mod changes;
+mod connect;
+mod door;
 mod error;
+mod fields;
 mod job;
 mod letter;
+mod migrations;
+mod postgres;
+mod rows;
+mod rules;
+mod sqlite;
 mod unit;
+mod values;
 
+pub use connect::connect;
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};

@@ -28,7 +28,7 @@
 //! ```
 
 pub use windlass_core::{
-    Change, ChunkCounts, Claims, Config, Counts, Identity, Insert, ItemCounts, ItemError, Job,
+    Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts, ItemError, Job,
     JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record, Request, Value,
 };
 pub use windlass_engine::{

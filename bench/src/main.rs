@@ -1,0 +1,44 @@
+//! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
+//! program starts and stops itself. `cargo xtask bench [NAME …] [--quick]`.
+
+mod handler;
+mod latency;
+mod load;
+mod memory;
+mod python;
+mod report;
+mod setup;
+mod sql;
+
+use anyhow::Result;
+use report::Report;
+use setup::Bench;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let wanted = |name: &str| {
+        let mut names = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
+        names.peek().is_none() || names.any(|argument| argument == name)
+    };
+    let bench = Bench::start(quick)?;
+    let mut report = Report::default();
+    if wanted("sql") {
+        sql::run(&bench, &mut report).await?;
+    }
+    if wanted("handler") {
+        handler::run(&bench, &mut report).await?;
+    }
+    if wanted("load") {
+        load::run(&bench, &mut report).await?;
+    }
+    if wanted("memory") {
+        memory::run(&bench, &mut report).await?;
+    }
+    if wanted("latency") {
+        latency::run(&bench, &mut report).await?;
+    }
+    report.print();
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The hand-written Python loops that people would otherwise write.
+
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const LOOP: &str = include_str!("../python/loop.py");
+
+/// A virtual environment with psycopg in it.
+pub(crate) struct Python {
+    interpreter: PathBuf,
+}
+
+impl Python {
+    /// Makes the environment beside the bench's binary, once.
+    pub(crate) fn prepare() -> Result<Python> {
+        let home = std::env::current_exe()?.with_file_name("bench-python");
+        let interpreter = home.join("bin/python3");
+        if !home.join("ready").exists() {
+            succeed(Command::new("python3").args(["-m", "venv"]).arg(&home))
+                .context("python3 with its venv module is needed: apt-get install python3-venv")?;
+            succeed(Command::new(&interpreter).args(["-m", "pip", "install", "-q", "psycopg[binary]==3.2.*"]))?;
+            std::fs::write(home.join("ready"), "")?;
+        }
+        Ok(Python { interpreter })
+    }
+
+    /// How long the loop takes, its interpreter's start left out.
+    pub(crate) fn time(&self, url: &str, how: &str) -> Result<Duration> {
+        let begun = Instant::now();
+        succeed(Command::new(&self.interpreter).args(["-c", "import psycopg"]))?;
+        let start = begun.elapsed();
+        let begun = Instant::now();
+        succeed(Command::new(&self.interpreter).args(["-c", LOOP, url, how]))?;
+        Ok(begun.elapsed().saturating_sub(start))
+    }
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?}"))?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! The table of figures: what was measured, what is wanted, whether it is met.
+
+/// The figures of one run.
+#[derive(Default)]
+pub(crate) struct Report {
+    lines: Vec<String>,
+}
+
+impl Report {
+    /// Notes a ratio that must be at least so much.
+    pub(crate) fn at_least(&mut self, what: &str, ratio: f64, wanted: f64, detail: String) {
+        self.line(what, ratio, ">=", wanted, ratio >= wanted, detail);
+    }
+
+    /// Notes a ratio or figure that must be at most so much.
+    pub(crate) fn at_most(&mut self, what: &str, ratio: f64, wanted: f64, detail: String) {
+        self.line(what, ratio, "<=", wanted, ratio <= wanted, detail);
+    }
+
+    fn line(&mut self, what: &str, ratio: f64, sign: &str, wanted: f64, met: bool, detail: String) {
+        let verdict = if met { "met" } else { "MISSED" };
+        let line = format!("{what:<44} {ratio:>8.2}  {sign} {wanted:<6} {verdict:<7} {detail}");
+        eprintln!("{line}");
+        self.lines.push(line);
+    }
+
+    /// Prints the table.
+    pub(crate) fn print(&self) {
+        println!("\n{:<44} {:>8}  wanted", "figure", "measured");
+        for line in &self.lines {
+            println!("{line}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What every figure needs: a server, tables, and an engine on them.
+
+use anyhow::Result;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use windlass::{Builder, Config, Engine, Handle, JobId, JobStatus, Options, Tally, Worker};
+use windlass_testkit::{Database, PostgresServer};
+
+/// The server and the sizes of this run.
+pub(crate) struct Bench {
+    server: PostgresServer,
+    quick: bool,
+}
+
+impl Bench {
+    /// Starts a server with fsync on and room for the tables.
+    pub(crate) fn start(quick: bool) -> Result<Bench> {
+        let settings = [
+            ("shared_buffers", "2GB"),
+            ("max_wal_size", "16GB"),
+            ("checkpoint_timeout", "30min"),
+            ("autovacuum", "off"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let options = windlass_testkit::Options { fsync: true, settings };
+        Ok(Bench { server: PostgresServer::start(options), quick })
+    }
+
+    /// A size, or a tenth of it in a quick run.
+    pub(crate) fn rows(&self, rows: u64) -> u64 {
+        if self.quick { rows / 10 } else { rows }
+    }
+
+    /// A fresh database.
+    pub(crate) async fn database(&self) -> Database {
+        self.server.database().await
+    }
+}
+
+/// Makes the table `accounts` with so many rows, vacuumed and flushed, so that every run begins
+/// from the same state.
+pub(crate) async fn accounts(database: &Database, rows: u64) {
+    database.run("DROP TABLE IF EXISTS accounts").await;
+    database
+        .run(
+            "CREATE TABLE accounts (id bigint PRIMARY KEY, owner text NOT NULL, amount bigint NOT NULL,
+             version bigint NOT NULL DEFAULT 1) WITH (fillfactor = 50)",
+        )
+        .await;
+    database
+        .run(&format!(
+            "INSERT INTO accounts SELECT i, 'owner ' || i, i % 1000, 1 FROM generate_series(1, {rows}) i"
+        ))
+        .await;
+    database.run("VACUUM (ANALYZE, FREEZE) accounts").await;
+    database.run("CHECKPOINT").await;
+}
+
+/// A configuration with the store and the data in this database, and these job types.
+pub(crate) fn config(database: &Database, jobs: &str) -> String {
+    let url = database.url();
+    format!("[store]\nurl = \"{url}\"\n[connections.app]\nurl = \"{url}\"\n{jobs}")
+}
+
+/// An engine's builder for these job types.
+pub(crate) fn builder(database: &Database, jobs: &str) -> Result<Builder> {
+    Ok(Engine::builder(Config::parse(&config(database, jobs), |_| None)?))
+}
+
+/// The binary that was built with the bench.
+pub(crate) fn binary() -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("windlass");
+    anyhow::ensure!(path.exists(), "{} is missing; `cargo xtask bench` builds it", path.display());
+    Ok(path)
+}
+
+/// A folder with a configuration for the binary.
+pub(crate) fn folder(database: &Database, jobs: &str) -> Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("windlass.toml"), config(database, jobs))?;
+    Ok(folder)
+}
+
+/// A worker in this process.
+pub(crate) struct Running {
+    handle: Handle,
+    task: tokio::task::JoinHandle<Tally>,
+}
+
+impl Running {
+    pub(crate) fn start(engine: &Engine, slots: usize) -> Running {
+        let options = Options { slots, ..Options::default() };
+        let (worker, handle) = Worker::new(engine.clone(), options);
+        Running { handle, task: tokio::spawn(worker.run()) }
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.handle.shutdown();
+        self.task.await?;
+        Ok(())
+    }
+}
+
+/// Runs a job in this process with two slots; the time from submit to its end.
+pub(crate) async fn time_job(engine: &Engine, job_type: &str) -> Result<Duration> {
+    let running = Running::start(engine, 2);
+    let begun = Instant::now();
+    let request = windlass::Request::new(job_type);
+    let id = engine.submit(request, Engine::local_identity()).await?.id();
+    wait_completed(engine, id).await?;
+    let took = begun.elapsed();
+    running.stop().await?;
+    Ok(took)
+}
+
+/// Waits for a job's end, which must be a good one.
+pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
+    loop {
+        let job = engine.job(id).await?;
+        match job.status {
+            JobStatus::Completed => return Ok(()),
+            status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
+            _ => engine.store().changed(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// The middle of some measurements.
+pub(crate) fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}

@@ -1,0 +1,209 @@
+//! Cutting a range into chunks inside the server: only every n-th key ever leaves it.
+
+use super::row::{get, key};
+use crate::page::{Next, Page};
+use crate::predicate::{Bounds, push_extent, push_limits, push_range, relation};
+use crate::sql::{Dialect, Sql, quote, quote_columns, row};
+use crate::{Cuts, Result, Scope, statement};
+use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+use windlass_db::Transaction;
+
+/// Cuts the next page of chunks.
+pub(super) async fn cut(
+    transaction: &Transaction,
+    scope: &Scope,
+    within: Option<&FilterValue>,
+    mut page: Page,
+) -> Result<Cuts> {
+    let cutter = Cutter { transaction, scope, within };
+    if scope.walks_by_key(within) {
+        transaction.batch(WALKING).await?;
+    } else if within.is_some() {
+        let keys = cutter.list(&page.rest(), page.capacity()).await?;
+        return Ok(page.keys(keys));
+    }
+    for key in cutter.jumps(&page.rest(), page.items(), page.jumps()).await? {
+        page.jump(key);
+    }
+    let limit = match page.next() {
+        Next::Finish { done } => return Ok(page.finish(done)),
+        Next::Tail(limit) => limit,
+    };
+    let rest = page.rest();
+    if let Some(limit) = limit
+        && let Some(last) = cutter.jumps(&rest, limit, 1).await?.pop()
+    {
+        page.push(last, limit as i64);
+        return Ok(page.finish(true));
+    }
+    let left = cutter.count(&rest).await?;
+    let last = match rest.upto {
+        None if left > 0 => cutter.last(&rest).await?,
+        _ => None,
+    };
+    page.end(left, last);
+    Ok(page.finish(true))
+}
+
+/// The greatest key of a range.
+pub(super) async fn greatest(
+    transaction: &Transaction,
+    scope: &Scope,
+    range: &KeyRange,
+) -> Result<Option<Key>> {
+    Cutter { transaction, scope, within: None }.last(range).await
+}
+
+/// The planner, which knows little of a new table, could otherwise come to sort it once for every
+/// chunk; and compiling a plan that looks for a row at a time costs more than it gains.
+const WALKING: &str = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; \
+                       SET LOCAL enable_seqscan = off; SET LOCAL jit = off";
+
+struct Cutter<'a> {
+    transaction: &'a Transaction,
+    scope: &'a Scope,
+    within: Option<&'a FilterValue>,
+}
+
+impl Cutter<'_> {
+    /// Every n-th key of a range, at most so many.
+    async fn jumps(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
+        if most == 0 || every == 0 {
+            return Ok(Vec::new());
+        }
+        let first = self.extent(range);
+        if !self.scope.walks_by_key(self.within) {
+            return self.keys(&self.number(&first, every, most)).await;
+        }
+        let next = KeyRange { after: None, upto: range.upto.clone() };
+        self.keys(&self.walk(&first, &next, every, most)).await
+    }
+
+    /// Jumps along the index: each step looks for the n-th key after the one before.
+    fn walk<'s>(
+        &'s self,
+        first: &'s Extent,
+        next: &'s KeyRange,
+        every: u64,
+        most: u64,
+    ) -> Sql<'s> {
+        let scope = self.scope;
+        let columns = quote_columns(scope.key(), None);
+        let before: Vec<String> =
+            self.names().iter().map(|name| format!("windlass_cut.{name}")).collect();
+        let select = format!("SELECT {} FROM {} WHERE ", self.selected(), relation(scope));
+        let step = format!(" ORDER BY {} OFFSET {} LIMIT 1", columns.join(", "), every - 1);
+
+        let mut sql = Sql::new(
+            Dialect::Postgres,
+            "WITH RECURSIVE windlass_cut AS (SELECT 1 AS windlass_n, first.* FROM (",
+        );
+        sql.push(&select);
+        push_extent(&mut sql, scope, first, None, Bounds::All);
+        sql.push(&step).push(
+            ") AS first UNION ALL \
+             SELECT windlass_cut.windlass_n + 1, next.* FROM windlass_cut, LATERAL (",
+        );
+        sql.push(&select).push(format!("{} > {}", row(&columns), row(&before)));
+        push_range(&mut sql, scope, next, None);
+        push_limits(&mut sql, scope, first, None, Bounds::All);
+        sql.push(&step).push(format!(
+            ") AS next WHERE windlass_cut.windlass_n < {most}) \
+             SELECT {} FROM windlass_cut ORDER BY windlass_n",
+            self.rendered()
+        ));
+        sql
+    }
+
+    /// Numbers all keys of a range in one pass: for queries and views, where each jump might run
+    /// the whole query.
+    fn number<'s>(&'s self, extent: &'s Extent, every: u64, most: u64) -> Sql<'s> {
+        let scope = self.scope;
+        let columns = quote_columns(scope.key(), None);
+        let mut sql = Sql::new(
+            Dialect::Postgres,
+            format!(
+                "SELECT {} FROM (SELECT {}, row_number() OVER (ORDER BY {}) AS windlass_n \
+                 FROM {} WHERE ",
+                self.rendered(),
+                self.selected(),
+                columns.join(", "),
+                relation(scope),
+            ),
+        );
+        push_extent(&mut sql, scope, extent, None, Bounds::All);
+        sql.push(format!(
+            ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
+        ));
+        sql
+    }
+
+    /// The first keys of a range themselves.
+    async fn list(&self, range: &KeyRange, most: u64) -> Result<Vec<Key>> {
+        let extent = self.extent(range);
+        let mut sql = self.select(&extent);
+        let order = quote_columns(self.scope.key(), None).join(", ");
+        sql.push(format!(" ORDER BY {order} LIMIT {most}"));
+        self.keys(&sql).await
+    }
+
+    /// The greatest key of a range.
+    async fn last(&self, range: &KeyRange) -> Result<Option<Key>> {
+        let extent = self.extent(range);
+        let mut sql = self.select(&extent);
+        let columns = quote_columns(self.scope.key(), None);
+        sql.push(format!(" ORDER BY {} DESC LIMIT 1", columns.join(" DESC, ")));
+        Ok(self.keys(&sql).await?.pop())
+    }
+
+    async fn count(&self, range: &KeyRange) -> Result<i64> {
+        let extent = self.extent(range);
+        let sql = statement::count(Dialect::Postgres, self.scope, &extent);
+        get(&self.transaction.query_one(&sql.text, &sql.params()).await?, 0)
+    }
+
+    fn select<'s>(&'s self, extent: &'s Extent) -> Sql<'s> {
+        let scope = self.scope;
+        let columns: Vec<String> = scope
+            .key()
+            .iter()
+            .map(|name| self.render(name, &quote(name)))
+            .collect();
+        let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+        let mut sql = Sql::new(Dialect::Postgres, text);
+        push_extent(&mut sql, scope, extent, None, Bounds::All);
+        sql
+    }
+
+    async fn keys(&self, sql: &Sql<'_>) -> Result<Vec<Key>> {
+        let rows = self.transaction.query(&sql.text, &sql.params()).await?;
+        rows.iter().map(|row| key(row, self.scope.key().len())).collect()
+    }
+
+    fn extent(&self, range: &KeyRange) -> Extent {
+        Extent { within: self.within.cloned(), part: Part::Range(range.clone()) }
+    }
+
+    /// Names that no column of the user's has.
+    fn names(&self) -> Vec<String> {
+        (0..self.scope.key().len()).map(|n| format!("windlass_{n}")).collect()
+    }
+
+    fn selected(&self) -> String {
+        let columns = quote_columns(self.scope.key(), None);
+        let named = |(column, name)| format!("{column} AS {name}");
+        columns.into_iter().zip(self.names()).map(named).collect::<Vec<_>>().join(", ")
+    }
+
+    fn rendered(&self) -> String {
+        let render = |(column, name): (&String, String)| self.render(column, &name);
+        self.scope.key().iter().zip(self.names()).map(render).collect::<Vec<_>>().join(", ")
+    }
+
+    fn render(&self, column: &str, expression: &str) -> String {
+        match self.scope.table.column(column) {
+            Some(column) => Dialect::Postgres.render(column, expression),
+            None => expression.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The ledger's tables, and raising its rows to an epoch.
+
+use super::row::{get, ledger};
+use super::{KEEPING, PostgresData, finish, is_passing, release};
+use crate::{DataError, Fence, Ledger, Result};
+use std::collections::HashMap;
+use windlass_core::Problem;
+use windlass_core::problem::Code;
+use windlass_db::{Param, Transaction};
+
+/// The statements that make the ledger.
+pub(super) const LEDGER: &str = include_str!("../../sql/postgres/ledger.sql");
+
+/// Makes the tables where they are missing. When they are there, no privilege to make them is
+/// needed.
+pub(super) async fn prepare(data: &PostgresData) -> Result<()> {
+    let transaction = data.keeping().await?;
+    let there = is_there(&transaction).await;
+    if release(transaction, there).await? {
+        return Ok(());
+    }
+    match create(data).await {
+        Err(error) if !is_passing(&error) => {
+            let detail = format!(
+                "the ledger's tables are missing and cannot be made: {error}; \
+                 run `windlass migrate --print` and have them created"
+            );
+            Err(Problem::new(Code::Ledger, detail).into())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Raises several rows at once, and reads them.
+pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+    if fences.is_empty() {
+        return Ok(Vec::new());
+    }
+    let jobs: Vec<_> = fences.iter().map(|fence| fence.chunk.job).collect();
+    let chunks: Vec<_> = fences.iter().map(|fence| fence.chunk.number).collect();
+    let epochs: Vec<_> = fences.iter().map(|fence| fence.epoch).collect();
+    let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
+    let params = [jobs.into(), chunks.into(), epochs.into(), lost.into()];
+    let transaction = data.keeping().await?;
+    let outcome =
+        transaction.query(include_str!("../../sql/postgres/fence.sql"), &params).await;
+    let rows = finish(transaction, outcome.map_err(DataError::from)).await?;
+    let mut raised = HashMap::new();
+    for row in &rows {
+        let row = ledger(row)?;
+        raised.insert(row.chunk, row);
+    }
+    Ok(fences.iter().map(|fence| raised.remove(&fence.chunk)).collect())
+}
+
+async fn is_there(transaction: &Transaction) -> Result<bool> {
+    let sql = "SELECT to_regclass('windlass_ledger') IS NOT NULL \
+               AND to_regclass('windlass_held') IS NOT NULL";
+    get(&transaction.query_one(sql, &[]).await?, 0)
+}
+
+async fn create(data: &PostgresData) -> Result<()> {
+    let transaction = data.db.transaction(KEEPING).await?;
+    let outcome = async {
+        // Two processes that create at once would meet in the catalog's unique indexes.
+        let lock = Param::from(LOCK);
+        transaction.query("SELECT pg_advisory_xact_lock($1)", &[lock]).await?;
+        transaction.batch(LEDGER).await
+    };
+    let outcome = outcome.await;
+    finish(transaction, outcome.map_err(DataError::from)).await
+}
+
+/// `windlass` in the letters' codes.
+const LOCK: i64 = 0x7769_6e64_6c61_7373;

@@ -1,0 +1,102 @@
+//! Items that are held beside the ledger.
+
+use super::row::get;
+use super::{PostgresData, finish, release};
+use crate::{DataError, Held, HeldState, Result};
+use std::time::Duration;
+use windlass_core::{ChunkId, JobId, Key};
+use windlass_db::{Param, Transaction};
+
+/// Held items of a chunk in one state.
+pub(super) async fn held(
+    data: &PostgresData,
+    chunk: ChunkId,
+    state: HeldState,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Held>> {
+    let params = [
+        Param::from(chunk.job),
+        Param::from(chunk.number),
+        Param::from(state.as_str()),
+        Param::from(after.unwrap_or_default()),
+        Param::from(limit),
+    ];
+    let transaction = data.keeping().await?;
+    let rows = transaction.query(include_str!("../../sql/postgres/held.sql"), &params).await;
+    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let mut held = Vec::with_capacity(rows.len());
+    for row in &rows {
+        held.push(Held {
+            key: serde_json::from_str(get(row, 0)?)?,
+            state,
+            attempts: get::<i32>(row, 2)?.try_into().unwrap_or_default(),
+            conflicts: get::<i32>(row, 3)?.try_into().unwrap_or_default(),
+            error: get(row, 4)?,
+            context: serde_json::from_str(get(row, 5)?)?,
+            record: serde_json::from_str(get(row, 6)?)?,
+            wait: Duration::from_millis(get::<i64>(row, 7)?.try_into().unwrap_or_default()),
+        });
+    }
+    Ok(held)
+}
+
+/// Holds items, in the transaction of their commit.
+pub(super) async fn hold(
+    transaction: &Transaction,
+    chunk: ChunkId,
+    held: &[Held],
+) -> Result<()> {
+    if held.is_empty() {
+        return Ok(());
+    }
+    let column = |text: fn(&Held) -> String| held.iter().map(text).collect::<Vec<String>>();
+    let number = |number: fn(&Held) -> i64| held.iter().map(number).collect::<Vec<i64>>();
+    let keys = column(|held| held.key.to_text());
+    // PostgreSQL's text holds no zero byte, and a message that does is not worth a failed chunk.
+    let errors = column(|held| held.error.replace('\0', "\u{fffd}"));
+    let contexts = column(|held| held.context.to_string());
+    let records = column(|held| held.record.to_string());
+    let params = [
+        Param::from(chunk.job),
+        Param::from(chunk.number),
+        Param::texts(&keys),
+        Param::Texts(held.iter().map(|held| Some(held.state.as_str())).collect()),
+        Param::from(number(|held| held.attempts.into())),
+        Param::from(number(|held| held.conflicts.into())),
+        Param::texts(&errors),
+        Param::texts(&contexts),
+        Param::texts(&records),
+        Param::from(number(|held| i64::try_from(held.wait.as_millis()).unwrap_or(i64::MAX))),
+    ];
+    transaction.execute(include_str!("../../sql/postgres/hold.sql"), &params).await?;
+    Ok(())
+}
+
+/// Forgets held items that came to an end, in the transaction of their commit.
+pub(super) async fn settle(
+    transaction: &Transaction,
+    chunk: ChunkId,
+    settled: &[Key],
+) -> Result<()> {
+    if settled.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<String> = settled.iter().map(Key::to_text).collect();
+    let params = [Param::from(chunk.job), Param::from(chunk.number), Param::texts(&keys)];
+    transaction.execute(include_str!("../../sql/postgres/settle.sql"), &params).await?;
+    Ok(())
+}
+
+/// Forgets everything of a job.
+pub(super) async fn prune(data: &PostgresData, job: JobId) -> Result<u64> {
+    let transaction = data.keeping().await?;
+    let outcome = async {
+        let held = include_str!("../../sql/postgres/prune_held.sql");
+        let ledger = include_str!("../../sql/postgres/prune_ledger.sql");
+        let held = transaction.execute(held, &[Param::from(job)]).await?;
+        Ok(held + transaction.execute(ledger, &[Param::from(job)]).await?)
+    };
+    let outcome = outcome.await;
+    finish(transaction, outcome).await
+}

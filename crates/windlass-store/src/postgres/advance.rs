@@ -1,0 +1,59 @@
+//! What happens to a job when something of it has ended, in the transaction that ended it.
+
+use windlass_core::JobId;
+use windlass_db::{Row, Transaction};
+
+use super::{params, sql};
+use crate::Result;
+use crate::rules::{self, FailedUnits, Head, Move, Rest};
+
+/// Locks a job, before anything of it is locked.
+pub(super) async fn lock(tx: &Transaction, id: JobId) -> Result<Option<Head>> {
+    let row = tx.query_opt(sql!("lock_job"), params![id]).await?;
+    row.as_ref().map(Head::read::<Row>).transpose()
+}
+
+/// Makes a move and tells those who wait.
+pub(super) async fn apply(tx: &Transaction, head: &mut Head, made: &Move) -> Result<()> {
+    let (status, error) = (made.status.as_str(), made.error.as_deref());
+    let params = params![head.id, status, error, made.grants, made.finish];
+    tx.execute(sql!("move_job"), params).await?;
+    head.status = made.status;
+    signal(tx).await
+}
+
+/// Ends a job of which nothing is open any more. The job is locked.
+pub(super) async fn advance(tx: &Transaction, head: &mut Head) -> Result<()> {
+    match rules::rest(head) {
+        Rest::No => return Ok(()),
+        Rest::Judge => {
+            let segments = failed(tx, sql!("failed_segments"), head.id).await?;
+            let chunks = failed(tx, sql!("failed_chunks"), head.id).await?;
+            let made = rules::judge(head, &segments, &chunks);
+            apply(tx, head, &made).await?;
+        }
+        Rest::Close => {
+            apply(tx, head, &rules::close()).await?;
+            if head.redrive {
+                tx.execute(sql!("free_letters"), params![head.id]).await?;
+            }
+        }
+        Rest::Sum => signal(tx).await?,
+    }
+    tx.execute(sql!("write_sums"), params![head.id]).await?;
+    Ok(())
+}
+
+/// Wakes whoever waits, when the transaction commits.
+pub(super) async fn signal(tx: &Transaction) -> Result<()> {
+    tx.query(sql!("signal"), &[]).await?;
+    Ok(())
+}
+
+async fn failed(tx: &Transaction, sql: &str, job: JobId) -> Result<FailedUnits> {
+    let mut units = FailedUnits::default();
+    for row in tx.query(sql, params![job]).await? {
+        units.add(&row)?;
+    }
+    Ok(units)
+}

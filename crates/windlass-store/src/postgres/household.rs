@@ -1,0 +1,98 @@
+//! Pruning, and waiting for a change.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use windlass_core::JobId;
+use windlass_db::{Listener, Postgres, Row};
+
+use super::{PostgresStore, params, sql};
+use crate::Result;
+use crate::changes::Changes;
+use crate::fields::Fields;
+use crate::values::millis;
+
+pub(super) async fn prunable(
+    store: &PostgresStore,
+    age: Duration,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    store.read(sql!("prunable"), params![millis(age), limit], |row: &Row| row.id("id")).await
+}
+
+pub(super) async fn pruned(store: &PostgresStore, job: JobId) -> Result<()> {
+    let tx = store.begin().await?;
+    tx.execute(sql!("pruned"), params![job]).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn changed(store: &PostgresStore, at_most: Duration) {
+    store.ear.listen();
+    store.ear.changes.wait(at_most).await;
+}
+
+/// Hears the notifications, on one connection for the whole process.
+pub(super) struct Ear {
+    database: Postgres,
+    changes: Arc<Changes>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Ear {
+    pub(super) fn new(database: Postgres) -> Ear {
+        Ear { database, changes: Arc::new(Changes::new()), task: Mutex::default() }
+    }
+
+    /// Begins to listen, unless that was done.
+    fn listen(&self) {
+        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        // A task can have ended with the runtime it was spawned on.
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Some(tokio::spawn(hear(self.database.clone(), self.changes.clone())));
+        }
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = task.take() {
+            task.abort();
+        }
+    }
+}
+
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Listens for as long as the store lives. While that is not possible, as behind some poolers,
+/// nobody is woken, and whoever waits looks again by itself when its time is up.
+async fn hear(database: Postgres, changes: Arc<Changes>) {
+    let mut wait = SHORTEST;
+    loop {
+        match database.listen("windlass").await {
+            Ok(listener) => {
+                wait = SHORTEST;
+                let error = pass_on(listener, &changes).await;
+                tracing::debug!(%error, "no longer listening to the store");
+            }
+            Err(error) => {
+                tracing::debug!(%error, "cannot listen to the store, polling it");
+                wait = (wait * 2).min(LONGEST);
+            }
+        }
+        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn pass_on(mut listener: Listener, changes: &Changes) -> windlass_db::Error {
+    loop {
+        // First of all, and without a notification: some may have been missed until now.
+        changes.moved();
+        if let Err(error) = listener.recv().await {
+            return error;
+        }
+    }
+}

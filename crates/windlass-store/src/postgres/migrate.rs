@@ -1,0 +1,28 @@
+//! Brings the schema up to date.
+
+use super::{PostgresStore, params, sql};
+use crate::Result;
+use crate::fields::Fields;
+use crate::migrations::{migrations, pending};
+
+const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_jobs");
+
+/// Any number that others are unlikely to use: the first letters of the product's name.
+const LOCK: i64 = i64::from_be_bytes(*b"windlass");
+
+pub(super) async fn migrate(store: &PostgresStore) -> Result<()> {
+    let tx = store.begin().await?;
+    // Held until the transaction ends, so that it works behind a pooler as well. Whoever comes
+    // second waits here and then finds nothing to do.
+    tx.query("SELECT pg_advisory_xact_lock($1)", params![LOCK]).await?;
+    tx.batch(sql!("migrations")).await?;
+    let applied = tx.query_one(sql!("migrated"), &[]).await?.int("number")?;
+    for migration in pending(MIGRATIONS, applied)? {
+        tx.batch(migration.sql).await?;
+        let params = params![migration.number, migration.name];
+        tx.execute(sql!("record_migration"), params).await?;
+        tracing::info!(migration = migration.name, "the store's schema was changed");
+    }
+    tx.commit().await?;
+    Ok(())
+}

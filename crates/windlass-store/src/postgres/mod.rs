@@ -1,0 +1,85 @@
+//! The store in PostgreSQL. `sqlite/` has the same files for the same things.
+
+mod advance;
+mod household;
+mod lease;
+mod letters;
+mod load;
+mod look;
+mod migrate;
+mod steer;
+mod submit;
+mod work;
+
+use std::time::Duration;
+
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use windlass_db::{Postgres, Row, Transaction};
+
+use self::household::Ear;
+use crate::door::door;
+use crate::rules::{Ending, Steering};
+use crate::{
+    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, JobFilter, Kept, Lease,
+    LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result, SegmentLease,
+    SegmentRow, Standing, Submitted,
+};
+
+/// A store in PostgreSQL, shared by any number of processes.
+pub(crate) struct PostgresStore {
+    database: Postgres,
+    ear: Ear,
+}
+
+impl PostgresStore {
+    pub(crate) fn new(database: Postgres) -> PostgresStore {
+        let ear = Ear::new(database.clone());
+        PostgresStore { database, ear }
+    }
+
+    /// Begins a transaction that changes something.
+    async fn begin(&self) -> Result<Transaction> {
+        Ok(self.database.transaction(SETTINGS).await?)
+    }
+
+    /// Begins a transaction that may be lost in a crash: only a lease would be shorter for it.
+    async fn begin_lightly(&self) -> Result<Transaction> {
+        let settings = format!("{SETTINGS}; SET LOCAL synchronous_commit = off");
+        Ok(self.database.transaction(&settings).await?)
+    }
+
+    /// Runs one statement that only reads, and makes its rows into something.
+    async fn read<T>(
+        &self,
+        sql: &str,
+        params: &[windlass_db::Param<'_>],
+        row: impl Fn(&Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let transaction = self.begin().await?;
+        let rows = transaction.query(sql, params).await?;
+        transaction.commit().await?;
+        rows.iter().map(row).collect()
+    }
+}
+
+door!(PostgresStore);
+
+/// Statements see what was committed before each of them, whatever the server's default is; and a
+/// process that stalls inside a transaction does not keep the others from a job's row for long.
+const SETTINGS: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                        SET LOCAL idle_in_transaction_session_timeout = '30s'";
+
+/// The text of a statement in `queries/postgres`.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $name, ".sql"))
+    };
+}
+
+/// Values for a statement, each made into a `Param`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$(windlass_db::Param::from($value)),*] };
+}
+
+use params;
+use sql;

@@ -1,0 +1,67 @@
+//! People steer a job; what a cancel leaves behind is ended.
+
+use windlass_core::{JobId, JobStatus};
+use windlass_db::{Row, Transaction};
+
+use super::{PostgresStore, advance, params, sql};
+use crate::rules::{self, Head, Steering};
+use crate::values::{LEASE, millis};
+use crate::{Capabilities, ClaimedChunk, Result, rows};
+
+pub(super) async fn steer(
+    store: &PostgresStore,
+    job: JobId,
+    steering: Steering<'_>,
+) -> Result<JobStatus> {
+    let tx = store.begin().await?;
+    match steer_in(&tx, job, steering).await {
+        Ok(status) => {
+            tx.commit().await?;
+            Ok(status)
+        }
+        Err(refused) => {
+            tx.rollback().await?;
+            Err(refused)
+        }
+    }
+}
+
+async fn steer_in(tx: &Transaction, job: JobId, steering: Steering<'_>) -> Result<JobStatus> {
+    let mut head = advance::lock(tx, job).await?.ok_or_else(|| rules::no_job(job))?;
+    let made = rules::steer(&head, steering)?;
+    advance::apply(tx, &mut head, &made).await?;
+    match steering {
+        Steering::Pause { .. } | Steering::Resume => {}
+        Steering::Cancel => {
+            let segments = tx.execute(sql!("cancel_segments"), params![job]).await?;
+            let chunks = tx.execute(sql!("cancel_chunks"), params![job]).await?;
+            open(tx, &mut head, -(segments as i64), -(chunks as i64)).await?;
+        }
+        Steering::Retry => {
+            let segments = tx.execute(sql!("retry_segments"), params![job]).await?;
+            let chunks = tx.execute(sql!("retry_chunks"), params![job]).await?;
+            open(tx, &mut head, segments as i64, chunks as i64).await?;
+        }
+    }
+    advance::advance(tx, &mut head).await?;
+    Ok(head.status)
+}
+
+async fn open(tx: &Transaction, head: &mut Head, segments: i64, chunks: i64) -> Result<()> {
+    tx.execute(sql!("open_job"), params![head.id, segments, chunks]).await?;
+    head.open_segments += segments;
+    head.open_chunks += chunks;
+    Ok(())
+}
+
+pub(super) async fn claim_cancelled(
+    store: &PostgresStore,
+    by: &Capabilities,
+    limit: u32,
+) -> Result<Vec<ClaimedChunk>> {
+    let tx = store.begin().await?;
+    let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
+    let claimed = tx.query(sql!("claim_cancelled"), params).await?;
+    tx.commit().await?;
+    claimed.iter().map(rows::claimed_chunk::<Row>).collect()
+}

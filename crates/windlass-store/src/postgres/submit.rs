@@ -1,0 +1,69 @@
+//! Jobs come in.
+
+use windlass_db::{Param, Transaction};
+
+use super::{PostgresStore, advance, params, sql};
+use crate::fields::Fields;
+use crate::values::{self, JobColumns};
+use crate::{NewJob, Result, StoreError, Submitted, rules};
+
+pub(super) async fn submit(store: &PostgresStore, job: NewJob) -> Result<Submitted> {
+    let columns = JobColumns::of(&job, false)?;
+    let tx = store.begin().await?;
+    if insert(&tx, &columns).await? {
+        tx.commit().await?;
+        return Ok(Submitted::New(job.id));
+    }
+    // The insert has waited for whoever inserted the same, so it can be seen now.
+    let submitted = existing(&tx, &job, &columns).await;
+    tx.rollback().await?;
+    submitted
+}
+
+/// Inserts a job and the segment it begins with, unless its id or its key is there.
+pub(super) async fn insert(tx: &Transaction, job: &JobColumns) -> Result<bool> {
+    let inserted = tx
+        .query_opt(
+            sql!("insert_job"),
+            params![
+                job.id,
+                job.root,
+                job.redrive,
+                &job.job_type,
+                &job.submitter,
+                job.idempotency_key.as_deref(),
+                &job.request,
+                &job.identity,
+                &job.definition,
+                &job.definition_hash,
+                job.failures.as_deref(),
+                job.priority,
+                &job.connection,
+                job.handler.as_deref(),
+                job.lease,
+                job.timeout,
+            ],
+        )
+        .await?;
+    if inserted.is_none() {
+        return Ok(false);
+    }
+    let (state, range) = values::plan()?;
+    let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));
+    tx.execute(sql!("insert_segments"), &[job.id.into(), 0_i64.into(), states, ranges]).await?;
+    advance::signal(tx).await?;
+    Ok(true)
+}
+
+/// The job that stood in the way of an insert.
+async fn existing(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+    if tx.query_opt(sql!("find_job"), params![job.id]).await?.is_some() {
+        // This very submit, repeated because its answer was lost.
+        return Ok(Submitted::New(job.id));
+    }
+    let (key, by) = (columns.idempotency_key.as_deref(), &columns.submitter);
+    let row = tx.query_opt(sql!("find_by_key"), params![&columns.job_type, by, key]).await?;
+    let row = row.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))?;
+    rules::check_same_request(&row.text("request")?, &job.request)?;
+    Ok(Submitted::Existing(row.id("id")?))
+}

@@ -1,0 +1,149 @@
+//! Chunks: claimed, and ended or handed back by whoever holds them.
+
+use std::time::Duration;
+
+use windlass_core::ChunkStatus;
+use windlass_db::{Row, Transaction};
+
+use super::{PostgresStore, advance, params, sql};
+use crate::fields::Fields;
+use crate::rules::{self, Ending, Head};
+use crate::values::{clean, millis};
+use crate::{Capabilities, ClaimedChunk, Kept, Lease, Progress, Result, rows};
+
+pub(super) async fn claim(
+    store: &PostgresStore,
+    by: &Capabilities,
+    limit: u32,
+) -> Result<Vec<ClaimedChunk>> {
+    let tx = store.begin().await?;
+    let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
+    let params = params![connections, handlers, by.only, limit, &by.worker];
+    let claimed = tx.query(sql!("claim_chunks"), params).await?;
+    tx.commit().await?;
+    claimed.iter().map(rows::claimed_chunk::<Row>).collect()
+}
+
+/// Ends a chunk, and the job when it was the last.
+pub(super) async fn end(
+    store: &PostgresStore,
+    lease: Lease,
+    progress: &Progress,
+    ending: Ending<'_>,
+) -> Result<Kept> {
+    let tx = store.begin().await?;
+    // The job is locked first, by the counter that says whether this chunk is the last. When the
+    // chunk turns out not to be ours, the rollback takes that back.
+    let closed = tx.query_opt(sql!("close_chunk"), params![lease.chunk.job]).await?;
+    if let Some(row) = closed
+        && end_chunk(&tx, lease, progress, ending).await?
+    {
+        follow(&tx, Head::read(&row)?, progress, ending).await?;
+        tx.commit().await?;
+        return Ok(Kept::Yes);
+    }
+    let kept = stands(&tx, lease, ending.status()).await?;
+    tx.rollback().await?;
+    Ok(kept)
+}
+
+async fn end_chunk(
+    tx: &Transaction,
+    lease: Lease,
+    progress: &Progress,
+    ending: Ending<'_>,
+) -> Result<bool> {
+    let (chunk, counts) = (lease.chunk, progress.counts);
+    let error = match ending {
+        Ending::Failed { error, .. } => Some(clean(error)),
+        _ => None,
+    };
+    let params = params![
+        chunk.job,
+        chunk.number,
+        lease.epoch,
+        ending.status().as_str(),
+        progress.cursor.to_text(),
+        counts.read,
+        counts.processed,
+        counts.skipped,
+        counts.dead,
+        counts.conflicts,
+        error,
+    ];
+    Ok(tx.execute(sql!("end_chunk"), params).await? > 0)
+}
+
+/// What comes of a chunk's end: letters are settled, the job fails, pauses or ends.
+async fn follow(
+    tx: &Transaction,
+    mut head: Head,
+    progress: &Progress,
+    ending: Ending<'_>,
+) -> Result<()> {
+    if let Ending::Completed { settled } = ending
+        && head.redrive
+        && !settled.is_empty()
+    {
+        tx.execute(sql!("settle_letters"), params![head.id, settled]).await?;
+    }
+    if let Ending::Failed { error, fail_job: true } = ending
+        && let Some(made) = rules::fail(&head, clean(error))
+    {
+        advance::apply(tx, &mut head, &made).await?;
+    }
+    if rules::has_budget(&head, progress.counts.dead) {
+        let dead = tx.query_one(sql!("dead_items"), params![head.id]).await?.int("dead")?;
+        if let Some(made) = rules::budget(&head, dead) {
+            advance::apply(tx, &mut head, &made).await?;
+        }
+    }
+    advance::advance(tx, &mut head).await
+}
+
+pub(super) async fn release(
+    store: &PostgresStore,
+    lease: Lease,
+    progress: &Progress,
+    error: Option<&str>,
+    attempt: bool,
+    wait: Duration,
+) -> Result<Kept> {
+    let tx = store.begin().await?;
+    let (chunk, counts) = (lease.chunk, progress.counts);
+    let params = params![
+        chunk.job,
+        chunk.number,
+        lease.epoch,
+        progress.cursor.to_text(),
+        counts.read,
+        counts.processed,
+        counts.skipped,
+        counts.dead,
+        counts.conflicts,
+        error.map(clean),
+        i64::from(attempt),
+        millis(wait),
+    ];
+    let kept = match tx.execute(sql!("release_chunk"), params).await? {
+        0 => stands(&tx, lease, ChunkStatus::Pending).await?,
+        _ => Kept::Yes,
+    };
+    if wait.is_zero() {
+        advance::signal(&tx).await?;
+    }
+    tx.commit().await?;
+    Ok(kept)
+}
+
+/// Whether an earlier call at this epoch has brought the chunk where it is. One that a rescue has
+/// brought there was lost.
+async fn stands(tx: &Transaction, lease: Lease, status: ChunkStatus) -> Result<Kept> {
+    let params = params![lease.chunk.job, lease.chunk.number];
+    let Some(row) = tx.query_opt(sql!("chunk_standing"), params).await? else {
+        return Ok(Kept::Lost);
+    };
+    let here: ChunkStatus = row.status("status")?;
+    let same = here == status && row.int("epoch")? == lease.epoch && !row.flag("lost")?;
+    Ok(rules::repeated(same))
+}

@@ -1,0 +1,297 @@
+//! What may happen to a job and when: pure decisions, taken once for both backends.
+//!
+//! A backend locks the job, reads its [`Head`], asks here, and writes the [`Move`] it is given.
+
+use windlass_core::budget::{Failures, OnExceeded};
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{ChunkStatus, JobId, JobStatus, PaginationState, Request};
+
+use crate::fields::Fields;
+use crate::{Kept, Page, Result, Standing};
+
+/// What of a job's row the rules need, read under its lock.
+pub(crate) struct Head {
+    pub(crate) id: JobId,
+    pub(crate) status: JobStatus,
+    pub(crate) started: bool,
+    pub(crate) redrive: bool,
+    pub(crate) open_segments: i64,
+    pub(crate) open_chunks: i64,
+    pub(crate) chunks_total: i64,
+    pub(crate) items_total: i64,
+    pub(crate) grants: i64,
+    pub(crate) failures: Option<Failures>,
+}
+
+impl Head {
+    pub(crate) fn read(row: &impl Fields) -> Result<Head> {
+        let failures = row.opt_text("failures")?;
+        Ok(Head {
+            id: row.id("id")?,
+            status: row.status("status")?,
+            started: row.flag("started")?,
+            redrive: row.flag("redrive")?,
+            open_segments: row.int("open_segments")?,
+            open_chunks: row.int("open_chunks")?,
+            chunks_total: row.int("chunks_total")?,
+            items_total: row.int("items_total")?,
+            grants: row.int("grants")?,
+            failures: failures.map(|text| serde_json::from_str(&text)).transpose()?,
+        })
+    }
+
+    fn open(&self) -> i64 {
+        self.open_segments + self.open_chunks
+    }
+
+    fn is_live(&self) -> bool {
+        matches!(self.status, JobStatus::Queued | JobStatus::Processing)
+    }
+}
+
+/// A move of a job that is legal.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Move {
+    pub(crate) status: JobStatus,
+    pub(crate) error: Option<String>,
+    /// How many more failure budgets it grants.
+    pub(crate) grants: i64,
+    /// What becomes of `finished_at`: `now`, `clear` or `keep`.
+    pub(crate) finish: &'static str,
+}
+
+impl Move {
+    fn end(status: JobStatus, error: Option<String>) -> Move {
+        Move { status, error, grants: 0, finish: "now" }
+    }
+}
+
+/// How a chunk ends.
+#[derive(Clone, Copy)]
+pub(crate) enum Ending<'a> {
+    Completed { settled: &'a [String] },
+    Failed { error: &'a str, fail_job: bool },
+    Cancelled,
+}
+
+impl Ending<'_> {
+    pub(crate) fn status(self) -> ChunkStatus {
+        match self {
+            Ending::Completed { .. } => ChunkStatus::Completed,
+            Ending::Failed { .. } => ChunkStatus::Failed,
+            Ending::Cancelled => ChunkStatus::Cancelled,
+        }
+    }
+}
+
+/// What somebody asks of a job.
+#[derive(Clone, Copy)]
+pub(crate) enum Steering<'a> {
+    Pause { reason: Option<&'a str> },
+    Resume,
+    Cancel,
+    Retry,
+}
+
+/// The move that is asked for, or why it cannot be.
+pub(crate) fn steer(head: &Head, steering: Steering<'_>) -> std::result::Result<Move, Problem> {
+    let from = head.status;
+    let (to, allowed, right) = match steering {
+        Steering::Pause { .. } => {
+            (JobStatus::Paused, head.is_live(), "only a QUEUED or PROCESSING job can be paused")
+        }
+        Steering::Resume if head.started => {
+            (JobStatus::Processing, from == JobStatus::Paused, RESUME)
+        }
+        Steering::Resume => (JobStatus::Queued, from == JobStatus::Paused, RESUME),
+        Steering::Cancel => {
+            (JobStatus::Cancelled, !from.is_final(), "only a job that has not ended can be cancelled")
+        }
+        Steering::Retry => (JobStatus::Queued, from == JobStatus::Failed, RETRY),
+    };
+    let refuse = |text: String| Problem::new(Code::Status, format!("{text}; {right}"));
+    from.check_edge(to).map_err(|edge| refuse(edge.to_string()))?;
+    if !allowed {
+        return Err(refuse(format!("the job is {from}")));
+    }
+    Ok(match steering {
+        Steering::Pause { reason } => {
+            Move { status: to, error: reason.map(str::to_owned), grants: 0, finish: "keep" }
+        }
+        Steering::Resume => Move { status: to, error: None, grants: 1, finish: "keep" },
+        Steering::Cancel => Move { status: to, error: None, grants: 0, finish: "keep" },
+        // Whoever retries a job that failed by its budget wants it to get further than it did.
+        Steering::Retry => Move { status: to, error: None, grants: 1, finish: "clear" },
+    })
+}
+
+const RESUME: &str =
+    "only a PAUSED job can be resumed; `windlass retry` runs what failed in a FAILED one again";
+const RETRY: &str =
+    "only a FAILED job can be retried; `windlass resume` lets a PAUSED one go on";
+
+/// There is no such job.
+pub(crate) fn no_job(id: JobId) -> Problem {
+    Problem::new(Code::NotFound, format!("there is no job {id}; `windlass jobs` lists them"))
+}
+
+/// The job fails at once, unless it has ended another way.
+pub(crate) fn fail(head: &Head, error: String) -> Option<Move> {
+    let open = head.is_live() || head.status == JobStatus::Paused;
+    open.then(|| Move::end(JobStatus::Failed, Some(error)))
+}
+
+/// Whether the dead items of a job must be counted after a chunk with so many of them.
+pub(crate) fn has_budget(head: &Head, dead: i64) -> bool {
+    dead > 0 && head.failures.is_some()
+}
+
+/// What an exceeded failure budget comes to. With nothing left to do there is nothing to pause.
+pub(crate) fn budget(head: &Head, dead: i64) -> Option<Move> {
+    let failures = head.failures.as_ref()?;
+    let granted = u64::try_from(head.grants).unwrap_or_default();
+    let planned = u64::try_from(head.items_total).unwrap_or_default();
+    let allowed = failures.budget.allowance(planned).saturating_mul(granted);
+    if u64::try_from(dead).unwrap_or_default() <= allowed {
+        return None;
+    }
+    let id = head.id;
+    let error = |command| {
+        format!(
+            "the failure budget is exceeded: {dead} dead letters, {allowed} allowed; \
+             `windlass dead list` shows them, `windlass {command} {id}` goes on with another budget"
+        )
+    };
+    match failures.on_exceeded {
+        OnExceeded::Pause if head.is_live() && head.open() > 0 => Some(Move {
+            status: JobStatus::Paused,
+            error: Some(error("resume")),
+            grants: 0,
+            finish: "keep",
+        }),
+        OnExceeded::Pause => None,
+        OnExceeded::Fail => fail(head, error("retry")),
+    }
+}
+
+/// What is to be done with a job now that a segment or chunk has ended or been queued.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Something is still open, or the job is paused and ends when it is resumed.
+    No,
+    /// All has ended: it completes or fails.
+    Judge,
+    /// The last chunk of a cancelled job has ended.
+    Close,
+    /// It failed before, and its last chunk has ended now.
+    Sum,
+}
+
+/// Whether a job has come to rest.
+pub(crate) fn rest(head: &Head) -> Rest {
+    match head.status {
+        _ if head.open() > 0 => Rest::No,
+        JobStatus::Queued | JobStatus::Processing => Rest::Judge,
+        JobStatus::Cancelled => Rest::Close,
+        JobStatus::Failed => Rest::Sum,
+        JobStatus::Paused | JobStatus::Completed => Rest::No,
+    }
+}
+
+/// The failed chunks or segments of a job: how many, the numbers and the error of the first ones.
+#[derive(Default)]
+pub(crate) struct FailedUnits {
+    pub(crate) total: i64,
+    pub(crate) numbers: Vec<i64>,
+    pub(crate) error: Option<String>,
+}
+
+impl FailedUnits {
+    /// Adds one of the rows, in order.
+    pub(crate) fn add(&mut self, row: &impl Fields) -> Result<()> {
+        self.total = row.int("total")?;
+        if self.numbers.is_empty() {
+            self.error = row.opt_text("error")?;
+        }
+        self.numbers.push(row.int("number")?);
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let numbers: Vec<_> = self.numbers.iter().map(i64::to_string).collect();
+        let more = self.total - self.numbers.len() as i64;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let error = self.error.as_deref().unwrap_or("none was kept");
+        format!("failed: {}{more} (the first error: {error})", numbers.join(", "))
+    }
+}
+
+/// How a job ends of which nothing is open any more.
+pub(crate) fn judge(head: &Head, segments: &FailedUnits, chunks: &FailedUnits) -> Move {
+    let what = match (segments.total, chunks.total) {
+        (0, 0) => return Move::end(JobStatus::Completed, None),
+        (0, failed) => format!("{failed} of {} chunks {}", head.chunks_total, chunks.describe()),
+        (failed, _) => format!("{failed} segments {}", segments.describe()),
+    };
+    let error = format!("{what}; `windlass retry {}` runs only those again", head.id);
+    Move::end(JobStatus::Failed, Some(error))
+}
+
+/// The end of a cancelled job.
+pub(crate) fn close() -> Move {
+    Move::end(JobStatus::Cancelled, None)
+}
+
+/// How a page fits the segment it was loaded for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It is the next page.
+    Next,
+    /// It was committed before, by a call whose answer was lost.
+    Before,
+    /// The segment is not this loader's any more.
+    Lost,
+}
+
+/// Compares states as values, since JSON can be written in more ways than one.
+pub(crate) fn fit(row: &impl Fields, page: &Page) -> Result<Fit> {
+    let status: ChunkStatus = row.status("status")?;
+    if row.int("epoch")? != page.lease.epoch {
+        return Ok(Fit::Lost);
+    }
+    let state: PaginationState = row.json("state")?;
+    let after = if page.last { ChunkStatus::Completed } else { ChunkStatus::Processing };
+    Ok(match status {
+        ChunkStatus::Processing if state == page.from => Fit::Next,
+        status if status == after && state == page.to => Fit::Before,
+        _ => Fit::Lost,
+    })
+}
+
+/// How a lease stands that is held, by the status of its job.
+pub(crate) fn standing(job: JobStatus) -> Standing {
+    match job {
+        JobStatus::Queued | JobStatus::Processing => Standing::Held,
+        _ => Standing::HandBack,
+    }
+}
+
+/// What to answer to a change that found nothing to change: it was made by an earlier call whose
+/// answer was lost, or the lease is.
+pub(crate) fn repeated(before: bool) -> Kept {
+    if before { Kept::Yes } else { Kept::Lost }
+}
+
+/// Refuses an idempotency key that was used for another request. Objects are equal whatever the
+/// order of their keys.
+pub(crate) fn check_same_request(stored: &str, request: &Request) -> Result<()> {
+    let stored: serde_json::Value = serde_json::from_str(stored)?;
+    if stored == serde_json::to_value(request)? {
+        return Ok(());
+    }
+    let detail = "was used for another request; send the same request again, or another key";
+    Err(Problem::field(Code::IdempotencyKey, "idempotencyKey", detail).into())
+}
+
+#[cfg(test)]
+mod tests;
