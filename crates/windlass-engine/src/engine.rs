@@ -1,7 +1,7 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
 use crate::step::{FunctionStep, ItemContext, Step};
-use crate::{EngineError, Result};
+use crate::Result;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -21,7 +21,8 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) connections: BTreeMap<String, Arc<dyn Connection>>,
+    /// A connection that could not be opened is kept as the reason: looking at jobs needs none.
+    pub(crate) connections: BTreeMap<String, std::result::Result<Arc<dyn Connection>, Problem>>,
     pub(crate) steps: BTreeMap<String, Arc<dyn Step>>,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
 }
@@ -51,10 +52,14 @@ impl Engine {
 
     /// The connection of that name.
     pub fn connection(&self, name: &str) -> Result<&Arc<dyn Connection>> {
-        self.shared.connections.get(name).ok_or_else(|| {
-            let detail = format!("this process has no connection `{name}`; add it to windlass.toml");
-            EngineError::Problem(Problem::new(Code::Configuration, detail))
-        })
+        match self.shared.connections.get(name) {
+            Some(Ok(connection)) => Ok(connection),
+            Some(Err(problem)) => Err(problem.clone().into()),
+            None => {
+                let detail = format!("this process has no connection `{name}`; add it to windlass.toml");
+                Err(Problem::new(Code::Configuration, detail).into())
+            }
+        }
     }
 
     /// A job, or a problem that says there is none.
@@ -80,11 +85,16 @@ impl Engine {
         Ok(self.shared.store.retry(job).await?)
     }
 
+    fn open_connections(&self) -> Vec<String> {
+        let open = self.shared.connections.iter().filter(|(_, connection)| connection.is_ok());
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
     /// What this process can work on.
     pub(crate) fn capabilities(&self, worker: &str, only: Option<JobId>) -> Capabilities {
         Capabilities {
             worker: worker.to_owned(),
-            connections: self.shared.connections.keys().cloned().collect(),
+            connections: self.open_connections(),
             handlers: self.shared.steps.keys().cloned().collect(),
             only,
         }
@@ -120,7 +130,7 @@ impl Builder {
             let opened = opened.map_err(|error| {
                 let field = format!("connections.{name}.url");
                 Problem::field(Code::Unreachable, field, error.to_string())
-            })?;
+            });
             connections.insert(name.clone(), opened);
         }
         let shared = Shared {

@@ -46,8 +46,9 @@ impl Engine {
             return Err(problems);
         }
         let source = &job_type.source;
-        let connection = self.connection(&source.connection).map_err(|error| {
-            vec![job_type.problem("source.connection", error.to_string())]
+        let connection = self.connection(&source.connection).map_err(|error| match error {
+            EngineError::Problem(problem) => vec![problem],
+            other => vec![job_type.problem("source.connection", other.to_string())],
         })?;
         let table = connection.describe(source).await;
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;

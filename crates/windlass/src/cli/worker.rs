@@ -31,6 +31,11 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         engine.job(job).await?;
         return run::work_to_end(&engine, job, slots, args.json, interrupt).await;
     }
+    for name in engine.config().connections.keys() {
+        if let Err(problem) = engine.connection(name) {
+            eprintln!("warning: jobs on connection {name} are left to others: {problem}");
+        }
+    }
     let defaults = Options::default();
     let slots = slots.unwrap_or(defaults.slots);
     eprintln!("working with {slots} slots as {}; Ctrl-C or SIGTERM stops", defaults.name);
