@@ -27,9 +27,8 @@ impl<'a> Array<'a> {
             Some(ColumnType::Bytes) => gather(values, bytes).map(Array::Bytes),
             _ => None,
         };
-        native.unwrap_or_else(|| {
-            Array::Texts(values.iter().map(|value| text(value, kind)).collect())
-        })
+        native
+            .unwrap_or_else(|| Array::Texts(values.iter().map(|value| text(value, kind)).collect()))
     }
 
     /// Takes the values.

@@ -9,9 +9,7 @@ use windlass_db::{Class, Error, Postgres, Sqlite, Url};
 /// Opens the database of a URL. A SQLite file must exist; PostgreSQL is reached when first needed.
 pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connection>> {
     Ok(match Url::parse(url)? {
-        Url::Postgres(url) => {
-            Arc::new(PostgresData::new(Postgres::new(&url, max_connections)?))
-        }
+        Url::Postgres(url) => Arc::new(PostgresData::new(Postgres::new(&url, max_connections)?)),
         Url::Sqlite(path) => {
             // Opening waits for other processes that have the file.
             let opened = tokio::task::spawn_blocking(move || Sqlite::open(&path)).await;

@@ -1,1 +1,144 @@
-//! todo
+//! Whether a table serves a job type.
+
+use windlass_core::config::names;
+use windlass_core::{ColumnType, JobType, Problem, StepKind, Table};
+
+/// Fits a job type to its table: takes the primary key where no key is named, and says everything
+/// that would not work and what would be right.
+pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
+    let is_query = job_type.source.table.is_none();
+    if job_type.source.key.is_empty() {
+        job_type.source.key = table.primary_key.clone();
+    }
+    let mut fitting = Fitting { job_type, table, problems: Vec::new() };
+    fitting.columns_exist();
+    if fitting.problems.is_empty() && !is_query {
+        fitting.key();
+        fitting.filters();
+        fitting.step();
+    }
+    fitting.problems
+}
+
+struct Fitting<'a> {
+    job_type: &'a JobType,
+    table: &'a Table,
+    problems: Vec<Problem>,
+}
+
+impl Fitting<'_> {
+    fn refuse(&mut self, field: &str, detail: String) {
+        self.problems.push(self.job_type.problem(field, detail));
+    }
+
+    /// Every column that is named must be there; the rest is looked at only then.
+    fn columns_exist(&mut self) {
+        let source = &self.job_type.source;
+        if source.key.is_empty() {
+            let detail = format!(
+                "is missing, and `{}` has no primary key to take; name columns that are unique, \
+                 not null and indexed",
+                self.table.name
+            );
+            self.refuse("source.key", detail);
+        }
+        let mut named: Vec<(String, &String)> = Vec::new();
+        named.extend(source.key.iter().map(|column| ("source.key".to_owned(), column)));
+        let filters = source.filters.iter();
+        named.extend(filters.map(|(name, column)| (format!("source.filters.{name}"), column)));
+        let claims = source.claims.iter();
+        named.extend(claims.map(|(name, column)| (format!("source.claims.{name}"), column)));
+        let step = &self.job_type.step;
+        named.extend(step.version.iter().map(|column| ("step.version".to_owned(), column)));
+        named.extend(step.mark.iter().map(|column| ("step.mark".to_owned(), column)));
+        for (field, column) in named {
+            if self.table.column(column).is_none() {
+                let known = names(self.table.columns.iter().map(|column| &column.name));
+                let table = &self.table.name;
+                self.refuse(
+                    &field,
+                    format!("`{table}` has no column `{column}`; there is {known}"),
+                );
+            }
+        }
+    }
+
+    fn key(&mut self) {
+        let key = &self.job_type.source.key;
+        let columns: Vec<&str> = key.iter().map(String::as_str).collect();
+        let listed = key.join(", ");
+        let table = &self.table.name;
+        if self.table.index_on(&columns).is_none() {
+            self.refuse(
+                "source.key",
+                format!(
+                    "no index of `{table}` begins with ({listed}), so every chunk would read the \
+                     whole table; `CREATE UNIQUE INDEX ON {table} ({listed})` would do"
+                ),
+            );
+        }
+        for name in key {
+            if self.table.column(name).is_some_and(|column| column.nullable) {
+                self.refuse(
+                    "source.key",
+                    format!(
+                        "`{name}` may be null, and a record without a key would never be reached; \
+                         declare it NOT NULL"
+                    ),
+                );
+            }
+        }
+        let by_item = !matches!(self.job_type.step.kind, StepKind::Sql(_));
+        if by_item && !self.table.is_unique(&columns) {
+            self.refuse(
+                "source.key",
+                format!(
+                    "nothing says that ({listed}) is unique, and a record that is written back \
+                     must be one; `CREATE UNIQUE INDEX ON {table} ({listed})` would do"
+                ),
+            );
+        }
+    }
+
+    fn filters(&mut self) {
+        let source = &self.job_type.source;
+        for (name, column) in &source.filters {
+            if self.table.index_on(&[column]).is_none() {
+                let mut columns = vec![column.as_str()];
+                columns.extend(source.key.iter().map(String::as_str).filter(|key| key != column));
+                let (table, columns) = (&self.table.name, columns.join(", "));
+                self.refuse(
+                    &format!("source.filters.{name}"),
+                    format!(
+                        "no index of `{table}` begins with `{column}`; \
+                         `CREATE INDEX ON {table} ({columns})` would do"
+                    ),
+                );
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let step = &self.job_type.step;
+        if let Some(column) = step.version.as_ref().and_then(|name| self.table.column(name))
+            && column.kind != ColumnType::Int
+        {
+            let (name, kind) = (&column.name, &column.sql_type);
+            let detail = format!("`{name}` is of type {kind}; an integer would be right");
+            self.refuse("step.version", detail);
+        }
+        let Ok(Some(template)) = self.job_type.statement() else { return };
+        let fixed = self.job_type.fixed_columns();
+        for column in template.assigned_columns() {
+            if fixed.iter().any(|fixed| fixed.eq_ignore_ascii_case(&column)) {
+                self.refuse(
+                    "step.sql",
+                    format!(
+                        "sets `{column}`, which is a key, filter or claim column: the row would \
+                         move into another chunk and be worked again; set another column"
+                    ),
+                );
+            }
+        }
+    }
+}

@@ -38,6 +38,8 @@ impl<T: Source + Target> Connection for T {}
 /// Reads records.
 #[async_trait]
 pub trait Source: Send + Sync {
+    /// The names of the tables there are, Windlass's own left out.
+    async fn tables(&self) -> Result<Vec<String>>;
     /// What the database says of the source's table or query.
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
     /// Splits the source into at most so many ranges of about equal size, without a full sort.
@@ -56,7 +58,8 @@ pub trait Source: Send + Sync {
         most_items: Option<u64>,
     ) -> Result<Cuts>;
     /// Reads records of an extent in key order, at most so many and about so many bytes.
-    async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize) -> Result<Batch>;
+    async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize)
+    -> Result<Batch>;
     /// How many records an extent has now.
     async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64>;
     /// The rows without those that the database holds equal to an earlier one, each as the

@@ -14,10 +14,16 @@ pub(crate) fn missing_table(name: &str, there: Vec<String>) -> Problem {
     Problem::field(Code::Source, "source.table", detail)
 }
 
-fn closest(name: &str, mut there: Vec<String>) -> Vec<String> {
+/// The names in order, without the tables that are Windlass's own.
+pub(crate) fn users_own(mut names: Vec<String>) -> Vec<String> {
+    names.retain(|name| !name.starts_with("windlass_"));
+    names.sort();
+    names
+}
+
+fn closest(name: &str, there: Vec<String>) -> Vec<String> {
     let fold = |text: &str| text.rsplit('.').next().unwrap_or(text).to_lowercase();
     let wanted = fold(name);
-    there.retain(|candidate| !candidate.starts_with("windlass_"));
     let mut ranked: Vec<(usize, String)> =
         there.into_iter().map(|there| (distance(&wanted, &fold(&there)), there)).collect();
     ranked.retain(|(distance, _)| *distance <= 1 + wanted.len() / 3);

@@ -4,7 +4,6 @@ use crate::predicate::{Bounds, push_chunk, push_extent, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, quote_table};
 use crate::{Result, Scope};
 use std::borrow::Cow;
-use windlass_core::problem::Problem;
 use windlass_core::{Column, ColumnType, Extent, Fragment, StepKind, Value};
 
 /// All columns of an extent's records, in key order.
@@ -37,11 +36,7 @@ pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) 
 }
 
 /// The statement of a `sql` or `refresh` step on an extent.
-pub(crate) fn step<'a>(
-    dialect: Dialect,
-    scope: &'a Scope,
-    extent: &'a Extent,
-) -> Result<Sql<'a>> {
+pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -> Result<Sql<'a>> {
     let job_type = &scope.job_type;
     let template = job_type.statement()?;
     let mut sql = Sql::new(dialect, "");
@@ -66,7 +61,11 @@ pub(crate) fn step<'a>(
             sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
             push_chunk(&mut sql, scope, extent, None);
         }
-        _ => return Err(job_type.problem("step", "has no statement: its items are worked one by one").into()),
+        _ => {
+            return Err(job_type
+                .problem("step", "has no statement: its items are worked one by one")
+                .into());
+        }
     }
     Ok(sql)
 }
@@ -76,7 +75,7 @@ pub(crate) fn mark<'a>(
     dialect: Dialect,
     scope: &'a Scope,
     extent: &'a Extent,
-) -> Result<Option<Sql<'a>>, Problem> {
+) -> Result<Option<Sql<'a>>> {
     let Some(column) = mark_column(scope)? else { return Ok(None) };
     let value = match (column.kind, dialect) {
         (ColumnType::Bool, Dialect::Postgres) => "true",
@@ -92,7 +91,7 @@ pub(crate) fn unmark<'a>(
     dialect: Dialect,
     scope: &'a Scope,
     extent: &'a Extent,
-) -> Result<Option<Sql<'a>>, Problem> {
+) -> Result<Option<Sql<'a>>> {
     let Some(column) = mark_column(scope)? else { return Ok(None) };
     let value = match (column.kind, dialect) {
         _ if column.nullable => "NULL",
@@ -118,11 +117,13 @@ fn set_mark<'a>(
     sql
 }
 
-fn mark_column(scope: &Scope) -> Result<Option<&Column>, Problem> {
+fn mark_column(scope: &Scope) -> Result<Option<&Column>> {
     let Some(name) = &scope.job_type.step.mark else { return Ok(None) };
     match scope.table.column(name) {
         Some(column) => Ok(Some(column)),
-        None => Err(scope.job_type.problem("step.mark", format!("there is no column `{name}`"))),
+        None => {
+            Err(scope.job_type.problem("step.mark", format!("there is no column `{name}`")).into())
+        }
     }
 }
 
@@ -149,7 +150,9 @@ impl Places {
     /// The key of a record with these values.
     pub(crate) fn key(&self, values: &[Value]) -> windlass_core::Key {
         let value = |place: &Option<usize>| place.and_then(|n| values.get(n)).cloned();
-        windlass_core::Key(self.key.iter().map(|place| value(place).unwrap_or(Value::Null)).collect())
+        windlass_core::Key(
+            self.key.iter().map(|place| value(place).unwrap_or(Value::Null)).collect(),
+        )
     }
 
     /// The version of a record with these values.

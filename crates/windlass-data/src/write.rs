@@ -102,7 +102,9 @@ pub(crate) fn insert_column<'a>(
 fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
     let step = &scope.job_type.step;
     if scope.job_type.source.table.is_none() {
-        return Err(refused("update: the source is a query and cannot be written back; use insert"));
+        return Err(refused(
+            "update: the source is a query and cannot be written back; use insert",
+        ));
     }
     if step.version.as_deref() == Some(name) {
         return Err(refused(format!(

@@ -94,7 +94,7 @@ macro_rules! door {
                 progress: &Progress,
                 settled: &[String],
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::Completed { settled }).await
+                work::end(self, lease, progress, Ending::Completed { settled: settled.to_vec() }).await
             }
 
             async fn release(
@@ -115,7 +115,7 @@ macro_rules! door {
                 error: &str,
                 fail_job: bool,
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::Failed { error, fail_job }).await
+                work::end(self, lease, progress, Ending::failed(error, fail_job)).await
             }
 
             async fn rescue(&self) -> Result<u64> {
@@ -123,7 +123,7 @@ macro_rules! door {
             }
 
             async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus> {
-                steer::steer(self, job, Steering::Pause { reason }).await
+                steer::steer(self, job, Steering::Pause { reason: reason.map(crate::values::clean) }).await
             }
 
             async fn resume(&self, job: JobId) -> Result<JobStatus> {

@@ -7,6 +7,7 @@ use windlass_core::problem::{Code, Problem};
 use windlass_core::{ChunkStatus, JobId, JobStatus, PaginationState, Request};
 
 use crate::fields::Fields;
+use crate::values::clean;
 use crate::{Kept, Page, Result, Standing};
 
 /// What of a job's row the rules need, read under its lock.
@@ -67,15 +68,25 @@ impl Move {
 }
 
 /// How a chunk ends.
-#[derive(Clone, Copy)]
-pub(crate) enum Ending<'a> {
-    Completed { settled: &'a [String] },
-    Failed { error: &'a str, fail_job: bool },
+pub(crate) enum Ending {
+    Completed { settled: Vec<String> },
+    Failed { error: String, fail_job: bool },
     Cancelled,
 }
 
-impl Ending<'_> {
-    pub(crate) fn status(self) -> ChunkStatus {
+impl Ending {
+    pub(crate) fn failed(error: &str, fail_job: bool) -> Ending {
+        Ending::Failed { error: clean(error), fail_job }
+    }
+
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            Ending::Failed { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> ChunkStatus {
         match self {
             Ending::Completed { .. } => ChunkStatus::Completed,
             Ending::Failed { .. } => ChunkStatus::Failed,
@@ -85,16 +96,16 @@ impl Ending<'_> {
 }
 
 /// What somebody asks of a job.
-#[derive(Clone, Copy)]
-pub(crate) enum Steering<'a> {
-    Pause { reason: Option<&'a str> },
+#[derive(Clone)]
+pub(crate) enum Steering {
+    Pause { reason: Option<String> },
     Resume,
     Cancel,
     Retry,
 }
 
 /// The move that is asked for, or why it cannot be.
-pub(crate) fn steer(head: &Head, steering: Steering<'_>) -> std::result::Result<Move, Problem> {
+pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Move, Problem> {
     let from = head.status;
     let (to, allowed, right) = match steering {
         Steering::Pause { .. } => {
@@ -116,7 +127,7 @@ pub(crate) fn steer(head: &Head, steering: Steering<'_>) -> std::result::Result<
     }
     Ok(match steering {
         Steering::Pause { reason } => {
-            Move { status: to, error: reason.map(str::to_owned), grants: 0, finish: "keep" }
+            Move { status: to, error: reason.clone(), grants: 0, finish: "keep" }
         }
         Steering::Resume => Move { status: to, error: None, grants: 1, finish: "keep" },
         Steering::Cancel => Move { status: to, error: None, grants: 0, finish: "keep" },
@@ -207,14 +218,13 @@ pub(crate) struct FailedUnits {
 }
 
 impl FailedUnits {
-    /// Adds one of the rows, in order.
-    pub(crate) fn add(&mut self, row: &impl Fields) -> Result<()> {
-        self.total = row.int("total")?;
+    /// Adds one of them, in order.
+    pub(crate) fn add(&mut self, total: i64, number: i64, error: Option<String>) {
+        self.total = total;
         if self.numbers.is_empty() {
-            self.error = row.opt_text("error")?;
+            self.error = error;
         }
-        self.numbers.push(row.int("number")?);
-        Ok(())
+        self.numbers.push(number);
     }
 
     fn describe(&self) -> String {

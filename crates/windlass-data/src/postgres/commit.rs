@@ -1,8 +1,8 @@
 //! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
 
 use super::{PostgresData, finish, held, row, write};
-use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
 use crate::sql::Dialect;
+use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
 use windlass_core::{Counts, Extent, Part};
 use windlass_db::{Param, Transaction};
 

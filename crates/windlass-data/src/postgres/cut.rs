@@ -38,20 +38,18 @@ pub(super) async fn cut(
     }
     let left = cutter.count(&rest).await?;
     let last = match rest.upto {
-        None if left > 0 => cutter.last(&rest).await?,
+        None if left > 0 => cutter.last(&rest, Bounds::All).await?,
         _ => None,
     };
     page.end(left, last);
     Ok(page.finish(true))
 }
 
-/// The greatest key of a range.
-pub(super) async fn greatest(
-    transaction: &Transaction,
-    scope: &Scope,
-    range: &KeyRange,
-) -> Result<Option<Key>> {
-    Cutter { transaction, scope, within: None }.last(range).await
+/// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
+/// that are cut by keys alone.
+pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result<Option<Key>> {
+    let cutter = Cutter { transaction, scope, within: None };
+    cutter.last(&KeyRange::ALL, Bounds::Keys).await
 }
 
 /// The planner, which knows little of a new table, could otherwise come to sort it once for every
@@ -80,13 +78,7 @@ impl Cutter<'_> {
     }
 
     /// Jumps along the index: each step looks for the n-th key after the one before.
-    fn walk<'s>(
-        &'s self,
-        first: &'s Extent,
-        next: &'s KeyRange,
-        every: u64,
-        most: u64,
-    ) -> Sql<'s> {
+    fn walk<'s>(&'s self, first: &'s Extent, next: &'s KeyRange, every: u64, most: u64) -> Sql<'s> {
         let scope = self.scope;
         let columns = quote_columns(scope.key(), None);
         let before: Vec<String> =
@@ -141,16 +133,16 @@ impl Cutter<'_> {
     /// The first keys of a range themselves.
     async fn list(&self, range: &KeyRange, most: u64) -> Result<Vec<Key>> {
         let extent = self.extent(range);
-        let mut sql = self.select(&extent);
+        let mut sql = self.select(&extent, Bounds::All);
         let order = quote_columns(self.scope.key(), None).join(", ");
         sql.push(format!(" ORDER BY {order} LIMIT {most}"));
         self.keys(&sql).await
     }
 
     /// The greatest key of a range.
-    async fn last(&self, range: &KeyRange) -> Result<Option<Key>> {
+    async fn last(&self, range: &KeyRange, bounds: Bounds) -> Result<Option<Key>> {
         let extent = self.extent(range);
-        let mut sql = self.select(&extent);
+        let mut sql = self.select(&extent, bounds);
         let columns = quote_columns(self.scope.key(), None);
         sql.push(format!(" ORDER BY {} DESC LIMIT 1", columns.join(" DESC, ")));
         Ok(self.keys(&sql).await?.pop())
@@ -162,16 +154,13 @@ impl Cutter<'_> {
         get(&self.transaction.query_one(&sql.text, &sql.params()).await?, 0)
     }
 
-    fn select<'s>(&'s self, extent: &'s Extent) -> Sql<'s> {
+    fn select<'s>(&'s self, extent: &'s Extent, bounds: Bounds) -> Sql<'s> {
         let scope = self.scope;
-        let columns: Vec<String> = scope
-            .key()
-            .iter()
-            .map(|name| self.render(name, &quote(name)))
-            .collect();
+        let columns: Vec<String> =
+            scope.key().iter().map(|name| self.render(name, &quote(name))).collect();
         let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
         let mut sql = Sql::new(Dialect::Postgres, text);
-        push_extent(&mut sql, scope, extent, None, Bounds::All);
+        push_extent(&mut sql, scope, extent, None, bounds);
         sql
     }
 

@@ -1,7 +1,7 @@
 //! What the catalog says of a table.
 
 use super::row::get;
-use crate::names::missing_table;
+use crate::names::{missing_table, users_own};
 use crate::predicate::query_relation;
 use crate::sql::quote_table;
 use crate::{DataError, Result};
@@ -18,14 +18,19 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
     };
     let Some(oid) = relation(transaction, name).await? else {
-        let rows = transaction.query(include_str!("../../sql/postgres/names.sql"), &[]).await?;
-        let there = rows.iter().map(|row| get(row, 0)).collect::<Result<_>>()?;
-        return Err(missing_table(name, there).into());
+        return Err(missing_table(name, tables(transaction).await?).into());
     };
     let columns = columns(transaction, oid).await?;
     let (primary_key, indexes) = indexes(transaction, oid).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
     Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows })
+}
+
+/// The names of the user's tables and views.
+pub(super) async fn tables(transaction: &Transaction) -> Result<Vec<String>> {
+    let rows = transaction.query(include_str!("../../sql/postgres/names.sql"), &[]).await?;
+    let names = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
+    Ok(users_own(names))
 }
 
 /// The columns of a table by name; `None` when there is no such table.

@@ -42,11 +42,7 @@ pub(super) async fn held(
 }
 
 /// Holds items, in the transaction of their commit.
-pub(super) async fn hold(
-    transaction: &Transaction,
-    chunk: ChunkId,
-    held: &[Held],
-) -> Result<()> {
+pub(super) async fn hold(transaction: &Transaction, chunk: ChunkId, held: &[Held]) -> Result<()> {
     if held.is_empty() {
         return Ok(());
     }

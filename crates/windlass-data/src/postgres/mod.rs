@@ -19,7 +19,6 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use windlass_core::{ChunkId, Column, Extent, FilterValue, JobId, KeyRange, Table, Value};
@@ -119,7 +118,7 @@ impl Sql<'_> {
     /// The bound values as PostgreSQL takes them.
     fn params(&self) -> Vec<Param<'_>> {
         let param = |bind| match bind {
-            &Bind::Value(ref value) => Param::from(value.to_text()),
+            Bind::Value(value) => Param::from(value.to_text()),
             Bind::Array(array) => array.param(),
         };
         self.binds.iter().map(param).collect()
@@ -142,6 +141,10 @@ macro_rules! in_reading {
 
 #[async_trait]
 impl Source for PostgresData {
+    async fn tables(&self) -> Result<Vec<String>> {
+        in_reading!(self, LOOKING, |transaction| describe::tables(&transaction))
+    }
+
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
         in_reading!(self, LOOKING, |transaction| describe::describe(&transaction, source))
     }
@@ -163,7 +166,13 @@ impl Source for PostgresData {
         in_reading!(self, LOOKING, |transaction| cut::cut(&transaction, scope, within, page))
     }
 
-    async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize) -> Result<Batch> {
+    async fn read(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Batch> {
         let timeout = scope.job_type.chunk.timeout;
         in_reading!(self, timeout, |transaction| read::read(
             &transaction,

@@ -13,7 +13,7 @@ pub(super) async fn split(
     scope: &Scope,
     segments: u32,
 ) -> Result<Vec<KeyRange>> {
-    let Some(greatest) = cut::greatest(transaction, scope, &KeyRange::ALL).await? else {
+    let Some(greatest) = cut::greatest(transaction, scope).await? else {
         return Ok(Vec::new());
     };
     let mut cuts = quantiles(transaction, scope, segments).await?;

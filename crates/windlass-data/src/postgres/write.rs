@@ -77,11 +77,7 @@ async fn update(
 }
 
 /// Inserts the rows of one table with the same columns.
-async fn insert(
-    data: &PostgresData,
-    transaction: &Transaction,
-    group: &Inserts<'_>,
-) -> Result<()> {
+async fn insert(data: &PostgresData, transaction: &Transaction, group: &Inserts<'_>) -> Result<()> {
     if group.columns.is_empty() {
         let sql = format!("INSERT INTO {} DEFAULT VALUES", quote_table(group.table));
         for _ in &group.rows {
@@ -137,11 +133,7 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Adds a column and gives the expression for it, cast to the type of the table's column.
-    fn add(
-        &mut self,
-        values: impl Iterator<Item = &'a Value>,
-        column: Option<&Column>,
-    ) -> String {
+    fn add(&mut self, values: impl Iterator<Item = &'a Value>, column: Option<&Column>) -> String {
         let values: Vec<&Value> = values.collect();
         let name = format!("v.c{}", self.arrays.len());
         self.arrays.push(Array::of(&values, column));
@@ -155,11 +147,7 @@ impl<'a> Batch<'a> {
         let number = |(n, array): (usize, &Array<'_>)| format!("${}::{}", n + 1, array.sql_type());
         let arrays: Vec<String> = self.arrays.iter().enumerate().map(number).collect();
         let names: Vec<String> = (0..self.arrays.len()).map(|n| format!("c{n}")).collect();
-        format!(
-            "unnest({}) WITH ORDINALITY AS v({}, ord)",
-            arrays.join(", "),
-            names.join(", ")
-        )
+        format!("unnest({}) WITH ORDINALITY AS v({}, ord)", arrays.join(", "), names.join(", "))
     }
 
     fn params(&self) -> Vec<Param<'_>> {

@@ -5,12 +5,13 @@ use windlass_db::{Row, Transaction};
 
 use super::{params, sql};
 use crate::Result;
+use crate::fields::Fields;
 use crate::rules::{self, FailedUnits, Head, Move, Rest};
 
 /// Locks a job, before anything of it is locked.
 pub(super) async fn lock(tx: &Transaction, id: JobId) -> Result<Option<Head>> {
     let row = tx.query_opt(sql!("lock_job"), params![id]).await?;
-    row.as_ref().map(Head::read::<Row>).transpose()
+    row.as_ref().map(Head::read).transpose()
 }
 
 /// Makes a move and tells those who wait.
@@ -53,7 +54,7 @@ pub(super) async fn signal(tx: &Transaction) -> Result<()> {
 async fn failed(tx: &Transaction, sql: &str, job: JobId) -> Result<FailedUnits> {
     let mut units = FailedUnits::default();
     for row in tx.query(sql, params![job]).await? {
-        units.add(&row)?;
+        units.add(row.int("total")?, row.int("number")?, row.opt_text("error")?);
     }
     Ok(units)
 }

@@ -57,7 +57,7 @@ pub(super) async fn list(store: &PostgresStore, filter: &LetterFilter) -> Result
     let arguments = LetterArguments::of(filter);
     let mut params = bind(&arguments);
     params.push(values::listed(filter.limit).into());
-    store.read(sql!("list_letters"), &params, rows::letter::<Row>).await
+    store.read(sql!("list_letters"), &params, rows::letter).await
 }
 
 pub(super) async fn redrivable(
@@ -65,7 +65,7 @@ pub(super) async fn redrivable(
     filter: &LetterFilter,
 ) -> Result<Vec<RedriveRoot>> {
     let arguments = LetterArguments::of(filter);
-    store.read(sql!("redrivable"), &bind(&arguments), rows::redrive_root::<Row>).await
+    store.read(sql!("redrivable"), &bind(&arguments), rows::redrive_root).await
 }
 
 pub(super) async fn redrive(

@@ -21,7 +21,7 @@ pub(super) async fn claim(
     let params = params![connections, handlers, by.only, limit, &by.worker, millis(LEASE)];
     let claimed = tx.query(sql!("claim_segments"), params).await?;
     tx.commit().await?;
-    claimed.iter().map(rows::claimed_segment::<Row>).collect()
+    claimed.iter().map(rows::claimed_segment).collect()
 }
 
 pub(super) async fn load(store: &PostgresStore, page: Page) -> Result<Kept> {

@@ -7,7 +7,7 @@ use super::{PostgresStore, params, sql};
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
-    let jobs = store.read(sql!("show_job"), params![id], rows::job::<Row>).await?;
+    let jobs = store.read(sql!("show_job"), params![id], rows::job).await?;
     Ok(jobs.into_iter().next())
 }
 
@@ -15,11 +15,11 @@ pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Ve
     let job_type = filter.job_type.as_deref();
     let status = filter.status.map(|status| status.as_str());
     let params = params![job_type, status, filter.before, values::listed(filter.limit)];
-    store.read(sql!("list_jobs"), params, rows::job::<Row>).await
+    store.read(sql!("list_jobs"), params, rows::job).await
 }
 
 pub(super) async fn pinned(store: &PostgresStore, id: JobId) -> Result<Option<Pinned>> {
-    let jobs = store.read(sql!("pinned"), params![id], rows::pinned::<Row>).await?;
+    let jobs = store.read(sql!("pinned"), params![id], rows::pinned).await?;
     Ok(jobs.into_iter().next())
 }
 
@@ -32,9 +32,9 @@ pub(super) async fn chunks(
 ) -> Result<Vec<ChunkRow>> {
     let status = status.map(|status| status.as_str());
     let params = params![job, status, after, limit];
-    store.read(sql!("list_chunks"), params, rows::chunk::<Row>).await
+    store.read(sql!("list_chunks"), params, rows::chunk).await
 }
 
 pub(super) async fn segments(store: &PostgresStore, job: JobId) -> Result<Vec<SegmentRow>> {
-    store.read(sql!("list_segments"), params![job], rows::segment::<Row>).await
+    store.read(sql!("list_segments"), params![job], rows::segment).await
 }

@@ -11,10 +11,10 @@ use crate::{Capabilities, ClaimedChunk, Result, rows};
 pub(super) async fn steer(
     store: &PostgresStore,
     job: JobId,
-    steering: Steering<'_>,
+    steering: Steering,
 ) -> Result<JobStatus> {
     let tx = store.begin().await?;
-    match steer_in(&tx, job, steering).await {
+    match steer_in(&tx, job, &steering).await {
         Ok(status) => {
             tx.commit().await?;
             Ok(status)
@@ -26,7 +26,7 @@ pub(super) async fn steer(
     }
 }
 
-async fn steer_in(tx: &Transaction, job: JobId, steering: Steering<'_>) -> Result<JobStatus> {
+async fn steer_in(tx: &Transaction, job: JobId, steering: &Steering) -> Result<JobStatus> {
     let mut head = advance::lock(tx, job).await?.ok_or_else(|| rules::no_job(job))?;
     let made = rules::steer(&head, steering)?;
     advance::apply(tx, &mut head, &made).await?;
@@ -63,5 +63,5 @@ pub(super) async fn claim_cancelled(
     let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
     let claimed = tx.query(sql!("claim_cancelled"), params).await?;
     tx.commit().await?;
-    claimed.iter().map(rows::claimed_chunk::<Row>).collect()
+    claimed.iter().map(rows::claimed_chunk).collect()
 }

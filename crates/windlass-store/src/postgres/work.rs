@@ -21,7 +21,7 @@ pub(super) async fn claim(
     let params = params![connections, handlers, by.only, limit, &by.worker];
     let claimed = tx.query(sql!("claim_chunks"), params).await?;
     tx.commit().await?;
-    claimed.iter().map(rows::claimed_chunk::<Row>).collect()
+    claimed.iter().map(rows::claimed_chunk).collect()
 }
 
 /// Ends a chunk, and the job when it was the last.
@@ -29,16 +29,16 @@ pub(super) async fn end(
     store: &PostgresStore,
     lease: Lease,
     progress: &Progress,
-    ending: Ending<'_>,
+    ending: Ending,
 ) -> Result<Kept> {
     let tx = store.begin().await?;
     // The job is locked first, by the counter that says whether this chunk is the last. When the
     // chunk turns out not to be ours, the rollback takes that back.
     let closed = tx.query_opt(sql!("close_chunk"), params![lease.chunk.job]).await?;
     if let Some(row) = closed
-        && end_chunk(&tx, lease, progress, ending).await?
+        && end_chunk(&tx, lease, progress, &ending).await?
     {
-        follow(&tx, Head::read(&row)?, progress, ending).await?;
+        follow(&tx, Head::read(&row)?, progress, &ending).await?;
         tx.commit().await?;
         return Ok(Kept::Yes);
     }
@@ -51,13 +51,9 @@ async fn end_chunk(
     tx: &Transaction,
     lease: Lease,
     progress: &Progress,
-    ending: Ending<'_>,
+    ending: &Ending,
 ) -> Result<bool> {
     let (chunk, counts) = (lease.chunk, progress.counts);
-    let error = match ending {
-        Ending::Failed { error, .. } => Some(clean(error)),
-        _ => None,
-    };
     let params = params![
         chunk.job,
         chunk.number,
@@ -69,7 +65,7 @@ async fn end_chunk(
         counts.skipped,
         counts.dead,
         counts.conflicts,
-        error,
+        ending.error(),
     ];
     Ok(tx.execute(sql!("end_chunk"), params).await? > 0)
 }
@@ -79,16 +75,16 @@ async fn follow(
     tx: &Transaction,
     mut head: Head,
     progress: &Progress,
-    ending: Ending<'_>,
+    ending: &Ending,
 ) -> Result<()> {
     if let Ending::Completed { settled } = ending
         && head.redrive
         && !settled.is_empty()
     {
-        tx.execute(sql!("settle_letters"), params![head.id, settled]).await?;
+        tx.execute(sql!("settle_letters"), params![head.id, settled.as_slice()]).await?;
     }
     if let Ending::Failed { error, fail_job: true } = ending
-        && let Some(made) = rules::fail(&head, clean(error))
+        && let Some(made) = rules::fail(&head, error.clone())
     {
         advance::apply(tx, &mut head, &made).await?;
     }

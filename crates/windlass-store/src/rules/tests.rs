@@ -36,7 +36,7 @@ fn every_steering_is_allowed_from_exactly_these_statuses() {
             let expected = allowed.split(' ').any(|name| name == status.as_str());
             for started in [true, false] {
                 let head = Head { started, ..head(*status) };
-                match steer(&head, steering) {
+                match steer(&head, &steering) {
                     Ok(made) => {
                         assert!(expected, "{status}");
                         assert!(status.check_edge(made.status).is_ok());
@@ -56,7 +56,7 @@ fn every_steering_is_allowed_from_exactly_these_statuses() {
 fn a_job_resumes_where_it_was() {
     let resumed = |started| {
         let head = Head { started, ..head(JobStatus::Paused) };
-        steer(&head, Steering::Resume).unwrap()
+        steer(&head, &Steering::Resume).unwrap()
     };
     assert_eq!(resumed(true).status, JobStatus::Processing);
     assert_eq!(resumed(false).status, JobStatus::Queued);

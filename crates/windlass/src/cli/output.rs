@@ -17,7 +17,7 @@ pub(super) fn json(value: &impl Serialize) -> Result<()> {
 /// A table without borders, as `ls` and `ps` print them.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING).set_header(header);
     table
 }
 

@@ -1,10 +1,10 @@
--- The demo's table. A negative amount is a mistake that only settling finds: its fee breaks the check.
+-- The demo's table. A negative amount is a mistake that only settling finds: its fee then breaks the check.
 CREATE TABLE transactions (
     id      INTEGER PRIMARY KEY,
     branch  TEXT    NOT NULL,
     amount  INTEGER NOT NULL,
     status  TEXT    NOT NULL,
-    fee     INTEGER CONSTRAINT "a fee is never negative" CHECK (fee >= 0 AND amount > 0),
+    fee     INTEGER CONSTRAINT "a settled amount is positive" CHECK (fee IS NULL OR amount > 0),
     note    TEXT,
     version INTEGER NOT NULL DEFAULT 1
 );

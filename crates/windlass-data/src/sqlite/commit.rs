@@ -1,0 +1,140 @@
+//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+
+use super::{failed, held, row, write};
+use crate::sql::Dialect;
+use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
+use rusqlite::{OptionalExtension as _, Transaction, params};
+use windlass_core::{Counts, Extent, Part};
+
+/// Commits one batch.
+pub(super) fn commit(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    ledger: &Ledger,
+    commit: Commit,
+) -> Result<Committed> {
+    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
+    // Items count as processed until one turns out to be a conflict, which is rare: so most
+    // commits touch the ledger once.
+    if let Effect::Write(items) = &effect {
+        counts.processed += items.len() as i64;
+    }
+    let mut ledger = advance(transaction, ledger, &cursor.to_text(), counts)?;
+    let (found, conflicted) = apply(transaction, scope, effect)?;
+    hold.extend(conflicted);
+    // First out, then in: an item that was held and met a conflict again is in both.
+    held::settle(transaction, ledger.chunk, &settle)?;
+    held::hold(transaction, ledger.chunk, &hold)?;
+    if found != Counts::default() {
+        recount(transaction, &mut ledger, found)?;
+    }
+    Ok(Committed { ledger })
+}
+
+/// Marks the rows of a chunk in a transaction of their own.
+pub(super) fn mark(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    ledger: &Ledger,
+    extent: &Extent,
+) -> Result<()> {
+    let Some(sql) = statement::mark(Dialect::Sqlite, scope, extent)? else { return Ok(()) };
+    let lock = include_str!("../../sql/sqlite/lock.sql");
+    let params = params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch];
+    let locked = transaction.query_row(lock, params, |_| Ok(())).optional().map_err(failed)?;
+    if locked.is_none() {
+        return Err(DataError::LeaseLost);
+    }
+    row::execute(transaction, &sql)?;
+    Ok(())
+}
+
+/// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
+fn advance(
+    transaction: &Transaction<'_>,
+    ledger: &Ledger,
+    cursor: &str,
+    counts: Counts,
+) -> Result<Ledger> {
+    let sql = include_str!("../../sql/sqlite/advance.sql");
+    let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
+    let chunk = ledger.chunk;
+    let params = params![
+        chunk.job.to_string(),
+        chunk.number,
+        ledger.epoch,
+        ledger.commits,
+        cursor,
+        counts.read,
+        counts.processed,
+        counts.skipped,
+        counts.dead,
+        counts.conflicts,
+    ];
+    let advanced = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
+    advanced.optional().map_err(failed)?.unwrap_or(Err(DataError::LeaseLost))
+}
+
+/// Adds what only the effect could know.
+fn recount(transaction: &Transaction<'_>, ledger: &mut Ledger, found: Counts) -> Result<()> {
+    let sql = include_str!("../../sql/sqlite/recount.sql");
+    let params = params![
+        ledger.chunk.job.to_string(),
+        ledger.chunk.number,
+        found.read,
+        found.processed,
+        found.skipped,
+        found.dead,
+        found.conflicts,
+    ];
+    transaction.prepare_cached(sql).and_then(|mut s| s.execute(params)).map_err(failed)?;
+    ledger.counts += found;
+    Ok(())
+}
+
+/// The effect on the user's data, what it adds to the counts, and the items to hold.
+fn apply(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    effect: Effect,
+) -> Result<(Counts, Vec<Held>)> {
+    match effect {
+        Effect::Nothing => Ok(Default::default()),
+        Effect::Unmark(extent) => {
+            unmark(transaction, scope, &extent)?;
+            Ok(Default::default())
+        }
+        Effect::Statement(extent) => {
+            let counts = run(transaction, scope, &extent)?;
+            unmark(transaction, scope, &extent)?;
+            Ok((counts, Vec::new()))
+        }
+        Effect::Write(items) => write::write(transaction, scope, items),
+    }
+}
+
+/// Runs the step's statement: rows affected are processed, the others skipped.
+fn run(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<Counts> {
+    let step = statement::step(Dialect::Sqlite, scope, extent)?;
+    let read = match &extent.part {
+        // Keys without a record are part of what was asked for.
+        Part::Keys(keys) => keys.len() as i64,
+        Part::Range(_) => {
+            row::number(transaction, &statement::count(Dialect::Sqlite, scope, extent))?
+        }
+    };
+    let affected = row::execute(transaction, &step)?;
+    Ok(Counts {
+        read: read.max(affected),
+        processed: affected,
+        skipped: (read - affected).max(0),
+        ..Counts::default()
+    })
+}
+
+fn unmark(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<()> {
+    if let Some(sql) = statement::unmark(Dialect::Sqlite, scope, extent)? {
+        row::execute(transaction, &sql)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Cutting a range into chunks: a prepared statement jumps from every n-th key to the next.
+
+use super::row;
+use crate::page::{Next, Page};
+use crate::predicate::{Bounds, push_extent, relation};
+use crate::sql::{Dialect, Sql, quote_columns};
+use crate::{Cuts, Result, Scope, statement};
+use rusqlite::Connection;
+use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+
+/// Cuts the next page of chunks.
+pub(super) fn cut(
+    connection: &Connection,
+    scope: &Scope,
+    within: Option<&FilterValue>,
+    mut page: Page,
+) -> Result<Cuts> {
+    let cutter = Cutter { connection, scope, within };
+    if !scope.walks_by_key(within) {
+        if within.is_some() {
+            let keys = cutter.select(&page.rest(), Bounds::All, "", page.capacity(), 0)?;
+            return Ok(page.keys(keys));
+        }
+        for key in cutter.number(&page.rest(), page.items(), page.jumps())? {
+            page.jump(key);
+        }
+    } else {
+        for _ in 0..page.jumps() {
+            match cutter.jump(&page.rest(), page.items())? {
+                Some(key) => page.jump(key),
+                None => break,
+            }
+        }
+    }
+    let limit = match page.next() {
+        Next::Finish { done } => return Ok(page.finish(done)),
+        Next::Tail(limit) => limit,
+    };
+    let rest = page.rest();
+    if let Some(limit) = limit
+        && let Some(last) = cutter.jump(&rest, limit)?
+    {
+        page.push(last, limit as i64);
+        return Ok(page.finish(true));
+    }
+    let left = cutter.count(&rest)?;
+    let last = match rest.upto {
+        None if left > 0 => cutter.select(&rest, Bounds::All, " DESC", 1, 0)?.pop(),
+        _ => None,
+    };
+    page.end(left, last);
+    Ok(page.finish(true))
+}
+
+/// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
+/// that are cut by keys alone.
+pub(super) fn greatest(connection: &Connection, scope: &Scope) -> Result<Option<Key>> {
+    let cutter = Cutter { connection, scope, within: None };
+    Ok(cutter.select(&KeyRange::ALL, Bounds::Keys, " DESC", 1, 0)?.pop())
+}
+
+struct Cutter<'a> {
+    connection: &'a Connection,
+    scope: &'a Scope,
+    within: Option<&'a FilterValue>,
+}
+
+impl Cutter<'_> {
+    /// The n-th key of a range.
+    fn jump(&self, range: &KeyRange, items: u64) -> Result<Option<Key>> {
+        Ok(self.select(range, Bounds::All, "", 1, items.saturating_sub(1))?.pop())
+    }
+
+    fn select(
+        &self,
+        range: &KeyRange,
+        bounds: Bounds,
+        direction: &str,
+        limit: u64,
+        offset: u64,
+    ) -> Result<Vec<Key>> {
+        let extent = self.extent(range);
+        let columns = quote_columns(self.scope.key(), None);
+        let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(self.scope));
+        let mut sql = Sql::new(Dialect::Sqlite, text);
+        push_extent(&mut sql, self.scope, &extent, None, bounds);
+        let order = columns.join(&format!("{direction}, "));
+        sql.push(format!(" ORDER BY {order}{direction} LIMIT {limit} OFFSET {offset}"));
+        row::keys(self.connection, &sql, columns.len())
+    }
+
+    /// Numbers all keys of a range in one pass: for queries and views, where each jump might run
+    /// the whole query.
+    fn number(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
+        let extent = self.extent(range);
+        let columns = quote_columns(self.scope.key(), None);
+        let named = |(n, column): (usize, &String)| format!("{column} AS windlass_{n}");
+        let selected: Vec<String> = columns.iter().enumerate().map(named).collect();
+        let names: Vec<String> = (0..columns.len()).map(|n| format!("windlass_{n}")).collect();
+        let mut sql = Sql::new(
+            Dialect::Sqlite,
+            format!(
+                "SELECT {} FROM (SELECT {}, row_number() OVER (ORDER BY {}) AS windlass_n \
+                 FROM {} WHERE ",
+                names.join(", "),
+                selected.join(", "),
+                columns.join(", "),
+                relation(self.scope),
+            ),
+        );
+        push_extent(&mut sql, self.scope, &extent, None, Bounds::All);
+        sql.push(format!(
+            ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
+        ));
+        row::keys(self.connection, &sql, columns.len())
+    }
+
+    fn count(&self, range: &KeyRange) -> Result<i64> {
+        let extent = self.extent(range);
+        row::number(self.connection, &statement::count(Dialect::Sqlite, self.scope, &extent))
+    }
+
+    fn extent(&self, range: &KeyRange) -> Extent {
+        Extent { within: self.within.cloned(), part: Part::Range(range.clone()) }
+    }
+}

@@ -1,0 +1,278 @@
+//! What the schema says of a table.
+
+use super::failed;
+use crate::Result;
+use crate::names::{missing_table, users_own};
+use crate::predicate::query_relation;
+use crate::sql::quote;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use windlass_core::config::names;
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{Column, ColumnType, Index, Source, Table};
+
+/// Describes the source's table or query.
+pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table> {
+    let Some(name) = &source.table else {
+        let query = source.query.as_deref().unwrap_or_default();
+        let columns = query_columns(connection, query)?;
+        return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
+    };
+    let Some(table) = Relation::find(connection, name)? else {
+        return Err(missing_table(name, tables(connection)?).into());
+    };
+    let (mut columns, primary_key) = table.columns(connection)?;
+    let indexes = table.indexes(connection, &columns, &primary_key)?;
+    for column in &mut columns {
+        if column.nullable && primary_key.contains(&column.name) {
+            column.nullable = table.has_null(connection, &column.name)?;
+        }
+    }
+    let estimated_rows = estimated_rows(connection, &table)?;
+    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows })
+}
+
+/// The names of the user's tables and views.
+pub(super) fn tables(connection: &Connection) -> Result<Vec<String>> {
+    let sql = include_str!("../../sql/sqlite/names.sql");
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let names = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
+    Ok(users_own(names.map_err(failed)?))
+}
+
+/// The columns of a table by name; `None` when there is no such table.
+pub(super) fn columns_of(connection: &Connection, table: &str) -> Result<Option<Vec<Column>>> {
+    match Relation::find(connection, table)? {
+        Some(table) => Ok(Some(table.columns(connection)?.0)),
+        None => Ok(None),
+    }
+}
+
+/// A table or view as the schema has it.
+pub(super) struct Relation {
+    schema: String,
+    name: String,
+    is_table: bool,
+    without_rowid: bool,
+}
+
+impl Relation {
+    pub(super) fn find(connection: &Connection, name: &str) -> Result<Option<Relation>> {
+        let (schema, table) = match name.split_once('.') {
+            Some((schema, table)) => (Some(schema), table),
+            None => (None, name),
+        };
+        let sql = include_str!("../../sql/sqlite/table.sql");
+        let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+        let found = statement.query_row(params![schema, table], |row| {
+            Ok(Relation {
+                schema: row.get(0)?,
+                name: row.get(1)?,
+                is_table: row.get::<_, String>(2)? == "table",
+                without_rowid: row.get(3)?,
+            })
+        });
+        found.optional().map_err(failed)
+    }
+
+    /// A name for the rowid that no column hides; `None` when there is no rowid.
+    pub(super) fn rowid(&self, columns: &[Column]) -> Option<&'static str> {
+        let hidden = |name: &str| columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
+        let free = ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name));
+        free.filter(|_| self.is_table && !self.without_rowid)
+    }
+
+    fn quoted(&self) -> String {
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+
+    /// The columns, and the names of the primary key's in its order.
+    fn columns(&self, connection: &Connection) -> Result<(Vec<Column>, Vec<String>)> {
+        let sql = include_str!("../../sql/sqlite/columns.sql");
+        let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(params![self.name, self.schema]).map_err(failed)?;
+        let (mut columns, mut key) = (Vec::new(), Vec::new());
+        while let Some(row) = rows.next().map_err(failed)? {
+            let name: String = row.get(0).map_err(failed)?;
+            let sql_type: String = row.get(1).map_err(failed)?;
+            let not_null: bool = row.get(2).map_err(failed)?;
+            let place: i64 = row.get(3).map_err(failed)?;
+            if place > 0 {
+                key.push((place, name.clone()));
+            }
+            let nullable = !(not_null || (place > 0 && self.without_rowid));
+            columns.push(Column { name, kind: kind(&sql_type), sql_type, nullable });
+        }
+        key.sort();
+        Ok((columns, key.into_iter().map(|(_, name)| name).collect()))
+    }
+
+    /// The usable indexes. An entry of a secondary index ends with the rowid, or with the primary
+    /// key where there is no rowid, and is in order by that too: so an index that says `(year)`
+    /// is also one on `(year, id)`.
+    fn indexes(
+        &self,
+        connection: &Connection,
+        columns: &[Column],
+        primary_key: &[String],
+    ) -> Result<Vec<Index>> {
+        let sql = include_str!("../../sql/sqlite/indexes.sql");
+        let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(params![self.name, self.schema]).map_err(failed)?;
+        let mut found: Vec<Found> = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let name: String = row.get(0).map_err(failed)?;
+            let column: Option<String> = row.get(4).map_err(failed)?;
+            let descending: bool = row.get(5).map_err(failed)?;
+            let collation: String = row.get(6).map_err(failed)?;
+            if found.last().is_none_or(|last| last.name != name) {
+                found.push(Found {
+                    name,
+                    is_key: row.get::<_, String>(2).map_err(failed)? == "pk",
+                    index: Index { columns: Vec::new(), unique: row.get(1).map_err(failed)? },
+                    whole: true,
+                    descending,
+                });
+            }
+            let Some(last) = found.last_mut() else { continue };
+            match column {
+                Some(column)
+                    if last.whole
+                        && last.descending == descending
+                        && self.collates(connection, &column, &collation)? =>
+                {
+                    last.index.columns.push(column);
+                }
+                _ => (last.whole, last.index.unique) = (false, false),
+            }
+        }
+        let has_key_index = found.iter().any(|found| found.is_key);
+        let mut indexes = Vec::new();
+        let is_rowid = self.rowid(columns).is_some() && !has_key_index && primary_key.len() == 1;
+        if is_rowid {
+            indexes.push(Index { columns: primary_key.to_vec(), unique: true });
+        }
+        let carries_key = is_rowid || self.without_rowid;
+        for Found { index, whole, is_key, descending, .. } in found {
+            // A descending index still ends with its key ascending.
+            if carries_key && whole && !is_key && !descending {
+                let mut longer = Index { unique: false, ..index.clone() };
+                let more = primary_key.iter().filter(|name| !index.columns.contains(name));
+                longer.columns.extend(more.cloned());
+                indexes.push(longer);
+            }
+            indexes.push(index);
+        }
+        indexes.retain(|index| !index.columns.is_empty());
+        Ok(indexes)
+    }
+
+    /// Whether an index orders a column as comparisons with that column do.
+    fn collates(&self, connection: &Connection, column: &str, collation: &str) -> Result<bool> {
+        let (_, own, ..) = connection
+            .column_metadata(Some(self.schema.as_str()), self.name.as_str(), column)
+            .map_err(failed)?;
+        let own = own.map(|own| own.to_string_lossy());
+        Ok(own.is_none_or(|own| own.eq_ignore_ascii_case(collation)))
+    }
+
+    /// SQLite lets nulls into most primary keys; what counts is whether one is there.
+    fn has_null(&self, connection: &Connection, column: &str) -> Result<bool> {
+        let (table, column) = (self.quoted(), quote(column));
+        let sql = format!("SELECT 1 FROM {table} WHERE {column} IS NULL LIMIT 1");
+        let found = connection.query_row(&sql, [], |_| Ok(())).optional().map_err(failed)?;
+        Ok(found.is_some())
+    }
+}
+
+struct Found {
+    name: String,
+    is_key: bool,
+    index: Index,
+    /// Whether every column so far is usable.
+    whole: bool,
+    descending: bool,
+}
+
+/// Counts as far as that is cheap. Beyond it, what ANALYZE found, or the span of the rowids as far
+/// as the file has room for them.
+fn estimated_rows(connection: &Connection, table: &Relation) -> Result<u64> {
+    let number = |sql: &str| {
+        let number = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+        number.map(Option::unwrap_or_default).map_err(failed)
+    };
+    let quoted = table.quoted();
+    let counted =
+        number(&format!("SELECT count(*) FROM (SELECT 1 FROM {quoted} LIMIT {COUNTED})"))?;
+    if counted < COUNTED || !table.is_table {
+        return Ok(counted as u64);
+    }
+    let analyzed = connection.table_exists(Some(table.schema.as_str()), "sqlite_stat1");
+    if analyzed.map_err(failed)? {
+        let sql = format!("SELECT stat FROM {}.sqlite_stat1 WHERE tbl = ?1", quote(&table.schema));
+        let stat: Option<String> = connection
+            .query_row(&sql, [&table.name], |row| row.get(0))
+            .optional()
+            .map_err(failed)?;
+        let rows = stat.and_then(|stat| stat.split(' ').next()?.parse::<u64>().ok());
+        if let Some(rows) = rows {
+            return Ok(rows.max(counted as u64));
+        }
+    }
+    let size = number("PRAGMA page_count")?.saturating_mul(number("PRAGMA page_size")?);
+    let room = size / SMALLEST_ROW;
+    let (columns, _) = table.columns(connection)?;
+    let Some(rowid) = table.rowid(&columns) else { return Ok(room.max(counted) as u64) };
+    let least = number(&format!("SELECT min({rowid}) FROM {quoted}"))?;
+    let greatest = number(&format!("SELECT max({rowid}) FROM {quoted}"))?;
+    Ok(greatest.saturating_sub(least).saturating_add(1).min(room).max(counted) as u64)
+}
+
+/// Up to so many rows are counted.
+const COUNTED: i64 = 100_000;
+/// About the bytes of the smallest row there is.
+const SMALLEST_ROW: i64 = 16;
+
+/// The columns of a query, without running it.
+fn query_columns(connection: &Connection, query: &str) -> Result<Vec<Column>> {
+    let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
+    let statement = connection.prepare(&sql).map_err(failed)?;
+    let mut columns: Vec<Column> = Vec::new();
+    for name in statement.column_names() {
+        if columns.iter().any(|column| column.name == name) {
+            let detail = format!(
+                "has two columns `{name}`; name each otherwise. There is {}",
+                names(columns.iter().map(|column| &column.name))
+            );
+            return Err(Problem::field(Code::Source, "source.query", detail).into());
+        }
+        columns.push(Column {
+            name: name.to_owned(),
+            kind: ColumnType::Other,
+            sql_type: String::new(),
+            nullable: true,
+        });
+    }
+    Ok(columns)
+}
+
+/// The kind a declared type stands for, by SQLite's own rules of affinity and the names people use
+/// on top of them. Dates are whatever the application stores: text, or numbers.
+fn kind(declared: &str) -> ColumnType {
+    let declared = declared.to_ascii_uppercase();
+    let has = |names: &[&str]| names.iter().any(|name| declared.contains(name));
+    if has(&["BOOL"]) {
+        ColumnType::Bool
+    } else if has(&["INT"]) {
+        ColumnType::Int
+    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+        ColumnType::Text
+    } else if has(&["BLOB"]) {
+        ColumnType::Bytes
+    } else if has(&["REAL", "FLOA", "DOUB"]) {
+        ColumnType::Float
+    } else if has(&["NUM", "DEC"]) {
+        ColumnType::Numeric
+    } else {
+        ColumnType::Other
+    }
+}

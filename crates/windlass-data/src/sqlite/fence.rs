@@ -1,0 +1,53 @@
+//! The ledger's tables, and raising its rows to an epoch.
+
+use super::{SqliteData, failed, row};
+use crate::{DataError, Fence, Ledger, Result};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use windlass_core::Problem;
+use windlass_core::problem::Code;
+use windlass_db::Class;
+
+/// The statements that make the ledger.
+pub(super) const LEDGER: &str = include_str!("../../sql/sqlite/ledger.sql");
+
+/// Makes the tables where they are missing.
+pub(super) async fn prepare(data: &SqliteData) -> Result<()> {
+    if data.read(is_there).await? {
+        return Ok(());
+    }
+    let made = data.write(|transaction| transaction.execute_batch(LEDGER).map_err(failed)).await;
+    match made {
+        Err(DataError::Database(error))
+            if !matches!(error.class, Class::Connection | Class::Retry | Class::Full) =>
+        {
+            let detail = format!(
+                "the ledger's tables are missing and cannot be made: {error}; \
+                 run `windlass migrate --print` and have them created"
+            );
+            Err(Problem::new(Code::Ledger, detail).into())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Raises several rows, and reads them.
+pub(super) fn fence(
+    transaction: &Transaction<'_>,
+    fences: &[Fence],
+) -> Result<Vec<Option<Ledger>>> {
+    let sql = include_str!("../../sql/sqlite/fence.sql");
+    let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
+    let mut raised = Vec::with_capacity(fences.len());
+    for fence in fences {
+        let chunk = fence.chunk;
+        let params = params![chunk.job.to_string(), chunk.number, fence.epoch, fence.lost];
+        let ledger = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
+        raised.push(ledger.optional().map_err(failed)?.transpose()?);
+    }
+    Ok(raised)
+}
+
+fn is_there(connection: &Connection) -> Result<bool> {
+    let there = |table| connection.table_exists(None, table).map_err(failed);
+    Ok(there("windlass_ledger")? && there("windlass_held")?)
+}

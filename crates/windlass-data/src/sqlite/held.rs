@@ -1,0 +1,82 @@
+//! Items that are held beside the ledger.
+
+use super::failed;
+use crate::{Held, HeldState, Result};
+use rusqlite::{Connection, Transaction, params};
+use std::time::Duration;
+use windlass_core::{ChunkId, JobId, Key};
+
+/// Held items of a chunk in one state.
+pub(super) fn held(
+    connection: &Connection,
+    chunk: ChunkId,
+    state: HeldState,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<Held>> {
+    let sql = include_str!("../../sql/sqlite/held.sql");
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let params = params![chunk.job.to_string(), chunk.number, state.as_str(), after, limit];
+    let mut rows = statement.query(params).map_err(failed)?;
+    let mut held = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let text = |place| row.get::<_, String>(place).map_err(failed);
+        let number = |place| row.get::<_, u32>(place).map_err(failed);
+        held.push(Held {
+            key: serde_json::from_str(&text(0)?)?,
+            state,
+            attempts: number(2)?,
+            conflicts: number(3)?,
+            error: text(4)?,
+            context: serde_json::from_str(&text(5)?)?,
+            record: serde_json::from_str(&text(6)?)?,
+            wait: Duration::from_millis(row.get::<_, i64>(7).map_err(failed)?.unsigned_abs()),
+        });
+    }
+    Ok(held)
+}
+
+/// Holds items, in the transaction of their commit.
+pub(super) fn hold(transaction: &Transaction<'_>, chunk: ChunkId, held: &[Held]) -> Result<()> {
+    let sql = include_str!("../../sql/sqlite/hold.sql");
+    let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
+    for item in held {
+        let params = params![
+            chunk.job.to_string(),
+            chunk.number,
+            item.key.to_text(),
+            item.state.as_str(),
+            item.attempts,
+            item.conflicts,
+            item.error,
+            item.context.to_string(),
+            item.record.to_string(),
+            i64::try_from(item.wait.as_millis()).unwrap_or(i64::MAX / 2),
+        ];
+        statement.execute(params).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Forgets held items that came to an end, in the transaction of their commit.
+pub(super) fn settle(transaction: &Transaction<'_>, chunk: ChunkId, settled: &[Key]) -> Result<()> {
+    let sql = include_str!("../../sql/sqlite/settle.sql");
+    let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
+    for key in settled {
+        let params = params![chunk.job.to_string(), chunk.number, key.to_text()];
+        statement.execute(params).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Forgets everything of a job.
+pub(super) fn prune(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
+    let mut gone = 0;
+    for sql in [
+        include_str!("../../sql/sqlite/prune_held.sql"),
+        include_str!("../../sql/sqlite/prune_ledger.sql"),
+    ] {
+        gone += transaction.execute(sql, [job.to_string()]).map_err(failed)?;
+    }
+    Ok(gone as u64)
+}

@@ -1,0 +1,46 @@
+//! A statement tried on a few records and taken back.
+
+use super::{failed, read, row};
+use crate::predicate::Bounds;
+use crate::sql::Dialect;
+use crate::{Item, Preview, Result, Scope, statement};
+use rusqlite::Transaction;
+use windlass_core::{Extent, Part};
+
+/// The first records of an extent, before and after. Whatever the statement did is rolled back to
+/// the savepoint, and the transaction that is committed around it is empty.
+pub(super) fn preview(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    extent: &Extent,
+) -> Result<Vec<Preview>> {
+    transaction.execute_batch("SAVEPOINT windlass_preview").map_err(failed)?;
+    let previews = try_out(transaction, scope, extent)?;
+    transaction
+        .execute_batch("ROLLBACK TO windlass_preview; RELEASE windlass_preview")
+        .map_err(failed)?;
+    Ok(previews)
+}
+
+fn try_out(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {
+    let select = statement::select(Dialect::Sqlite, scope, extent, Bounds::All, PREVIEWED);
+    let (before, _) = read::fetch(transaction, scope, &select, usize::MAX)?;
+    if before.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys = before.iter().map(|item| item.key.clone()).collect();
+    let few = Extent { within: extent.within.clone(), part: Part::Keys(keys) };
+    row::execute(transaction, &statement::step(Dialect::Sqlite, scope, &few)?)?;
+    // By key alone: the statement may have moved the records out of the fixed condition.
+    let select = statement::select(Dialect::Sqlite, scope, &few, Bounds::Keys, u32::MAX.into());
+    let (mut after, _) = read::fetch(transaction, scope, &select, usize::MAX)?;
+    let pair = |item: Item| {
+        let place = after.iter().position(|after| after.key == item.key);
+        let after = place.map(|place| after.swap_remove(place).record);
+        Preview { key: item.key, before: item.record, after }
+    };
+    Ok(before.into_iter().map(pair).collect())
+}
+
+/// How many records are shown.
+const PREVIEWED: u64 = 20;

@@ -1,0 +1,94 @@
+//! Rows of SQLite as values, by their storage class.
+
+use super::failed;
+use crate::sql::Sql;
+use crate::{DataError, Ledger, Result};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+use windlass_core::{ChunkId, Counts, Cursor, Key, Value};
+
+/// One column of a row as a value.
+pub(super) fn value(row: &Row<'_>, place: usize) -> Result<Value> {
+    Ok(match row.get_ref(place).map_err(failed)? {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Int(value),
+        ValueRef::Real(value) => Value::Float(value),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(text.to_owned()),
+            // SQLite does not look at what it is given as text.
+            Err(_) => Value::Bytes(text.to_vec()),
+        },
+        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+    })
+}
+
+/// The first columns of a row as values.
+pub(super) fn values(row: &Row<'_>, count: usize) -> Result<Vec<Value>> {
+    (0..count).map(|place| value(row, place)).collect()
+}
+
+/// Runs a generated statement and hands each row to the reader, for as long as it says so.
+pub(super) fn each(
+    connection: &Connection,
+    sql: &Sql<'_>,
+    mut read: impl FnMut(&Row<'_>) -> Result<bool>,
+) -> Result<()> {
+    let mut statement = connection.prepare_cached(&sql.text).map_err(failed)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(sql.bound())).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if !read(row)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The keys of a generated statement that selects them first.
+pub(super) fn keys(connection: &Connection, sql: &Sql<'_>, count: usize) -> Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    each(connection, sql, |row| {
+        keys.push(Key(values(row, count)?));
+        Ok(true)
+    })?;
+    Ok(keys)
+}
+
+/// The single number of a generated statement.
+pub(super) fn number(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
+    let mut number = 0;
+    each(connection, sql, |row| {
+        number = row.get(0).map_err(failed)?;
+        Ok(false)
+    })?;
+    Ok(number)
+}
+
+/// Runs a generated statement and says how many rows it touched. Rows it returns are passed over.
+pub(super) fn execute(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
+    let mut statement = connection.prepare_cached(&sql.text).map_err(failed)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(sql.bound())).map_err(failed)?;
+    while rows.next().map_err(failed)?.is_some() {}
+    drop(rows);
+    Ok(if statement.readonly() { 0 } else { connection.changes() as i64 })
+}
+
+/// A row of the ledger, after the chunk's own columns.
+pub(super) fn ledger(row: &Row<'_>, chunk: ChunkId) -> Result<Ledger> {
+    let number = |place| row.get::<_, i64>(place).map_err(failed);
+    let cursor: String = row.get(2).map_err(failed)?;
+    Ok(Ledger {
+        chunk,
+        epoch: number(0)?,
+        commits: number(1)?,
+        cursor: Cursor::from_text(&cursor)?,
+        counts: Counts {
+            read: number(3)?,
+            processed: number(4)?,
+            skipped: number(5)?,
+            dead: number(6)?,
+            conflicts: number(7)?,
+        },
+        stalls: u32::try_from(number(8)?)
+            .map_err(|error| DataError::Unreadable(error.to_string()))?,
+    })
+}

@@ -1,0 +1,211 @@
+//! A database with a job type on it, on each backend.
+
+use rusqlite::types::ValueRef;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_postgres::SimpleQueryMessage;
+use windlass_core::{ChunkId, Config, Counts, Cursor, Extent, Identity, JobType, Request, Value};
+use windlass_data::{Commit, Connection, Effect, Fence, Ledger, Scope, connect, fit};
+use windlass_testkit::{Database, PostgresServer};
+
+/// Makes a test of every function for every backend.
+macro_rules! on_every_backend {
+    ($($test:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(crate::harness::Db::sqlite().await).await;
+            })+
+        }
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(crate::harness::Db::postgres().await).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_every_backend;
+
+/// A database of its own for one test, with the ledger prepared.
+pub(crate) struct Db {
+    pub(crate) data: Arc<dyn Connection>,
+    raw: Raw,
+    _folder: Option<tempfile::TempDir>,
+}
+
+enum Raw {
+    Sqlite(PathBuf),
+    Postgres(Database),
+}
+
+impl Db {
+    pub(crate) async fn sqlite() -> Db {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.db");
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch("PRAGMA user_version = 1")
+            .unwrap();
+        let data = connect(&format!("sqlite:{}", path.display()), 4).await.unwrap();
+        data.prepare().await.unwrap();
+        Db { data, raw: Raw::Sqlite(path), _folder: Some(folder) }
+    }
+
+    pub(crate) async fn postgres() -> Db {
+        let database = PostgresServer::shared().database().await;
+        let data = connect(database.url(), 4).await.unwrap();
+        data.prepare().await.unwrap();
+        Db { data, raw: Raw::Postgres(database), _folder: None }
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.raw, Raw::Postgres(_))
+    }
+
+    /// One text or the other.
+    pub(crate) fn pick<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
+        if self.is_postgres() { postgres } else { sqlite }
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        match &self.raw {
+            Raw::Postgres(database) => database,
+            Raw::Sqlite(_) => panic!("not PostgreSQL"),
+        }
+    }
+
+    /// Runs statements as the user's own application would.
+    pub(crate) async fn run(&self, sql: &str) {
+        match &self.raw {
+            Raw::Postgres(database) => database.run(sql).await,
+            Raw::Sqlite(path) => {
+                open(path).execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
+            }
+        }
+    }
+
+    /// Every value of a query as text.
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        let text = |value: Option<&str>| value.unwrap_or("NULL").to_owned();
+        match &self.raw {
+            Raw::Postgres(database) => {
+                let messages = database.client().await.simple_query(sql).await.unwrap();
+                let row = |message: &SimpleQueryMessage| match message {
+                    SimpleQueryMessage::Row(row) => {
+                        Some((0..row.len()).map(|n| text(row.get(n))).collect())
+                    }
+                    _ => None,
+                };
+                messages.iter().filter_map(row).collect()
+            }
+            Raw::Sqlite(path) => {
+                let connection = open(path);
+                let mut statement = connection.prepare(sql).unwrap();
+                let width = statement.column_count();
+                let read = |row: &rusqlite::Row<'_>| {
+                    let cell = |n| match row.get_ref_unwrap(n) {
+                        ValueRef::Null => "NULL".to_owned(),
+                        ValueRef::Integer(value) => value.to_string(),
+                        ValueRef::Real(value) => value.to_string(),
+                        ValueRef::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+                        ValueRef::Blob(bytes) => format!("{bytes:?}"),
+                    };
+                    Ok((0..width).map(cell).collect())
+                };
+                statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+            }
+        }
+    }
+
+    /// The single value of a query as text.
+    pub(crate) async fn one(&self, sql: &str) -> String {
+        self.rows(sql).await[0][0].clone()
+    }
+
+    /// The single number of a query.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        self.one(sql).await.parse().unwrap()
+    }
+
+    /// A job type fitted to its table.
+    pub(crate) async fn job_type(&self, toml: &str) -> (JobType, windlass_core::Table) {
+        let mut job_type = job_type(toml);
+        let table = self.data.describe(&job_type.source).await.unwrap();
+        let problems = fit(&mut job_type, &table);
+        assert!(problems.is_empty(), "{problems:?}");
+        (job_type, table)
+    }
+
+    /// A job of a job type for the whole source.
+    pub(crate) async fn scope(&self, toml: &str) -> Scope {
+        self.scope_for(toml, Request::new("J"), Identity::default()).await
+    }
+
+    /// A job of a job type.
+    pub(crate) async fn scope_for(
+        &self,
+        toml: &str,
+        request: Request,
+        identity: Identity,
+    ) -> Scope {
+        let (job_type, table) = self.job_type(toml).await;
+        Scope::new(job_type, table, &request, &identity).unwrap()
+    }
+
+    /// Fences one chunk of a new job.
+    pub(crate) async fn fenced(&self, epoch: i64) -> Ledger {
+        let chunk = ChunkId { job: uuid::Uuid::now_v7(), number: 0 };
+        self.fence(chunk, epoch, false).await.unwrap()
+    }
+
+    pub(crate) async fn fence(&self, chunk: ChunkId, epoch: i64, lost: bool) -> Option<Ledger> {
+        let mut rows = self.data.fence(&[Fence { chunk, epoch, lost }]).await.unwrap();
+        rows.pop().unwrap()
+    }
+}
+
+/// `[jobs.J]` with this content.
+pub(crate) fn job_type(toml: &str) -> JobType {
+    let text = format!("[jobs.J]\nsource.connection = \"a\"\n{toml}");
+    Config::parse(&text, |_| None).unwrap().jobs["J"].clone()
+}
+
+/// A commit with only an effect.
+pub(crate) fn effect(effect: Effect) -> Commit {
+    Commit {
+        cursor: Cursor::End,
+        effect,
+        counts: Counts::default(),
+        hold: Vec::new(),
+        settle: Vec::new(),
+    }
+}
+
+/// The extent of everything.
+pub(crate) fn everything() -> Extent {
+    Extent::range(None, None)
+}
+
+/// A key of one integer.
+pub(crate) fn key(number: i64) -> windlass_core::Key {
+    windlass_core::Key(vec![Value::Int(number)])
+}
+
+/// Numbers that look random and are the same in every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn open(path: &PathBuf) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    connection
+}

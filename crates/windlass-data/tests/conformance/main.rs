@@ -1,0 +1,15 @@
+//! The same behaviour on every backend, split by topic.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod committing;
+mod cutting;
+mod describing;
+mod fencing;
+mod fitting;
+mod harness;
+mod holding;
+mod marking;
+mod naming;
+mod reading;
+mod splitting;
+mod writing;

@@ -1,0 +1,167 @@
+//! The databases of one test: one with the user's data, one with the store.
+
+use std::path::Path;
+use tempfile::TempDir;
+use windlass_core::Config;
+use windlass_db::Sqlite;
+use windlass_engine::{Builder, Engine};
+use windlass_testkit::{Database, PostgresServer};
+
+/// A world for one test, gone with it.
+pub(crate) struct World {
+    pub(crate) app: Place,
+    pub(crate) store: Place,
+    pub(crate) folder: TempDir,
+}
+
+/// One database.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Postgres(Database),
+    Sqlite(Sqlite),
+}
+
+impl World {
+    pub(crate) async fn postgres() -> World {
+        let server = PostgresServer::shared();
+        let app = Place::Postgres(server.database().await);
+        let store = Place::Postgres(server.database().await);
+        World { app, store, folder: TempDir::new().unwrap() }
+    }
+
+    pub(crate) async fn sqlite() -> World {
+        let folder = TempDir::new().unwrap();
+        let open = |name: &str| Place::Sqlite(Sqlite::create(&folder.path().join(name)).unwrap());
+        World { app: open("app.db"), store: open("store.db"), folder }
+    }
+
+    /// The right one of two spellings.
+    pub(crate) fn spell<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
+        match self.app {
+            Place::Postgres(_) => postgres,
+            Place::Sqlite(_) => sqlite,
+        }
+    }
+
+    /// Makes `visits` with the ids from 1 to `rows`, and an empty `log`.
+    pub(crate) async fn visits(&self, rows: i64) {
+        self.app.run(VISITS).await;
+        let insert = format!(
+            "INSERT INTO visits (id) WITH RECURSIVE n(i) AS
+             (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
+        );
+        self.app.run(&insert).await;
+    }
+
+    /// The text of a windlass.toml with these job types.
+    pub(crate) fn toml(&self, jobs: &str) -> String {
+        toml(&self.app.url(), &self.store.url(), jobs)
+    }
+
+    /// An engine to add handlers to.
+    pub(crate) fn builder(&self, jobs: &str) -> Builder {
+        builder(&self.toml(jobs))
+    }
+
+    /// An engine without handlers.
+    pub(crate) async fn engine(&self, jobs: &str) -> Engine {
+        self.builder(jobs).connect().await.unwrap()
+    }
+
+    /// An integer from the user's data.
+    pub(crate) async fn int(&self, sql: &str) -> i64 {
+        self.app.int(sql).await
+    }
+
+    /// Every visit was changed exactly once.
+    #[track_caller]
+    pub(crate) fn each_once(&self, rows: i64) -> impl Future<Output = ()> {
+        let (app, caller) = (self.app.clone(), std::panic::Location::caller());
+        async move {
+            let once = app.int("SELECT count(*) FROM visits WHERE amount = 1").await;
+            let sum = app.int("SELECT sum(amount) FROM visits").await;
+            assert_eq!((once, sum), (rows, rows), "rows changed once and changes, at {caller}");
+        }
+    }
+
+    /// As many lines in the log as visits in it: no insert was lost, none doubled.
+    #[track_caller]
+    pub(crate) fn logged_once(&self, rows: i64) -> impl Future<Output = ()> {
+        let (app, caller) = (self.app.clone(), std::panic::Location::caller());
+        async move {
+            let lines = app.int("SELECT count(*) FROM log").await;
+            let visits = app.int("SELECT count(DISTINCT visit) FROM log").await;
+            assert_eq!((lines, visits), (rows, rows), "lines and visits in the log, at {caller}");
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Place::Postgres(database) => database.url().to_owned(),
+            Place::Sqlite(file) => format!("sqlite:{}", Path::display(file.path())),
+        }
+    }
+
+    /// Runs statements, on a connection of their own.
+    pub(crate) async fn run(&self, sql: &str) {
+        match self {
+            Place::Postgres(database) => database.run(sql).await,
+            Place::Sqlite(file) => {
+                let owned = sql.to_owned();
+                let done = file.write(move |tx| Ok(tx.execute_batch(&owned)?)).await;
+                done.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            }
+        }
+    }
+
+    /// The one integer of a query.
+    pub(crate) async fn int(&self, sql: &str) -> i64 {
+        match self {
+            Place::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
+            Place::Sqlite(file) => {
+                let owned = sql.to_owned();
+                let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));
+                found.await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+            }
+        }
+    }
+
+    /// The one text of a query.
+    pub(crate) async fn text(&self, sql: &str) -> String {
+        match self {
+            Place::Postgres(database) => database.one(&format!("SELECT ({sql})::text")).await,
+            Place::Sqlite(file) => {
+                let owned = sql.to_owned();
+                let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));
+                found.await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+            }
+        }
+    }
+}
+
+/// A windlass.toml for these databases.
+pub(crate) fn toml(app: &str, store: &str, jobs: &str) -> String {
+    format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{app}\"\n{jobs}")
+}
+
+/// An engine by the text of a windlass.toml.
+pub(crate) fn builder(toml: &str) -> Builder {
+    let config = Config::parse(toml, |_| None).unwrap_or_else(|error| panic!("{error}: {toml}"));
+    Engine::builder(config)
+}
+
+const VISITS: &str = "
+    CREATE TABLE visits (
+        id      bigint  NOT NULL PRIMARY KEY,
+        amount  bigint  NOT NULL DEFAULT 0,
+        version bigint  NOT NULL DEFAULT 0,
+        note    text,
+        county  text    NOT NULL DEFAULT 'north',
+        year    bigint  NOT NULL DEFAULT 2024,
+        busy    boolean
+    );
+    CREATE INDEX visits_year ON visits (year, id);
+    CREATE INDEX visits_county ON visits (county);
+    CREATE TABLE log (visit bigint NOT NULL, what text);";

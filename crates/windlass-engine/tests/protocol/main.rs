@@ -1,0 +1,28 @@
+//! The promises of the engine, each tested by the interleaving that would break it.
+//!
+//! One program, so that all topics share one PostgreSQL server and one link. A test on both
+//! databases is a plain function that takes a `World`; `on_both!` lists them at the end of a file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the helpers of a test fail as the test does"
+)]
+
+#[macro_use]
+mod common;
+
+mod ambiguous_commit;
+mod cancel;
+mod conflicts;
+mod crash;
+mod definition_errors;
+mod ending_together;
+mod halving;
+mod item_errors;
+mod late_fence;
+mod leases;
+mod reach;
+mod redrive;
+mod stalled_loader;
+mod steering;

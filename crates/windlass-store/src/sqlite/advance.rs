@@ -1,0 +1,57 @@
+//! What happens to a job when something of it has ended, in the transaction that ended it.
+
+use windlass_core::JobId;
+use windlass_db::rusqlite::params;
+
+use super::sql;
+use super::transaction::Transaction;
+use crate::Result;
+use crate::fields::Fields;
+use crate::rules::{self, FailedUnits, Head, Move, Rest};
+
+/// What the rules need to know of a job.
+pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<Head>> {
+    tx.query_opt(sql!("lock_job"), [id.to_string()], |row| Head::read(row))
+}
+
+/// Makes a move and tells those who wait.
+pub(super) fn apply(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<()> {
+    let (id, status) = (head.id.to_string(), made.status.as_str());
+    tx.execute(sql!("move_job"), params![id, status, made.error, made.grants, made.finish])?;
+    head.status = made.status;
+    tx.signal()
+}
+
+/// Ends a job of which nothing is open any more.
+pub(super) fn advance(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
+    let id = head.id.to_string();
+    match rules::rest(head) {
+        Rest::No => return Ok(()),
+        Rest::Judge => {
+            let segments = failed(tx, sql!("failed_segments"), &id)?;
+            let chunks = failed(tx, sql!("failed_chunks"), &id)?;
+            let made = rules::judge(head, &segments, &chunks);
+            apply(tx, head, &made)?;
+        }
+        Rest::Close => {
+            apply(tx, head, &rules::close())?;
+            if head.redrive {
+                tx.execute(sql!("free_letters"), [&id])?;
+            }
+        }
+        Rest::Sum => tx.signal()?,
+    }
+    tx.execute(sql!("write_sums"), [&id])?;
+    Ok(())
+}
+
+fn failed(tx: &Transaction<'_>, sql: &str, job: &str) -> Result<FailedUnits> {
+    let mut units = FailedUnits::default();
+    let rows = tx.query(sql, [job], |row| {
+        Ok((row.int("total")?, row.int("number")?, row.opt_text("error")?))
+    })?;
+    for (total, number, error) in rows {
+        units.add(total, number, error);
+    }
+    Ok(units)
+}

@@ -1,0 +1,96 @@
+//! Pruning, and waiting for a change.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use windlass_core::JobId;
+use windlass_db::Error;
+use windlass_db::rusqlite::{Connection, params};
+
+use super::{SqliteStore, sql};
+use crate::Result;
+use crate::fields::Fields;
+use crate::values::millis;
+
+pub(super) async fn prunable(
+    store: &SqliteStore,
+    age: Duration,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    let age = millis(age);
+    store.read(move |tx| tx.query(sql!("prunable"), params![age, limit], |row| row.id("id"))).await
+}
+
+pub(super) async fn pruned(store: &SqliteStore, job: JobId) -> Result<()> {
+    store.write(move |tx| tx.execute(sql!("pruned"), [job.to_string()])).await?;
+    Ok(())
+}
+
+/// Changes made through this store wake at once; for those of other processes, the file is looked
+/// at every few milliseconds.
+pub(super) async fn changed(store: &SqliteStore, at_most: Duration) {
+    let until = Instant::now() + at_most;
+    let looking = async {
+        loop {
+            if let Some(count) = store.eye.look().await {
+                store.changes.reached(count);
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = store.changes.wait(until.saturating_duration_since(Instant::now())) => {}
+        () = looking => {}
+    }
+}
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Sees whether somebody has changed the file, on a connection of its own: SQLite tells that only
+/// by comparison with what the same connection saw before.
+#[derive(Clone)]
+pub(super) struct Eye {
+    path: Arc<PathBuf>,
+    last: Arc<Mutex<Option<Look>>>,
+}
+
+struct Look {
+    connection: Connection,
+    version: i64,
+}
+
+impl Eye {
+    pub(super) fn new(path: &Path) -> Eye {
+        Eye { path: Arc::new(path.to_owned()), last: Arc::default() }
+    }
+
+    /// The counter of signals, if the file has changed since the last look. Whatever goes wrong is
+    /// seen by the next call that does something, so that here it only means to look again.
+    async fn look(&self) -> Option<i64> {
+        let eye = self.clone();
+        let look = tokio::task::spawn_blocking(move || eye.look_now());
+        look.await.ok()?.ok().flatten()
+    }
+
+    fn look_now(&self) -> std::result::Result<Option<i64>, Error> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = match last.as_mut() {
+            Some(look) => look,
+            None => {
+                let connection = Connection::open(self.path.as_path())?;
+                connection.busy_timeout(Duration::from_secs(1))?;
+                connection.pragma_update(None, "query_only", "ON")?;
+                last.insert(Look { connection, version: -1 })
+            }
+        };
+        let version = look.connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
+        if version == look.version {
+            return Ok(None);
+        }
+        let count = look.connection.query_row(sql!("signalled"), [], |row| row.get(0))?;
+        look.version = version;
+        Ok(Some(count))
+    }
+}

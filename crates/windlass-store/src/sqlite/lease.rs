@@ -1,0 +1,73 @@
+//! Leases: whether they stand, how they are extended, and what happens when they run out.
+
+use windlass_db::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, sql};
+use crate::fields::Fields;
+use crate::values::{LEASE, millis};
+use crate::{Beat, Lease, Result, SegmentLease, Standing, rules};
+
+pub(super) async fn confirm(store: &SqliteStore, leases: &[Lease]) -> Result<Vec<Standing>> {
+    if leases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let leases = leases.to_vec();
+    // Among the writers, so that no claim can be under way that this does not see.
+    store.write(move |tx| leases.iter().map(|lease| standing(tx, *lease)).collect()).await
+}
+
+pub(super) async fn heartbeat(
+    store: &SqliteStore,
+    chunks: &[Beat],
+    segments: &[SegmentLease],
+) -> Result<Vec<Standing>> {
+    if chunks.is_empty() && segments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (chunks, segments) = (chunks.to_vec(), segments.to_vec());
+    let beat = move |tx: &Transaction<'_>| {
+        for SegmentLease { job, segment, epoch } in segments {
+            let params = params![job.to_string(), segment, epoch, millis(LEASE)];
+            tx.execute(sql!("heartbeat_segment"), params)?;
+        }
+        chunks.iter().map(|beat| beat_chunk(tx, beat)).collect()
+    };
+    store.write(beat).await
+}
+
+fn beat_chunk(tx: &Transaction<'_>, beat: &Beat) -> Result<Standing> {
+    let (chunk, progress) = (beat.lease.chunk, beat.progress.as_ref());
+    let counts = progress.map(|progress| progress.counts);
+    let params = params![
+        chunk.job.to_string(),
+        chunk.number,
+        beat.lease.epoch,
+        progress.map(|progress| progress.cursor.to_text()),
+        counts.map(|counts| counts.read),
+        counts.map(|counts| counts.processed),
+        counts.map(|counts| counts.skipped),
+        counts.map(|counts| counts.dead),
+        counts.map(|counts| counts.conflicts),
+    ];
+    tx.execute(sql!("heartbeat_chunk"), params)?;
+    standing(tx, beat.lease)
+}
+
+fn standing(tx: &Transaction<'_>, lease: Lease) -> Result<Standing> {
+    let params = params![lease.chunk.job.to_string(), lease.chunk.number, lease.epoch];
+    let held = tx.query_opt(sql!("confirm"), params, |row| row.status("status"))?;
+    Ok(held.map_or(Standing::Lost, rules::standing))
+}
+
+pub(super) async fn rescue(store: &SqliteStore) -> Result<u64> {
+    let rescue = |tx: &Transaction<'_>| {
+        let rescued = tx.execute(sql!("rescue_segments"), [])?
+            + tx.execute(sql!("rescue_chunks"), [])?;
+        if rescued > 0 {
+            tx.signal()?;
+        }
+        Ok(rescued)
+    };
+    store.write(rescue).await
+}

@@ -1,0 +1,27 @@
+//! Brings the schema up to date.
+
+use windlass_db::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, sql};
+use crate::Result;
+use crate::fields::Fields;
+use crate::migrations::{migrations, pending};
+
+const MIGRATIONS: &[(&str, &str)] = migrations!("sqlite": "0001_jobs");
+
+pub(super) async fn migrate(store: &SqliteStore) -> Result<()> {
+    // BEGIN IMMEDIATE lets one process do it; whoever comes second then finds nothing to do.
+    let work = |tx: &Transaction<'_>| {
+        tx.batch(sql!("migrations"))?;
+        let applied = tx.query_one(sql!("migrated"), [], |row| row.int("number"))?;
+        for migration in pending(MIGRATIONS, applied)? {
+            tx.batch(migration.sql)?;
+            let params = params![migration.number, migration.name];
+            tx.execute(sql!("record_migration"), params)?;
+            tracing::info!(migration = migration.name, "the store's schema was changed");
+        }
+        Ok(())
+    };
+    store.write(work).await
+}

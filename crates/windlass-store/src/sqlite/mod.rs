@@ -1,0 +1,54 @@
+//! The store in a SQLite file. `postgres/` has the same files for the same things.
+
+mod advance;
+mod household;
+mod lease;
+mod letters;
+mod load;
+mod look;
+mod migrate;
+mod steer;
+mod submit;
+mod transaction;
+mod work;
+
+use std::time::Duration;
+
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use windlass_db::Sqlite;
+
+use self::household::Eye;
+use crate::changes::Changes;
+use crate::door::door;
+use crate::rules::{Ending, Steering};
+use crate::{
+    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, JobFilter, Kept, Lease,
+    LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result, SegmentLease,
+    SegmentRow, Standing, Submitted,
+};
+
+/// A store in a SQLite file, shared by the processes of one machine. Everything that changes it
+/// runs alone, inside BEGIN IMMEDIATE, so that no statement here needs a lock of its own.
+pub(crate) struct SqliteStore {
+    database: Sqlite,
+    changes: Changes,
+    eye: Eye,
+}
+
+impl SqliteStore {
+    pub(crate) fn new(database: Sqlite) -> SqliteStore {
+        let eye = Eye::new(database.path());
+        SqliteStore { database, changes: Changes::new(), eye }
+    }
+}
+
+door!(SqliteStore);
+
+/// The text of a statement in `queries/sqlite`.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/sqlite/", $name, ".sql"))
+    };
+}
+
+use sql;

@@ -1,0 +1,69 @@
+//! People steer a job; what a cancel leaves behind is ended.
+
+use windlass_core::{JobId, JobStatus};
+use windlass_db::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, advance, sql};
+use crate::fields::Fields;
+use crate::rules::{self, Head, Steering};
+use crate::values::{LEASE, millis};
+use crate::{Capabilities, ClaimedChunk, Result, rows};
+
+pub(super) async fn steer(
+    store: &SqliteStore,
+    job: JobId,
+    steering: Steering,
+) -> Result<JobStatus> {
+    store.write(move |tx| steer_in(tx, job, &steering)).await
+}
+
+fn steer_in(tx: &Transaction<'_>, job: JobId, steering: &Steering) -> Result<JobStatus> {
+    let mut head = advance::lock(tx, job)?.ok_or_else(|| rules::no_job(job))?;
+    let made = rules::steer(&head, steering)?;
+    advance::apply(tx, &mut head, &made)?;
+    let id = job.to_string();
+    match steering {
+        Steering::Pause { .. } | Steering::Resume => {}
+        Steering::Cancel => {
+            let segments = tx.execute(sql!("cancel_segments"), [&id])?;
+            let chunks = tx.execute(sql!("cancel_chunks"), [&id])?;
+            open(tx, &mut head, -(segments as i64), -(chunks as i64))?;
+        }
+        Steering::Retry => {
+            let segments = tx.execute(sql!("retry_segments"), [&id])?;
+            let chunks = tx.execute(sql!("retry_chunks"), [&id])?;
+            open(tx, &mut head, segments as i64, chunks as i64)?;
+        }
+    }
+    advance::advance(tx, &mut head)?;
+    Ok(head.status)
+}
+
+fn open(tx: &Transaction<'_>, head: &mut Head, segments: i64, chunks: i64) -> Result<()> {
+    tx.execute(sql!("open_job"), params![head.id.to_string(), segments, chunks])?;
+    head.open_segments += segments;
+    head.open_chunks += chunks;
+    Ok(())
+}
+
+pub(super) async fn claim_cancelled(
+    store: &SqliteStore,
+    by: &Capabilities,
+    limit: u32,
+) -> Result<Vec<ClaimedChunk>> {
+    let by = by.clone();
+    let claim = move |tx: &Transaction<'_>| {
+        let connections = serde_json::to_string(&by.connections)?;
+        let only = by.only.map(|id| id.to_string());
+        let picked = tx.query(sql!("pick_cancelled"), params![connections, only, limit], |row| {
+            Ok((row.text("job_id")?, row.int("number")?, row.flag("lost")?))
+        })?;
+        let take = |(job, number, lost): (String, i64, bool)| {
+            let params = params![job, number, by.worker, lost, millis(LEASE)];
+            tx.query_one(sql!("take_cancelled"), params, |row| rows::claimed_chunk(row))
+        };
+        picked.into_iter().map(take).collect()
+    };
+    store.write(claim).await
+}
