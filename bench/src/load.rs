@@ -34,7 +34,13 @@ async fn load(engine: &Engine) -> Result<Duration> {
     let running = Running::start(engine, 0);
     let begun = Instant::now();
     let id = engine.submit(Request::new("RAISE"), Engine::local_identity()).await?.id();
-    while !engine.store().segments(id).await?.iter().all(|row| row.status == windlass::ChunkStatus::Completed) {
+    while !engine
+        .store()
+        .segments(id)
+        .await?
+        .iter()
+        .all(|row| row.status == windlass::ChunkStatus::Completed)
+    {
         engine.store().changed(Duration::from_millis(20)).await;
     }
     let took = begun.elapsed();

@@ -20,7 +20,13 @@ impl Python {
         if !home.join("ready").exists() {
             succeed(Command::new("python3").args(["-m", "venv"]).arg(&home))
                 .context("python3 with its venv module is needed: apt-get install python3-venv")?;
-            succeed(Command::new(&interpreter).args(["-m", "pip", "install", "-q", "psycopg[binary]==3.2.*"]))?;
+            succeed(Command::new(&interpreter).args([
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "psycopg[binary]==3.2.*",
+            ]))?;
             std::fs::write(home.join("ready"), "")?;
         }
         Ok(Python { interpreter })

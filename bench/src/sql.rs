@@ -24,7 +24,8 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         ours.push(time_job(&engine, "RAISE").await?);
     }
     let (single, ours) = (median(single), median(ours));
-    let detail = format!("{:.0} rows/s, one UPDATE {:.0} rows/s", rows as f64 / ours, rows as f64 / single);
+    let detail =
+        format!("{:.0} rows/s, one UPDATE {:.0} rows/s", rows as f64 / ours, rows as f64 / single);
     report.at_least("sql: rows/s against one single UPDATE", single / ours, 1.0, detail);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Whether a table serves a job type.
 
+use crate::sql::quote;
 use windlass_core::config::names;
 use windlass_core::{ColumnType, JobType, Problem, StepKind, Table};
 
@@ -7,10 +8,11 @@ use windlass_core::{ColumnType, JobType, Problem, StepKind, Table};
 /// that would not work and what would be right.
 pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     let is_query = job_type.source.table.is_none();
+    let named = job_type.fixed_columns().into_iter().map(str::to_owned).collect();
     if job_type.source.key.is_empty() {
         job_type.source.key = table.primary_key.clone();
     }
-    let mut fitting = Fitting { job_type, table, problems: Vec::new() };
+    let mut fitting = Fitting { job_type, table, named, problems: Vec::new() };
     fitting.columns_exist();
     if fitting.problems.is_empty() && !is_query {
         fitting.key();
@@ -23,6 +25,8 @@ pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
 struct Fitting<'a> {
     job_type: &'a JobType,
     table: &'a Table,
+    /// The columns that no step may set as the definition names them: those it has checked itself.
+    named: Vec<String>,
     problems: Vec<Problem>,
 }
 
@@ -73,7 +77,8 @@ impl Fitting<'_> {
                 "source.key",
                 format!(
                     "no index of `{table}` begins with ({listed}), so every chunk would read the \
-                     whole table; `CREATE UNIQUE INDEX ON {table} ({listed})` would do"
+                     whole table; `{}` would do",
+                    create_index("UNIQUE INDEX", table, &columns)
                 ),
             );
         }
@@ -94,7 +99,8 @@ impl Fitting<'_> {
                 "source.key",
                 format!(
                     "nothing says that ({listed}) is unique, and a record that is written back \
-                     must be one; `CREATE UNIQUE INDEX ON {table} ({listed})` would do"
+                     must be one; `{}` would do",
+                    create_index("UNIQUE INDEX", table, &columns)
                 ),
             );
         }
@@ -106,12 +112,12 @@ impl Fitting<'_> {
             if self.table.index_on(&[column]).is_none() {
                 let mut columns = vec![column.as_str()];
                 columns.extend(source.key.iter().map(String::as_str).filter(|key| key != column));
-                let (table, columns) = (&self.table.name, columns.join(", "));
+                let table = &self.table.name;
                 self.refuse(
                     &format!("source.filters.{name}"),
                     format!(
-                        "no index of `{table}` begins with `{column}`; \
-                         `CREATE INDEX ON {table} ({columns})` would do"
+                        "no index of `{table}` begins with `{column}`; `{}` would do",
+                        create_index("INDEX", table, &columns)
                     ),
                 );
             }
@@ -130,7 +136,8 @@ impl Fitting<'_> {
         let Ok(Some(template)) = self.job_type.statement() else { return };
         let fixed = self.job_type.fixed_columns();
         for column in template.assigned_columns() {
-            if fixed.iter().any(|fixed| fixed.eq_ignore_ascii_case(&column)) {
+            let is_fixed = fixed.iter().any(|fixed| fixed.eq_ignore_ascii_case(&column));
+            if is_fixed && !self.named.contains(&column) {
                 self.refuse(
                     "step.sql",
                     format!(
@@ -141,4 +148,21 @@ impl Fitting<'_> {
             }
         }
     }
+}
+
+/// A statement that people can run as it stands, on either database.
+fn create_index(kind: &str, table: &str, columns: &[&str]) -> String {
+    let plain = |text: &str| {
+        let mut letters = text.chars();
+        letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let bare = |name: &str| if plain(name) { name.to_owned() } else { quote(name) };
+    let mut name = table.rsplit('.').next().unwrap_or(table).to_owned();
+    for column in columns {
+        name.push('_');
+        name.push_str(column);
+    }
+    let table: Vec<String> = table.split('.').map(bare).collect();
+    let columns: Vec<String> = columns.iter().map(|column| bare(column)).collect();
+    format!("CREATE {kind} {} ON {} ({})", bare(&name), table.join("."), columns.join(", "))
 }

@@ -14,12 +14,12 @@ pub(crate) fn select<'a>(
     bounds: Bounds,
     limit: u64,
 ) -> Sql<'a> {
-    let columns: Vec<String> = scope
-        .table
-        .columns
-        .iter()
-        .map(|column| dialect.render(column, &quote(&column.name)))
-        .collect();
+    // Without a name of its own a cast column keeps the column's, and ORDER BY would take the text
+    // for the column.
+    let named = |(n, column): (usize, &Column)| {
+        format!("{} AS windlass_{n}", dialect.render(column, &quote(&column.name)))
+    };
+    let columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
     let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
     let mut sql = Sql::new(dialect, text);
     push_extent(&mut sql, scope, extent, None, bounds);

@@ -7,7 +7,9 @@
 use crate::Result;
 use crate::engine::Engine;
 use std::collections::{BTreeMap, HashSet};
-use windlass_core::{ChunkStatus, Counts, Cursor, Extent, Job, JobId, Key, KeyRange, PaginationState, Part};
+use windlass_core::{
+    ChunkStatus, Counts, Cursor, Extent, Job, JobId, Key, KeyRange, PaginationState, Part,
+};
 use windlass_store::{ChunkRow, LetterFilter, SegmentRow};
 
 /// What the audit of a job found.
@@ -163,7 +165,10 @@ impl Check {
             format!("chunk {number} is {}, not COMPLETED", chunk.status)
         });
         self.expect(chunk.cursor == Cursor::End, || {
-            format!("chunk {number} did not reach its end: its cursor is {}", chunk.cursor.to_text())
+            format!(
+                "chunk {number} did not reach its end: its cursor is {}",
+                chunk.cursor.to_text()
+            )
         });
         let Counts { read, processed, skipped, dead, .. } = chunk.counts;
         self.expect(chunk.counts.add_up(), || {
@@ -175,7 +180,9 @@ impl Check {
                 for key in keys {
                     let text = format!("{within}\0{}", key.to_text());
                     let first = self.listed.insert(text);
-                    self.expect(first, || format!("chunk {number} lists {key}, which another chunk has"));
+                    self.expect(first, || {
+                        format!("chunk {number} lists {key}, which another chunk has")
+                    });
                 }
             }
             Part::Range(range) => {

@@ -29,10 +29,14 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     let count = claimed.len();
     let heart = Arc::new(Heart::default());
     for chunk in claimed {
-        let job = engine.context(chunk.lease.chunk.job).await?;
+        // This process need not have the handler: nothing is worked any more.
+        let id = chunk.lease.chunk.job;
+        let Some(pinned) = engine.store().pinned(id).await? else { continue };
+        let job = Arc::new(engine.resolve_to_end(pinned).await?);
         let fence = Fence { chunk: chunk.lease.chunk, epoch: chunk.lease.epoch, lost: false };
         let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() else { continue };
-        let hold = Hold::new(engine.store().clone(), heart.clone(), chunk.lease, Duration::from_secs(30));
+        let hold =
+            Hold::new(engine.store().clone(), heart.clone(), chunk.lease, Duration::from_secs(30));
         let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
     }
     Ok(count)

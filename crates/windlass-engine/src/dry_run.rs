@@ -94,7 +94,10 @@ async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Ve
     };
     let batch = StepBatch::new(&job.pinned, items.iter().map(item).collect(), true);
     let outcomes = step.process(batch).await.map_err(|error| {
-        windlass_data::DataError::Database(windlass_db::Error::new(windlass_db::Class::Other, error.to_string()))
+        windlass_data::DataError::Database(windlass_db::Error::new(
+            windlass_db::Class::Other,
+            error.to_string(),
+        ))
     })?;
     Ok(items.into_iter().zip(outcomes).map(|(item, outcome)| sample(item, outcome)).collect())
 }
@@ -110,7 +113,9 @@ fn sample(item: windlass_data::Item, outcome: Outcome) -> Sample {
             name = "update".to_owned();
             inserts = change.insert;
             if let Json::Object(fields) = &mut after {
-                fields.extend(change.update.into_iter().map(|(column, value)| (column, value.to_json())));
+                fields.extend(
+                    change.update.into_iter().map(|(column, value)| (column, value.to_json())),
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
-use crate::step::{FunctionStep, ItemContext, Step};
 use crate::Result;
+use crate::step::{FunctionStep, ItemContext, Step};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -56,7 +56,8 @@ impl Engine {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(problem)) => Err(problem.clone().into()),
             None => {
-                let detail = format!("this process has no connection `{name}`; add it to windlass.toml");
+                let detail =
+                    format!("this process has no connection `{name}`; add it to windlass.toml");
                 Err(Problem::new(Code::Configuration, detail).into())
             }
         }
@@ -65,8 +66,11 @@ impl Engine {
     /// A job, or a problem that says there is none.
     pub async fn job(&self, id: JobId) -> Result<Job> {
         self.shared.store.job(id).await?.ok_or_else(|| {
-            Problem::new(Code::NotFound, format!("there is no job {id}; `windlass jobs` lists them"))
-                .into()
+            Problem::new(
+                Code::NotFound,
+                format!("there is no job {id}; `windlass jobs` lists them"),
+            )
+            .into()
         })
     }
 

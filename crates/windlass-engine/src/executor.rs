@@ -81,7 +81,12 @@ pub(crate) async fn run(mut chunk: Chunk, shutdown: Shutdown) -> Ended {
 }
 
 impl Chunk {
-    pub(crate) fn new(job: Arc<JobContext>, hold: Hold, claimed: ClaimedChunk, ledger: Ledger) -> Chunk {
+    pub(crate) fn new(
+        job: Arc<JobContext>,
+        hold: Hold,
+        claimed: ClaimedChunk,
+        ledger: Ledger,
+    ) -> Chunk {
         let size = job.definition().chunk.commit_items();
         let chunk = Chunk { job, hold, claimed, ledger, size };
         chunk.report_progress();
@@ -217,7 +222,9 @@ impl Chunk {
         }
         // The letters that a redrive settles: those of the keys it was given.
         let settled: Vec<String> = match &self.claimed.extent.part {
-            Part::Keys(keys) if self.job.is_redrive() => keys.iter().map(|key| key.to_text()).collect(),
+            Part::Keys(keys) if self.job.is_redrive() => {
+                keys.iter().map(|key| key.to_text()).collect()
+            }
             _ => Vec::new(),
         };
         match self.hold.complete(&settled).await {
@@ -242,7 +249,8 @@ impl Chunk {
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             let letters: Vec<NewLetter> = page.into_iter().map(letter).collect();
-            let added = self.hold.persist(|| self.hold.store().add_letters(lease, &letters)).await?;
+            let added =
+                self.hold.persist(|| self.hold.store().add_letters(lease, &letters)).await?;
             if added == Kept::Lost {
                 return Ok(Kept::Lost);
             }

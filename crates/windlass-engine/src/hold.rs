@@ -17,7 +17,12 @@ pub(crate) struct Hold {
 
 impl Hold {
     /// Takes charge of a claimed chunk whose lease is of this length.
-    pub(crate) fn new(store: Arc<dyn Store>, heart: Arc<Heart>, lease: Lease, length: Duration) -> Hold {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        heart: Arc<Heart>,
+        lease: Lease,
+        length: Duration,
+    ) -> Hold {
         let pulse = heart.keep(lease, length);
         Hold { store, heart, pulse }
     }
@@ -41,7 +46,12 @@ impl Hold {
     }
 
     /// Hands the chunk back, to be claimed again after `wait`.
-    pub(crate) async fn release(self, error: Option<&str>, attempt: bool, wait: Duration) -> Result<Kept> {
+    pub(crate) async fn release(
+        self,
+        error: Option<&str>,
+        attempt: bool,
+        wait: Duration,
+    ) -> Result<Kept> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.release(self.lease(), &progress, error, attempt, wait)).await
     }

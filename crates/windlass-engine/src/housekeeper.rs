@@ -1,10 +1,10 @@
 //! The household of every worker process: leases that ran out, chunks of cancelled jobs, ledger
 //! rows that are no longer needed.
 
+use crate::Result;
 use crate::canceller::end_cancelled;
 use crate::engine::Engine;
 use crate::worker::Shutdown;
-use crate::Result;
 use std::time::{Duration, Instant};
 use windlass_store::Capabilities;
 
@@ -50,7 +50,9 @@ impl Engine {
         for job in self.store().prunable(age, 100).await? {
             let Some(pinned) = self.store().pinned(job).await? else { continue };
             // Another process may have the connection that this one lacks.
-            let Ok(connection) = self.connection(&pinned.definition.source.connection) else { continue };
+            let Ok(connection) = self.connection(&pinned.definition.source.connection) else {
+                continue;
+            };
             connection.prune(job).await?;
             self.store().pruned(job).await?;
             jobs += 1;

@@ -53,16 +53,21 @@ impl Engine {
 
     /// Resolves what a job was submitted with against the database as it is now.
     pub(crate) async fn resolve(&self, pinned: Pinned) -> Result<JobContext> {
+        let step = match &pinned.definition.step.kind {
+            StepKind::Handler(name) => Some(self.step(name)?),
+            StepKind::Sql(_) | StepKind::Refresh => None,
+        };
+        Ok(JobContext { step, ..self.resolve_to_end(pinned).await? })
+    }
+
+    /// As [`Engine::resolve`], without the handler: enough to end what others worked on.
+    pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
         connection.prepare().await?;
         let table = connection.describe(&definition.source).await?;
-        let step = match &definition.step.kind {
-            StepKind::Handler(name) => Some(self.step(name)?),
-            StepKind::Sql(_) | StepKind::Refresh => None,
-        };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step })
+        Ok(JobContext { pinned, scope, connection, step: None })
     }
 
     /// The handler of that name.

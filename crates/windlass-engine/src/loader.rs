@@ -74,7 +74,9 @@ async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdo
                 // The database being away is not a failure of the load; it goes on when it is back.
                 Failure::Away => store.release_segment(lease, None, retry.backoff_after(1)).await,
                 Failure::Passing => match retry.wait_after(attempts + 1) {
-                    Some(wait) => store.release_segment(lease, Some(&error.to_string()), wait).await,
+                    Some(wait) => {
+                        store.release_segment(lease, Some(&error.to_string()), wait).await
+                    }
                     None => store.fail_segment(lease, &error.to_string()).await,
                 },
                 Failure::Final => store.fail_segment(lease, &error.to_string()).await,
@@ -115,7 +117,14 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
 /// The next page of a segment: where the load stands moves on by as much as was cut.
 async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState) -> Result<Page> {
     let lease = segment.lease;
-    let empty = Page { lease, from: from.clone(), to: from.clone(), last: true, segments: Vec::new(), chunks: Vec::new() };
+    let empty = Page {
+        lease,
+        from: from.clone(),
+        to: from.clone(),
+        last: true,
+        segments: Vec::new(),
+        chunks: Vec::new(),
+    };
     let key = job.scope.key();
     match from {
         PaginationState::Plan => {
@@ -128,7 +137,12 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             };
             Ok(Page { to, segments: planned.segments, chunks: planned.chunks, ..empty })
         }
-        PaginationState::TableScan { segment: number, total_segments, last_evaluated_key, items_enqueued } => {
+        PaginationState::TableScan {
+            segment: number,
+            total_segments,
+            last_evaluated_key,
+            items_enqueued,
+        } => {
             let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let range = KeyRange {
                 after: after.or_else(|| segment.range.after.clone()),
@@ -138,25 +152,41 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             let to = PaginationState::TableScan {
                 segment: number,
                 total_segments,
-                last_evaluated_key: cut.last.as_ref().map(|last| name_key(key, last)).or(last_evaluated_key),
+                last_evaluated_key: cut
+                    .last
+                    .as_ref()
+                    .map(|last| name_key(key, last))
+                    .or(last_evaluated_key),
                 items_enqueued: items_enqueued + cut.items,
             };
             Ok(Page { to, last: cut.done, chunks: cut.chunks, ..empty })
         }
-        PaginationState::IndexQuery { filter, mut remaining_values, last_evaluated_key, items_enqueued } => {
+        PaginationState::IndexQuery {
+            filter,
+            mut remaining_values,
+            last_evaluated_key,
+            items_enqueued,
+        } => {
             let Some(value) = remaining_values.first().cloned() else { return Ok(empty) };
             let within = FilterValue { filter: filter.clone(), value };
             let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
-            let cut = cut(job, Some(&within), &KeyRange { after, upto: None }, items_enqueued).await?;
+            let cut =
+                cut(job, Some(&within), &KeyRange { after, upto: None }, items_enqueued).await?;
             let items_enqueued = items_enqueued + cut.items;
             let mut last_evaluated_key = cut.last.as_ref().map(|last| name_key(key, last));
             if cut.done {
                 remaining_values.remove(0);
                 last_evaluated_key = None;
             }
-            let full = job.pinned.request.max_items_per_segment.is_some_and(|most| items_enqueued >= most);
+            let full =
+                job.pinned.request.max_items_per_segment.is_some_and(|most| items_enqueued >= most);
             let last = full || remaining_values.is_empty();
-            let to = PaginationState::IndexQuery { filter, remaining_values, last_evaluated_key, items_enqueued };
+            let to = PaginationState::IndexQuery {
+                filter,
+                remaining_values,
+                last_evaluated_key,
+                items_enqueued,
+            };
             Ok(Page { to, last, chunks: cut.chunks, ..empty })
         }
     }
@@ -169,12 +199,18 @@ struct Cut {
     done: bool,
 }
 
-async fn cut(job: &JobContext, within: Option<&FilterValue>, range: &KeyRange, enqueued: u64) -> Result<Cut> {
+async fn cut(
+    job: &JobContext,
+    within: Option<&FilterValue>,
+    range: &KeyRange,
+    enqueued: u64,
+) -> Result<Cut> {
     let items = job.definition().chunk.items;
     let left = job.pinned.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued));
     let cuts = job.connection.cut(&job.scope, within, range, items, CHUNKS_PER_PAGE, left).await?;
     let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();
-    let chunks = cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
+    let chunks =
+        cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
     Ok(Cut { chunks, last: cuts.last, items: counted, done: cuts.done })
 }
 

@@ -52,10 +52,15 @@ impl Chunk {
     }
 
     /// Reads at most so many items from where the cursor stands.
-    pub(crate) async fn read_next(&self, rest: Extent, limit: u32) -> Result<(Vec<Tried>, From), Stop> {
+    pub(crate) async fn read_next(
+        &self,
+        rest: Extent,
+        limit: u32,
+    ) -> Result<(Vec<Tried>, From), Stop> {
         match &rest.part {
             Part::Range(_) => {
-                let batch = self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
+                let batch =
+                    self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let tried = |item: Item| Tried {
@@ -91,7 +96,8 @@ impl Chunk {
         let places: HashMap<String, usize> =
             keys[..take].iter().enumerate().map(|(place, key)| (key.to_text(), place)).collect();
         let place = |item: &Item| places.get(&item.key.to_text()).copied().unwrap_or(take - 1);
-        let mut placed: Vec<(usize, Item)> = items.into_iter().map(|item| (place(&item), item)).collect();
+        let mut placed: Vec<(usize, Item)> =
+            items.into_iter().map(|item| (place(&item), item)).collect();
         placed.sort_by_key(|(place, _)| *place);
         let mut before = 0;
         let mut batch = Vec::with_capacity(placed.len());
@@ -108,10 +114,13 @@ impl Chunk {
     /// Tries held items again whose time has come.
     pub(crate) async fn retry_held(&mut self) -> Result<(), Stop> {
         let limit = self.job.definition().chunk.commit_items();
-        let held = self.connection().held(self.lease().chunk, HeldState::Retry, None, limit).await?;
+        let held =
+            self.connection().held(self.lease().chunk, HeldState::Retry, None, limit).await?;
         let Some(wait) = held.iter().map(|held| held.wait).min() else {
             let message = format!(
-                "the ledger of {} does not add up: {:?}", self.lease().chunk, self.ledger.counts
+                "the ledger of {} does not add up: {:?}",
+                self.lease().chunk,
+                self.ledger.counts
             );
             return Err(windlass_data::DataError::Unreadable(message).into());
         };
@@ -143,7 +152,8 @@ impl Chunk {
             // Deleted meanwhile, or moved out of what the job may reach.
             let counts = Counts { skipped: gone.len() as i64, ..Counts::default() };
             let cursor = self.ledger.cursor.clone();
-            let commit = Commit { cursor, effect: Effect::Nothing, counts, hold: Vec::new(), settle: gone };
+            let commit =
+                Commit { cursor, effect: Effect::Nothing, counts, hold: Vec::new(), settle: gone };
             self.commit(commit).await?;
         }
         if batch.is_empty() {
@@ -174,7 +184,11 @@ impl Chunk {
         };
         if outcomes.len() != batch.len() {
             let message = format!("the step answered {} of {} items", outcomes.len(), batch.len());
-            return Err(windlass_data::DataError::Database(windlass_db::Error::new(Class::Other, message)).into());
+            return Err(windlass_data::DataError::Database(windlass_db::Error::new(
+                Class::Other,
+                message,
+            ))
+            .into());
         }
         Ok(outcomes)
     }

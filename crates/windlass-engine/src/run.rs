@@ -1,8 +1,8 @@
 //! Running one job in this process, to its end.
 
+use crate::Result;
 use crate::engine::Engine;
 use crate::worker::{Options, Worker};
-use crate::Result;
 use std::time::Duration;
 use windlass_core::{Job, JobStatus, Request};
 

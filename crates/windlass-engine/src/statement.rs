@@ -53,11 +53,15 @@ async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor), Sto
         Part::Range(_) if i64::from(chunk.size) >= chunk.claimed.items => Ok((rest, Cursor::End)),
         Part::Range(range) => {
             let within = rest.within.as_ref();
-            let cuts =
-                chunk.connection().cut(&chunk.job.scope, within, range, chunk.size, 1, None).await?;
+            let cuts = chunk
+                .connection()
+                .cut(&chunk.job.scope, within, range, chunk.size, 1, None)
+                .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
-                (Some((Extent { part: part @ Part::Range(_), .. }, _)), Some(last)) if !cuts.done => {
+                (Some((Extent { part: part @ Part::Range(_), .. }, _)), Some(last))
+                    if !cuts.done =>
+                {
                     Ok((Extent { part, ..rest }, Cursor::Key(last)))
                 }
                 _ => Ok((rest, Cursor::End)),

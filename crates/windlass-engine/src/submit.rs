@@ -89,7 +89,9 @@ fn describe_problem(job_type: &JobType, error: DataError) -> Problem {
         DataError::Problem(problem) => problem,
         DataError::Database(error) if error.class == Class::Connection => {
             let field = format!("connections.{}.url", job_type.source.connection);
-            let detail = format!("the database cannot be reached: {error}; is it running, and is the URL right?");
+            let detail = format!(
+                "the database cannot be reached: {error}; is it running, and is the URL right?"
+            );
             Problem::field(Code::Unreachable, field, detail)
         }
         other => job_type.problem("source", other.to_string()),

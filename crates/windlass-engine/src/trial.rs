@@ -25,13 +25,12 @@ pub(crate) fn is_due(chunk: &Chunk) -> bool {
 pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
     let (batch, from) = chunk.read_next(rest, 1).await?;
     let From::Pass(cursor, missing) = from else { return Ok(()) };
-    let counts = Counts {
-        read: batch.len() as i64 + missing,
-        skipped: missing,
-        ..Counts::default()
-    };
-    let hold: Vec<Held> =
-        batch.iter().map(|tried| on_trial(tried.item.key.clone(), 1, tried.item.record.to_json())).collect();
+    let counts =
+        Counts { read: batch.len() as i64 + missing, skipped: missing, ..Counts::default() };
+    let hold: Vec<Held> = batch
+        .iter()
+        .map(|tried| on_trial(tried.item.key.clone(), 1, tried.item.record.to_json()))
+        .collect();
     let commit =
         Commit { cursor, effect: Effect::Nothing, counts, hold: hold.clone(), settle: Vec::new() };
     chunk.commit(commit).await?;
@@ -46,7 +45,8 @@ pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), Stop> {
         if held.attempts >= MOST_DEATHS {
             held.state = HeldState::Dead;
             held.error = format!(
-                "the process died {} times while it worked on this item alone", held.attempts
+                "the process died {} times while it worked on this item alone",
+                held.attempts
             );
             counts.dead = 1;
         } else {

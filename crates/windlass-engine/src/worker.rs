@@ -84,8 +84,12 @@ impl Worker {
         let by = self.engine.capabilities(&self.options.name, self.options.only);
         let store = self.engine.store().clone();
         let heartbeat = tokio::spawn(heart.clone().run(store, self.shutdown.clone()));
-        let loading =
-            tokio::spawn(loader::run(self.engine.clone(), by.clone(), heart.clone(), self.shutdown.clone()));
+        let loading = tokio::spawn(loader::run(
+            self.engine.clone(),
+            by.clone(),
+            heart.clone(),
+            self.shutdown.clone(),
+        ));
         let housekeeping =
             tokio::spawn(housekeeper::run(self.engine.clone(), by.clone(), self.shutdown.clone()));
         let tally = self.work(&by, &heart).await;
@@ -112,7 +116,7 @@ impl Worker {
                     (executor::run(chunk, shutdown).await, begun.elapsed())
                 });
             }
-            let room = pace.room(self.options.slots).saturating_sub(slots.len() + ready.len());
+            let room = pace.room(self.options.slots, slots.len() + ready.len());
             if room == 0 {
                 tokio::select! {
                     Some(ended) = slots.join_next() => tally.add(ended, &mut pace),
@@ -294,12 +298,15 @@ impl Pace {
         self.average = Some(self.average.map_or(took, |average| (average * 7 + took) / 8));
     }
 
-    fn room(&self, slots: usize) -> usize {
-        match self.average {
+    /// How many to claim now, with so many held. Where chunks are claimed ahead, none until half
+    /// of them are used up: otherwise each that ends would be replaced by a claim of its own.
+    fn room(&self, slots: usize, held: usize) -> usize {
+        let ahead = match self.average {
             Some(average) if average < Duration::from_millis(5) => slots * 16,
             Some(average) if average < Duration::from_millis(50) => slots * 4,
-            _ => slots,
-        }
+            _ => return slots.saturating_sub(held),
+        };
+        if held > ahead / 2 { 0 } else { ahead - held }
     }
 }
 

@@ -94,7 +94,8 @@ macro_rules! door {
                 progress: &Progress,
                 settled: &[String],
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::Completed { settled: settled.to_vec() }).await
+                work::end(self, lease, progress, Ending::Completed { settled: settled.to_vec() })
+                    .await
             }
 
             async fn release(
@@ -123,7 +124,12 @@ macro_rules! door {
             }
 
             async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus> {
-                steer::steer(self, job, Steering::Pause { reason: reason.map(crate::values::clean) }).await
+                steer::steer(
+                    self,
+                    job,
+                    Steering::Pause { reason: reason.map(crate::values::clean) },
+                )
+                .await
             }
 
             async fn resume(&self, job: JobId) -> Result<JobStatus> {

@@ -89,7 +89,8 @@ pub trait Store: Send + Sync {
     async fn add_letters(&self, lease: Lease, letters: &[NewLetter]) -> Result<Kept>;
     /// Ends a chunk `COMPLETED`. Repeatable: a second call at the same epoch is kept too. In a
     /// redrive, `settled` names the keys whose letters, unless they died again, are reprocessed.
-    async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String]) -> Result<Kept>;
+    async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String])
+    -> Result<Kept>;
     /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.
     async fn release(
         &self,
@@ -101,8 +102,13 @@ pub trait Store: Send + Sync {
     ) -> Result<Kept>;
     /// Ends a fenced chunk `FAILED`; with `fail_job` the job fails at once, without waiting for
     /// its other chunks.
-    async fn fail(&self, lease: Lease, progress: &Progress, error: &str, fail_job: bool)
-    -> Result<Kept>;
+    async fn fail(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        error: &str,
+        fail_job: bool,
+    ) -> Result<Kept>;
     /// Turns leases that ran out back into waiting chunks and segments; says how many.
     async fn rescue(&self) -> Result<u64>;
 

@@ -115,9 +115,11 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
             (JobStatus::Processing, from == JobStatus::Paused, RESUME)
         }
         Steering::Resume => (JobStatus::Queued, from == JobStatus::Paused, RESUME),
-        Steering::Cancel => {
-            (JobStatus::Cancelled, !from.is_final(), "only a job that has not ended can be cancelled")
-        }
+        Steering::Cancel => (
+            JobStatus::Cancelled,
+            !from.is_final(),
+            "only a job that has not ended can be cancelled",
+        ),
         Steering::Retry => (JobStatus::Queued, from == JobStatus::Failed, RETRY),
     };
     let refuse = |text: String| Problem::new(Code::Status, format!("{text}; {right}"));
@@ -138,8 +140,7 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
 
 const RESUME: &str =
     "only a PAUSED job can be resumed; `windlass retry` runs what failed in a FAILED one again";
-const RETRY: &str =
-    "only a FAILED job can be retried; `windlass resume` lets a PAUSED one go on";
+const RETRY: &str = "only a FAILED job can be retried; `windlass resume` lets a PAUSED one go on";
 
 /// There is no such job.
 pub(crate) fn no_job(id: JobId) -> Problem {
@@ -299,8 +300,13 @@ pub(crate) fn check_same_request(stored: &str, request: &Request) -> Result<()> 
     if stored == serde_json::to_value(request)? {
         return Ok(());
     }
+    Err(key_taken().into())
+}
+
+/// The idempotency key belongs to another job.
+pub(crate) fn key_taken() -> Problem {
     let detail = "was used for another request; send the same request again, or another key";
-    Err(Problem::field(Code::IdempotencyKey, "idempotencyKey", detail).into())
+    Problem::field(Code::IdempotencyKey, "idempotencyKey", detail)
 }
 
 #[cfg(test)]

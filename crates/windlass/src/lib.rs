@@ -28,8 +28,9 @@
 //! ```
 
 pub use windlass_core::{
-    Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts, ItemError, Job,
-    JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record, Request, Value,
+    Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts,
+    ItemError, Job, JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record,
+    Request, Value,
 };
 pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,

@@ -1,21 +1,51 @@
 //! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
 
-use super::{PostgresData, finish, held, row, write};
+use super::{PostgresData, finish, held, row, write, writing};
 use crate::sql::Dialect;
 use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
-use windlass_core::{Counts, Extent, Part};
+use windlass_core::{ChunkId, Counts, Extent, Key, Part};
 use windlass_db::{Param, Transaction};
 
-/// Commits one batch.
+/// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
+/// is left with COMMIT.
 pub(super) async fn commit(
     data: &PostgresData,
     scope: &Scope,
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Committed> {
-    let transaction = data.writing(scope).await?;
-    let outcome = in_transaction(data, &transaction, scope, ledger, commit).await;
-    finish(transaction, outcome).await
+    let Commit { cursor, effect, mut counts, hold, settle } = commit;
+    // Items count as processed until one turns out to be a conflict, which is rare: so most
+    // commits touch the ledger once.
+    if let Effect::Write(items) = &effect {
+        counts.processed += items.len() as i64;
+    }
+    let params = advance(ledger, cursor.to_text(), counts);
+    let sql = include_str!("../../sql/postgres/advance.sql");
+    let (transaction, advanced) = data.db.transaction_with(&writing(scope), sql, &params).await?;
+    // No row: somebody else has the chunk, or this commit has happened.
+    let Some(advanced) = advanced.first() else {
+        let _ = transaction.rollback().await;
+        return Err(DataError::LeaseLost);
+    };
+    let outcome = async {
+        let ledger = row::ledger(advanced)?;
+        let found = apply(data, &transaction, scope, ledger.chunk, effect, hold, &settle).await?;
+        Ok((ledger, found))
+    };
+    match outcome.await {
+        Ok((ledger, found)) if found == Counts::default() => {
+            transaction.commit().await?;
+            Ok(Committed { ledger })
+        }
+        Ok((mut ledger, found)) => {
+            let sql = include_str!("../../sql/postgres/recount.sql");
+            transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
+            ledger.counts += found;
+            Ok(Committed { ledger })
+        }
+        Err(error) => finish(transaction, Err(error)).await,
+    }
 }
 
 /// Marks the rows of a chunk in a transaction of their own.
@@ -41,39 +71,9 @@ pub(super) async fn mark(
     finish(transaction, outcome).await
 }
 
-async fn in_transaction(
-    data: &PostgresData,
-    transaction: &Transaction,
-    scope: &Scope,
-    ledger: &Ledger,
-    commit: Commit,
-) -> Result<Committed> {
-    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
-    // Items count as processed until one turns out to be a conflict, which is rare: so most
-    // commits touch the ledger once.
-    if let Effect::Write(items) = &effect {
-        counts.processed += items.len() as i64;
-    }
-    let mut ledger = advance(transaction, ledger, &cursor.to_text(), counts).await?;
-    let (found, conflicted) = apply(data, transaction, scope, effect).await?;
-    hold.extend(conflicted);
-    // First out, then in: an item that was held and met a conflict again is in both.
-    held::settle(transaction, ledger.chunk, &settle).await?;
-    held::hold(transaction, ledger.chunk, &hold).await?;
-    if found != Counts::default() {
-        recount(transaction, &mut ledger, found).await?;
-    }
-    Ok(Committed { ledger })
-}
-
-/// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
-async fn advance(
-    transaction: &Transaction,
-    ledger: &Ledger,
-    cursor: &str,
-    counts: Counts,
-) -> Result<Ledger> {
-    let params = [
+/// What the compare-and-set expects and sets.
+fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 10] {
+    [
         Param::from(ledger.chunk.job),
         Param::from(ledger.chunk.number),
         Param::from(ledger.epoch),
@@ -84,17 +84,12 @@ async fn advance(
         Param::from(counts.skipped),
         Param::from(counts.dead),
         Param::from(counts.conflicts),
-    ];
-    let sql = include_str!("../../sql/postgres/advance.sql");
-    match transaction.query_opt(sql, &params).await? {
-        Some(advanced) => row::ledger(&advanced),
-        None => Err(DataError::LeaseLost),
-    }
+    ]
 }
 
-/// Adds what only the effect could know.
-async fn recount(transaction: &Transaction, ledger: &mut Ledger, found: Counts) -> Result<()> {
-    let params = [
+/// What only the effect could know, to be added to the counts.
+fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
+    [
         Param::from(ledger.chunk.job),
         Param::from(ledger.chunk.number),
         Param::from(found.read),
@@ -102,14 +97,29 @@ async fn recount(transaction: &Transaction, ledger: &mut Ledger, found: Counts) 
         Param::from(found.skipped),
         Param::from(found.dead),
         Param::from(found.conflicts),
-    ];
-    transaction.execute(include_str!("../../sql/postgres/recount.sql"), &params).await?;
-    ledger.counts += found;
-    Ok(())
+    ]
+}
+
+/// The effect and the held items; what the effect adds to the counts.
+async fn apply(
+    data: &PostgresData,
+    transaction: &Transaction,
+    scope: &Scope,
+    chunk: ChunkId,
+    effect: Effect,
+    mut hold: Vec<Held>,
+    settle: &[Key],
+) -> Result<Counts> {
+    let (found, conflicted) = take_effect(data, transaction, scope, effect).await?;
+    hold.extend(conflicted);
+    // First out, then in: an item that was held and met a conflict again is in both.
+    held::settle(transaction, chunk, settle).await?;
+    held::hold(transaction, chunk, &hold).await?;
+    Ok(found)
 }
 
 /// The effect on the user's data, what it adds to the counts, and the items to hold.
-async fn apply(
+async fn take_effect(
     data: &PostgresData,
     transaction: &Transaction,
     scope: &Scope,
@@ -133,15 +143,21 @@ async fn apply(
 /// Runs the step's statement: rows affected are processed, the others skipped.
 async fn run(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Result<Counts> {
     let step = statement::step(Dialect::Postgres, scope, extent)?;
-    let read = match &extent.part {
+    let step_params = step.params();
+    let run = transaction.execute(&step.text, &step_params);
+    let (read, affected) = match &extent.part {
         // Keys without a record are part of what was asked for.
-        Part::Keys(keys) => keys.len() as i64,
+        Part::Keys(keys) => (keys.len() as i64, run.await?),
         Part::Range(_) => {
             let count = statement::count(Dialect::Postgres, scope, extent);
-            row::get(&transaction.query_one(&count.text, &count.params()).await?, 0)?
+            let count_params = count.params();
+            // Sent together, run one after the other.
+            let (counted, affected) =
+                tokio::join!(transaction.query_one(&count.text, &count_params), run);
+            (row::get(&counted?, 0)?, affected?)
         }
     };
-    let affected = transaction.execute(&step.text, &step.params()).await? as i64;
+    let affected = affected as i64;
     Ok(Counts {
         read: read.max(affected),
         processed: affected,

@@ -156,8 +156,11 @@ impl Cutter<'_> {
 
     fn select<'s>(&'s self, extent: &'s Extent, bounds: Bounds) -> Sql<'s> {
         let scope = self.scope;
-        let columns: Vec<String> =
-            scope.key().iter().map(|name| self.render(name, &quote(name))).collect();
+        // Named, since ORDER BY would otherwise take the text of a cast column for the column.
+        let named = |(column, name): (&String, String)| {
+            format!("{} AS {name}", self.render(column, &quote(column)))
+        };
+        let columns: Vec<String> = scope.key().iter().zip(self.names()).map(named).collect();
         let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
         let mut sql = Sql::new(Dialect::Postgres, text);
         push_extent(&mut sql, scope, extent, None, bounds);

@@ -41,9 +41,8 @@ pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<O
     let epochs: Vec<_> = fences.iter().map(|fence| fence.epoch).collect();
     let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
     let params = [jobs.into(), chunks.into(), epochs.into(), lost.into()];
-    let transaction = data.keeping().await?;
-    let outcome = transaction.query(include_str!("../../sql/postgres/fence.sql"), &params).await;
-    let rows = finish(transaction, outcome.map_err(DataError::from)).await?;
+    let sql = include_str!("../../sql/postgres/fence.sql");
+    let rows = data.db.single(KEEPING, sql, &params).await?;
     let mut raised = HashMap::new();
     for row in &rows {
         let row = ledger(row)?;

@@ -53,15 +53,7 @@ impl PostgresData {
     /// A transaction that writes for a job. Short time-outs keep a stalled worker from holding
     /// the user's rows.
     async fn writing(&self, scope: &Scope) -> Result<Transaction> {
-        let chunk = &scope.job_type.chunk;
-        let settings = format!(
-            "SET LOCAL statement_timeout = {}; \
-             SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
-            milliseconds(chunk.timeout),
-            milliseconds(chunk.lease),
-            milliseconds(chunk.lease),
-        );
-        Ok(self.db.transaction(&settings).await?)
+        Ok(self.db.transaction(&writing(scope)).await?)
     }
 
     /// A transaction on the ledger alone.
@@ -83,6 +75,18 @@ impl PostgresData {
 /// Time-outs of the ledger's own statements, which touch a row each by its key.
 const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
                        SET LOCAL idle_in_transaction_session_timeout = 60000";
+
+/// The time-outs of a transaction that writes for a job.
+fn writing(scope: &Scope) -> String {
+    let chunk = &scope.job_type.chunk;
+    format!(
+        "SET LOCAL statement_timeout = {}; \
+         SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
+        milliseconds(chunk.timeout),
+        milliseconds(chunk.lease),
+        milliseconds(chunk.lease),
+    )
+}
 
 /// How long a look at the catalog or a walk through an index may take.
 const LOOKING: Duration = Duration::from_secs(600);
@@ -117,11 +121,11 @@ async fn release<T>(transaction: Transaction, outcome: Result<T>) -> Result<T> {
 impl Sql<'_> {
     /// The bound values as PostgreSQL takes them.
     fn params(&self) -> Vec<Param<'_>> {
-        let param = |bind| match bind {
+        let params = self.binds.iter().map(|bind| match bind {
             Bind::Value(value) => Param::from(value.to_text()),
             Bind::Array(array) => array.param(),
-        };
-        self.binds.iter().map(param).collect()
+        });
+        params.collect()
     }
 }
 

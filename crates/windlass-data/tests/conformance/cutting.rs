@@ -85,24 +85,17 @@ async fn random_sizes_cover_every_row(db: Db) {
 
 async fn conditions_are_respected(db: Db) {
     filled(&db, 600).await;
-    let toml = "source = { connection = \"a\", table = \"t\", where = \"v = 0 -- or any\", \
-                filters = { kinds = \"kind\" }, claims = { county = \"county\" } }\n\
+    let toml = "source.table = \"t\"\nsource.where = \"v = 0 -- or any\"\n\
+                source.filters = { kinds = \"kind\" }\n\
+                source.claims = { county = \"county\" }\n\
                 step.sql = \"UPDATE t SET v = 1 WHERE {chunk}\"";
-    let toml = toml.replace("source = {", "source = {");
-    let request: Request = Request {
+    let request = Request {
         filter: Some([("kinds".to_owned(), Some(vec![1.into(), "2".into()]))].into()),
         ..Request::new("J")
     };
     let claims = [("county".to_owned(), vec![Value::from("c0"), Value::from("c1")])].into();
     let identity = Identity { name: "clerk".into(), claims };
-    let (job_type, table) = {
-        let text = format!("[jobs.J]\n{toml}");
-        let mut job_type = windlass_core::Config::parse(&text, |_| None).unwrap().jobs["J"].clone();
-        let table = db.data.describe(&job_type.source).await.unwrap();
-        assert_eq!(windlass_data::fit(&mut job_type, &table), []);
-        (job_type, table)
-    };
-    let scope = Scope::new(job_type, table, &request, &identity).unwrap();
+    let scope = db.scope_for(toml, request, identity).await;
     db.run("UPDATE t SET v = 9 WHERE id < 300").await;
     let expected = db
         .number(

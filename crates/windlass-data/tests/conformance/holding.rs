@@ -1,1 +1,94 @@
-//! todo
+//! Held items survive the round trip, with the time until they are due by the database's clock.
+
+use crate::harness::{Db, effect, key, on_every_backend};
+use serde_json::json;
+use std::time::Duration;
+use windlass_core::{Counts, Cursor, Key, Value};
+use windlass_data::{Commit, Effect, Held, HeldState};
+
+on_every_backend!(a_round_trip, paging_by_key, holding_again_overwrites);
+
+/// An item that waits for another try.
+pub(crate) fn held(number: i64) -> Held {
+    Held {
+        key: key(number),
+        state: HeldState::Retry,
+        attempts: 2,
+        conflicts: 1,
+        error: "it's \"broken\" \\ ${x}".to_owned(),
+        context: json!({"status": 503, "nul": "\u{0}"}),
+        record: json!({"id": number, "name": "日本"}),
+        wait: Duration::ZERO,
+    }
+}
+
+async fn scope(db: &Db) -> windlass_data::Scope {
+    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY)").await;
+    db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await
+}
+
+fn hold(items: Vec<Held>, settle: Vec<Key>) -> Commit {
+    Commit { hold: items, settle, cursor: Cursor::Start, ..effect(Effect::Nothing) }
+}
+
+async fn a_round_trip(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let odd = Held {
+        key: Key(vec![Value::from("a'\"\u{0}"), Value::Bytes(vec![1]), Value::from("2025-01-01")]),
+        state: HeldState::Dead,
+        error: "with a \u{0} byte".to_owned(),
+        ..held(0)
+    };
+    let later = Held { wait: Duration::from_secs(60), ..held(2) };
+    let mut commit = hold(vec![held(1), later, odd.clone()], vec![]);
+    commit.counts = Counts { read: 3, dead: 1, ..Counts::default() };
+    let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+    assert_eq!(ledger.counts, Counts { read: 3, dead: 1, ..Counts::default() });
+
+    let retries = db.data.held(ledger.chunk, HeldState::Retry, None, 10).await.unwrap();
+    assert_eq!(retries[0], held(1));
+    assert!(
+        retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
+    );
+    let dead = db.data.held(ledger.chunk, HeldState::Dead, None, 10).await.unwrap();
+    assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));
+    assert!(db.data.held(ledger.chunk, HeldState::Trial, None, 10).await.unwrap().is_empty());
+
+    let ledger =
+        db.data.commit(&scope, &ledger, hold(vec![], vec![key(1), odd.key])).await.unwrap().ledger;
+    assert_eq!(ledger.commits, 2);
+    assert_eq!(db.data.held(ledger.chunk, HeldState::Retry, None, 10).await.unwrap().len(), 1);
+    assert!(db.data.held(ledger.chunk, HeldState::Dead, None, 10).await.unwrap().is_empty());
+    assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
+}
+
+async fn paging_by_key(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let items = (0..25).map(held).collect();
+    let ledger = db.data.commit(&scope, &ledger, hold(items, vec![])).await.unwrap().ledger;
+    let (mut after, mut seen) = (None::<String>, Vec::new());
+    loop {
+        let page =
+            db.data.held(ledger.chunk, HeldState::Retry, after.as_deref(), 10).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.to_text());
+        seen.extend(page.into_iter().map(|held| held.key.to_text()));
+    }
+    let mut expected: Vec<String> = (0..25).map(|n| key(n).to_text()).collect();
+    expected.sort();
+    assert_eq!(seen, expected);
+}
+
+async fn holding_again_overwrites(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let ledger = db.data.commit(&scope, &ledger, hold(vec![held(1)], vec![])).await.unwrap().ledger;
+    let dead = Held { state: HeldState::Dead, attempts: 3, ..held(1) };
+    // Settled and held in one commit: it is held.
+    let commit = hold(vec![dead.clone()], vec![key(1)]);
+    let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+    assert!(db.data.held(ledger.chunk, HeldState::Retry, None, 10).await.unwrap().is_empty());
+    assert_eq!(db.data.held(ledger.chunk, HeldState::Dead, None, 10).await.unwrap(), [dead]);
+}

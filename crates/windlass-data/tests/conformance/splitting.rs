@@ -44,7 +44,7 @@ async fn two_columns(db: Db) {
 async fn uuids(db: Db) {
     let kind = db.pick("k UUID", "k TEXT");
     check(&db, kind, "k", 0.5, |_, n| {
-        let mut random = Random(n * 0x9e37_79b9_7f4a_7c15 + 1);
+        let mut random = Random(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
         let high = u128::from(random.below(u64::MAX)) << 64;
         format!("('{}')", uuid::Uuid::from_u128(high | u128::from(n)))
     })

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 
-use super::{Listener, Transaction, settings::Settings};
-use crate::{Class, Error};
+use super::{Listener, Param, Transaction, settings::Settings};
+use crate::{Class, Error, Row};
 
 /// A PostgreSQL database, reached through a pool of connections; a clone shares the pool.
 #[derive(Clone)]
@@ -33,16 +33,46 @@ impl Postgres {
         Ok(Postgres { pool, settings: Arc::new(settings) })
     }
 
+    /// Runs one statement in a transaction of its own with these settings, in one round trip:
+    /// begin, statement and commit are sent together. With an error of class `Connection` the
+    /// outcome is unknown.
+    pub async fn single(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        let client = self.pool.get().await?;
+        Transaction::single(client, self.settings.tls.clone(), &begin(settings), sql, params).await
+    }
+
     /// Begins a transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round trip.
-    ///
-    /// A pooled connection can have died since its last use, as all of them do when the server
-    /// restarts. Nothing has happened at that point, so the next connection is taken instead.
     pub async fn transaction(&self, settings: &str) -> Result<Transaction, Error> {
-        let begin = format!("BEGIN; {settings}");
+        Ok(self.begin(settings, None).await?.0)
+    }
+
+    /// Begins a transaction and runs its first statement in the same round trip.
+    pub async fn transaction_with(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<(Transaction, Vec<Row>), Error> {
+        self.begin(settings, Some((sql, params))).await
+    }
+
+    /// A pooled connection can have died since its last use, as all of them do when the server
+    /// restarts. Nothing is committed at that point, so the next connection is taken instead.
+    async fn begin(
+        &self,
+        settings: &str,
+        first: Option<(&str, &[Param<'_>])>,
+    ) -> Result<(Transaction, Vec<Row>), Error> {
+        let begin = begin(settings);
         let mut dead = 0;
         loop {
             let client = self.pool.get().await?;
-            match Transaction::begin(client, self.settings.tls.clone(), &begin).await {
+            match Transaction::begin(client, self.settings.tls.clone(), &begin, first).await {
                 Err(error) if error.class == Class::Connection && dead < self.max_connections() => {
                     dead += 1;
                     tracing::debug!(%error, "a pooled connection was dead, taking another");
@@ -61,6 +91,10 @@ impl Postgres {
     pub fn max_connections(&self) -> usize {
         self.pool.status().max_size
     }
+}
+
+fn begin(settings: &str) -> String {
+    format!("BEGIN; {settings}")
 }
 
 /// The pool prints itself with the connection's settings, so this says nothing of them.

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -32,17 +32,61 @@ pub struct Transaction {
     /// Empty only once the connection has been given away.
     client: Option<Client>,
     tls: Tls,
-    /// A statement was sent whose answer has perhaps not come to its end.
-    running: AtomicBool,
+    /// How many statements were sent whose answers have perhaps not come to their end.
+    running: AtomicUsize,
 }
 
 impl Transaction {
-    pub(super) async fn begin(client: Client, tls: Tls, begin: &str) -> Result<Self, Error> {
+    /// Begins, and runs the first statement, if there is one, without waiting in between.
+    pub(super) async fn begin(
+        client: Client,
+        tls: Tls,
+        begin: &str,
+        first: Option<(&str, &[Param<'_>])>,
+    ) -> Result<(Self, Vec<Row>), Error> {
         // Built before the first message, so that giving up while it is on its way closes the
         // connection as well.
-        let transaction = Transaction { client: Some(client), tls, running: false.into() };
-        transaction.batch(begin).await?;
-        Ok(transaction)
+        let transaction = Transaction { client: Some(client), tls, running: 0.into() };
+        let rows = match first {
+            None => transaction.batch(begin).await.map(|()| Vec::new()),
+            Some((sql, params)) => {
+                let sent = tokio::join!(transaction.batch(begin), transaction.query(sql, params));
+                sent.0.and(sent.1)
+            }
+        };
+        match rows {
+            Ok(rows) => Ok((transaction, rows)),
+            Err(error) => {
+                transaction.roll_back_after(&error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins, runs one statement and commits, without waiting in between.
+    pub(super) async fn single(
+        client: Client,
+        tls: Tls,
+        begin: &str,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        let mut transaction = Transaction { client: Some(client), tls, running: 0.into() };
+        let (begun, rows, committed) = tokio::join!(
+            transaction.batch(begin),
+            transaction.query(sql, params),
+            transaction.batch(COMMIT)
+        );
+        match begun.and(rows).and_then(|rows| committed.map(|()| rows)) {
+            Ok(rows) => {
+                transaction.give_back();
+                Ok(rows)
+            }
+            Err(error) => {
+                transaction.roll_back_after(&error).await;
+                Err(error)
+            }
+        }
     }
 
     /// Runs a statement and gathers its rows.
@@ -79,7 +123,7 @@ impl Transaction {
         let params = typed(params);
         let params = params.iter().map(|(value, kind)| (*value, kind.clone()));
         // It counts as running from here on, since the reader holds the rest of the answer.
-        self.running.store(true, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
         Ok(Rows::new(client.query_typed_raw(sql, params).await?))
     }
 
@@ -95,27 +139,50 @@ impl Transaction {
     /// knows no other way to COPY. It goes before the transaction does, so poolers do not mind.
     pub async fn copy_in(&self, sql: &str) -> Result<CopyInSink<Bytes>, Error> {
         let client = self.client()?;
-        self.running.store(true, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
         Ok(client.copy_in(sql).await?)
     }
 
     /// Commits. With an error of class `Connection` the outcome is unknown; with any other, the
     /// transaction was rolled back.
     pub async fn commit(mut self) -> Result<(), Error> {
-        // COMMIT of a transaction in which a statement failed rolls back and reports success. The
-        // empty SELECT before it fails in that case, in the same round trip.
-        match self.batch("SELECT; COMMIT").await {
+        match self.batch(COMMIT).await {
             Ok(()) => {
                 self.give_back();
                 Ok(())
             }
-            Err(error) if error.class == Class::Connection => Err(error),
-            // The connection is good, the transaction perhaps still open; if this fails as well,
-            // the drop closes the connection, and its error would say less than the first one.
             Err(error) => {
-                let _ = self.rollback().await;
+                self.roll_back_after(&error).await;
                 Err(error)
             }
+        }
+    }
+
+    /// Runs a last statement and commits, in one round trip. Errors as of [`Transaction::commit`].
+    pub async fn execute_and_commit(
+        mut self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<u64, Error> {
+        let (executed, committed) = tokio::join!(self.execute(sql, params), self.batch(COMMIT));
+        match executed.and_then(|rows| committed.map(|()| rows)) {
+            Ok(rows) => {
+                self.give_back();
+                Ok(rows)
+            }
+            Err(error) => {
+                self.roll_back_after(&error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// After an error the connection is good, unless that is what broke, and the transaction
+    /// perhaps still open. If the rollback fails as well, the drop closes the connection, and its
+    /// error would say less than the first one.
+    async fn roll_back_after(self, error: &Error) {
+        if error.class != Class::Connection {
+            let _ = self.rollback().await;
         }
     }
 
@@ -136,9 +203,9 @@ impl Transaction {
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
-        let before = self.running.swap(true, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
         let outcome = answer.await;
-        self.running.store(before, Ordering::Relaxed);
+        self.running.fetch_sub(1, Ordering::Relaxed);
         Ok(outcome?)
     }
 
@@ -154,7 +221,7 @@ impl Drop for Transaction {
             return;
         };
         let connection = Object::take(client);
-        if !self.running.load(Ordering::Relaxed) || connection.is_closed() {
+        if self.running.load(Ordering::Relaxed) == 0 || connection.is_closed() {
             return;
         }
         // Without a runtime there is nobody to send the request, and closing must do.
@@ -170,6 +237,10 @@ impl Drop for Transaction {
         });
     }
 }
+
+/// COMMIT of a transaction in which a statement failed rolls back and reports success. The empty
+/// SELECT before it fails in that case, in the same round trip.
+const COMMIT: &str = "SELECT; COMMIT";
 
 /// How long the request to cancel may take.
 const CANCEL: Duration = Duration::from_secs(5);

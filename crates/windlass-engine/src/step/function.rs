@@ -35,15 +35,19 @@ where
 {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         let call = |item: &StepItem| {
-            let called = item.record.parse::<T>().map(|record| (self.function)(record, batch.context(item)));
+            let (record, context) = (item.record.clone(), batch.context(item));
+            // All of it may panic: reading the record, calling the function, and its future.
+            let called = async move {
+                let record = record.parse::<T>().map_err(|error| {
+                    ItemError::permanent(format!(
+                        "the record does not fit the handler's type: {error}"
+                    ))
+                })?;
+                (self.function)(record, context).await
+            };
             async move {
-                let answer = match called {
-                    Ok(future) => AssertUnwindSafe(future).catch_unwind().await.unwrap_or_else(panicked),
-                    Err(error) => {
-                        Err(ItemError::permanent(format!("the record does not fit the handler's type: {error}")))
-                    }
-                };
-                answer.unwrap_or_else(Outcome::Error)
+                let answer = AssertUnwindSafe(called).catch_unwind().await;
+                answer.unwrap_or_else(panicked).unwrap_or_else(Outcome::Error)
             }
         };
         Ok(futures::stream::iter(batch.items.iter().map(call)).buffered(AT_ONCE).collect().await)

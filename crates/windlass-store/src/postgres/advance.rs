@@ -1,7 +1,7 @@
 //! What happens to a job when something of it has ended, in the transaction that ended it.
 
 use windlass_core::JobId;
-use windlass_db::{Row, Transaction};
+use windlass_db::Transaction;
 
 use super::{params, sql};
 use crate::Result;

@@ -11,9 +11,7 @@ pub(super) async fn confirm(store: &PostgresStore, leases: &[Lease]) -> Result<V
     if leases.is_empty() {
         return Ok(Vec::new());
     }
-    let tx = store.begin().await?;
-    let standings = tx.query(sql!("confirm"), &keys(leases.iter().copied())).await?;
-    tx.commit().await?;
+    let standings = store.single(sql!("confirm"), &keys(leases.iter().copied())).await?;
     in_order(&standings, leases.len())
 }
 

@@ -1,13 +1,13 @@
 //! Dead letters: written by chunks, listed and marked by people, given to redrives.
 
 use windlass_core::{JobId, LetterStatus};
-use windlass_db::{Param, Row, Transaction};
+use windlass_db::{Param, Transaction};
 
 use super::{PostgresStore, params, sql, submit};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
-    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, StoreError, rows,
+    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, rows, rules,
 };
 
 pub(super) async fn add(
@@ -106,7 +106,7 @@ async fn redrive_in(
     let keys = taken.iter().map(|row| rows::key_id(&row.text("key")?));
     job.request.ids = Some(keys.collect::<Result<_>>()?);
     if !submit::insert(tx, &JobColumns::of(&job, true)?).await? {
-        return Err(StoreError::Unreadable(format!("job {} is there already", job.id)));
+        return Err(rules::key_taken().into());
     }
     Ok(taken.len() as u64)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_core::ChunkStatus;
-use windlass_db::{Param, Row, Transaction};
+use windlass_db::{Param, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
@@ -16,11 +16,9 @@ pub(super) async fn claim(
     by: &Capabilities,
     limit: u32,
 ) -> Result<Vec<ClaimedSegment>> {
-    let tx = store.begin().await?;
     let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
     let params = params![connections, handlers, by.only, limit, &by.worker, millis(LEASE)];
-    let claimed = tx.query(sql!("claim_segments"), params).await?;
-    tx.commit().await?;
+    let claimed = store.single(sql!("claim_segments"), params).await?;
     claimed.iter().map(rows::claimed_segment).collect()
 }
 
@@ -107,8 +105,7 @@ pub(super) async fn release(
     let tx = store.begin().await?;
     let SegmentLease { job, segment, epoch } = lease;
     let attempt = i64::from(error.is_some());
-    let params =
-        params![job, segment, epoch, attempt, error.map(clean), millis(wait)];
+    let params = params![job, segment, epoch, attempt, error.map(clean), millis(wait)];
     let kept = match tx.execute(sql!("release_segment"), params).await? {
         0 => stands(&tx, lease, ChunkStatus::Pending).await?,
         _ => Kept::Yes,

@@ -1,7 +1,6 @@
 //! Jobs, chunks and segments as people see them.
 
 use windlass_core::{ChunkStatus, Job, JobId};
-use windlass_db::Row;
 
 use super::{PostgresStore, params, sql};
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};

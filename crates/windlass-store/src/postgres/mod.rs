@@ -42,10 +42,24 @@ impl PostgresStore {
         Ok(self.database.transaction(SETTINGS).await?)
     }
 
+    /// Begins a transaction with its first statement, in one round trip.
+    async fn begin_with(
+        &self,
+        sql: &str,
+        params: &[windlass_db::Param<'_>],
+    ) -> Result<(Transaction, Vec<Row>)> {
+        Ok(self.database.transaction_with(SETTINGS, sql, params).await?)
+    }
+
     /// Begins a transaction that may be lost in a crash: only a lease would be shorter for it.
     async fn begin_lightly(&self) -> Result<Transaction> {
         let settings = format!("{SETTINGS}; SET LOCAL synchronous_commit = off");
         Ok(self.database.transaction(&settings).await?)
+    }
+
+    /// Runs one statement in a transaction of its own, in one round trip.
+    async fn single(&self, sql: &str, params: &[windlass_db::Param<'_>]) -> Result<Vec<Row>> {
+        Ok(self.database.single(SETTINGS, sql, params).await?)
     }
 
     /// Runs one statement that only reads, and makes its rows into something.
@@ -55,10 +69,7 @@ impl PostgresStore {
         params: &[windlass_db::Param<'_>],
         row: impl Fn(&Row) -> Result<T>,
     ) -> Result<Vec<T>> {
-        let transaction = self.begin().await?;
-        let rows = transaction.query(sql, params).await?;
-        transaction.commit().await?;
-        rows.iter().map(row).collect()
+        self.single(sql, params).await?.iter().map(row).collect()
     }
 }
 

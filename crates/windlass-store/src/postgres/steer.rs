@@ -1,7 +1,7 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
 use windlass_core::{JobId, JobStatus};
-use windlass_db::{Row, Transaction};
+use windlass_db::Transaction;
 
 use super::{PostgresStore, advance, params, sql};
 use crate::rules::{self, Head, Steering};
@@ -20,7 +20,9 @@ pub(super) async fn steer(
             Ok(status)
         }
         Err(refused) => {
-            tx.rollback().await?;
+            // Without a rollback the connection is closed, which comes to the same; the caller is
+            // to hear why it was refused.
+            let _ = tx.rollback().await;
             Err(refused)
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_core::ChunkStatus;
-use windlass_db::{Row, Transaction};
+use windlass_db::Transaction;
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
@@ -16,11 +16,9 @@ pub(super) async fn claim(
     by: &Capabilities,
     limit: u32,
 ) -> Result<Vec<ClaimedChunk>> {
-    let tx = store.begin().await?;
     let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
     let params = params![connections, handlers, by.only, limit, &by.worker];
-    let claimed = tx.query(sql!("claim_chunks"), params).await?;
-    tx.commit().await?;
+    let claimed = store.single(sql!("claim_chunks"), params).await?;
     claimed.iter().map(rows::claimed_chunk).collect()
 }
 
@@ -31,14 +29,13 @@ pub(super) async fn end(
     progress: &Progress,
     ending: Ending,
 ) -> Result<Kept> {
-    let tx = store.begin().await?;
     // The job is locked first, by the counter that says whether this chunk is the last. When the
     // chunk turns out not to be ours, the rollback takes that back.
-    let closed = tx.query_opt(sql!("close_chunk"), params![lease.chunk.job]).await?;
-    if let Some(row) = closed
+    let (tx, closed) = store.begin_with(sql!("close_chunk"), params![lease.chunk.job]).await?;
+    if let Some(row) = closed.first()
         && end_chunk(&tx, lease, progress, &ending).await?
     {
-        follow(&tx, Head::read(&row)?, progress, &ending).await?;
+        follow(&tx, Head::read(row)?, progress, &ending).await?;
         tx.commit().await?;
         return Ok(Kept::Yes);
     }

@@ -13,11 +13,7 @@ use crate::Result;
 use crate::fields::Fields;
 use crate::values::millis;
 
-pub(super) async fn prunable(
-    store: &SqliteStore,
-    age: Duration,
-    limit: u32,
-) -> Result<Vec<JobId>> {
+pub(super) async fn prunable(store: &SqliteStore, age: Duration, limit: u32) -> Result<Vec<JobId>> {
     let age = millis(age);
     store.read(move |tx| tx.query(sql!("prunable"), params![age, limit], |row| row.id("id"))).await
 }

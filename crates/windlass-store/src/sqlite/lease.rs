@@ -13,8 +13,7 @@ pub(super) async fn confirm(store: &SqliteStore, leases: &[Lease]) -> Result<Vec
         return Ok(Vec::new());
     }
     let leases = leases.to_vec();
-    // Among the writers, so that no claim can be under way that this does not see.
-    store.write(move |tx| leases.iter().map(|lease| standing(tx, *lease)).collect()).await
+    store.read(move |tx| leases.iter().map(|lease| standing(tx, *lease)).collect()).await
 }
 
 pub(super) async fn heartbeat(
@@ -62,8 +61,8 @@ fn standing(tx: &Transaction<'_>, lease: Lease) -> Result<Standing> {
 
 pub(super) async fn rescue(store: &SqliteStore) -> Result<u64> {
     let rescue = |tx: &Transaction<'_>| {
-        let rescued = tx.execute(sql!("rescue_segments"), [])?
-            + tx.execute(sql!("rescue_chunks"), [])?;
+        let rescued =
+            tx.execute(sql!("rescue_segments"), [])? + tx.execute(sql!("rescue_chunks"), [])?;
         if rescued > 0 {
             tx.signal()?;
         }

@@ -9,7 +9,7 @@ use super::{SqliteStore, sql, submit};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
-    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, StoreError, rows,
+    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, rows, rules,
 };
 
 pub(super) async fn add(store: &SqliteStore, lease: Lease, letters: &[NewLetter]) -> Result<Kept> {
@@ -31,8 +31,7 @@ fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Resu
             tx.execute(sql!("refail_letter"), params)?;
         } else {
             let id = id.to_string();
-            let params =
-                params![job, job_type, number, id, key, record, error, context, attempts];
+            let params = params![job, job_type, number, id, key, record, error, context, attempts];
             tx.execute(sql!("upsert_letter"), params)?;
         }
     }
@@ -91,7 +90,7 @@ fn redrive_in(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Resu
     let taken = keys.len() as u64;
     job.request.ids = Some(keys);
     if !submit::insert(tx, &JobColumns::of(&job, true)?)? {
-        return Err(StoreError::Unreadable(format!("job {} is there already", job.id)));
+        return Err(rules::key_taken().into());
     }
     Ok(taken)
 }

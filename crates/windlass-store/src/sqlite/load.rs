@@ -25,12 +25,12 @@ pub(super) async fn claim(
             if room == 0 {
                 break;
             }
-            let picked = tx.query(sql!("pick_segments"), params![job, room], |row| row.int("number"))?;
+            let picked =
+                tx.query(sql!("pick_segments"), params![job, room], |row| row.int("number"))?;
             for number in &picked {
                 let params = params![job, number, by.worker, millis(LEASE)];
-                let taken = tx.query_one(sql!("take_segment"), params, |row| {
-                    rows::claimed_segment(row)
-                })?;
+                let taken =
+                    tx.query_one(sql!("take_segment"), params, |row| rows::claimed_segment(row))?;
                 claimed.push(taken);
             }
             if !picked.is_empty() {
@@ -125,7 +125,8 @@ fn fail_in(tx: &Transaction<'_>, lease: SegmentLease, error: &str) -> Result<Kep
     if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error])? == 0 {
         return stands(tx, lease, ChunkStatus::Failed);
     }
-    let mut head = tx.query_one(sql!("grow_job"), params![id, -1, 0, 0, 0], |row| Head::read(row))?;
+    let mut head =
+        tx.query_one(sql!("grow_job"), params![id, -1, 0, 0, 0], |row| Head::read(row))?;
     if let Some(made) = rules::fail(&head, format!("loading failed: {error}")) {
         advance::apply(tx, &mut head, &made)?;
     }

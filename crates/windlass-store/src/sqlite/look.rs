@@ -3,11 +3,14 @@
 use windlass_core::{ChunkStatus, Job, JobId};
 use windlass_db::rusqlite::params;
 
+use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
-    store.read(move |tx| tx.query_opt(sql!("show_job"), [id.to_string()], |row| rows::job(row))).await
+    store
+        .read(move |tx| tx.query_opt(sql!("show_job"), [id.to_string()], |row| rows::job(row)))
+        .await
 }
 
 pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<Job>> {
@@ -15,7 +18,7 @@ pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<
     let status = filter.status.map(|status| status.as_str());
     let before = filter.before.map(|id| id.to_string());
     let limit = values::listed(filter.limit);
-    let work = move |tx: &super::transaction::Transaction<'_>| {
+    let work = move |tx: &Transaction<'_>| {
         let params = params![job_type, status, before, limit];
         tx.query(sql!("list_jobs"), params, |row| rows::job(row))
     };
@@ -36,7 +39,7 @@ pub(super) async fn chunks(
     limit: u32,
 ) -> Result<Vec<ChunkRow>> {
     let status = status.map(|status| status.as_str());
-    let work = move |tx: &super::transaction::Transaction<'_>| {
+    let work = move |tx: &Transaction<'_>| {
         let params = params![job.to_string(), status, after, limit];
         tx.query(sql!("list_chunks"), params, |row| rows::chunk(row))
     };
@@ -44,7 +47,7 @@ pub(super) async fn chunks(
 }
 
 pub(super) async fn segments(store: &SqliteStore, job: JobId) -> Result<Vec<SegmentRow>> {
-    let work = move |tx: &super::transaction::Transaction<'_>| {
+    let work = move |tx: &Transaction<'_>| {
         tx.query(sql!("list_segments"), [job.to_string()], |row| rows::segment(row))
     };
     store.read(work).await

@@ -56,9 +56,10 @@ pub(super) async fn claim_cancelled(
     let claim = move |tx: &Transaction<'_>| {
         let connections = serde_json::to_string(&by.connections)?;
         let only = by.only.map(|id| id.to_string());
-        let picked = tx.query(sql!("pick_cancelled"), params![connections, only, limit], |row| {
-            Ok((row.text("job_id")?, row.int("number")?, row.flag("lost")?))
-        })?;
+        let picked =
+            tx.query(sql!("pick_cancelled"), params![connections, only, limit], |row| {
+                Ok((row.text("job_id")?, row.int("number")?, row.flag("lost")?))
+            })?;
         let take = |(job, number, lost): (String, i64, bool)| {
             let params = params![job, number, by.worker, lost, millis(LEASE)];
             tx.query_one(sql!("take_cancelled"), params, |row| rows::claimed_chunk(row))

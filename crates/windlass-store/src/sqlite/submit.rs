@@ -60,11 +60,9 @@ fn existing(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<
         return Ok(Submitted::New(job.id));
     }
     let params = params![columns.job_type, columns.submitter, columns.idempotency_key];
-    let found = tx.query_opt(sql!("find_by_key"), params, |row| {
-        Ok((row.id("id")?, row.text("request")?))
-    })?;
-    let (id, request) =
-        found.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))?;
+    let found =
+        tx.query_opt(sql!("find_by_key"), params, |row| Ok((row.id("id")?, row.text("request")?)))?;
+    let (id, request) = found.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))?;
     rules::check_same_request(&request, &job.request)?;
     Ok(Submitted::Existing(id))
 }

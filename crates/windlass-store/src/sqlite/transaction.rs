@@ -103,7 +103,8 @@ impl Transaction<'_> {
 
     /// Wakes whoever waits, when the transaction commits.
     pub(super) fn signal(&self) -> Result<()> {
-        let count = self.query_one(sql!("signal"), [], |row| Ok(row.get(0).map_err(Error::from)?))?;
+        let count =
+            self.query_one(sql!("signal"), [], |row| Ok(row.get(0).map_err(Error::from)?))?;
         self.signalled.set(Some(count));
         Ok(())
     }

@@ -18,7 +18,11 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     let audit = engine.audit(args.id).await?;
-    if args.json { output::json(&audit)? } else { show(&audit) }
+    if args.json {
+        output::json(&audit)?
+    } else {
+        show(&audit)
+    }
     Ok(if audit.proven { ExitCode::SUCCESS } else { exit::failed() })
 }
 

@@ -29,12 +29,14 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         }
     }
     if args.json {
-        let plan = |checked: &Checked| json!({
-            "jobType": checked.definition.name,
-            "definition": checked.definition.to_json(),
-            "estimatedRows": checked.table.estimated_rows,
-            "guarantee": checked.definition.guarantee(),
-        });
+        let plan = |checked: &Checked| {
+            json!({
+                "jobType": checked.definition.name,
+                "definition": checked.definition.to_json(),
+                "estimatedRows": checked.table.estimated_rows,
+                "guarantee": checked.definition.guarantee(),
+            })
+        };
         let plans: Vec<_> = plans.iter().map(plan).collect();
         output::json(&json!({"ok": problems.is_empty(), "jobTypes": plans, "problems": problems}))?;
     } else {
@@ -66,8 +68,12 @@ fn show(checked: &Checked) {
     }
     let step = match &definition.step.kind {
         StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
-        StepKind::Sql(sql) => format!("sql: {}", sql.split_whitespace().collect::<Vec<_>>().join(" ")),
-        StepKind::Handler(name) => format!("handler {name}: runs in the Rust program that registers it"),
+        StepKind::Sql(sql) => {
+            format!("sql: {}", sql.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+        StepKind::Handler(name) => {
+            format!("handler {name}: runs in the Rust program that registers it")
+        }
     };
     println!("  does      {step}");
     println!("  promises  {}\n", definition.guarantee());

@@ -50,7 +50,10 @@ impl FilterArgs {
     }
 
     fn is_empty(&self) -> bool {
-        self.job.is_none() && self.r#type.is_none() && self.error.is_none() && self.older_than.is_none()
+        self.job.is_none()
+            && self.r#type.is_none()
+            && self.error.is_none()
+            && self.older_than.is_none()
     }
 }
 
@@ -157,7 +160,9 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
         ]);
     }
     println!("{table}");
-    if letters.len() == args.limit as usize && let Some(last) = letters.last() {
+    if letters.len() == args.limit as usize
+        && let Some(last) = letters.last()
+    {
         println!("more: --before {}", last.id);
     }
     Ok(())
@@ -228,7 +233,8 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
     let mut out: Box<dyn Write> = match &args.to {
         None => Box::new(std::io::stdout().lock()),
         Some(path) => {
-            let file = std::fs::File::create(path).with_context(|| format!("--to {}", path.display()))?;
+            let file =
+                std::fs::File::create(path).with_context(|| format!("--to {}", path.display()))?;
             Box::new(std::io::BufWriter::new(file))
         }
     };

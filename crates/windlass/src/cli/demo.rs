@@ -45,12 +45,21 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
 
     say("The other program's writes:");
     let kept = written.count_kept(&database)?;
-    println!("  {} made while the job ran, {} still there", output::number(written.len()), output::number(kept));
+    println!(
+        "  {} made while the job ran, {} still there",
+        output::number(written.len()),
+        output::number(kept)
+    );
     ensure!(kept == written.len(), "a concurrent write was lost");
 
-    say("Records that could not be settled were set aside, with the reason; nothing else waited for them:");
+    say(
+        "Records that could not be settled were set aside, with the reason; nothing else waited for them:",
+    );
     show_letters(&engine, &settled).await?;
-    let mended = database.execute("UPDATE transactions SET amount = -amount, version = version + 1 WHERE amount < 0", [])?;
+    let mended = database.execute(
+        "UPDATE transactions SET amount = -amount, version = version + 1 WHERE amount < 0",
+        [],
+    )?;
     say(&format!("{mended} amounts mended by hand, as you would. Now only those records again:"));
     redrive(&engine, &settled).await?;
 
@@ -73,7 +82,11 @@ fn make(folder: &Path, transactions: u32) -> Result<Connection> {
     }
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     std::fs::write(folder.join("windlass.toml"), CONFIG)?;
-    say(&format!("Making {} with {} transactions …", path.display(), output::number(transactions.into())));
+    say(&format!(
+        "Making {} with {} transactions …",
+        path.display(),
+        output::number(transactions.into())
+    ));
     let begun = Instant::now();
     let database = Connection::open(&path)?;
     database.pragma_update(None, "journal_mode", "wal")?;
@@ -125,7 +138,10 @@ async fn redrive(engine: &Engine, job: &Job) -> Result<()> {
     for redriven in engine.redrive(&filter).await? {
         let again = follow(engine, redriven.job_id).await?;
         println!("  {} of {} processed", again.items.processed, again.items.total);
-        ensure!(again.items.processed == job.items.dead, "every mended record should have been settled");
+        ensure!(
+            again.items.processed == job.items.dead,
+            "every mended record should have been settled"
+        );
     }
     Ok(())
 }
@@ -134,7 +150,12 @@ fn show_report(database: &Connection) -> Result<()> {
     let mut table = output::table(&["  BRANCH", "TRANSACTIONS", "TOTAL", "FEES"]);
     let mut statement = database.prepare(REPORT)?;
     let rows = statement.query_map([], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
+        Ok((
+            row.get::<_, String>(0)?,
+            row.get::<_, i64>(1)?,
+            row.get::<_, i64>(2)?,
+            row.get::<_, i64>(3)?,
+        ))
     })?;
     for row in rows {
         let (branch, count, total, fees) = row?;

@@ -78,10 +78,10 @@ fn connection(url: &str) -> String {
 /// A job type for a table: ready where nothing has to be decided, commented out otherwise.
 fn job_type(table: &Table) -> String {
     let name = table.name.to_uppercase().replace(|c: char| !c.is_alphanumeric(), "_");
-    let is_version = |name: &&str| {
-        table.column(name).is_some_and(|column| column.kind == ColumnType::Int)
-    };
-    let version = ["version", "lock_version", "row_version"].into_iter().find(|name| is_version(name));
+    let is_version =
+        |name: &&str| table.column(name).is_some_and(|column| column.kind == ColumnType::Int);
+    let version =
+        ["version", "lock_version", "row_version"].into_iter().find(|name| is_version(name));
     let mut lines = Vec::new();
     lines.push(format!("# {}: about {} rows", table.name, table.estimated_rows));
     let ready = version.is_some() && !table.primary_key.is_empty();

@@ -72,13 +72,18 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
         println!("no jobs; `windlass run TYPE` makes one");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = output::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY"]);
+    let mut table =
+        output::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY"]);
     for job in &jobs {
         table.add_row([
             job.id.to_string(),
             job.job_type.clone(),
             output::status(job.status),
-            format!("{}/{}", output::number(output::done(&job.items)), output::number(job.items.total)),
+            format!(
+                "{}/{}",
+                output::number(output::done(&job.items)),
+                output::number(job.items.total)
+            ),
             output::number(job.items.dead),
             format!("{}/{}", job.chunks.completed, job.chunks.total),
             output::time(job.created_at),
@@ -92,7 +97,11 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
 pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     let job = engine.job(args.id).await?;
-    if args.json { output::json(&job)? } else { output::summary(&job) }
+    if args.json {
+        output::json(&job)?
+    } else {
+        output::summary(&job)
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,7 +109,11 @@ pub(super) async fn watch(args: JobArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     let ended = progress::follow(&engine, args.id, &mut Interrupt::listen()?).await?;
     let job = engine.job(args.id).await?;
-    if args.json { output::json(&job)? } else { output::summary(&job) }
+    if args.json {
+        output::json(&job)?
+    } else {
+        output::summary(&job)
+    }
     Ok(if ended { exit::of(job.status) } else { ExitCode::SUCCESS })
 }
 
@@ -112,7 +125,10 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
         output::json(&chunks)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let header = ["CHUNK", "STATUS", "ITEMS", "DONE", "DEAD", "ATTEMPTS", "LOST", "WORKER", "STARTED", "TOOK", "ERROR"];
+    let header = [
+        "CHUNK", "STATUS", "ITEMS", "DONE", "DEAD", "ATTEMPTS", "LOST", "WORKER", "STARTED",
+        "TOOK", "ERROR",
+    ];
     let mut table = output::table(&header);
     for chunk in &chunks {
         let counts = chunk.counts;
@@ -132,7 +148,9 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
         ]);
     }
     println!("{table}");
-    if chunks.len() == args.limit as usize && let Some(last) = chunks.last() {
+    if chunks.len() == args.limit as usize
+        && let Some(last) = chunks.last()
+    {
         println!("more: windlass chunks {} --after {}", args.id, last.chunk);
     }
     Ok(ExitCode::SUCCESS)

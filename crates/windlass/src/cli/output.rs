@@ -83,7 +83,12 @@ pub(super) fn summary(job: &Job) {
     if items.conflicts > 0 {
         println!("          {} concurrent writes met, none overwritten", number(items.conflicts));
     }
-    println!("  chunks  {} of {} completed{}", number(chunks.completed), number(chunks.total), others(job));
+    println!(
+        "  chunks  {} of {} completed{}",
+        number(chunks.completed),
+        number(chunks.total),
+        others(job)
+    );
     if let Some(error) = &job.error {
         println!("  error   {error}");
     }
@@ -92,8 +97,12 @@ pub(super) fn summary(job: &Job) {
     }
     match job.status {
         JobStatus::Completed => println!("  prove   windlass audit {id}"),
-        JobStatus::Paused => println!("  go on   windlass resume {id} && windlass worker --job {id}"),
-        JobStatus::Failed => println!("  again   windlass retry {id} && windlass worker --job {id}"),
+        JobStatus::Paused => {
+            println!("  go on   windlass resume {id} && windlass worker --job {id}")
+        }
+        JobStatus::Failed => {
+            println!("  again   windlass retry {id} && windlass worker --job {id}")
+        }
         _ => {}
     }
 }
@@ -105,7 +114,11 @@ fn others(job: &Job) -> String {
         ("failed", job.chunks.failed),
         ("cancelled", job.chunks.cancelled),
     ];
-    counts.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {} {name}", number(*n))).collect()
+    counts
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| format!(", {} {name}", number(*n)))
+        .collect()
 }
 
 /// Seconds from the start to the end, or until now.

@@ -6,7 +6,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use windlass::{Engine, Job, JobId, JobStatus};
+use windlass::{Engine, EngineError, Job, JobId, JobStatus};
+use windlass_db::Class;
+use windlass_store::StoreError;
 
 /// Ctrl-C and SIGTERM.
 pub(super) struct Interrupt {
@@ -16,7 +18,10 @@ pub(super) struct Interrupt {
 
 impl Interrupt {
     pub(super) fn listen() -> Result<Interrupt> {
-        Ok(Interrupt { int: signal(SignalKind::interrupt())?, term: signal(SignalKind::terminate())? })
+        Ok(Interrupt {
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+        })
     }
 
     pub(super) async fn wait(&mut self) {
@@ -28,17 +33,28 @@ impl Interrupt {
 pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<bool> {
     let mut show = Show::new();
     loop {
-        let job = engine.job(id).await?;
-        show.update(&job);
-        if job.status.is_final() || job.status == JobStatus::Paused {
-            show.finish();
-            return Ok(true);
+        match engine.job(id).await {
+            Ok(job) => {
+                show.update(&job);
+                if job.status.is_final() || job.status == JobStatus::Paused {
+                    show.finish();
+                    return Ok(true);
+                }
+            }
+            // The workers wait for the store to come back, and so does whoever watches them.
+            Err(error) if is_away(&error) => tracing::warn!(%error, "the store is away; waiting"),
+            Err(error) => return Err(error.into()),
         }
         tokio::select! {
             () = engine.store().changed(Duration::from_millis(200)) => {}
             () = interrupt.wait() => { show.finish(); return Ok(false); }
         }
     }
+}
+
+fn is_away(error: &EngineError) -> bool {
+    matches!(error, EngineError::Store(StoreError::Database(error))
+        if matches!(error.class, Class::Connection | Class::Retry))
 }
 
 /// A bar, or a line every two seconds.
@@ -56,7 +72,8 @@ impl Show {
             return Show::Lines { begun: Instant::now(), last: None };
         }
         let bar = ProgressBar::new(0);
-        let style = "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {per_sec}  {eta} left{msg}";
+        let style =
+            "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {per_sec}  {eta} left{msg}";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }

@@ -62,7 +62,9 @@ impl RequestArgs {
         };
         let mut identity = Engine::local_identity();
         for (name, values) in pairs(&self.claim, "--claim")? {
-            identity.claims.insert(name, values.split(',').map(|v| Value::from(v.trim())).collect());
+            identity
+                .claims
+                .insert(name, values.split(',').map(|v| Value::from(v.trim())).collect());
         }
         Ok((request, identity))
     }
@@ -93,7 +95,8 @@ fn read_ids(path: PathBuf) -> Result<Vec<Json>> {
         std::fs::read_to_string(&path).with_context(|| format!("--ids-file {}", path.display()))?
     };
     let id = |line: &str| match line.starts_with('[') {
-        true => serde_json::from_str(line).with_context(|| format!("--ids-file: `{line}` is not a JSON list")),
+        true => serde_json::from_str(line)
+            .with_context(|| format!("--ids-file: `{line}` is not a JSON list")),
         false => Ok(Json::from(line)),
     };
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(id).collect()

@@ -33,7 +33,11 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     engine.can_work(engine.config().job_type(&request.job_type)?)?;
     if args.dry_run {
         let dry_run = engine.dry_run(request, identity).await?;
-        if args.json { output::json(&dry_run)? } else { show_dry_run(&dry_run) }
+        if args.json {
+            output::json(&dry_run)?
+        } else {
+            show_dry_run(&dry_run)
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let interrupt = Interrupt::listen()?;
@@ -52,14 +56,19 @@ pub(super) async fn work_to_end(
 ) -> Result<ExitCode> {
     let defaults = Options::default();
     let slots = slots.unwrap_or(defaults.slots);
-    let (worker, handle) = Worker::new(engine.clone(), Options { slots, only: Some(job), ..defaults });
+    let (worker, handle) =
+        Worker::new(engine.clone(), Options { slots, only: Some(job), ..defaults });
     let working = tokio::spawn(worker.run());
     let followed = progress::follow(engine, job, &mut interrupt).await;
     handle.shutdown();
     let tally = working.await?;
     let finished = followed?;
     let job = engine.job(job).await?;
-    if json { output::json(&job)? } else { output::summary(&job) }
+    if json {
+        output::json(&job)?
+    } else {
+        output::summary(&job)
+    }
     if finished {
         return Ok(exit::of(job.status));
     }

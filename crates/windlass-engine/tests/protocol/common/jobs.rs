@@ -15,8 +15,7 @@ use windlass_testkit::eventually;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A step that changes a row again whenever it runs again.
-pub(crate) const ADD: &str =
-    "step.sql = \"UPDATE visits SET amount = amount + 1 WHERE {chunk}\"";
+pub(crate) const ADD: &str = "step.sql = \"UPDATE visits SET amount = amount + 1 WHERE {chunk}\"";
 /// A step that calls the handler `work`.
 pub(crate) const HANDLER: &str = "step.handler = \"work\"\nstep.version = \"version\"";
 
@@ -44,9 +43,9 @@ impl Visit {
     }
 }
 
-/// A request for the whole of `JOB`.
+/// A request for the whole of `JOB`. In one segment, so that chunks are as large as they may be.
 pub(crate) fn request() -> Request {
-    Request::new("JOB")
+    Request { parallel_segments: Some(1), ..Request::new("JOB") }
 }
 
 /// A request written as users write it.

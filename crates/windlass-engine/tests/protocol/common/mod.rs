@@ -6,7 +6,7 @@ mod world;
 
 pub(crate) use gate::Gate;
 pub(crate) use jobs::*;
-pub(crate) use world::World;
+pub(crate) use world::{World, builder, toml};
 
 /// Makes a test on PostgreSQL and one on SQLite of each function.
 macro_rules! on_both {

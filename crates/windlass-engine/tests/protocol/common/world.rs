@@ -35,6 +35,14 @@ impl World {
         World { app: open("app.db"), store: open("store.db"), folder }
     }
 
+    /// An empty world of the same kind.
+    pub(crate) async fn another(&self) -> World {
+        match self.app {
+            Place::Postgres(_) => World::postgres().await,
+            Place::Sqlite(_) => World::sqlite().await,
+        }
+    }
+
     /// The right one of two spellings.
     pub(crate) fn spell<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
         match self.app {
@@ -71,6 +79,19 @@ impl World {
     /// An integer from the user's data.
     pub(crate) async fn int(&self, sql: &str) -> i64 {
         self.app.int(sql).await
+    }
+
+    /// Until when the longest lease of a chunk lasts, in milliseconds of the store's clock.
+    pub(crate) async fn latest_lease(&self) -> i64 {
+        let lease = self.spell("extract(epoch FROM lease_until) * 1000", "lease_until");
+        self.store.int(&format!("SELECT max({lease}) FROM windlass_chunks")).await
+    }
+
+    /// The store's clock, in milliseconds.
+    pub(crate) async fn store_clock(&self) -> i64 {
+        let postgres = "SELECT extract(epoch FROM clock_timestamp()) * 1000";
+        let sqlite = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+        self.store.int(self.spell(postgres, sqlite)).await
     }
 
     /// Every visit was changed exactly once.
@@ -120,18 +141,6 @@ impl Place {
     pub(crate) async fn int(&self, sql: &str) -> i64 {
         match self {
             Place::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
-            Place::Sqlite(file) => {
-                let owned = sql.to_owned();
-                let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));
-                found.await.unwrap_or_else(|error| panic!("{sql}: {error}"))
-            }
-        }
-    }
-
-    /// The one text of a query.
-    pub(crate) async fn text(&self, sql: &str) -> String {
-        match self {
-            Place::Postgres(database) => database.one(&format!("SELECT ({sql})::text")).await,
             Place::Sqlite(file) => {
                 let owned = sql.to_owned();
                 let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));

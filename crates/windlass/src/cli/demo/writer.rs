@@ -34,8 +34,12 @@ impl Writer {
 }
 
 fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written> {
-    let database = Connection::open(path)?;
-    database.busy_timeout(Duration::from_secs(30))?;
+    let mut database = Connection::open(path)?;
+    // The job commits all the time: asking again at once gets a turn where a long wait would not.
+    database.busy_handler(Some(|_| {
+        std::thread::sleep(Duration::from_micros(100));
+        true
+    }))?;
     let mut written = HashMap::new();
     let mut seed = 42_u64;
     for number in 0.. {
@@ -46,7 +50,9 @@ fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written>
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let id = (seed >> 33) as i64 % i64::from(transactions) + 1;
         let version: i64 =
-            database.query_row("SELECT version FROM transactions WHERE id = ?1", [id], |row| row.get(0))?;
+            database.query_row("SELECT version FROM transactions WHERE id = ?1", [id], |row| {
+                row.get(0)
+            })?;
         let note = format!("note {number}");
         let changed = database.execute(
             "UPDATE transactions SET note = ?3, version = version + 1 WHERE id = ?1 AND version = ?2",

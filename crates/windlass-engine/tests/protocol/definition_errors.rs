@@ -1,0 +1,91 @@
+//! Errors that trying again cannot mend fail the job at once, with the reason; never a loop.
+
+use crate::common::*;
+use windlass_core::{Change, JobStatus};
+
+async fn a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it(world: World) {
+    world.visits(50).await;
+    let step = "step.sql = \"UPDATE visits SET amount = \
+                (SELECT one FROM later) + amount WHERE {chunk}\"";
+    let engine = world.engine(&job(step, "chunk.items = 10")).await;
+    let failed = run(&engine).await;
+    assert_eq!(failed.status, JobStatus::Failed);
+    let error = failed.error.unwrap();
+    assert!(error.contains("later"), "{error}");
+    assert!(failed.finished_at.is_some());
+    assert_eq!(world.int("SELECT sum(amount) FROM visits").await, 0);
+    assert_eq!(failed.items.dead, 0, "it is not the rows' fault");
+
+    world.app.run("CREATE TABLE later (one bigint); INSERT INTO later VALUES (1)").await;
+    engine.retry(failed.id).await.unwrap();
+    let done = work(&engine, failed.id).await;
+    proven(&engine, &done).await;
+    world.each_once(50).await;
+}
+
+async fn a_table_dropped_before_the_load_fails_the_job(world: World) {
+    world.visits(50).await;
+    let jobs = job(ADD, "");
+    let engine = world.engine(&jobs).await;
+    let job = submit(&engine).await;
+    world.app.run("DROP TABLE visits").await;
+    let failed = work(&world.engine(&jobs).await, job).await;
+    assert_eq!(failed.status, JobStatus::Failed);
+    assert!(failed.error.unwrap().contains("visits"));
+}
+
+async fn a_table_dropped_before_the_work_fails_the_job(world: World) {
+    world.visits(50).await;
+    let jobs = job(ADD, "chunk.items = 10");
+    let engine = world.engine(&jobs).await;
+    let job = submit(&engine).await;
+    load(&engine, job).await;
+    world.app.run("DROP TABLE visits").await;
+    // One process knows the table from before, the other looks for it.
+    for engine in [engine, world.engine(&jobs).await] {
+        let failed = work(&engine, job).await;
+        assert_eq!(failed.status, JobStatus::Failed);
+        assert!(failed.error.unwrap().contains("visits"));
+        engine.retry(job).await.unwrap();
+    }
+}
+
+async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_job(world: World) {
+    world.visits(20).await;
+    let app = world.app.clone();
+    let handler = move |visit: Visit, _| {
+        let app = app.clone();
+        async move {
+            if visit.id == 11 {
+                app.run("DROP TABLE visits").await;
+            }
+            visit.done()
+        }
+    };
+    let engine = world.builder(&job(HANDLER, "chunk.commit = 5")).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let failed = run(&engine).await;
+    assert_eq!(failed.status, JobStatus::Failed);
+    assert!(failed.error.unwrap().contains("visits"));
+    world.logged_once(10).await;
+}
+
+async fn an_insert_into_a_table_that_is_not_there_fails_the_job(world: World) {
+    world.visits(5).await;
+    let handler = async |visit: Visit, _| {
+        Ok(Change::default().insert("nowhere", [("a", visit.id.into())]).into())
+    };
+    let engine = world.builder(&job(HANDLER, "")).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let failed = run(&engine).await;
+    assert_eq!(failed.status, JobStatus::Failed);
+    assert!(failed.error.unwrap().contains("nowhere"));
+}
+
+on_both!(
+    a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it,
+    a_table_dropped_before_the_load_fails_the_job,
+    a_table_dropped_before_the_work_fails_the_job,
+    a_table_dropped_between_two_commits_of_a_handler_fails_the_job,
+    an_insert_into_a_table_that_is_not_there_fails_the_job,
+);

@@ -1,0 +1,241 @@
+//! What a job reaches: its filters, the submitter's claims, the ids that were asked for; and
+//! nothing beyond them.
+
+use crate::common::*;
+use serde_json::json;
+use windlass_core::{Identity, ItemError, Job, Request};
+use windlass_engine::Engine;
+
+/// Four years of 25 visits, in two counties.
+const ROWS: i64 = 100;
+const FILTERS: &str = "source.filters = { years = \"year\", counties = \"county\" }";
+
+async fn several_values_of_a_filter_are_loaded_side_by_side(world: World) {
+    let engine = spread(&world, FILTERS).await;
+    let request = json!({"jobType": "JOB", "filter": {"years": [2021, "2023", 2021]}});
+    let done = run_request(&engine, asked(request)).await;
+    proven(&engine, &done).await;
+    assert_eq!((done.items.total, done.items.processed), (50, 50));
+    assert_eq!(changed(&world, "year IN (2021, 2023)").await, (50, 50));
+    // The plan, and a segment for each value: a value asked for twice is one.
+    assert_eq!(engine.store().segments(done.id).await.unwrap().len(), 3);
+}
+
+async fn several_filters_must_all_hold(world: World) {
+    let engine = spread(&world, FILTERS).await;
+    let filter = json!({"years": [2020, 2021], "counties": ["south"]});
+    let done = run_request(&engine, asked(json!({"jobType": "JOB", "filter": filter}))).await;
+    proven(&engine, &done).await;
+    let within = "year IN (2020, 2021) AND county = 'south'";
+    let all = world.int(&format!("SELECT count(*) FROM visits WHERE {within}")).await;
+    assert_eq!(done.items.processed, all);
+    assert_eq!(changed(&world, within).await, (all, all));
+}
+
+async fn empty_filters_mean_everything_and_unknown_values_nothing(world: World) {
+    let engine = spread(&world, FILTERS).await;
+    let all = json!({"jobType": "JOB", "filter": {"years": [], "counties": null}});
+    let done = run_request(&engine, asked(all)).await;
+    proven(&engine, &done).await;
+    world.each_once(ROWS).await;
+    let none = json!({"jobType": "JOB", "filter": {"years": [1999]}});
+    let done = run_request(&engine, asked(none)).await;
+    proven(&engine, &done).await;
+    assert_eq!(done.items.total, 0);
+    world.each_once(ROWS).await;
+}
+
+async fn claims_keep_the_rows_of_others_out_of_everything(world: World) {
+    spread_out(&world).await;
+    let jobs = job(HANDLER, "chunk.items = 7\nsource.claims = { county = \"county\" }");
+    let handler = async |visit: Visit, _| match visit.id % 10 {
+        3 | 4 => Err(ItemError::permanent("no")),
+        _ => visit.done(),
+    };
+    let engine = world.builder(&jobs).handler("work", handler).connect().await.unwrap();
+    let refused = engine.submit(request(), Engine::local_identity()).await.unwrap_err();
+    assert!(refused.to_string().contains("claim"), "{refused}");
+
+    let ann = ann();
+    let dry = engine.dry_run(request(), ann.clone()).await.unwrap();
+    assert_eq!(dry.records, ROWS / 2);
+    assert!(dry.sample.iter().all(|sample| sample.before["county"] == "south"));
+
+    let job = engine.submit(request(), ann.clone()).await.unwrap().id();
+    let done = work(&engine, job).await;
+    proven(&engine, &done).await;
+    assert_eq!(done.items.total, ROWS / 2);
+    let (south, all) = changed(&world, "county = 'south'").await;
+    assert_eq!((south, all), (40, 40), "a tenth of all, of which half are hers, fail");
+    let letters = letters(&engine, job).await;
+    assert_eq!(letters.len(), 10);
+    assert!(letters.iter().all(|letter| letter.record["county"] == "south"));
+
+    // Asked for by its id, a row of another county is as unknown as one that is not there.
+    let foreign = json!({"jobType": "JOB", "ids": [1, 2, 1001]});
+    let job = engine.submit(asked(foreign), ann).await.unwrap().id();
+    let done = work(&engine, job).await;
+    assert_eq!((done.items.total, done.items.processed, done.items.skipped), (3, 1, 2));
+    assert_eq!(world.int("SELECT amount FROM visits WHERE id = 1").await, 0);
+}
+
+async fn ids_are_taken_once_and_unknown_ones_skipped(world: World) {
+    for step in [ADD, HANDLER] {
+        let world = world.another().await;
+        world.visits(10).await;
+        let jobs = job(step, "chunk.items = 2\nchunk.commit = 1");
+        let handler = async |visit: Visit, _| visit.done();
+        let engine = world.builder(&jobs).handler("work", handler).connect().await.unwrap();
+        let ids = json!({"jobType": "JOB", "ids": [3, "3", 9, 700, 3, 1, 800, 900]});
+        let done = run_request(&engine, asked(ids)).await;
+        proven(&engine, &done).await;
+        let items = done.items;
+        assert_eq!((items.total, items.processed, items.skipped), (6, 3, 3), "{step}");
+        assert_eq!(changed(&world, "id IN (1, 3, 9)").await, (3, 3));
+    }
+}
+
+async fn a_segment_stops_at_its_most_items(world: World) {
+    let engine = spread(&world, FILTERS).await;
+    let few = json!({"jobType": "JOB", "parallelSegments": 2, "maxItemsPerSegment": 8});
+    let done = run_request(&engine, asked(few)).await;
+    proven(&engine, &done).await;
+    assert_eq!((done.items.total, done.items.processed), (16, 16));
+    assert_eq!(world.int("SELECT sum(amount) FROM visits").await, 16);
+    let filter = json!({"years": [2020, 2021]});
+    let few = json!({"jobType": "JOB", "filter": filter, "maxItemsPerSegment": 8});
+    let done = run_request(&engine, asked(few)).await;
+    proven(&engine, &done).await;
+    assert_eq!(done.items.processed, 16);
+}
+
+async fn a_key_of_several_columns_is_walked_whole(world: World) {
+    world.app.run(COMPOSITE).await;
+    for (step, expected) in [("sql", 1), ("handler", 2)] {
+        let step = match step {
+            "sql" => "step.sql = \"UPDATE pairs SET amount = amount + 1 WHERE {chunk}\"",
+            _ => HANDLER,
+        };
+        let jobs = job(step, "chunk.items = 7\nchunk.commit = 3").replace("visits", "pairs");
+        let handler =
+            async |pair: Pair, _| Ok(windlass_core::Outcome::set("amount", pair.amount + 1));
+        let engine = world.builder(&jobs).handler("work", handler).connect().await.unwrap();
+        let request = Request { parallel_segments: Some(3), ..request() };
+        let done = run_request(&engine, request).await;
+        proven(&engine, &done).await;
+        assert_eq!(done.items.processed, 60);
+        let sql = format!("SELECT count(*) FROM pairs WHERE amount = {expected}");
+        assert_eq!(world.int(&sql).await, 60);
+        let ids = json!({"jobType": "JOB", "ids": [["b", 3], ["b", 3], ["z", 1]]});
+        let done = run_request(&engine, asked(ids)).await;
+        proven(&engine, &done).await;
+        assert_eq!((done.items.processed, done.items.skipped), (1, 1));
+        world.app.run(&format!("UPDATE pairs SET amount = {expected}")).await;
+    }
+}
+
+async fn a_query_is_read_and_what_comes_of_it_inserted(world: World) {
+    spread_out(&world).await;
+    let query = "source.query = \"SELECT id, amount, note FROM visits WHERE county = 'south'\"\n\
+                 source.key = [\"id\"]";
+    let jobs = job("step.handler = \"work\"", "chunk.items = 7");
+    let jobs = jobs.replace("source.table = \"visits\"", query);
+    let handler = async |visit: Visit, _| {
+        Ok(windlass_core::Change::default().insert("log", [("visit", visit.id.into())]).into())
+    };
+    let engine = world.builder(&jobs).handler("work", handler).connect().await.unwrap();
+    let done = complete(&engine).await;
+    assert_eq!(done.items.processed, ROWS / 2);
+    world.logged_once(ROWS / 2).await;
+}
+
+async fn a_fixed_condition_holds_for_every_statement(world: World) {
+    spread_out(&world).await;
+    let engine = world.engine(&job(ADD, "chunk.items = 7\nsource.where = \"year > 2021\"")).await;
+    let done = complete(&engine).await;
+    assert_eq!(done.items.processed, 50);
+    assert_eq!(changed(&world, "year > 2021").await, (50, 50));
+}
+
+async fn a_dry_run_changes_nothing(world: World) {
+    for step in [ADD, HANDLER] {
+        let world = world.another().await;
+        spread_out(&world).await;
+        let handler = async |visit: Visit, context: windlass_engine::ItemContext| {
+            assert!(context.dry_run());
+            visit.done()
+        };
+        let jobs = job(step, FILTERS);
+        let engine = world.builder(&jobs).handler("work", handler).connect().await.unwrap();
+        let request = asked(json!({"jobType": "JOB", "filter": {"years": [2022]}}));
+        let dry = engine.dry_run(request, Engine::local_identity()).await.unwrap();
+        assert_eq!(dry.records, 25);
+        assert!(!dry.sample.is_empty());
+        for sample in dry.sample {
+            assert_eq!(
+                (&sample.before["year"], &sample.before["amount"]),
+                (&json!(2022), &json!(0))
+            );
+            assert_eq!(sample.after["amount"], 1);
+            assert_eq!(sample.outcome, "update");
+        }
+        assert_eq!(world.int("SELECT sum(amount) + sum(version) FROM visits").await, 0);
+        world.logged_once(0).await;
+        assert!(engine.store().jobs(&Default::default()).await.unwrap().is_empty());
+    }
+}
+
+on_both!(
+    several_values_of_a_filter_are_loaded_side_by_side,
+    several_filters_must_all_hold,
+    empty_filters_mean_everything_and_unknown_values_nothing,
+    claims_keep_the_rows_of_others_out_of_everything,
+    ids_are_taken_once_and_unknown_ones_skipped,
+    a_segment_stops_at_its_most_items,
+    a_key_of_several_columns_is_walked_whole,
+    a_query_is_read_and_what_comes_of_it_inserted,
+    a_fixed_condition_holds_for_every_statement,
+    a_dry_run_changes_nothing,
+);
+
+#[derive(serde::Deserialize)]
+struct Pair {
+    amount: i64,
+}
+
+/// Pairs in an order that is neither column's alone.
+const COMPOSITE: &str = "
+    CREATE TABLE pairs (a varchar(10) NOT NULL, b bigint NOT NULL, amount bigint NOT NULL DEFAULT 0,
+        version bigint NOT NULL DEFAULT 0, PRIMARY KEY (a, b));
+    INSERT INTO pairs (a, b)
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)
+    SELECT 'a', i FROM n UNION ALL SELECT 'b', i FROM n UNION ALL SELECT 'B', i FROM n";
+
+async fn spread_out(world: &World) {
+    world.visits(ROWS).await;
+    let sql = "UPDATE visits SET year = 2020 + id % 4,
+               county = CASE WHEN id % 2 = 0 THEN 'south' ELSE 'north' END";
+    world.app.run(sql).await;
+}
+
+/// An engine that adds one, over the visits of several years and counties.
+async fn spread(world: &World, more: &str) -> Engine {
+    spread_out(world).await;
+    world.engine(&job(ADD, &format!("chunk.items = 7\n{more}"))).await
+}
+
+async fn run_request(engine: &Engine, request: Request) -> Job {
+    let job = engine.submit(request, Engine::local_identity()).await.unwrap().id();
+    work(engine, job).await
+}
+
+fn ann() -> Identity {
+    let claims = [("county".to_owned(), vec!["south".into()])].into();
+    Identity { name: "ann".to_owned(), claims }
+}
+
+/// How many rows were changed within a condition, and how many in all.
+async fn changed(world: &World, within: &str) -> (i64, i64) {
+    let inside = format!("SELECT count(*) FROM visits WHERE amount = 1 AND ({within})");
+    (world.int(&inside).await, world.int("SELECT coalesce(sum(amount), 0) FROM visits").await)
+}

@@ -1,0 +1,179 @@
+//! A loader that stalls over a segment and wakes up after another has loaded it: its page is
+//! refused, so that no chunk is there twice.
+
+use crate::common::*;
+use windlass_core::pagination::name_key;
+use windlass_core::{JobId, Key, KeyRange, PaginationState};
+use windlass_engine::Engine;
+use windlass_store::{ClaimedSegment, Kept, NewChunk, NewSegment, Page};
+
+const ROWS: i64 = 500;
+/// Small chunks, and pages of as many as the loader by hand takes.
+const SMALL: &str = "chunk.items = 10";
+const CHUNKS_PER_PAGE: u32 = 3;
+
+async fn a_plan_that_comes_late_is_refused(world: World) {
+    world.visits(ROWS).await;
+    let engine = world.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let stalled = plan(claim(&engine, job).await);
+
+    expire(&world).await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&world, &engine, done.id).await;
+}
+
+async fn a_first_page_that_comes_late_is_refused(world: World) {
+    world.visits(ROWS).await;
+    let engine = world.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(claim(&engine, job).await);
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let stalled = page(&engine, &segment, segment.state.clone()).await;
+
+    expire(&world).await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&world, &engine, done.id).await;
+}
+
+/// The next loader goes on from the page that the stalled one has committed.
+async fn a_page_in_the_middle_that_comes_late_is_refused(world: World) {
+    world.visits(ROWS).await;
+    let engine = world.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(claim(&engine, job).await);
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let first = page(&engine, &segment, segment.state.clone()).await;
+    assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    let stalled = page(&engine, &segment, first.to.clone()).await;
+
+    expire(&world).await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&world, &engine, done.id).await;
+}
+
+/// The lease is taken over, but nothing is loaded yet: the epoch alone tells the two apart.
+async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: World) {
+    world.visits(ROWS).await;
+    let engine = world.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(claim(&engine, job).await);
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let stalled = page(&engine, &segment, segment.state.clone()).await;
+
+    expire(&world).await;
+    engine.store().rescue().await.unwrap();
+    let second = claim(&engine, job).await;
+    assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    let first = page(&engine, &second, second.state.clone()).await;
+    assert_eq!(engine.store().load(first).await.unwrap(), Kept::Yes);
+    expire(&world).await;
+    let done = work(&engine, job).await;
+    whole(&world, &engine, done.id).await;
+}
+
+/// A page whose answer was lost is sent again: it is kept, and its chunks are there once.
+async fn a_page_sent_twice_is_loaded_once(world: World) {
+    world.visits(ROWS).await;
+    let engine = world.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(claim(&engine, job).await);
+    for _ in 0..2 {
+        assert_eq!(engine.store().load(planned.clone()).await.unwrap(), Kept::Yes);
+    }
+    let segment = claim(&engine, job).await;
+    let first = page(&engine, &segment, segment.state.clone()).await;
+    for _ in 0..2 {
+        assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    }
+    assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
+    expire(&world).await;
+    let done = work(&engine, job).await;
+    whole(&world, &engine, done.id).await;
+}
+
+on_both!(
+    a_plan_that_comes_late_is_refused,
+    a_first_page_that_comes_late_is_refused,
+    a_page_in_the_middle_that_comes_late_is_refused,
+    a_page_is_refused_as_soon_as_another_has_claimed_the_segment,
+    a_page_sent_twice_is_loaded_once,
+);
+
+async fn claim(engine: &Engine, job: JobId) -> ClaimedSegment {
+    let claimed = engine.store().claim_segments(&by_hand(job), 1).await.unwrap();
+    claimed.into_iter().next().expect("a segment waits")
+}
+
+/// The plan of one segment over everything.
+fn plan(claimed: ClaimedSegment) -> Page {
+    let state = |items_enqueued| PaginationState::TableScan {
+        segment: 0,
+        total_segments: 1,
+        last_evaluated_key: None,
+        items_enqueued,
+    };
+    let range = KeyRange { after: None, upto: Some(Key(vec![ROWS.into()])) };
+    Page {
+        lease: claimed.lease,
+        from: claimed.state,
+        to: state(0),
+        last: true,
+        segments: vec![NewSegment { state: state(0), range }],
+        chunks: Vec::new(),
+    }
+}
+
+/// The page of a scan after the given state, as the loader makes it.
+async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) -> Page {
+    let PaginationState::TableScan { last_evaluated_key, items_enqueued, .. } = &from else {
+        panic!("a scan: {from:?}");
+    };
+    let scope = scope(engine, segment.lease.job).await;
+    let after = last_evaluated_key.as_ref().map(|last| Key::from_id(last["id"].clone()));
+    let range = KeyRange { after, upto: segment.range.upto.clone() };
+    let connection = engine.connection("app").unwrap();
+    let cuts = connection.cut(&scope, None, &range, 10, CHUNKS_PER_PAGE, None).await.unwrap();
+    let cut: i64 = cuts.chunks.iter().map(|(_, items)| items).sum();
+    let to = PaginationState::TableScan {
+        segment: 0,
+        total_segments: 1,
+        last_evaluated_key: cuts.last.map(|last| name_key(&["id".to_owned()], &last)),
+        items_enqueued: items_enqueued + cut as u64,
+    };
+    let chunks =
+        cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
+    Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
+}
+
+/// Lets every lease on a segment run out.
+async fn expire(world: &World) {
+    let past = world.spell("clock_timestamp() - interval '1 hour'", "1");
+    let sql =
+        format!("UPDATE windlass_segments SET lease_until = {past} WHERE status = 'PROCESSING'");
+    world.store.run(&sql).await;
+}
+
+/// No chunk is missing, none is there twice.
+async fn whole(world: &World, engine: &Engine, job: JobId) {
+    let done = engine.job(job).await.unwrap();
+    proven(engine, &done).await;
+    assert_eq!((done.items.total, done.chunks.total), (ROWS, ROWS / 10));
+    let mut covered = 0;
+    for chunk in chunks(engine, job).await {
+        covered += count(engine, job, &chunk.extent).await;
+    }
+    assert_eq!(covered, ROWS);
+    world.each_once(ROWS).await;
+}

@@ -1,0 +1,153 @@
+//! Who gets which chunk, and when.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::json;
+use windlass_core::{ChunkStatus, JobStatus, Request};
+use windlass_store::{Capabilities, Kept, Progress};
+
+use crate::bench::{Bench, LIMIT, by, done, job_with};
+
+both!(
+    a_claim_holds_a_chunk_at_a_new_epoch,
+    no_chunk_is_claimed_twice,
+    higher_priority_then_older_first,
+    a_process_claims_only_what_it_can_do,
+    a_waiting_chunk_is_left_alone,
+    a_job_that_does_not_run_is_left_alone,
+    segments_follow_the_same_order,
+);
+
+async fn a_claim_holds_a_chunk_at_a_new_epoch(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let claimed = bench.claim(job, 10).await;
+    assert_eq!(claimed.iter().map(|c| c.lease.chunk.number).collect::<Vec<_>>(), [0, 1]);
+    for chunk in &claimed {
+        assert_eq!((chunk.lease.epoch, chunk.attempts, chunk.lost), (1, 0, false));
+    }
+    assert!(bench.claim(job, 10).await.is_empty());
+    let row = bench.chunk(job, 0).await;
+    assert_eq!((row.status, row.epoch), (ChunkStatus::Processing, 1));
+    assert_eq!(row.worker.as_deref(), Some("worker-1"));
+    assert!(row.started_at.is_some());
+    bench.check(job).await;
+}
+
+async fn no_chunk_is_claimed_twice(bench: Bench) {
+    const CHUNKS: usize = 200;
+    let job = bench.loaded(CHUNKS).await;
+    let claimers = (0..8).map(|n: u32| {
+        let url = bench.url.clone();
+        tokio::spawn(async move {
+            let store = windlass_store::connect(&url).await.unwrap();
+            let mut mine = Vec::new();
+            loop {
+                let claimed = store.claim_chunks(&by(), 1 + n % 4).await.unwrap();
+                if claimed.is_empty() {
+                    return mine;
+                }
+                mine.extend(
+                    claimed.into_iter().map(|chunk| (chunk.lease.chunk, chunk.lease.epoch)),
+                );
+            }
+        })
+    });
+    let all: Vec<_> = join_all(claimers).await.into_iter().flat_map(|mine| mine.unwrap()).collect();
+    assert!(all.iter().all(|(_, epoch)| *epoch == 1));
+    let distinct: HashSet<_> = all.iter().map(|(chunk, _)| chunk).collect();
+    assert_eq!((all.len(), distinct.len()), (CHUNKS, CHUNKS));
+    bench.check(job).await;
+}
+
+async fn higher_priority_then_older_first(bench: Bench) {
+    let mut jobs = Vec::new();
+    for priority in [5, 9, 5, 0, 9] {
+        let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
+        jobs.push(bench.loaded_as(job_with(json!({}), request), 2).await);
+    }
+    let order = [1, 1, 4, 4, 0, 0, 2, 2, 3, 3].map(|place| jobs[place]);
+    // Three at a time, so that one claim spans jobs.
+    let mut claimed = Vec::new();
+    for _ in 0..4 {
+        let next = bench.store.claim_chunks(&by(), 3).await.unwrap();
+        claimed.extend(next.iter().map(|chunk| chunk.lease.chunk.job));
+    }
+    assert_eq!(claimed, order);
+}
+
+async fn a_process_claims_only_what_it_can_do(bench: Bench) {
+    let handler = json!({ "step": { "handler": "enrich", "version": "v" } });
+    let elsewhere = json!({ "source": { "connection": "other", "table": "t", "key": ["id"] } });
+    let plain = bench.submit().await;
+    let handled =
+        bench.store.submit(job_with(handler, Request::new("REFRESH"))).await.unwrap().id();
+    let apart =
+        bench.store.submit(job_with(elsewhere, Request::new("REFRESH"))).await.unwrap().id();
+    let claim = async |by: Capabilities| {
+        let claimed = bench.store.claim_segments(&by, 10).await.unwrap();
+        let jobs: Vec<_> = claimed.iter().map(|segment| segment.lease.job).collect();
+        for segment in claimed {
+            let back = bench.store.release_segment(segment.lease, None, Duration::ZERO).await;
+            assert_eq!(back.unwrap(), Kept::Yes);
+        }
+        jobs
+    };
+    let handlers = vec!["other".to_owned(), "enrich".to_owned()];
+    assert_eq!(claim(by()).await, [plain]);
+    assert_eq!(claim(Capabilities { handlers: handlers.clone(), ..by() }).await, [plain, handled]);
+    let both = vec!["app".to_owned(), "other".to_owned()];
+    assert_eq!(claim(Capabilities { connections: both.clone(), ..by() }).await, [plain, apart]);
+    let only = Some(apart);
+    assert_eq!(claim(Capabilities { connections: both, handlers, only, ..by() }).await, [apart]);
+    assert!(claim(Capabilities { connections: vec![], ..by() }).await.is_empty());
+    assert!(claim(Capabilities { only, ..by() }).await.is_empty());
+}
+
+async fn a_waiting_chunk_is_left_alone(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let chunk = bench.claim(job, 1).await.remove(0);
+    let progress = Progress { counts: done(3).counts, ..Progress::default() };
+    let wait = Duration::from_millis(300);
+    let released = bench.store.release(chunk.lease, &progress, Some("busy"), true, wait);
+    assert_eq!(released.await.unwrap(), Kept::Yes);
+    assert!(bench.claim(job, 1).await.is_empty());
+    let mut again = Vec::new();
+    windlass_testkit::eventually("it is claimed again", LIMIT, async || {
+        again = bench.claim(job, 1).await;
+        !again.is_empty()
+    })
+    .await;
+    assert_eq!((again[0].lease.epoch, again[0].attempts, again[0].lost), (2, 1, false));
+    assert_eq!(again[0].error.as_deref(), Some("busy"));
+    let row = bench.chunk(job, 0).await;
+    assert_eq!((row.counts, row.losses), (progress.counts, 0));
+    bench.check(job).await;
+}
+
+async fn a_job_that_does_not_run_is_left_alone(bench: Bench) {
+    let job = bench.loaded(2).await;
+    bench.store.pause(job, Some("lunch")).await.unwrap();
+    assert!(bench.claim(job, 1).await.is_empty());
+    bench.store.resume(job).await.unwrap();
+    let chunk = bench.claim(job, 1).await.remove(0);
+    let failed = bench.store.fail(chunk.lease, &done(0), "no such column", true).await.unwrap();
+    assert_eq!(failed, Kept::Yes);
+    assert_eq!(bench.status(job).await, JobStatus::Failed);
+    assert!(bench.claim(job, 1).await.is_empty());
+    bench.check(job).await;
+}
+
+async fn segments_follow_the_same_order(bench: Bench) {
+    let mut jobs = Vec::new();
+    for priority in [0, 9, 5] {
+        let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
+        let job = job_with(json!({}), request);
+        jobs.push(bench.store.submit(job).await.unwrap().id());
+    }
+    let claimed = bench.store.claim_segments(&by(), 10).await.unwrap();
+    let order: Vec<_> = claimed.iter().map(|segment| segment.lease.job).collect();
+    assert_eq!(order, [jobs[1], jobs[2], jobs[0]]);
+    assert!(bench.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+}

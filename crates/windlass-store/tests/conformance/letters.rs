@@ -1,0 +1,281 @@
+//! Dead letters: written once, found, redriven by one job at a time, settled.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::json;
+use windlass_core::{JobId, JobStatus, Key, LetterStatus, PaginationState, Value};
+use windlass_store::{ClaimedChunk, DeadLetter, Kept, LetterFilter, NewJob, NewLetter};
+
+use crate::bench::{Bench, by, cut, done, last_page, new_job, scan, with_dead};
+
+both!(
+    a_letter_is_written_once,
+    letters_are_found_by_what_is_said_of_them,
+    letters_are_listed_newest_first_in_pages,
+    a_redrive_names_its_letters_and_settles_them,
+    a_letter_that_dies_again_is_the_same_letter,
+    two_redrives_at_once_take_each_letter_once,
+    a_cancelled_redrive_frees_its_letters,
+    a_repeated_redrive_is_the_same_job,
+    marks_spare_what_is_being_redriven,
+    a_composite_key_is_redriven_as_a_list,
+);
+
+fn letter(number: i64, error: &str) -> NewLetter {
+    NewLetter {
+        key: Key(vec![Value::Int(number)]).to_text(),
+        record: json!({ "id": number, "text": "ü\u{0}\"" }),
+        error: error.to_owned(),
+        context: json!({ "line": number }),
+        attempts: 3,
+    }
+}
+
+async fn all(bench: &Bench) -> Vec<DeadLetter> {
+    let mut letters = bench.store.letters(&LetterFilter::default()).await.unwrap();
+    letters.sort_by_key(|letter| letter.key.as_i64());
+    letters
+}
+
+/// A completed job with these letters.
+async fn dead(bench: &Bench, letters: &[NewLetter]) -> JobId {
+    let job = bench.loaded(1).await;
+    let chunk = bench.claim(job, 1).await.remove(0);
+    assert_eq!(bench.store.add_letters(chunk.lease, letters).await.unwrap(), Kept::Yes);
+    let progress = with_dead(letters.len() as i64);
+    assert_eq!(bench.store.complete(chunk.lease, &progress, &[]).await.unwrap(), Kept::Yes);
+    job
+}
+
+fn redriving(original: JobId) -> NewJob {
+    NewJob { root: original, ..new_job() }
+}
+
+async fn redrive(bench: &Bench, original: JobId, filter: &LetterFilter) -> Option<(JobId, u64)> {
+    bench.store.redrive(original, filter, redriving(original)).await.unwrap()
+}
+
+/// Loads a redrive with one chunk and claims it.
+async fn begin(bench: &Bench, job: JobId) -> ClaimedChunk {
+    let plan = bench.segment_of(job).await;
+    let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(1));
+    assert_eq!(bench.store.load(page).await.unwrap(), Kept::Yes);
+    bench.claim(job, 1).await.remove(0)
+}
+
+async fn a_letter_is_written_once(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let chunk = bench.claim(job, 1).await.remove(0);
+    let letters = [letter(1, "bad"), letter(2, "worse\0")];
+    for _ in 0..3 {
+        assert_eq!(bench.store.add_letters(chunk.lease, &letters).await.unwrap(), Kept::Yes);
+    }
+    assert_eq!(bench.store.add_letters(chunk.lease, &[]).await.unwrap(), Kept::Yes);
+    let written = all(&bench).await;
+    assert_eq!(written.len(), 2);
+    let first = &written[0];
+    assert_eq!((first.job_id, first.job_type.as_str(), first.chunk), (job, "REFRESH", 0));
+    assert_eq!((&first.key, &first.record), (&json!(1), &letters[0].record));
+    assert_eq!((&first.context, first.attempts), (&letters[0].context, 3));
+    assert_eq!((first.status, first.redrive_job), (LetterStatus::New, None));
+    assert_eq!(first.created_at, first.updated_at, "a repetition changes nothing");
+    assert_eq!(written[1].error, "worse\u{fffd}");
+}
+
+async fn letters_are_found_by_what_is_said_of_them(bench: Bench) {
+    let one = dead(&bench, &[letter(1, "100% BAD"), letter(2, "a_b")]).await;
+    let other = dead(&bench, &[letter(3, "Bad\\path")]).await;
+    let found = async |filter: LetterFilter| {
+        let mut keys: Vec<_> = (bench.store.letters(&filter).await.unwrap().iter())
+            .map(|letter| letter.key.as_i64().unwrap())
+            .collect();
+        keys.sort_unstable();
+        keys
+    };
+    let error = |text: &str| LetterFilter { error: Some(text.into()), ..Default::default() };
+    assert_eq!(found(error("bad")).await, [1, 3]);
+    assert_eq!(found(error("0% b")).await, [1]);
+    assert_eq!(found(error("%")).await, [1]);
+    assert_eq!(found(error("_")).await, [2]);
+    assert_eq!(found(error("\\P")).await, [3]);
+    let none = LetterFilter::default();
+    assert_eq!(found(LetterFilter { job: Some(other), ..none.clone() }).await, [3]);
+    let typed = |name: &str| LetterFilter { job_type: Some(name.into()), ..Default::default() };
+    assert_eq!(found(typed("REFRESH")).await, [1, 2, 3]);
+    assert!(found(typed("OTHER")).await.is_empty());
+    let ids = all(&bench).await.iter().take(2).map(|letter| letter.id).collect();
+    assert_eq!(found(LetterFilter { ids, ..none.clone() }).await, [1, 2]);
+    let old = |age| LetterFilter { older_than: Some(age), ..Default::default() };
+    assert_eq!(found(old(Duration::ZERO)).await, [1, 2, 3]);
+    assert!(found(old(Duration::from_secs(3600))).await.is_empty());
+    assert!(found(old(Duration::MAX)).await.is_empty());
+
+    let ignored = LetterFilter { job: Some(one), ..none.clone() };
+    let marked = bench.store.mark_letters(&ignored, LetterStatus::Ignored).await.unwrap();
+    assert_eq!(marked, 2);
+    let status = |status| LetterFilter { status: Some(status), ..Default::default() };
+    assert_eq!(found(status(LetterStatus::Ignored)).await, [1, 2]);
+    assert_eq!(found(status(LetterStatus::New)).await, [3]);
+    assert_eq!(found(none).await, [1, 2, 3]);
+}
+
+async fn letters_are_listed_newest_first_in_pages(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let chunk = bench.claim(job, 1).await.remove(0);
+    for number in 0..7 {
+        let added = bench.store.add_letters(chunk.lease, &[letter(number, "bad")]).await.unwrap();
+        assert_eq!(added, Kept::Yes);
+    }
+    let mut keys = Vec::new();
+    let mut before = None;
+    loop {
+        let filter = LetterFilter { before, limit: 3, ..LetterFilter::default() };
+        let page = bench.store.letters(&filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.id);
+        keys.extend(page.iter().map(|letter| letter.key.as_i64().unwrap()));
+    }
+    assert_eq!(keys, [6, 5, 4, 3, 2, 1, 0]);
+}
+
+async fn a_redrive_names_its_letters_and_settles_them(bench: Bench) {
+    let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad"), letter(3, "other")]).await;
+    let filter = LetterFilter { error: Some("bad".into()), ..LetterFilter::default() };
+    let roots = bench.store.redrivable(&filter).await.unwrap();
+    assert_eq!((roots.len(), roots[0].job, roots[0].letters), (1, original, 2));
+
+    let (job, count) = redrive(&bench, original, &filter).await.unwrap();
+    assert_eq!(count, 2);
+    let mut ids = bench.job(job).await.request.ids.unwrap();
+    ids.sort_by_key(|id| id.as_i64());
+    assert_eq!(ids, [json!(1), json!(2)]);
+    assert_eq!(bench.store.pinned(job).await.unwrap().unwrap().root, original);
+    let letters = all(&bench).await;
+    assert_eq!(letters[0].status, LetterStatus::New, "until its item is processed");
+    assert_eq!([letters[0].redrive_job, letters[2].redrive_job], [Some(job), None]);
+    assert!(bench.store.redrivable(&filter).await.unwrap().is_empty());
+    assert!(redrive(&bench, original, &filter).await.is_none(), "they are taken");
+
+    let chunk = begin(&bench, job).await;
+    let settled = [letter(1, "").key, letter(2, "").key, letter(3, "").key];
+    let kept = bench.store.complete(chunk.lease, &done(2), &settled).await.unwrap();
+    assert_eq!(kept, Kept::Yes);
+    let letters = all(&bench).await;
+    let statuses: Vec<_> = letters.iter().map(|letter| letter.status).collect();
+    assert_eq!(
+        statuses,
+        [LetterStatus::Reprocessed, LetterStatus::Reprocessed, LetterStatus::New],
+        "only those that name the redrive"
+    );
+    assert_eq!(letters[0].redrive_job, Some(job), "it says who did it");
+    bench.check(job).await;
+}
+
+async fn a_letter_that_dies_again_is_the_same_letter(bench: Bench) {
+    let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad")]).await;
+    let before = all(&bench).await;
+    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    let chunk = begin(&bench, job).await;
+    for _ in 0..2 {
+        let again = [letter(1, "still bad")];
+        assert_eq!(bench.store.add_letters(chunk.lease, &again).await.unwrap(), Kept::Yes);
+    }
+    let settled = [letter(1, "").key, letter(2, "").key];
+    let kept = bench.store.complete(chunk.lease, &with_dead(1), &settled).await.unwrap();
+    assert_eq!(kept, Kept::Yes);
+    let after = all(&bench).await;
+    assert_eq!(after.len(), 2);
+    assert_eq!((after[0].id, after[0].job_id), (before[0].id, original));
+    assert_eq!((after[0].error.as_str(), after[0].attempts), ("still bad", 6));
+    assert_eq!((after[0].status, after[0].redrive_job), (LetterStatus::New, None));
+    assert!(after[0].updated_at > before[0].updated_at);
+    assert_eq!(after[1].status, LetterStatus::Reprocessed);
+    // It can be redriven again.
+    assert_eq!(redrive(&bench, original, &LetterFilter::default()).await.unwrap().1, 1);
+}
+
+async fn two_redrives_at_once_take_each_letter_once(bench: Bench) {
+    let letters: Vec<_> = (0..40).map(|number| letter(number, "bad")).collect();
+    let original = dead(&bench, &letters).await;
+    let redrives = (0..6).map(|_| {
+        let url = bench.url.clone();
+        tokio::spawn(async move {
+            let store = windlass_store::connect(&url).await.unwrap();
+            let filter = LetterFilter { limit: 10, ..LetterFilter::default() };
+            store.redrive(original, &filter, redriving(original)).await.unwrap()
+        })
+    });
+    let taken: Vec<_> =
+        join_all(redrives).await.into_iter().filter_map(|outcome| outcome.unwrap()).collect();
+    let mut ids = Vec::new();
+    for (job, count) in &taken {
+        let keys = bench.job(*job).await.request.ids.unwrap();
+        assert_eq!(keys.len() as u64, *count);
+        ids.extend(keys.iter().map(|key| key.as_i64().unwrap()));
+        let named = all(&bench).await.iter().filter(|l| l.redrive_job == Some(*job)).count();
+        assert_eq!(named as u64, *count);
+    }
+    let distinct: HashSet<_> = ids.iter().collect();
+    assert_eq!(ids.len(), distinct.len(), "no letter twice");
+    // Somebody may have come away empty-handed; nothing is left behind for ever.
+    while redrive(&bench, original, &LetterFilter::default()).await.is_some() {}
+    assert!(all(&bench).await.iter().all(|letter| letter.redrive_job.is_some()));
+}
+
+async fn a_cancelled_redrive_frees_its_letters(bench: Bench) {
+    let original = dead(&bench, &[letter(1, "bad")]).await;
+    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    begin(&bench, job).await;
+    bench.store.cancel(job).await.unwrap();
+    assert_eq!(all(&bench).await[0].redrive_job, Some(job), "a worker may still be at it");
+    let ending = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(all(&bench).await[0].redrive_job, None);
+    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+
+    // One that has failed holds its letters no longer, either.
+    let chunk = begin(&bench, job).await;
+    let failed = bench.store.fail(chunk.lease, &done(0), "bad", false).await.unwrap();
+    assert_eq!((failed, bench.status(job).await), (Kept::Yes, JobStatus::Failed));
+    assert_eq!(bench.store.redrivable(&LetterFilter::default()).await.unwrap().len(), 1);
+    assert!(redrive(&bench, original, &LetterFilter::default()).await.is_some());
+}
+
+async fn a_repeated_redrive_is_the_same_job(bench: Bench) {
+    let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad")]).await;
+    let job = redriving(original);
+    for _ in 0..2 {
+        let made = bench.store.redrive(original, &LetterFilter::default(), job.clone()).await;
+        assert_eq!(made.unwrap(), Some((job.id, 2)));
+    }
+    let nothing = bench.store.redrive(new_job().id, &LetterFilter::default(), new_job()).await;
+    assert_eq!(nothing.unwrap(), None);
+}
+
+async fn marks_spare_what_is_being_redriven(bench: Bench) {
+    let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad"), letter(3, "bad")]).await;
+    let one = LetterFilter { limit: 1, ..LetterFilter::default() };
+    redrive(&bench, original, &one).await.unwrap();
+    let mark = async |filter: LetterFilter| {
+        bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap()
+    };
+    assert_eq!(mark(one.clone()).await, 1);
+    assert_eq!(mark(LetterFilter::default()).await, 1);
+    assert_eq!(mark(LetterFilter::default()).await, 0);
+    let new = LetterFilter { status: Some(LetterStatus::New), ..LetterFilter::default() };
+    let left = bench.store.letters(&new).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].redrive_job.is_some());
+    assert!(redrive(&bench, original, &LetterFilter::default()).await.is_none());
+}
+
+async fn a_composite_key_is_redriven_as_a_list(bench: Bench) {
+    let key = Key(vec![Value::Text("a".repeat(5000)), Value::Int(2)]);
+    let composite = NewLetter { key: key.to_text(), ..letter(1, "bad") };
+    let original = dead(&bench, &[composite]).await;
+    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    assert_eq!(bench.job(job).await.request.ids.unwrap(), [key.to_id()]);
+    assert_eq!(all(&bench).await[0].key, key.to_id());
+}

@@ -1,0 +1,151 @@
+//! Steering against claims and completions: whoever wins, the state is consistent and ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use windlass_core::{JobId, JobStatus};
+use windlass_store::{Store, connect};
+use windlass_testkit::eventually;
+
+use crate::bench::{Bench, LIMIT, brief, by, done, new_job};
+
+both!(
+    pauses_and_resumes_race_with_work,
+    a_cancel_races_with_work,
+    retries_race_with_failures,
+    loads_race_with_a_cancel,
+);
+
+/// Claims and ends chunks until told to stop; every third one it hands back.
+async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
+    let store = connect(&url).await.unwrap();
+    let working = async {
+        for turn in 0.. {
+            for chunk in store.claim_chunks(&by(), 3).await.unwrap() {
+                let lease = chunk.lease;
+                // Whether it is kept or lost is what the race decides.
+                let _ = match turn % 3 {
+                    0 => store.release(lease, &done(1), None, false, Duration::ZERO).await,
+                    _ => store.complete(lease, &done(10), &[]).await,
+                }
+                .unwrap();
+            }
+        }
+    };
+    tokio::select! {
+        () = working => {}
+        () = stop.notified() => {}
+    }
+}
+
+/// Runs workers beside something else, and lets them end.
+async fn beside_workers(bench: &Bench, count: usize, other: impl Future<Output = ()>) {
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let workers: Vec<_> =
+        (0..count).map(|_| tokio::spawn(work(bench.url.clone(), stop.clone()))).collect();
+    other.await;
+    for worker in workers {
+        while !worker.is_finished() {
+            stop.notify_waiters();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        worker.await.unwrap();
+    }
+}
+
+async fn ends(store: &Arc<dyn Store>, job: JobId) {
+    eventually("the job ends", LIMIT, async || {
+        store.rescue().await.unwrap();
+        store.job(job).await.unwrap().unwrap().finished_at.is_some()
+    })
+    .await;
+}
+
+async fn pauses_and_resumes_race_with_work(bench: Bench) {
+    let job = bench.loaded_as(brief("1s", "60s"), 60).await;
+    beside_workers(&bench, 4, async {
+        for turn in 0..20 {
+            // Refused once the job has ended, which is as good.
+            let _ = bench.store.pause(job, Some("a race")).await;
+            if turn % 2 == 0 {
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+            let _ = bench.store.resume(job).await;
+        }
+        ends(&bench.store, job).await;
+    })
+    .await;
+    let ended = bench.job(job).await;
+    assert_eq!(ended.status, JobStatus::Completed);
+    assert_eq!(ended.items.processed, 600);
+    bench.check(job).await;
+}
+
+async fn a_cancel_races_with_work(bench: Bench) {
+    for micros in [0, 1_000, 5_000, 20_000] {
+        let job = bench.loaded_as(brief("1s", "60s"), 40).await;
+        beside_workers(&bench, 4, async {
+            tokio::time::sleep(Duration::from_micros(micros)).await;
+            let cancelled = bench.store.cancel(job).await.is_ok();
+            eventually("the job ends", LIMIT, async || {
+                for chunk in bench.store.claim_cancelled(&by(), 10).await.unwrap() {
+                    let _ = bench.store.end_cancelled(chunk.lease, &done(1)).await.unwrap();
+                }
+                bench.job(job).await.finished_at.is_some()
+            })
+            .await;
+            let expected = if cancelled { JobStatus::Cancelled } else { JobStatus::Completed };
+            assert_eq!(bench.status(job).await, expected);
+        })
+        .await;
+        bench.check(job).await;
+    }
+}
+
+async fn retries_race_with_failures(bench: Bench) {
+    let job = bench.loaded_as(brief("1s", "60s"), 30).await;
+    let failing = async {
+        // Somebody fails chunks, sometimes with the whole job; somebody else retries at once.
+        for turn in 0..15 {
+            for chunk in bench.claim(job, 1).await {
+                let (at_once, progress) = (turn % 2 == 0, done(0));
+                let _ = bench.store.fail(chunk.lease, &progress, "bad", at_once).await.unwrap();
+            }
+            let _ = bench.store.retry(job).await;
+        }
+        eventually("the job completes", LIMIT, async || {
+            bench.store.rescue().await.unwrap();
+            let _ = bench.store.retry(job).await;
+            bench.status(job).await == JobStatus::Completed
+        })
+        .await;
+    };
+    beside_workers(&bench, 3, failing).await;
+    assert_eq!(bench.job(job).await.items.processed, 300);
+    bench.check(job).await;
+}
+
+async fn loads_race_with_a_cancel(bench: Bench) {
+    use crate::bench::{cut, page, scan};
+    for micros in [0, 2_000, 8_000] {
+        let job = bench.store.submit(new_job()).await.unwrap().id();
+        let plan = bench.segment_of(job).await;
+        let store = bench.other().await;
+        let loading = tokio::spawn(async move {
+            let mut state = plan.state;
+            for turn in 1..50 {
+                let next = page(plan.lease, state, scan(turn), cut(2));
+                state = next.to.clone();
+                if store.load(next).await.unwrap() == windlass_store::Kept::Lost {
+                    return;
+                }
+            }
+            panic!("it was never told");
+        });
+        tokio::time::sleep(Duration::from_micros(micros)).await;
+        bench.store.cancel(job).await.unwrap();
+        loading.await.unwrap();
+        assert!(bench.job(job).await.finished_at.is_some());
+        bench.check(job).await;
+    }
+}

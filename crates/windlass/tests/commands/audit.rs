@@ -1,0 +1,66 @@
+//! `windlass audit`: proves what is right, and finds what is not.
+
+use crate::common::{Data, Place, raise, text};
+
+#[tokio::test]
+async fn a_job_that_ran_to_its_end_is_proven() {
+    for data in Data::both().await {
+        let data = data.with_accounts(1000).await;
+        let place = Place::on(&data, &raise(10));
+        let id = text(&place.json("run RAISE").await["id"]);
+        let output = place.run(&format!("audit {id}")).await.ok();
+        assert!(output.stdout.starts_with("PROVEN"), "{}", output.stdout);
+        assert!(output.stdout.contains("1,000 rows read = 1,000 processed"), "{}", output.stdout);
+        let audit = place.prove(&id).await;
+        assert_eq!(audit["chunks"], 100);
+        assert_eq!(audit["planned"], 1000);
+        assert_eq!(audit["drift"], 0);
+        assert_eq!(audit["findings"], serde_json::json!([]));
+    }
+}
+
+#[tokio::test]
+async fn rows_that_came_and_went_since_are_drift_and_no_failure() {
+    for data in Data::both().await {
+        let data = data.with_accounts(100).await;
+        let place = Place::on(&data, &raise(10));
+        let id = text(&place.json("run RAISE").await["id"]);
+        data.run("DELETE FROM accounts WHERE id IN (3, 4, 5)").await;
+        let output = place.run(&format!("audit {id}")).await.ok();
+        assert!(output.stdout.starts_with("PROVEN"), "{}", output.stdout);
+        assert!(output.stdout.contains("drift: the source has -3 rows"), "{}", output.stdout);
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_is_not_done_is_not_proven() {
+    let data = Data::sqlite().with_accounts(100).await;
+    let place = Place::on(&data, &raise(10));
+    let id = place.submit("RAISE").await;
+    let output = place.run(&format!("audit {id}")).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stdout.starts_with("NOT PROVEN"), "{}", output.stdout);
+    assert!(output.stdout.contains("QUEUED, not COMPLETED"), "{}", output.stdout);
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_missing_or_short_is_found() {
+    let data = Data::postgres().await.with_accounts(100).await;
+    let place = Place::on(&data, &raise(10));
+    for damage in [
+        "DELETE FROM windlass_chunks WHERE number = 4 AND job_id = 'ID'",
+        "UPDATE windlass_chunks SET cursor = '[35]' WHERE number = 3 AND job_id = 'ID'",
+        "UPDATE windlass_chunks SET read = read + 1 WHERE number = 3 AND job_id = 'ID'",
+        "UPDATE windlass_chunks SET extent = replace(extent, '30', '29') \
+         WHERE number = 3 AND job_id = 'ID'",
+        "UPDATE windlass_segments SET status = 'PENDING' WHERE number = 1 AND job_id = 'ID'",
+    ] {
+        let id = text(&place.json("run RAISE").await["id"]);
+        place.prove(&id).await;
+        data.run(&damage.replace("ID", &id)).await;
+        let output = place.run(&format!("audit {id}")).await;
+        assert_eq!(output.code, Some(1), "{damage}: {output:?}");
+        assert!(output.stdout.contains("NOT PROVEN"), "{damage}: {}", output.stdout);
+        assert!(output.stdout.contains("  ! "), "{damage}: {}", output.stdout);
+    }
+}

@@ -1,0 +1,127 @@
+//! Databases that are away, read-only, full, or not what they were when the job was submitted.
+
+use crate::common::{BINARY, Data, Place, config, job, parse, raise, refused, said, text};
+use windlass_testkit::Windlass;
+
+/// A port of this machine that nobody listens on.
+fn closed_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_without_its_password() {
+    let url = format!("postgres://clerk:hush@127.0.0.1:{}/app", closed_port());
+    let place = Place::with(&config("sqlite:windlass.db", &url, &raise(5)));
+    for command in ["check", "run RAISE", "submit RAISE", "run RAISE --dry-run"] {
+        let output = place.run(command).await;
+        refused(&output, &["WL0005", "connections.app.url", "cannot be reached"]);
+        assert!(!said(&output).contains("hush"), "{output:?}");
+    }
+    assert_eq!(place.json("jobs").await, serde_json::json!([]));
+
+    let store = Place::with(&config(&url, "sqlite:app.db", &raise(5)));
+    let output = store.run("jobs").await;
+    refused(&output, &["store"]);
+    assert!(!said(&output).contains("hush"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_named_and_not_made() {
+    let place = Place::with(&config("sqlite:windlass.db", "sqlite:missing.db", &raise(5)));
+    for command in ["check", "run RAISE", "submit RAISE"] {
+        refused(&place.run(command).await, &["connections.app.url", "missing.db"]);
+    }
+    assert!(!place.path("missing.db").exists());
+
+    place.write("notes.db", &"this is no database, whatever its name says\n".repeat(100));
+    place.write("windlass.toml", &config("sqlite:windlass.db", "sqlite:notes.db", &raise(5)));
+    refused(&place.run("check").await, &["connections.app.url", "not a database"]);
+    place.write("windlass.toml", &config("sqlite:no/folder/w.db", "sqlite:notes.db", &raise(5)));
+    refused(&place.run("jobs").await, &["no/folder", "does not exist"]);
+}
+
+#[tokio::test]
+async fn a_table_that_vanished_after_the_submit_fails_the_job_with_the_reason() {
+    for data in Data::both().await {
+        let data = data.with_accounts(100).await;
+        let place = Place::on(&data, &raise(10));
+        place.run("check").await.ok();
+        let id = place.submit("RAISE").await;
+        data.run("ALTER TABLE accounts RENAME TO gone").await;
+        let output = place.run(&format!("worker --job {id}")).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        let job = place.job(&id).await;
+        assert_eq!(job["status"], "FAILED");
+        assert!(text(&job["error"]).contains("accounts"), "{job:#}");
+
+        data.run("ALTER TABLE gone RENAME TO accounts").await;
+        data.untouched().await;
+        place.run(&format!("retry {id}")).await.ok();
+        place.run(&format!("worker --job {id}")).await.ok();
+        data.raised_once(100).await;
+        place.prove(&id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_only_reads_refuses_the_job_and_changes_nothing() {
+    let data = Data::postgres().await.with_accounts(100).await;
+    let Data::Postgres(database) = &data else { unreachable!() };
+    let url = data.url();
+    let place = Place::with(&config("sqlite:windlass.db", &url, &raise(10)));
+    let read_only = |value: &str| {
+        format!("ALTER DATABASE {} SET default_transaction_read_only = {value}", database.name())
+    };
+
+    // The ledger cannot be made: refused at the door.
+    data.run(&read_only("on")).await;
+    refused(&place.run("run RAISE").await, &["WL0006", "read-only"]);
+    let writable = format!("BEGIN READ WRITE; {}; COMMIT", read_only("off"));
+    data.run(&writable).await;
+    data.untouched().await;
+
+    // Between submit and work: the job fails with the reason.
+    let id = place.submit("RAISE").await;
+    data.run(&read_only("on")).await;
+    let output = place.run(&format!("worker --job {id}")).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let job = place.job(&id).await;
+    assert!(text(&job["error"]).contains("read-only"), "{job:#}");
+    data.run(&writable).await;
+    data.untouched().await;
+    place.run(&format!("retry {id}")).await.ok();
+    place.run(&format!("worker --job {id}")).await.ok();
+    data.raised_once(100).await;
+}
+
+/// Every write beyond a file's limit fails, for root as well. The kernel's signal about it is
+/// ignored, so that the process sees the error as it would on a full disk.
+#[tokio::test]
+async fn a_file_that_cannot_grow_fails_the_job_and_loses_nothing() {
+    const ROWS: i64 = 20_000;
+    let data = Data::sqlite().with_accounts(ROWS).await;
+    let sql = "UPDATE accounts SET amount = amount + 1, owner = hex(randomblob(200)) WHERE {chunk}";
+    let retry = "retry = { attempts = 2, backoff = \"10ms\" }\n";
+    let place = Place::on(&data, &(job("RAISE", sql, 1000) + retry));
+    let id = place.submit("RAISE").await;
+    let size = std::fs::metadata(data.folder().join("app.db")).unwrap().len();
+
+    let shell = Windlass::new(place.path("")).binary("/bin/sh");
+    // In units of 512 bytes.
+    let limit = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", size * 2 / 512);
+    let worker = ["-c", &limit, BINARY, "worker", "--job", &id, "--json"];
+    let output = shell.run(worker).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let job = parse(&output);
+    assert_eq!(job["status"], "FAILED");
+    assert!(!text(&job["error"]).is_empty());
+    let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
+    assert_eq!(data.number(raised).await, job["items"]["processed"].as_i64().unwrap());
+
+    // There is room again.
+    place.run(&format!("retry {id}")).await.ok();
+    place.run(&format!("worker --job {id}")).await.ok();
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}

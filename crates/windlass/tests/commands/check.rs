@@ -1,0 +1,108 @@
+//! `windlass check`: what is right is explained, what is wrong is named with its line.
+
+use crate::common::{Data, Place, job, parse, raise, refused};
+
+const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
+                       source.connection = \"app\"\nsource.table = \"accounts\"\n\
+                       source.filters = { branches = \"branch\" }\n\
+                       step.refresh = true\nstep.version = \"version\"\n";
+
+#[tokio::test]
+async fn good_job_types_are_explained() {
+    for data in Data::both().await {
+        let data = data.with_accounts(100).await;
+        let place = Place::on(&data, &(raise(25) + REFRESH));
+        let output = place.run("check").await.ok();
+        for part in [
+            "RAISE",
+            "REFRESH",
+            "Write all back",
+            "accounts by (id)",
+            "UPDATE accounts SET amount = amount + 1 WHERE {chunk}",
+            "branches: look-ups in the index on branch",
+            "exactly once",
+            "everything is right",
+        ] {
+            assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
+        }
+        let json = place.json("check").await;
+        assert_eq!(json["ok"], true, "{json:#}");
+        assert_eq!(json["problems"].as_array().unwrap().len(), 0);
+        assert_eq!(json["jobTypes"][0]["jobType"], "RAISE");
+        assert_eq!(json["jobTypes"][0]["definition"]["source"]["key"][0], "id");
+        data.untouched().await;
+    }
+}
+
+/// Each is a job type, and what is said of it. The job types begin at line 7.
+fn bad() -> Vec<(String, Vec<&'static str>)> {
+    let with = |line: &str| raise(5) + line + "\n";
+    let sql = |sql: &str| job("RAISE", sql, 5);
+    vec![
+        (with("chunk.itemz = 5"), vec!["line 12", "itemz", "items"]),
+        (with("colour = \"red\""), vec!["line 12", "colour"]),
+        (with("chunk.lease = \"soon\""), vec!["line 12"]),
+        (with("chunk.lease = \"10m\""), vec!["line 7", "chunk.lease", "chunk.timeout"]),
+        (with("chunk.commit = 50"), vec!["line 7", "chunk.commit", "chunk.items"]),
+        (with("retry.attempts = 0"), vec!["line 7", "retry.attempts"]),
+        (with("failures.budget = \"many\""), vec!["line 12", "0.01%"]),
+        (with("step.refresh = true"), vec!["exactly one kind of step", "2"]),
+        (with("source.key = [\"nr\"]"), vec!["line 7", "source.key", "`nr`", "id"]),
+        (with("source.key = [\"owner\"]"), vec!["line 7", "source.key", "owner", "index"]),
+        (with("source.filters = { o = \"owner\" }"), vec!["line 7", "filters", "owner", "index"]),
+        (with("source.filters = { o = \"onwer\" }"), vec!["line 7", "filters", "`onwer`"]),
+        (with("step.version = \"versoin\""), vec!["line 7", "step.version", "versoin"]),
+        (sql("UPDATE accounts SET amount = 1"), vec!["line 7", "step.sql", "WHERE {chunk}"]),
+        (sql("UPDATE accounts SET id = 1 WHERE {chunk}"), vec!["line 7", "step.sql", "`id`"]),
+        (sql("UPDATE accounts SET amount = 1 WHERE {chnk}"), vec!["line 7", "{chunk}"]),
+        (
+            raise(5).replace("\"accounts\"", "\"acounts\""),
+            vec!["line 7", "`acounts`", "`accounts`"],
+        ),
+        (raise(5).replace("\"app\"", "\"ap\""), vec!["line 7", "source.connection", "`app`"]),
+        (raise(0), vec!["line 7", "chunk.items", "1 to 1000000"]),
+        ("[jobs.RAISE\n".to_owned(), vec!["line 7"]),
+    ]
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named_with_its_line() {
+    for data in Data::both().await {
+        let data = data.with_accounts(10).await;
+        for (jobs, parts) in bad() {
+            let place = Place::on(&data, &jobs);
+            let output = place.run("check").await;
+            let parts: Vec<&str> = parts.into_iter().chain(["windlass.toml"]).collect();
+            refused(&output, &parts);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_bad_job_type_does_not_hide_the_others() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let missing = raise(5).replace("RAISE", "LOWER").replace("\"accounts\"", "\"nothing\"");
+    let keyless = raise(5).replace("RAISE", "HIDE") + "source.key = [\"owner\"]\n";
+    let place = Place::on(&data, &(raise(5) + &missing + &keyless));
+    refused(
+        &place.run("check").await,
+        &["RAISE\n", "LOWER", "nothing", "HIDE", "owner", "3 to mend"],
+    );
+    let output = place.run("check --json").await;
+    assert_eq!(output.code, Some(2));
+    let json = parse(&output);
+    assert_eq!(json["ok"], false);
+    assert_eq!(json["jobTypes"].as_array().unwrap().len(), 1);
+    assert_eq!(json["problems"][0]["line"], 17);
+    assert_eq!(json["problems"][0]["code"], "WL0004");
+}
+
+#[tokio::test]
+async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let text = data.config(&raise(5)).replace(&data.url(), "${APP_URL}");
+    let place = Place::with(&text);
+    refused(&place.run("check").await, &["line 5", "APP_URL"]);
+    let place = place.env("APP_URL", &data.url());
+    place.run("check").await.ok();
+}

@@ -1,0 +1,110 @@
+//! Help, wrong usage, where the configuration is, and no colours in files and pipes.
+
+use crate::common::{Data, Place, raise, refused, said};
+
+const COMMANDS: [&str; 22] = [
+    "demo",
+    "init",
+    "check",
+    "run",
+    "submit",
+    "worker",
+    "jobs",
+    "job",
+    "watch",
+    "chunks",
+    "cancel",
+    "pause",
+    "resume",
+    "retry",
+    "dead",
+    "dead list",
+    "dead show",
+    "dead redrive",
+    "dead ignore",
+    "dead export",
+    "audit",
+    "migrate",
+];
+
+#[tokio::test]
+async fn every_command_explains_itself() {
+    let place = Place::empty();
+    for command in COMMANDS {
+        let help = place.run(&format!("{command} --help")).await.ok();
+        assert!(help.stdout.contains(&format!("Usage: windlass {command}")), "{}", help.stdout);
+        assert!(help.stdout.contains("--config"), "{command}: {}", help.stdout);
+        assert!(help.stderr.is_empty(), "{command}: {}", help.stderr);
+    }
+    for command in ["", "init", "run", "submit", "worker", "jobs"] {
+        let help = place.run(&format!("{command} --help")).await.ok();
+        assert!(help.stdout.contains("Example"), "{command}: {}", help.stdout);
+        assert!(help.stdout.contains("  windlass "), "{command}: {}", help.stdout);
+    }
+    let help = place.run("--help").await.ok();
+    assert!(help.stdout.contains("Exit codes: 0 completed, 1 failed"), "{}", help.stdout);
+    place.run("--version").await.ok();
+}
+
+#[tokio::test]
+async fn every_command_that_reads_takes_json() {
+    let place = Place::empty();
+    for command in ["check", "run", "submit", "jobs", "job", "watch", "chunks", "audit"] {
+        let help = place.run(&format!("{command} --help")).await.ok();
+        assert!(help.stdout.contains("--json"), "{command}: {}", help.stdout);
+    }
+    for command in ["list", "show", "redrive", "ignore"] {
+        let help = place.run(&format!("dead {command} --help")).await.ok();
+        assert!(help.stdout.contains("--json"), "dead {command}: {}", help.stdout);
+    }
+}
+
+#[tokio::test]
+async fn wrong_usage_is_exit_code_two() {
+    let place = Place::empty();
+    refused(&place.run("").await, &["Usage: windlass"]);
+    refused(&place.run("juggle").await, &["juggle"]);
+    refused(&place.run("job not-an-id").await, &["not-an-id"]);
+    refused(&place.run("run").await, &["<TYPE>"]);
+    refused(&place.run("run RAISE --workers 0").await, &["--workers"]);
+    refused(&place.run("jobs --status DONE").await, &["DONE", "COMPLETED"]);
+    refused(&place.run("demo --transactions 3").await, &["--transactions"]);
+}
+
+#[tokio::test]
+async fn without_a_configuration_it_says_how_to_get_one() {
+    let place = Place::empty();
+    for command in ["check", "jobs", "run RAISE", "worker", "migrate"] {
+        refused(&place.run(command).await, &["windlass.toml", "windlass init"]);
+    }
+    refused(&place.run("jobs --config other.toml").await, &["other.toml"]);
+}
+
+#[tokio::test]
+async fn the_configuration_is_named_before_or_after_the_command() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let place = Place::empty();
+    place.write("other.toml", &data.config(&raise(5)));
+    place.run("--config other.toml check").await.ok();
+    place.run("check --config other.toml").await.ok();
+    place.run("dead list --config other.toml").await.ok();
+    place.run("dead --config other.toml list").await.ok();
+    place.run("run RAISE --config other.toml").await.ok();
+    data.raised_once(10).await;
+}
+
+#[tokio::test]
+async fn there_are_no_colours_where_there_is_no_terminal() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let place = Place::on(&data, &raise(5));
+    let ran = place.run("run RAISE").await.ok();
+    let id = place.submit("RAISE").await;
+    let mut all = said(&ran);
+    for command in ["check", "jobs", "job ID", "chunks ID", "pause ID", "watch ID", "cancel ID"] {
+        all += &said(&place.run(&command.replace("ID", &id)).await);
+    }
+    for command in ["audit ID", "dead list", "resume ID", "run NOTHING", "--help", "run --wrong"] {
+        all += &said(&place.run(&command.replace("ID", &id)).await);
+    }
+    assert!(!all.contains('\u{1b}'), "{all:?}");
+}

@@ -1,0 +1,69 @@
+//! `windlass migrate`: makes the tables, or only says what they are.
+
+use crate::common::{Data, Place, raise};
+
+#[tokio::test]
+async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
+    for data in Data::both().await {
+        let data = data.with_accounts(10).await;
+        let place = Place::on(&data, &raise(5));
+        let output = place.run("migrate --print").await.ok();
+        for part in ["connection app", "CREATE TABLE", "windlass_ledger", "windlass_held"] {
+            assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
+        }
+        let there = match &data {
+            Data::Postgres(_) => "SELECT count(*) FROM pg_class WHERE relname = 'windlass_ledger'",
+            Data::Sqlite(_) => "SELECT count(*) FROM sqlite_master WHERE name = 'windlass_ledger'",
+        };
+        assert_eq!(data.number(there).await, 0);
+
+        // What it prints is what a DBA runs, and then everything works.
+        data.run(&output.stdout).await;
+        assert_eq!(data.number(there).await, 1);
+        place.run("run RAISE").await.ok();
+        data.raised_once(10).await;
+    }
+}
+
+#[tokio::test]
+async fn it_makes_what_is_missing_and_may_be_repeated() {
+    for data in Data::both().await {
+        let data = data.with_accounts(10).await;
+        let place = Place::on(&data, &raise(5));
+        for _ in 0..2 {
+            let output = place.run("migrate").await.ok();
+            assert!(output.stdout.contains("app: the ledger is there"), "{}", output.stdout);
+            assert!(output.stdout.contains("store: up to date"), "{}", output.stdout);
+        }
+        assert_eq!(data.number("SELECT count(*) FROM windlass_ledger").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
+    let data = Data::postgres().await.with_accounts(10).await;
+    let Data::Postgres(database) = &data else { unreachable!() };
+    // Roles are the server's, so their names are this database's own.
+    let role = format!("clerk_of_{}", database.name());
+    data.run(&format!(
+        "CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+         GRANT SELECT, UPDATE ON accounts TO {role}"
+    ))
+    .await;
+    let (_, rest) = data.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let url = format!("postgres://{role}@{rest}");
+    let place = Place::with(&crate::common::config("sqlite:windlass.db", &url, &raise(5)));
+    let refused = place.run("run RAISE").await;
+    crate::common::refused(&refused, &["WL0006", "windlass migrate --print"]);
+    data.untouched().await;
+
+    let print = place.run("migrate --print").await.ok();
+    data.run(&print.stdout).await;
+    data.run(&format!(
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held TO {role}"
+    ))
+    .await;
+    place.run("check").await.ok();
+    place.run("run RAISE").await.ok();
+    data.raised_once(10).await;
+}

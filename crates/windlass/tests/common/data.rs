@@ -1,0 +1,127 @@
+//! The user's database: PostgreSQL or SQLite, with the table that the tests work on.
+
+use super::config;
+use std::path::Path;
+use tempfile::TempDir;
+use windlass_testkit::{Database, PostgresServer};
+
+/// A database of its own for one test.
+pub(crate) enum Data {
+    Postgres(Database),
+    Sqlite(TempDir),
+}
+
+impl Data {
+    /// A database of the shared server.
+    pub(crate) async fn postgres() -> Data {
+        Data::Postgres(PostgresServer::shared().database().await)
+    }
+
+    /// A file.
+    pub(crate) fn sqlite() -> Data {
+        let data = Data::Sqlite(TempDir::new().unwrap());
+        data.connection().pragma_update(None, "journal_mode", "wal").unwrap();
+        data
+    }
+
+    /// One of each.
+    pub(crate) async fn both() -> [Data; 2] {
+        [Data::sqlite(), Data::postgres().await]
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Data::Postgres(database) => database.url().to_owned(),
+            Data::Sqlite(folder) => format!("sqlite:{}", folder.path().join("app.db").display()),
+        }
+    }
+
+    /// Where the store goes: beside the records, in a file of its own for SQLite.
+    pub(crate) fn store_url(&self) -> String {
+        match self {
+            Data::Postgres(_) => self.url(),
+            Data::Sqlite(_) => "sqlite:windlass.db".to_owned(),
+        }
+    }
+
+    /// A configuration with the store and the records here.
+    pub(crate) fn config(&self, jobs: &str) -> String {
+        config(&self.store_url(), &self.url(), jobs)
+    }
+
+    /// Makes `accounts` with this many rows, and `pace`, which slows nothing down yet.
+    pub(crate) async fn with_accounts(self, rows: i64) -> Data {
+        let numbers = match &self {
+            Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {rows}) AS n"),
+            Data::Sqlite(_) => format!(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {rows}) \
+                 SELECT n FROM s"
+            ),
+        };
+        self.run(&format!(
+            "CREATE TABLE accounts (
+                 id bigint PRIMARY KEY NOT NULL, branch integer NOT NULL, amount bigint NOT NULL,
+                 owner text, version bigint NOT NULL DEFAULT 1);
+             CREATE INDEX accounts_branch ON accounts (branch, id);
+             CREATE TABLE pace (seconds real NOT NULL);
+             INSERT INTO pace VALUES (0);
+             INSERT INTO accounts (id, branch, amount, owner)
+             SELECT n, n % 10, n * 7 % 1000, 'owner ' || n FROM ({numbers}) AS numbers;"
+        ))
+        .await;
+        self
+    }
+
+    /// Makes every commit of a `slow_raise` take this long.
+    pub(crate) async fn pace(&self, seconds: f64) {
+        self.run(&format!("UPDATE pace SET seconds = {seconds}")).await;
+    }
+
+    /// Runs statements.
+    pub(crate) async fn run(&self, sql: &str) {
+        match self {
+            Data::Postgres(database) => database.run(sql).await,
+            Data::Sqlite(_) => self.connection().execute_batch(sql).unwrap(),
+        }
+    }
+
+    /// The single number of a query.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        match self {
+            Data::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
+            Data::Sqlite(_) => self.connection().query_row(sql, [], |row| row.get(0)).unwrap(),
+        }
+    }
+
+    /// Every account was raised exactly once, and no other row is there.
+    #[track_caller]
+    pub(crate) fn raised_once(&self, rows: i64) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let right = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
+            let twice = "SELECT count(*) FROM accounts WHERE amount > id * 7 % 1000 + 1";
+            let (right, twice) = (self.number(right).await, self.number(twice).await);
+            assert_eq!((right, twice), (rows, 0), "rows raised once and more often, {caller}");
+        }
+    }
+
+    /// No account was touched.
+    pub(crate) async fn untouched(&self) {
+        let touched = "SELECT count(*) FROM accounts \
+                       WHERE amount <> id * 7 % 1000 OR version <> 1";
+        assert_eq!(self.number(touched).await, 0, "rows were changed");
+    }
+
+    fn connection(&self) -> rusqlite::Connection {
+        let Data::Sqlite(folder) = self else { panic!("not a file") };
+        let connection = rusqlite::Connection::open(folder.path().join("app.db")).unwrap();
+        connection.busy_timeout(super::PATIENCE).unwrap();
+        connection
+    }
+
+    /// The folder of a SQLite file.
+    pub(crate) fn folder(&self) -> &Path {
+        let Data::Sqlite(folder) = self else { panic!("not a file") };
+        folder.path()
+    }
+}

@@ -1,0 +1,60 @@
+//! Workers killed at random, again and again, while they work.
+
+use crate::common::{Data, Place, job, slow_raise};
+use crate::dice::Dice;
+use std::ops::Range;
+use std::time::Duration;
+
+const ROWS: i64 = 200_000;
+
+#[tokio::test]
+async fn three_workers_on_postgresql_killed_again_and_again() {
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.02).await;
+    // Several commits a chunk, so that a death also falls between two of them.
+    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let place = Place::on(&data, &jobs);
+    let id = place.submit("RAISE").await;
+    let hits = kill_until_completed(&place, &id, 3, 300..900).await;
+    assert!(hits >= 3, "only {hits} of the killed workers were at work");
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn one_worker_on_sqlite_killed_again_and_again() {
+    let data = Data::sqlite().with_accounts(ROWS).await;
+    // SQLite cannot sleep, but it can count.
+    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND (WITH RECURSIVE \
+               s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 5000) \
+               SELECT count(*) FROM s) > 0";
+    let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
+    let place = Place::on(&data, &jobs);
+    let id = place.submit("RAISE").await;
+    let hits = kill_until_completed(&place, &id, 1, 500..1500).await;
+    assert!(hits >= 3, "only {hits} of the killed workers were at work");
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
+/// Keeps so many workers running and kills one after another until the job is done; says how
+/// many of them held a chunk when they died.
+async fn kill_until_completed(place: &Place, id: &str, workers: usize, every: Range<u64>) -> usize {
+    let mut dice = Dice::new(20_251_115);
+    let mut running: Vec<_> = (0..workers).map(|_| place.spawn("worker")).collect();
+    let mut hits = 0;
+    loop {
+        tokio::time::sleep(Duration::from_millis(dice.roll(every.clone()))).await;
+        let victim = &mut running[dice.roll(0..workers as u64) as usize];
+        victim.kill9();
+        let job = place.job(id).await;
+        match job["status"].as_str() {
+            Some("COMPLETED") => return hits,
+            Some("QUEUED" | "PROCESSING") => {}
+            _ => panic!("{job:#}"),
+        }
+        // The dead say nothing any more: what they held is still in their name.
+        hits += usize::from(!place.held_by(id, victim.id()).await.is_empty());
+        *victim = place.spawn("worker");
+    }
+}

@@ -1,0 +1,18 @@
+//! Processes killed, frozen and cut off at work: every row is changed exactly once all the same.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test tells its failure"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod dice;
+mod kill;
+mod loader;
+mod restart;
+mod shutdown;
+mod stall;
+mod writer;

@@ -1,0 +1,51 @@
+//! A process frozen past its leases, as a paused virtual machine is: awake again, it commits nothing.
+
+use crate::common::{Data, PATIENCE, Place, slow_raise, worked_by};
+use windlass_testkit::eventually;
+
+#[tokio::test]
+async fn a_worker_that_slept_over_its_leases_commits_nothing() {
+    const ROWS: i64 = 50_000;
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.05).await;
+    let jobs = slow_raise(500) + "chunk.lease = \"1s\"\n";
+    let place = Place::on(&data, &jobs);
+    // Eight slots share one connection: most chunks wait with their commit still to come, and go
+    // on with it the moment they wake up.
+    let narrow = data.config(&jobs).replace("\n\n[jobs", "\nmax_connections = 1\n\n[jobs");
+    place.write("narrow.toml", &narrow);
+    let id = place.submit("RAISE").await;
+
+    let sleeper = place.spawn("worker --workers 8 --config narrow.toml");
+    eventually("the sleeper holds chunks", PATIENCE, async || {
+        place.held_by(&id, sleeper.id()).await.len() >= 8
+    })
+    .await;
+    sleeper.stop();
+    let held = place.held_by(&id, sleeper.id()).await;
+    assert!(held.len() >= 4, "it was stopped with {held:?}");
+
+    let helper = place.spawn("worker");
+    eventually("another worker did the sleeper's chunks", PATIENCE, async || {
+        let chunks = place.chunks(&id).await;
+        let done = |number: &i64| {
+            let chunk = &chunks[*number as usize];
+            chunk["status"] == "COMPLETED" && worked_by(chunk, helper.id())
+        };
+        held.iter().all(done)
+    })
+    .await;
+    for chunk in place.chunks(&id).await {
+        let number = chunk["chunk"].as_i64().unwrap();
+        assert!(!held.contains(&number) || chunk["losses"].as_i64() > Some(0), "{chunk:#}");
+    }
+
+    sleeper.cont();
+    place.completed(&id).await;
+    // It finishes what it is at before it leaves, so by then it has tried all it had in hand.
+    sleeper.term();
+    let slept = sleeper.wait().await.ok();
+    assert!(!slept.stderr.contains(" 0 lost to other workers"), "{}", slept.stderr);
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}

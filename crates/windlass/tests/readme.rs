@@ -1,0 +1,78 @@
+//! The commands of README.md work as they stand there.
+//!
+//! A line `<!-- test -->` directly before a block of shell commands means: run every line of the
+//! block, in an empty folder, with the built binary first on the PATH.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test tells its failure"
+)]
+
+use std::path::Path;
+use windlass_testkit::Windlass;
+
+const MARK: &str = "<!-- test -->";
+
+#[tokio::test]
+async fn the_readmes_commands_work() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(&readme)
+        .unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+    let scripts = scripts(&text);
+    assert!(!scripts.is_empty(), "README.md has no {MARK} before a ```sh block");
+
+    let binary = Path::new(env!("CARGO_BIN_EXE_windlass"));
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", binary.parent().unwrap().display());
+    for script in scripts {
+        let folder = tempfile::TempDir::new().unwrap();
+        let shell = Windlass::new(folder.path()).binary("/bin/sh").env("PATH", &path);
+        // One shell for the block, so that `cd` and variables last; it stops at what fails.
+        let output = shell.run(["-e", "-u", "-c", &script]).await;
+        assert_eq!(
+            output.code,
+            Some(0),
+            "{script}\nstdout:\n{}\nstderr:\n{}",
+            output.stdout,
+            output.stderr
+        );
+    }
+}
+
+/// The marked blocks as scripts, without prompts and without lines that only explain.
+fn scripts(readme: &str) -> Vec<String> {
+    let mut scripts = Vec::new();
+    let mut lines = readme.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        if line != MARK {
+            continue;
+        }
+        let fence = lines.next().unwrap_or_default();
+        assert!(
+            ["```sh", "```bash", "```shell", "```console"].contains(&fence),
+            "{MARK} stands directly before a ```sh block, not before `{fence}`"
+        );
+        let block: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+        // Where there are prompts, the other lines are what the commands answer.
+        let prompts = block.iter().any(|line| line.starts_with("$ "));
+        let command = |line: &&str| match line.strip_prefix("$ ") {
+            Some(command) => Some(command.to_owned()),
+            None if prompts || line.is_empty() || line.starts_with('#') => None,
+            None => Some((*line).to_owned()),
+        };
+        let commands: Vec<String> = block.iter().filter_map(command).collect();
+        assert!(!commands.is_empty(), "a block marked {MARK} has no command");
+        scripts.push(commands.join("\n") + "\n");
+    }
+    scripts
+}
+
+#[test]
+fn only_marked_blocks_are_run_and_only_their_commands() {
+    let readme = "# W\n```sh\nrm -r everything\n```\n<!-- test -->\n```sh\n# Look:\n\
+                  windlass demo\ncd shop\n\n```\ntext\n<!-- test -->\n```console\n\
+                  $ windlass jobs\nno jobs\n```\n";
+    assert_eq!(scripts(readme), ["windlass demo\ncd shop\n", "windlass jobs\n"]);
+    assert!(scripts("# Nothing\n").is_empty());
+}
