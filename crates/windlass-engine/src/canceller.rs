@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_core::{JobId, JobStatus};
 use windlass_data::Fence;
-use windlass_store::Capabilities;
+use windlass_store::{Capabilities, ClaimedChunk, Lease};
 
 impl Engine {
     /// Cancels a job: nothing of it is claimed any more, and what was claimed is fenced and ended
@@ -23,21 +23,29 @@ impl Engine {
     }
 }
 
-/// Fences and ends chunks of cancelled jobs; says how many it claimed.
+/// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended
+/// now does not keep the others from it.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
     let claimed = engine.store().claim_cancelled(by, 50).await?;
     let count = claimed.len();
-    let heart = Arc::new(Heart::default());
+    let mut failed = None;
     for chunk in claimed {
-        // This process need not have the handler: nothing is worked any more.
-        let id = chunk.lease.chunk.job;
-        let Some(pinned) = engine.store().pinned(id).await? else { continue };
-        let job = Arc::new(engine.resolve_to_end(pinned).await?);
-        let fence = Fence { chunk: chunk.lease.chunk, epoch: chunk.lease.epoch, lost: false };
-        let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() else { continue };
-        let hold =
-            Hold::new(engine.store().clone(), heart.clone(), chunk.lease, Duration::from_secs(30));
+        if let Err(error) = end(engine, chunk).await {
+            failed = Some(error);
+        }
+    }
+    failed.map_or(Ok(count), Err)
+}
+
+async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
+    let Lease { chunk: id, epoch } = chunk.lease;
+    let Some(pinned) = engine.store().pinned(id.job).await? else { return Ok(()) };
+    let job = Arc::new(engine.resolve_to_end(pinned).await?);
+    let fence = Fence { chunk: id, epoch, lost: false };
+    if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
+        let (store, heart) = (engine.store().clone(), Arc::new(Heart::default()));
+        let hold = Hold::new(store, heart, chunk.lease, Duration::from_secs(30));
         let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
     }
-    Ok(count)
+    Ok(())
 }

@@ -1,11 +1,12 @@
 //! What a process knows of a job it works on.
 
 use crate::engine::Engine;
+use crate::loader::Failure;
 use crate::step::Step;
 use crate::{EngineError, Result};
 use std::sync::Arc;
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, StepKind};
+use windlass_core::{JobId, JobType, Problem, StepKind, Table};
 use windlass_data::{Connection, Scope};
 use windlass_store::Pinned;
 
@@ -57,15 +58,24 @@ impl Engine {
             StepKind::Handler(name) => Some(self.step(name)?),
             StepKind::Sql(_) | StepKind::Refresh => None,
         };
-        Ok(JobContext { step, ..self.resolve_to_end(pinned).await? })
-    }
-
-    /// As [`Engine::resolve`], without the handler: enough to end what others worked on.
-    pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
         connection.prepare().await?;
         let table = connection.describe(&definition.source).await?;
+        let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
+        Ok(JobContext { pinned, scope, connection, step })
+    }
+
+    /// What it takes to end a job that nobody works on any more: no handler, and no table if that
+    /// is gone.
+    pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
+        let definition = &pinned.definition;
+        let connection = self.connection(&definition.source.connection)?.clone();
+        connection.prepare().await?;
+        let table = match connection.describe(&definition.source).await.map_err(EngineError::from) {
+            Err(error) if matches!(Failure::of(&error), Failure::Final) => Table::default(),
+            described => described?,
+        };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         Ok(JobContext { pinned, scope, connection, step: None })
     }

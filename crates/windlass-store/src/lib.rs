@@ -152,6 +152,7 @@ pub trait Store: Send + Sync {
     async fn prunable(&self, age: Duration, limit: u32) -> Result<Vec<JobId>>;
     /// Remembers that a job's ledger rows are gone.
     async fn pruned(&self, job: JobId) -> Result<()>;
-    /// Waits until something may have changed, at most so long.
+    /// Waits until something may have changed since the calling task last waited here, at most so
+    /// long. A change between two waits of a task is not missed; its first call does not wait.
     async fn changed(&self, at_most: Duration);
 }

@@ -12,6 +12,7 @@ use windlass_testkit::{PostgresServer, Proxy};
 /// Statements that only the transaction of a batch runs, not the one of a fence.
 const BATCH: &str = "UPDATE windlass_ledger";
 const ROWS: i64 = 600;
+const MOST_CUTS: usize = 12;
 /// Many commits, so that many can be cut.
 const SMALL: &str = "chunk.items = 60\nchunk.commit = 4";
 
@@ -158,18 +159,16 @@ async fn complete_while_cut(engine: &Engine, proxy: &Arc<Proxy>, arm: fn(&Proxy)
     let done = work(engine, job).await;
     cutting.abort();
     proven(engine, &done).await;
-    assert!(proxy.cuts() >= 3, "only {} commits were cut: this was no test", proxy.cuts());
+    assert!(proxy.cuts() > MOST_CUTS / 2, "only {} commits were cut", proxy.cuts());
 }
 
+/// Not for ever: a database of which every commit is lost can do nothing.
 async fn keep_cutting(proxy: Arc<Proxy>, arm: fn(&Proxy)) {
-    loop {
-        let cuts = proxy.cuts();
+    for cuts in 0..MOST_CUTS {
         arm(&proxy);
         while proxy.cuts() == cuts {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Between two cuts something must be able to happen.
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

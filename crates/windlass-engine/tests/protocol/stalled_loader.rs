@@ -18,7 +18,7 @@ async fn a_plan_that_comes_late_is_refused(world: World) {
     let job = submit(&engine).await;
     let stalled = plan(claim(&engine, job).await);
 
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
 
@@ -34,7 +34,7 @@ async fn a_first_page_that_comes_late_is_refused(world: World) {
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
 
@@ -53,7 +53,7 @@ async fn a_page_in_the_middle_that_comes_late_is_refused(world: World) {
     assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
     let stalled = page(&engine, &segment, first.to.clone()).await;
 
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
 
@@ -70,7 +70,7 @@ async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: Wor
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     engine.store().rescue().await.unwrap();
     let second = claim(&engine, job).await;
     assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
@@ -78,7 +78,7 @@ async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: Wor
 
     let first = page(&engine, &second, second.state.clone()).await;
     assert_eq!(engine.store().load(first).await.unwrap(), Kept::Yes);
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     whole(&world, &engine, done.id).await;
 }
@@ -98,7 +98,7 @@ async fn a_page_sent_twice_is_loaded_once(world: World) {
         assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
     }
     assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
-    expire(&world).await;
+    world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     whole(&world, &engine, done.id).await;
 }
@@ -155,14 +155,6 @@ async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) 
     let chunks =
         cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
     Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
-}
-
-/// Lets every lease on a segment run out.
-async fn expire(world: &World) {
-    let past = world.spell("clock_timestamp() - interval '1 hour'", "1");
-    let sql =
-        format!("UPDATE windlass_segments SET lease_until = {past} WHERE status = 'PROCESSING'");
-    world.store.run(&sql).await;
 }
 
 /// No chunk is missing, none is there twice.

@@ -18,7 +18,7 @@ pub(super) async fn claim(
 ) -> Result<Vec<ClaimedSegment>> {
     let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
     let params = params![connections, handlers, by.only, limit, &by.worker, millis(LEASE)];
-    let claimed = store.single(sql!("claim_segments"), params).await?;
+    let claimed = store.claim(sql!("claim_segments"), params).await?;
     claimed.iter().map(rows::claimed_segment).collect()
 }
 

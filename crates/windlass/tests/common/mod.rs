@@ -8,9 +8,9 @@ pub(crate) use data::Data;
 
 use serde_json::Value as Json;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use windlass_testkit::{Output, Running, Windlass, eventually};
+use windlass_testkit::{Output, Running, Windlass};
 
 /// How long a condition may take to come true; generous, for machines under load.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
@@ -116,7 +116,7 @@ impl Place {
     /// Waits until a job is as it should be.
     pub(crate) async fn until(&self, id: &str, what: &str, holds: impl Fn(&Json) -> bool) -> Json {
         let mut last = Json::Null;
-        eventually(&format!("{what}, job {id}"), PATIENCE, async || {
+        eventually(&format!("{what}, job {id}"), async || {
             last = self.job(id).await;
             assert!(last["status"] != "FAILED" || holds(&last), "{last:#}");
             holds(&last)
@@ -137,6 +137,16 @@ impl Place {
         let audit = parse(&audit);
         assert_eq!(audit["proven"], true, "{audit:#}");
         audit
+    }
+}
+
+/// Asks until it is true. Each question is a process of its own, which costs the tested processes
+/// their time, so they are not asked in a row.
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !condition().await {
+        assert!(started.elapsed() < PATIENCE, "after {PATIENCE:?} still not true: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -4,17 +4,17 @@ use crate::common::{Data, Place, raise};
 
 #[tokio::test]
 async fn a_load_goes_on_where_a_killed_loader_left_it() {
-    const ROWS: i64 = 40_000;
+    const ROWS: i64 = 10_000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // Each page of the load takes its time, until the test lets go.
-    data.pace(0.05).await;
+    data.pace(0.3).await;
     let slow = "source.where = \"(SELECT pg_sleep(seconds) FROM pace) IS NOT NULL\"\n";
-    let place = Place::on(&data, &(raise(20) + slow + "chunk.lease = \"1s\"\n"));
-    let id = place.submit("RAISE --parallel-segments 2").await;
+    let place = Place::on(&data, &(raise(10) + slow + "chunk.lease = \"1s\"\n"));
+    let id = place.submit("RAISE --parallel-segments 1").await;
 
     let first = place.spawn("worker");
     let in_the_middle = |job: &serde_json::Value| {
-        job["phase"] == "loading" && job["chunks"]["total"].as_i64() >= Some(400)
+        job["phase"] == "loading" && job["chunks"]["total"].as_i64() >= Some(200)
     };
     place.until(&id, "some pages are loaded", in_the_middle).await;
     first.kill9();

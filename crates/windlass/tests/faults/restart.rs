@@ -63,6 +63,23 @@ async fn run_and_watch_go_on_when_the_server_is_back() {
     is_right(&data, &place, &id).await;
 }
 
+#[tokio::test]
+async fn a_worker_leaves_when_asked_although_the_server_is_away() {
+    let (server, data, place) = prepare().await;
+    let id = place.submit("RAISE").await;
+    let worker = place.spawn("worker");
+    place
+        .until(&id, "work is under way", |job| job["chunks"]["processing"].as_i64() > Some(0))
+        .await;
+    server.stop_immediate();
+    worker.term();
+    worker.wait().await.ok();
+    server.start_again();
+    let _next = place.spawn("worker");
+    place.completed(&id).await;
+    is_right(&data, &place, &id).await;
+}
+
 /// The id of the job that `run` submits.
 async fn only_job(place: &Place, run: &Running) -> String {
     loop {

@@ -1,7 +1,6 @@
 //! Processes that leave: suddenly, and others take up what they held; or in order, and hand it back.
 
-use crate::common::{Data, PATIENCE, Place, slow_raise, text, worked_by};
-use windlass_testkit::eventually;
+use crate::common::{Data, Place, eventually, slow_raise, text, worked_by};
 
 const ROWS: i64 = 10_000;
 
@@ -19,7 +18,7 @@ async fn a_second_worker_takes_up_the_chunks_of_a_dead_one() {
     let id = place.submit("RAISE").await;
     let second = place.spawn("worker");
     let first = place.spawn("worker");
-    eventually("both hold chunks", PATIENCE, async || {
+    eventually("both hold chunks", async || {
         !place.held_by(&id, first.id()).await.is_empty()
             && !place.held_by(&id, second.id()).await.is_empty()
     })
@@ -72,7 +71,7 @@ async fn a_worker_that_is_asked_to_leave_hands_back_and_says_so() {
 async fn run_that_is_asked_to_leave_says_how_to_go_on() {
     let (data, place) = prepare().await;
     let run = place.spawn("run RAISE");
-    eventually("the job is at work", PATIENCE, async || {
+    eventually("the job is at work", async || {
         let jobs = place.json("jobs").await;
         jobs[0]["chunks"]["processing"].as_i64() > Some(0)
     })

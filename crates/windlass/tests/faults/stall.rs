@@ -1,7 +1,6 @@
 //! A process frozen past its leases, as a paused virtual machine is: awake again, it commits nothing.
 
-use crate::common::{Data, PATIENCE, Place, slow_raise, worked_by};
-use windlass_testkit::eventually;
+use crate::common::{Data, Place, eventually, slow_raise, worked_by};
 
 #[tokio::test]
 async fn a_worker_that_slept_over_its_leases_commits_nothing() {
@@ -17,7 +16,7 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     let id = place.submit("RAISE").await;
 
     let sleeper = place.spawn("worker --workers 8 --config narrow.toml");
-    eventually("the sleeper holds chunks", PATIENCE, async || {
+    eventually("the sleeper holds chunks", async || {
         place.held_by(&id, sleeper.id()).await.len() >= 8
     })
     .await;
@@ -26,7 +25,7 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     assert!(held.len() >= 4, "it was stopped with {held:?}");
 
     let helper = place.spawn("worker");
-    eventually("another worker did the sleeper's chunks", PATIENCE, async || {
+    eventually("another worker did the sleeper's chunks", async || {
         let chunks = place.chunks(&id).await;
         let done = |number: &i64| {
             let chunk = &chunks[*number as usize];

@@ -81,6 +81,13 @@ impl World {
         self.app.int(sql).await
     }
 
+    /// Lets every lease of a table of the store run out.
+    pub(crate) async fn expire(&self, table: &str) {
+        let past = self.spell("clock_timestamp() - interval '1 hour'", "1");
+        let sql = format!("UPDATE {table} SET lease_until = {past} WHERE status = 'PROCESSING'");
+        self.store.run(&sql).await;
+    }
+
     /// Until when the longest lease of a chunk lasts, in milliseconds of the store's clock.
     pub(crate) async fn latest_lease(&self) -> i64 {
         let lease = self.spell("extract(epoch FROM lease_until) * 1000", "lease_until");
