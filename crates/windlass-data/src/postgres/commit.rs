@@ -153,7 +153,7 @@ async fn run(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Resul
             let count_params = count.params();
             // Sent together, run one after the other.
             let (counted, affected) =
-                tokio::join!(transaction.query_one(&count.text, &count_params), run);
+                tokio::join!(biased; transaction.query_one(&count.text, &count_params), run);
             (row::get(&counted?, 0)?, affected?)
         }
     };

@@ -72,6 +72,7 @@ async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(world: World) {
     let first = world.latest_lease().await;
     let outlived = async || world.store_clock().await > first;
     eventually("the first lease is over", PATIENCE, outlived).await;
+    assert_eq!(engine.store().rescue().await.unwrap(), 0, "but it was extended");
     answer.add_permits(10);
     let done = ended(&engine, job).await;
     for worker in workers {

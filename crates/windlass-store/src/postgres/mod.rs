@@ -42,19 +42,19 @@ impl PostgresStore {
         Ok(self.database.transaction(SETTINGS).await?)
     }
 
-    /// Begins a transaction with its first statement, in one round trip.
-    async fn begin_with(
+    /// Begins a transaction that may be lost in a crash of the server, since it would be made
+    /// again: a lease is extended by the next beat, a chunk's end is found in the ledger.
+    async fn begin_lightly(&self) -> Result<Transaction> {
+        Ok(self.database.transaction(&lightly()).await?)
+    }
+
+    /// Begins such a transaction with its first statement, in one round trip.
+    async fn begin_lightly_with(
         &self,
         sql: &str,
         params: &[windlass_db::Param<'_>],
     ) -> Result<(Transaction, Vec<Row>)> {
-        Ok(self.database.transaction_with(SETTINGS, sql, params).await?)
-    }
-
-    /// Begins a transaction that may be lost in a crash: only a lease would be shorter for it.
-    async fn begin_lightly(&self) -> Result<Transaction> {
-        let settings = format!("{SETTINGS}; SET LOCAL synchronous_commit = off");
-        Ok(self.database.transaction(&settings).await?)
+        Ok(self.database.transaction_with(&lightly(), sql, params).await?)
     }
 
     /// Runs one statement in a transaction of its own, in one round trip.
@@ -90,6 +90,10 @@ door!(PostgresStore);
 /// process that stalls inside a transaction does not keep the others from a job's row for long.
 const SETTINGS: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
                         SET LOCAL idle_in_transaction_session_timeout = '30s'";
+
+fn lightly() -> String {
+    format!("{SETTINGS}; SET LOCAL synchronous_commit = off")
+}
 
 /// The text of a statement in `queries/postgres`.
 macro_rules! sql {

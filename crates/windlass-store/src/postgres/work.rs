@@ -31,11 +31,17 @@ pub(super) async fn end(
 ) -> Result<Kept> {
     // The job is locked first, by the counter that says whether this chunk is the last. When the
     // chunk turns out not to be ours, the rollback takes that back.
-    let (tx, closed) = store.begin_with(sql!("close_chunk"), params![lease.chunk.job]).await?;
+    let params = params![lease.chunk.job];
+    let (tx, closed) = store.begin_lightly_with(sql!("close_chunk"), params).await?;
     if let Some(row) = closed.first()
         && end_chunk(&tx, lease, progress, &ending).await?
     {
-        follow(&tx, Head::read(row)?, progress, &ending).await?;
+        let head = Head::read(row)?;
+        // What people are told of a job's end must stand; the other chunks' ends stand with it.
+        if head.open_segments + head.open_chunks == 0 {
+            tx.batch("SET LOCAL synchronous_commit = on").await?;
+        }
+        follow(&tx, head, progress, &ending).await?;
         tx.commit().await?;
         return Ok(Kept::Yes);
     }

@@ -175,7 +175,7 @@ impl Bench {
             JobStatus::Completed => assert!(!open && job.chunks.failed == 0, "{job:?}"),
             JobStatus::Cancelled => assert_eq!(job.finished_at.is_none(), open, "{job:?}"),
             JobStatus::Failed => assert!(job.finished_at.is_some() && job.error.is_some()),
-            JobStatus::Paused => {}
+            JobStatus::Paused => assert_eq!(job.finished_at, None, "{job:?}"),
         }
         for chunk in &chunks {
             assert_eq!(chunk.finished_at.is_some(), !is_open(chunk.status), "{chunk:?}");

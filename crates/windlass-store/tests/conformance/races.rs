@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Store, connect};
+use windlass_store::{Kept, Store, connect};
 use windlass_testkit::eventually;
 
 use crate::bench::{Bench, LIMIT, brief, by, done, new_job};
@@ -14,6 +14,8 @@ both!(
     a_cancel_races_with_work,
     retries_race_with_failures,
     loads_race_with_a_cancel,
+    segments_are_loaded_side_by_side,
+    a_pause_races_with_the_last_completion,
 );
 
 /// Claims and ends chunks until told to stop; every third one it hands back.
@@ -136,7 +138,7 @@ async fn loads_race_with_a_cancel(bench: Bench) {
             for turn in 1..50 {
                 let next = page(plan.lease, state, scan(turn), cut(2));
                 state = next.to.clone();
-                if store.load(next).await.unwrap() == windlass_store::Kept::Lost {
+                if store.load(next).await.unwrap() == Kept::Lost {
                     return;
                 }
             }
@@ -146,6 +148,46 @@ async fn loads_race_with_a_cancel(bench: Bench) {
         bench.store.cancel(job).await.unwrap();
         loading.await.unwrap();
         assert!(bench.job(job).await.finished_at.is_some());
+        bench.check(job).await;
+    }
+}
+
+async fn segments_are_loaded_side_by_side(bench: Bench) {
+    use crate::bench::{cut, last_page, new_segments, page, scan};
+    let job = bench.submit().await;
+    let plan = bench.segment_of(job).await;
+    let split = last_page(plan.lease, plan.state, scan(0), vec![]);
+    let split = windlass_store::Page { segments: new_segments(8), ..split };
+    assert_eq!(bench.store.load(split).await.unwrap(), Kept::Yes);
+    let loads = bench.store.claim_segments(&by(), 8).await.unwrap().into_iter().map(|segment| {
+        let store = bench.store.clone();
+        tokio::spawn(async move {
+            let mut state = segment.state;
+            for turn in 100..105 {
+                let mut next = page(segment.lease, state, scan(turn), cut(3));
+                next.last = turn == 104;
+                state = next.to.clone();
+                assert_eq!(store.load(next).await.unwrap(), Kept::Yes);
+            }
+        })
+    });
+    for load in futures::future::join_all(loads).await {
+        load.unwrap();
+    }
+    assert_eq!(bench.chunks(job).await.len(), 8 * 5 * 3);
+    bench.check(job).await;
+}
+
+async fn a_pause_races_with_the_last_completion(bench: Bench) {
+    for _ in 0..40 {
+        let job = bench.loaded(1).await;
+        let chunk = bench.claim(job, 1).await.remove(0);
+        let store = bench.store.clone();
+        let ending = tokio::spawn(async move { store.complete(chunk.lease, &done(10), &[]).await });
+        let paused = bench.store.pause(job, None).await.is_ok();
+        assert_eq!(ending.await.unwrap().unwrap(), Kept::Yes);
+        let expected = if paused { JobStatus::Paused } else { JobStatus::Completed };
+        assert_eq!(bench.status(job).await, expected);
         bench.check(job).await;
     }
 }
