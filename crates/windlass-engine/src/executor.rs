@@ -24,7 +24,8 @@ pub(crate) struct Chunk {
     hold: Hold,
     pub(crate) claimed: ClaimedChunk,
     pub(crate) ledger: Ledger,
-    /// Items of the next batch of a statement; halved when one of them makes it fail.
+    /// Items of the next batch: halved when one of them makes a statement fail, lowered when
+    /// records are so wide that fewer fill the memory set aside for a batch.
     pub(crate) size: u32,
 }
 

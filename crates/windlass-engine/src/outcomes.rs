@@ -45,8 +45,11 @@ impl Tried {
 impl Chunk {
     /// Reads the next batch, works it and commits it.
     pub(crate) async fn pass(&mut self, rest: Extent) -> Result<(), Stop> {
-        let limit = self.job.definition().chunk.commit_items();
-        let (batch, from) = self.read_next(rest, limit).await?;
+        let (batch, from) = self.read_next(rest, self.size).await?;
+        if matches!(&from, From::Pass(end, _) if *end != Cursor::End) {
+            // What was read beyond the limit of bytes was thrown away: do not ask for it again.
+            self.size = (batch.len() as u32).clamp(1, self.size);
+        }
         let outcomes = self.process(&batch).await?;
         self.commit_outcomes(batch, outcomes, from).await
     }

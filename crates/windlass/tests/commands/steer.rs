@@ -8,7 +8,7 @@ const ROWS: i64 = 2000;
 /// A slow job of twenty chunks, and a `run` that is in the middle of it.
 async fn at_work() -> (Data, Place, Running, String) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.2).await;
+    data.pace(0.5).await;
     let place = Place::on(&data, &slow_raise(100));
     let run = place.spawn("run RAISE");
     eventually("a chunk is done and others are not", async || {

@@ -7,7 +7,7 @@ async fn a_load_goes_on_where_a_killed_loader_left_it() {
     const ROWS: i64 = 10_000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // Each page of the load takes its time, until the test lets go.
-    data.pace(0.3).await;
+    data.pace(0.5).await;
     let slow = "source.where = \"(SELECT pg_sleep(seconds) FROM pace) IS NOT NULL\"\n";
     let place = Place::on(&data, &(raise(10) + slow + "chunk.lease = \"1s\"\n"));
     let id = place.submit("RAISE --parallel-segments 1").await;

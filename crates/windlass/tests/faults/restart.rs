@@ -9,7 +9,8 @@ const ROWS: i64 = 20_000;
 async fn prepare() -> (PostgresServer, Data, Place) {
     let server = PostgresServer::start(Options { fsync: true, ..Options::default() });
     let data = Data::Postgres(server.database().await).with_accounts(ROWS).await;
-    data.pace(0.05).await;
+    // Slow until the crashes are over.
+    data.pace(0.2).await;
     let jobs = slow_raise(200) + "chunk.lease = \"1s\"\n";
     let place = Place::on(&data, &jobs);
     (server, data, place)
@@ -20,7 +21,7 @@ fn completed_chunks(job: &Json) -> i64 {
 }
 
 /// Crashes the server twice, each time with work under way.
-async fn crash_twice(server: &PostgresServer, place: &Place, id: &str) {
+async fn crash_twice(server: &PostgresServer, data: &Data, place: &Place, id: &str) {
     let mut done = 0;
     for _ in 0..2 {
         let job = place
@@ -32,6 +33,7 @@ async fn crash_twice(server: &PostgresServer, place: &Place, id: &str) {
         server.restart_immediate();
     }
     assert!(done < ROWS / 200, "the job was over before the crash");
+    data.pace(0.0).await;
 }
 
 async fn is_right(data: &Data, place: &Place, id: &str) {
@@ -44,7 +46,7 @@ async fn a_worker_goes_on_when_the_server_is_back() {
     let (server, data, place) = prepare().await;
     let id = place.submit("RAISE").await;
     let worker = place.spawn("worker");
-    crash_twice(&server, &place, &id).await;
+    crash_twice(&server, &data, &place, &id).await;
     place.completed(&id).await;
     assert!(worker.is_running());
     is_right(&data, &place, &id).await;
@@ -56,7 +58,7 @@ async fn run_and_watch_go_on_when_the_server_is_back() {
     let run = place.spawn("run RAISE --json");
     let id = only_job(&place, &run).await;
     let watch = place.spawn(&format!("watch {id}"));
-    crash_twice(&server, &place, &id).await;
+    crash_twice(&server, &data, &place, &id).await;
     let job = parse(&run.wait().await.ok());
     assert_eq!(job["status"], "COMPLETED");
     watch.wait().await.ok();
@@ -75,6 +77,7 @@ async fn a_worker_leaves_when_asked_although_the_server_is_away() {
     worker.term();
     worker.wait().await.ok();
     server.start_again();
+    data.pace(0.0).await;
     let _next = place.spawn("worker");
     place.completed(&id).await;
     is_right(&data, &place, &id).await;

@@ -6,7 +6,8 @@ const ROWS: i64 = 10_000;
 
 async fn prepare() -> (Data, Place) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.05).await;
+    // Slow until what the test is about has happened.
+    data.pace(0.2).await;
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
     let place = Place::on(&data, &jobs);
     (data, place)
@@ -26,6 +27,7 @@ async fn a_second_worker_takes_up_the_chunks_of_a_dead_one() {
     first.kill9();
     let left = place.held_by(&id, first.id()).await;
     assert!(!left.is_empty());
+    data.pace(0.0).await;
     place.completed(&id).await;
     let chunks = place.chunks(&id).await;
     for number in left {
@@ -60,6 +62,7 @@ async fn a_worker_that_is_asked_to_leave_hands_back_and_says_so() {
     );
     assert!(left.stderr.contains("handed back, 0 failed, 0 lost"), "{}", left.stderr);
 
+    data.pace(0.0).await;
     let _next = place.spawn("worker");
     place.completed(&id).await;
     assert!(place.chunks(&id).await.iter().all(|chunk| chunk["losses"] == 0));
@@ -84,6 +87,7 @@ async fn run_that_is_asked_to_leave_says_how_to_go_on() {
     assert!(left.stderr.contains(&format!("windlass worker --job {id}")), "{left:?}");
     assert_eq!(place.status(&id).await, "PROCESSING");
 
+    data.pace(0.0).await;
     place.run(&format!("worker --job {id}")).await.ok();
     assert_eq!(place.status(&id).await, "COMPLETED");
     data.raised_once(ROWS).await;
