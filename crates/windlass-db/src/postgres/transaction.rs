@@ -50,7 +50,11 @@ impl Transaction {
         let rows = match first {
             None => transaction.batch(begin).await.map(|()| Vec::new()),
             Some((sql, params)) => {
-                let sent = tokio::join!(transaction.batch(begin), transaction.query(sql, params));
+                let sent = tokio::join!(
+                    biased;
+                    transaction.batch(begin),
+                    transaction.query(sql, params)
+                );
                 sent.0.and(sent.1)
             }
         };
@@ -73,6 +77,7 @@ impl Transaction {
     ) -> Result<Vec<Row>, Error> {
         let mut transaction = Transaction { client: Some(client), tls, running: 0.into() };
         let (begun, rows, committed) = tokio::join!(
+            biased;
             transaction.batch(begin),
             transaction.query(sql, params),
             transaction.batch(COMMIT)
@@ -164,7 +169,8 @@ impl Transaction {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<u64, Error> {
-        let (executed, committed) = tokio::join!(self.execute(sql, params), self.batch(COMMIT));
+        let (executed, committed) =
+            tokio::join!(biased; self.execute(sql, params), self.batch(COMMIT));
         match executed.and_then(|rows| committed.map(|()| rows)) {
             Ok(rows) => {
                 self.give_back();

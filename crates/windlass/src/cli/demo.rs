@@ -172,12 +172,20 @@ fn say(text: &str) {
 
 fn farewell(folder: &Path, job: &Job) {
     let id = job.id;
+    println!("\nLook around:\n  cd {}", folder.display());
+    // Started by its path, as by cargo: then the name alone would not be found.
+    let called = std::env::args().next().unwrap_or_default();
+    if called.contains('/')
+        && let Ok(program) = std::env::current_exe()
+    {
+        println!("  alias windlass={}", program.display());
+    }
     println!(
-        "\nLook around:\n  cd {}\n  windlass jobs\n  windlass chunks {id}\n  windlass dead list\n\
-         \nAnd try:\n  windlass check                       what each job type does and promises\n  \
+        "  windlass jobs\n  windlass chunks {id}\n  windlass dead list\n\
+         \nAnd try:\n  \
+         windlass check                       what each job type does and promises\n  \
          windlass run REFRESH --dry-run       what would happen, with nothing changed\n  \
          windlass run REFRESH                 press Ctrl-C half-way, or kill -9 it, and then\n  \
-         windlass worker                      go on where it stopped",
-        folder.display()
+         windlass worker                      go on where it stopped"
     );
 }
