@@ -64,21 +64,40 @@ const LETTERS_PER_COPY: u32 = 100;
 /// How often a chunk is opened anew after its connection broke, before it is handed back.
 const MOST_REOPENINGS: u32 = 3;
 
-/// Works a chunk and ends its claim, one way or another.
-pub(crate) async fn run(mut chunk: Chunk, shutdown: Shutdown) -> Ended {
+/// A chunk whose work is over: everything is committed, or something stopped it.
+pub(crate) struct Worked {
+    chunk: Chunk,
+    stop: Option<Stop>,
+}
+
+/// Works a chunk as far as it goes.
+pub(crate) async fn work(mut chunk: Chunk, shutdown: Shutdown) -> Worked {
     let timeout = chunk.job.definition().chunk.timeout;
     // A little before the store's own limit, so that the time-out is counted as what it is, a
     // failure of the work, and not as a lost lease.
     let limit = timeout - (timeout / 10).min(Duration::from_secs(1));
     let stop = match tokio::time::timeout(limit, chunk.work(&shutdown)).await {
-        Ok(Ok(())) => return chunk.finish().await,
-        Ok(Err(stop)) => stop,
-        Err(_) => Stop::Failed(EngineError::Data(DataError::Database(windlass_db::Error::new(
-            Class::Retry,
-            format!("the chunk took longer than chunk.timeout ({timeout:?})"),
-        )))),
+        Ok(Ok(())) => None,
+        Ok(Err(stop)) => Some(stop),
+        Err(_) => {
+            Some(Stop::Failed(EngineError::Data(DataError::Database(windlass_db::Error::new(
+                Class::Retry,
+                format!("the chunk took longer than chunk.timeout ({timeout:?})"),
+            )))))
+        }
     };
-    chunk.end(stop).await
+    Worked { chunk, stop }
+}
+
+impl Worked {
+    /// Tells the store, which ends the claim one way or another. No slot waits for it: what is
+    /// committed beside the data stands.
+    pub(crate) async fn end(self) -> Ended {
+        match self.stop {
+            None => self.chunk.finish().await,
+            Some(stop) => self.chunk.end(stop).await,
+        }
+    }
 }
 
 impl Chunk {
@@ -240,8 +259,11 @@ impl Chunk {
 
     /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
     pub(crate) async fn copy_letters(&self) -> crate::Result<Kept> {
+        if self.ledger.counts.dead == 0 {
+            return Ok(Kept::Yes);
+        }
         let mut after: Option<String> = None;
-        while self.ledger.counts.dead > 0 {
+        loop {
             let lease = self.lease();
             let page = self
                 .connection()

@@ -8,6 +8,7 @@
 
 mod audit;
 mod canceller;
+mod crew;
 mod dry_run;
 mod engine;
 mod error;
@@ -28,10 +29,11 @@ mod trial;
 mod worker;
 
 pub use audit::Audit;
+pub use crew::Tally;
 pub use dry_run::{DryRun, Sample};
 pub use engine::{Builder, Engine};
 pub use error::{EngineError, Result};
 pub use redrive::Redriven;
 pub use step::{ItemContext, Step, StepBatch, StepError, StepItem};
 pub use submit::Checked;
-pub use worker::{Handle, Options, Tally, Worker};
+pub use worker::{Handle, Options, Worker};

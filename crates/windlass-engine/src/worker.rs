@@ -1,17 +1,18 @@
 //! The worker: claims chunks, fences them, and gives each to a slot.
 
+use crate::crew::{Crew, Tally};
 use crate::engine::Engine;
-use crate::executor::{self, Chunk, Ended};
+use crate::executor::Chunk;
 use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::{EngineError, housekeeper, loader};
+use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use windlass_core::JobId;
 use windlass_data::{Fence, Ledger};
 use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
@@ -47,19 +48,6 @@ pub struct Worker {
 #[derive(Clone)]
 pub struct Handle {
     shutdown: Shutdown,
-}
-
-/// What a worker did until it was stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Chunks it completed.
-    pub completed: u64,
-    /// Chunks it handed back.
-    pub handed_back: u64,
-    /// Chunks it gave up as failed.
-    pub failed: u64,
-    /// Chunks it lost to another worker.
-    pub lost: u64,
 }
 
 impl Handle {
@@ -101,42 +89,41 @@ impl Worker {
     }
 
     async fn work(&self, by: &Capabilities, heart: &Arc<Heart>) -> Tally {
-        let mut tally = Tally::default();
-        let mut slots: JoinSet<(Ended, Duration)> = JoinSet::new();
+        let mut crew = Crew::new(self.options.slots, self.shutdown.clone());
         let mut ready: VecDeque<Chunk> = VecDeque::new();
-        let mut idle = Idle::default();
-        let mut pace = Pace::default();
+        // Slots go on while the next chunks are claimed and fenced.
+        let mut claiming = std::pin::pin!(Fuse::terminated());
         while !self.shutdown.requested() {
-            while slots.len() < self.options.slots
+            while crew.has_free_slot()
                 && let Some(chunk) = ready.pop_front()
             {
-                let shutdown = self.shutdown.clone();
-                slots.spawn(async move {
-                    let begun = Instant::now();
-                    (executor::run(chunk, shutdown).await, begun.elapsed())
-                });
+                crew.take(chunk);
             }
-            let room = pace.room(self.options.slots, slots.len() + ready.len());
-            if room == 0 {
-                tokio::select! {
-                    Some(ended) = slots.join_next() => tally.add(ended, &mut pace),
-                    () = self.shutdown.wait() => {}
-                }
-                continue;
+            let room = crew.room(ready.len());
+            if room > 0 && claiming.is_terminated() {
+                claiming.set(self.claim(by, heart, room).fuse());
             }
-            match self.engine.store().claim_chunks(by, room as u32).await {
-                Ok(claimed) if !claimed.is_empty() => {
-                    idle.reset();
-                    ready.extend(self.open(claimed, heart).await);
-                }
-                // Nothing to claim: what is ready is already in the slots.
+            tokio::select! {
+                claimed = &mut claiming, if !claiming.is_terminated() => ready.extend(claimed),
+                () = crew.progress() => {}
+                () = self.shutdown.wait() => {}
+            }
+        }
+        if !claiming.is_terminated() {
+            ready.extend(claiming.await);
+        }
+        crew.disband(ready).await
+    }
+
+    /// Waits for chunks, and opens them. None when the worker shuts down.
+    async fn claim(&self, by: &Capabilities, heart: &Arc<Heart>, most: usize) -> Vec<Chunk> {
+        let mut idle = Idle::default();
+        while !self.shutdown.requested() {
+            match self.engine.store().claim_chunks(by, most as u32).await {
+                Ok(claimed) if !claimed.is_empty() => return self.open(claimed, heart).await,
                 Ok(_) => {
                     tokio::select! {
                         () = self.engine.store().changed(idle.next()) => {}
-                        Some(ended) = slots.join_next() => {
-                            idle.reset();
-                            tally.add(ended, &mut pace);
-                        }
                         () = self.shutdown.wait() => {}
                     }
                 }
@@ -146,13 +133,7 @@ impl Worker {
                 }
             }
         }
-        for chunk in ready {
-            tally.count(chunk.hand_back().await);
-        }
-        while let Some(ended) = slots.join_next().await {
-            tally.add(ended, &mut pace);
-        }
-        tally
+        Vec::new()
     }
 
     /// Fences claimed chunks, several in one statement, and then makes sure in the store that
@@ -260,53 +241,6 @@ fn fence_of(chunk: &ClaimedChunk) -> Fence {
 pub(crate) fn report(result: windlass_store::Result<windlass_store::Kept>) {
     if let Err(error) = result {
         tracing::warn!(%error, "the store did not take a chunk's end; its lease will run out");
-    }
-}
-
-impl Tally {
-    fn add(&mut self, joined: Result<(Ended, Duration), tokio::task::JoinError>, pace: &mut Pace) {
-        match joined {
-            Ok((ended, took)) => {
-                pace.took(took);
-                self.count(ended);
-            }
-            // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.
-            Err(error) => tracing::error!(%error, "a slot died"),
-        }
-    }
-
-    fn count(&mut self, ended: Ended) {
-        match ended {
-            Ended::Completed => self.completed += 1,
-            Ended::HandedBack => self.handed_back += 1,
-            Ended::Failed => self.failed += 1,
-            Ended::Lost => self.lost += 1,
-        }
-    }
-}
-
-/// How fast chunks go, which decides how many are claimed ahead. Short ones are claimed several
-/// at once, so that claim, fence and confirmation are shared; long ones one per free slot, so that
-/// no process sits on work that another could do.
-#[derive(Default)]
-struct Pace {
-    average: Option<Duration>,
-}
-
-impl Pace {
-    fn took(&mut self, took: Duration) {
-        self.average = Some(self.average.map_or(took, |average| (average * 7 + took) / 8));
-    }
-
-    /// How many to claim now, with so many held. Where chunks are claimed ahead, none until half
-    /// of them are used up: otherwise each that ends would be replaced by a claim of its own.
-    fn room(&self, slots: usize, held: usize) -> usize {
-        let ahead = match self.average {
-            Some(average) if average < Duration::from_millis(5) => slots * 16,
-            Some(average) if average < Duration::from_millis(50) => slots * 4,
-            _ => return slots.saturating_sub(held),
-        };
-        if held > ahead / 2 { 0 } else { ahead - held }
     }
 }
 

@@ -35,6 +35,20 @@ async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World) {
     assert!(chunks.iter().all(|chunk| chunk.status == ChunkStatus::Cancelled));
 }
 
+/// Without a mark to clear, nothing but the fence of the cancel moves the ledger.
+async fn a_cancel_fences_what_it_ends(world: World) {
+    world.visits(10).await;
+    let engine = world.engine(&job(ADD, "")).await;
+    let job = submit(&engine).await;
+    load(&engine, job).await;
+    let stalled = ByHand::claim(&engine, job).await;
+    let ledger = stalled.fence().await.unwrap();
+    engine.cancel(job).await.unwrap();
+    let committed = stalled.commit(&ledger).await;
+    assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
+    assert_eq!(world.int("SELECT sum(amount) FROM visits").await, 0);
+}
+
 /// As above, with a real worker in the middle of a handler that has not answered yet.
 async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(world: World) {
     world.visits(10).await;
@@ -119,6 +133,7 @@ async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
 }
 
 on_both!(
+    a_cancel_fences_what_it_ends,
     a_job_whose_table_is_gone_can_be_cancelled,
     a_stalled_worker_commits_nothing_after_a_cancel,
     a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel,

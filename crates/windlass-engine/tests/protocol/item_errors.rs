@@ -124,14 +124,22 @@ async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(world: World) {
     assert_eq!(letters[0].record["amount"], 300);
 }
 
-/// A handler that sets what cannot be set fails on that item, and says why.
-async fn a_column_that_does_not_exist_or_may_not_be_set_does_not_go_through(world: World) {
+/// A handler that sets what cannot be set fails on that item, which would move or make no sense.
+async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter(world: World) {
     world.visits(ROWS).await;
-    let handler = async |_: Visit, _| Ok(Outcome::set("id", 5000));
+    let handler = async |visit: Visit, _| match visit.id {
+        2 => Ok(Outcome::set("id", 5000)),
+        3 => Ok(Outcome::set("amuont", 1)),
+        _ => visit.done(),
+    };
     let engine = world.builder(&job(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
-    let done = run(&engine).await;
-    assert_ne!(done.items.processed, ROWS, "a key that moves would be worked again");
+    let done = complete(&engine).await;
+    assert_eq!((done.items.processed, done.items.dead), (ROWS - 2, 2));
+    let letters = letters(&engine, done.id).await;
+    assert_eq!(keys(&letters), [2, 3]);
+    assert!(letters[0].error.contains("`id`"), "{}", letters[0].error);
+    assert!(letters[1].error.contains("amuont"), "{}", letters[1].error);
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE id = 5000").await, 0);
 }
 
@@ -142,5 +150,5 @@ on_both!(
     a_handler_that_panics_fails_on_its_item_alone,
     a_handler_that_panics_before_it_waits_fails_on_its_item_alone,
     a_record_that_does_not_fit_the_type_is_a_dead_letter,
-    a_column_that_does_not_exist_or_may_not_be_set_does_not_go_through,
+    a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter,
 );

@@ -43,6 +43,8 @@ async fn kill_until_completed(place: &Place, id: &str, workers: usize, every: Ra
     let mut dice = Dice::new(20_251_115);
     let mut running: Vec<_> = (0..workers).map(|_| place.spawn("worker")).collect();
     let mut hits = 0;
+    // Loaders die in a test of their own, which does not wait for their longer leases.
+    place.until(id, "all is loaded", |job| job["phase"] == "working").await;
     loop {
         tokio::time::sleep(Duration::from_millis(dice.roll(every.clone()))).await;
         let victim = &mut running[dice.roll(0..workers as u64) as usize];

@@ -26,7 +26,9 @@ async fn crash_twice(server: &PostgresServer, data: &Data, place: &Place, id: &s
     for _ in 0..2 {
         let job = place
             .until(id, "work goes on", |job| {
-                job["chunks"]["processing"].as_i64() > Some(0) && completed_chunks(job) > done
+                job["phase"] == "working"
+                    && job["chunks"]["processing"].as_i64() > Some(0)
+                    && completed_chunks(job) > done
             })
             .await;
         done = completed_chunks(&job);

@@ -16,7 +16,9 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     let id = place.submit("RAISE").await;
 
     let sleeper = place.spawn("worker --workers 8 --config narrow.toml");
-    let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING'";
+    // All is loaded and its slots are busy, so that it falls asleep over commits.
+    let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING' \
+                   AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0 AND completed > 0)";
     eventually("the sleeper holds chunks", async || data.number(at_work).await >= 4).await;
     sleeper.stop();
     let held = place.held_by(&id, sleeper.id()).await;

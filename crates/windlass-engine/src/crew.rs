@@ -1,0 +1,131 @@
+//! The crew: the slots of a process, and the chunks that have left them and are being ended.
+
+use crate::executor::{self, Chunk, Ended, Worked};
+use crate::worker::Shutdown;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use tokio::task::{JoinError, JoinSet};
+
+/// What a worker did until it was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Chunks it completed.
+    pub completed: u64,
+    /// Chunks it handed back.
+    pub handed_back: u64,
+    /// Chunks it gave up as failed.
+    pub failed: u64,
+    /// Chunks it lost to another worker.
+    pub lost: u64,
+}
+
+/// Chunks at work and chunks being ended. A slot is free as soon as its chunk's work is over;
+/// telling the store goes on beside it.
+pub(crate) struct Crew {
+    slots: usize,
+    shutdown: Shutdown,
+    working: JoinSet<(Worked, Duration)>,
+    ending: JoinSet<Ended>,
+    pace: Pace,
+    tally: Tally,
+}
+
+/// Chunks being ended per slot, beyond which no slot takes another: the store cannot keep up.
+const MOST_ENDING: usize = 8;
+
+impl Crew {
+    pub(crate) fn new(slots: usize, shutdown: Shutdown) -> Crew {
+        Crew {
+            slots,
+            shutdown,
+            working: JoinSet::new(),
+            ending: JoinSet::new(),
+            pace: Pace::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    pub(crate) fn has_free_slot(&self) -> bool {
+        self.working.len() < self.slots && self.ending.len() <= MOST_ENDING * self.slots
+    }
+
+    /// Puts a chunk to work.
+    pub(crate) fn take(&mut self, chunk: Chunk) {
+        let shutdown = self.shutdown.clone();
+        self.working.spawn(async move {
+            let begun = Instant::now();
+            (executor::work(chunk, shutdown).await, begun.elapsed())
+        });
+    }
+
+    /// How many chunks to claim now, with so many waiting for a slot.
+    pub(crate) fn room(&self, ready: usize) -> usize {
+        self.pace.room(self.slots, self.working.len() + ready)
+    }
+
+    /// Waits until a chunk leaves its slot or has ended; for ever when there is none.
+    pub(crate) async fn progress(&mut self) {
+        tokio::select! {
+            Some(worked) = self.working.join_next() => self.worked(worked),
+            Some(ended) = self.ending.join_next() => self.ended(ended),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Ends everything: chunks at work finish the commit they are at, the others are handed back.
+    pub(crate) async fn disband(mut self, ready: VecDeque<Chunk>) -> Tally {
+        for chunk in ready {
+            self.ending.spawn(chunk.hand_back());
+        }
+        while !(self.working.is_empty() && self.ending.is_empty()) {
+            self.progress().await;
+        }
+        self.tally
+    }
+
+    fn worked(&mut self, joined: Result<(Worked, Duration), JoinError>) {
+        match joined {
+            Ok((worked, took)) => {
+                self.pace.took(took);
+                self.ending.spawn(worked.end());
+            }
+            // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.
+            Err(error) => tracing::error!(%error, "a slot died"),
+        }
+    }
+
+    fn ended(&mut self, joined: Result<Ended, JoinError>) {
+        match joined {
+            Ok(Ended::Completed) => self.tally.completed += 1,
+            Ok(Ended::HandedBack) => self.tally.handed_back += 1,
+            Ok(Ended::Failed) => self.tally.failed += 1,
+            Ok(Ended::Lost) => self.tally.lost += 1,
+            Err(error) => tracing::error!(%error, "the end of a chunk died"),
+        }
+    }
+}
+
+/// How fast chunks go, which decides how many are claimed ahead. Short ones are claimed several
+/// at once, so that claim, fence and confirmation are shared; long ones one per free slot, so that
+/// no process sits on work that another could do.
+#[derive(Default)]
+struct Pace {
+    average: Option<Duration>,
+}
+
+impl Pace {
+    fn took(&mut self, took: Duration) {
+        self.average = Some(self.average.map_or(took, |average| (average * 7 + took) / 8));
+    }
+
+    /// How many to claim now, with so many held. Where chunks are claimed ahead, none until half
+    /// of them are used up: otherwise each that ends would be replaced by a claim of its own.
+    fn room(&self, slots: usize, held: usize) -> usize {
+        let ahead = match self.average {
+            Some(average) if average < Duration::from_millis(5) => slots * 16,
+            Some(average) if average < Duration::from_millis(50) => slots * 4,
+            _ => return slots.saturating_sub(held),
+        };
+        if held > ahead / 2 { 0 } else { ahead - held }
+    }
+}
