@@ -22,9 +22,9 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     for _ in 0..3 {
         let database = bench.database().await;
         accounts(&database, rows).await;
-        unnest.push(python.time(&database.url(), "unnest")?);
+        unnest.push(python.time(database.url(), "unnest")?);
         accounts(&database, rows).await;
-        many.push(python.time(&database.url(), "executemany")?);
+        many.push(python.time(database.url(), "executemany")?);
         accounts(&database, rows).await;
         let engine = builder(&database, JOBS)?
             .handler("raise", |account: Account, _| async move {

@@ -83,7 +83,8 @@ impl Engine {
 
     /// How the source has changed since; unknown when it cannot be asked.
     async fn drift(&self, id: JobId, planned: i64) -> Option<i64> {
-        let job = self.context(id).await.ok()?;
+        // Counting needs no handler, so any process can say it.
+        let job = self.resolve_to_end(self.store().pinned(id).await.ok()??).await.ok()?;
         let request = &job.pinned.request;
         if request.ids.is_some() || request.max_items_per_segment.is_some() {
             return None;

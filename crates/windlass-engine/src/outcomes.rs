@@ -205,7 +205,8 @@ impl Chunk {
         from: From,
     ) -> Result<(), Stop> {
         let retry = self.job.definition().retry.clone();
-        let mut slices = vec![0..batch.len()];
+        let mut slices = Vec::new();
+        slices.push(0..batch.len());
         while let Some(slice) = slices.pop() {
             let last = slice.end == batch.len();
             let worked = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);

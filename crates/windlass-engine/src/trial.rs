@@ -45,7 +45,8 @@ pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), Stop> {
         if held.attempts >= MOST_DEATHS {
             held.state = HeldState::Dead;
             held.error = format!(
-                "the process died {} times while it worked on this item alone",
+                "the process died, or the step gave no answer, {} times while it worked on this \
+                 item alone",
                 held.attempts
             );
             counts.dead = 1;
