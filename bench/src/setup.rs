@@ -45,7 +45,7 @@ pub(crate) async fn accounts(database: &Database, rows: u64) {
     database
         .run(
             "CREATE TABLE accounts (id bigint PRIMARY KEY, owner text NOT NULL, amount bigint NOT NULL,
-             version bigint NOT NULL DEFAULT 1) WITH (fillfactor = 50)",
+             version bigint NOT NULL DEFAULT 1)",
         )
         .await;
     database

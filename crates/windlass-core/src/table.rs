@@ -16,6 +16,9 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// About how many rows it has.
     pub estimated_rows: u64,
+    /// Whether an UPDATE touches every row that its condition finds: there is no trigger, rule,
+    /// row security or partition that could pass one over.
+    pub plain: bool,
 }
 
 /// One column.

@@ -80,22 +80,53 @@ impl Template {
         self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Chunk(_)))
     }
 
+    /// Whether the statement is `UPDATE table SET … WHERE {chunk}` and nothing else, so that on a
+    /// plain table the rows it touches are exactly the chunk's.
+    pub fn updates_exactly(&self, table: &str) -> bool {
+        let [before @ .., Fragment::Chunk(None)] = self.fragments.as_slice() else { return false };
+        if before.iter().any(|fragment| matches!(fragment, Fragment::Chunk(_))) {
+            return false;
+        }
+        let words = words(&self.text());
+        let is = |word: Option<&String>, wanted: &str| {
+            word.is_some_and(|word| word.eq_ignore_ascii_case(wanted))
+        };
+        let mut outermost = 0;
+        let mut depth = 0;
+        for word in &words {
+            match word.as_str() {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                _ if depth == 0 && ["FROM", "WHERE"].iter().any(|w| is(Some(word), w)) => {
+                    outermost += 1;
+                }
+                _ => {}
+            }
+        }
+        is(words.first(), "UPDATE")
+            && words.get(1).is_some_and(|word| word.trim_matches(['"', '`']) == table)
+            && is(words.get(2), "SET")
+            && is(words.get(words.len().wrapping_sub(2)), "WHERE")
+            && outermost == 1
+    }
+
+    /// The statement with a question mark for everything that is filled in.
+    fn text(&self) -> String {
+        let text = |fragment: &Fragment| match fragment {
+            Fragment::Text(text) => text.clone(),
+            _ => " ? ".to_owned(),
+        };
+        self.fragments.iter().map(text).collect()
+    }
+
     /// The columns an `UPDATE … SET` assigns, as far as they can be seen without the database's
     /// own parser: what stands before a `=` at the outermost level between SET and FROM or WHERE.
     pub fn assigned_columns(&self) -> Vec<String> {
-        let sql: String = self
-            .fragments
-            .iter()
-            .map(|fragment| match fragment {
-                Fragment::Text(text) => text.as_str(),
-                _ => " ? ",
-            })
-            .collect();
         let mut columns = Vec::new();
         // A target is expected after SET and after every outermost comma that follows it; it is a
         // column, or a list of columns in parentheses.
         let (mut depth, mut in_set, mut expected) = (0, false, false);
-        for word in words(&sql) {
+        for word in words(&self.text()) {
             match word.to_ascii_uppercase().as_str() {
                 "(" => depth += 1,
                 ")" => depth -= 1,
@@ -213,6 +244,28 @@ mod tests {
             Template::parse("UPDATE v SET a = 1 WHERE {chnk}").unwrap_err().contains("{chunk}")
         );
         assert!(Template::parse("UPDATE v SET a = 1 WHERE {chunk").is_err());
+    }
+
+    #[test]
+    fn knows_an_update_of_exactly_the_chunk() {
+        for exact in [
+            "UPDATE v SET a = a + 1 WHERE {chunk}",
+            "update \"v\" set a = (SELECT max(x) FROM w WHERE w.id = :p) where {chunk}",
+        ] {
+            assert!(parse(exact).updates_exactly("v"), "{exact}");
+        }
+        for other in [
+            "UPDATE w SET a = 1 WHERE {chunk}",
+            "UPDATE v SET a = 1 WHERE {chunk} AND b",
+            "UPDATE v SET a = 1 WHERE b AND {chunk}",
+            "UPDATE v SET a = 1 WHERE NOT {chunk}",
+            "UPDATE v SET a = w.a FROM w WHERE {chunk}",
+            "UPDATE v AS x SET a = 1 WHERE {chunk}",
+            "DELETE FROM v WHERE {chunk}",
+            "UPDATE v SET a = 1 WHERE {chunk:v}",
+        ] {
+            assert!(!parse(other).updates_exactly("v"), "{other}");
+        }
     }
 
     #[test]

@@ -13,12 +13,21 @@ pub struct Commit {
     /// The effect on the user's data.
     pub effect: Effect,
     /// What is known of the counts before the effect: records read, skipped and dead items.
-    /// Items processed and conflicts are counted by the effect itself.
+    /// Items processed and conflicts are counted by the effect itself. Of a statement, what is
+    /// expected: where it comes true, the ledger is touched only once.
     pub counts: Counts,
     /// Items to hold; a row that is held already is overwritten.
     pub hold: Vec<Held>,
     /// Held items that are settled and no longer held.
     pub settle: Vec<Key>,
+}
+
+impl Commit {
+    /// A commit of this effect that moves the cursor here, with nothing else to say.
+    pub fn new(cursor: Cursor, effect: Effect) -> Commit {
+        let counts = Counts::default();
+        Commit { cursor, effect, counts, hold: Vec::new(), settle: Vec::new() }
+    }
 }
 
 /// The effect of a commit on the user's data.

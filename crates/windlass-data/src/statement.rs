@@ -4,7 +4,7 @@ use crate::predicate::{Bounds, push_chunk, push_extent, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, quote_table};
 use crate::{Result, Scope};
 use std::borrow::Cow;
-use windlass_core::{Column, ColumnType, Extent, Fragment, StepKind, Value};
+use windlass_core::{Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Value};
 
 /// All columns of an extent's records, in key order.
 pub(crate) fn select<'a>(
@@ -33,6 +33,30 @@ pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) 
     let mut sql = Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(scope)));
     push_extent(&mut sql, scope, extent, None, Bounds::All);
     sql
+}
+
+/// Whether the step's statement touches every record of its extent, so that the rows it affects
+/// need no counting beside it.
+pub(crate) fn touches_all(scope: &Scope, extent: &Extent) -> Result<bool> {
+    let job_type = &scope.job_type;
+    let exact = match (&job_type.step.kind, job_type.statement()?, &job_type.source.table) {
+        (StepKind::Refresh, ..) => true,
+        (_, Some(template), Some(table)) => template.updates_exactly(table),
+        _ => false,
+    };
+    // Listed keys without a record are not touched, and count all the same.
+    Ok(exact && scope.table.plain && matches!(extent.part, Part::Range(_)))
+}
+
+/// What a statement adds to the counts that its commit began with: rows affected are processed,
+/// the others skipped.
+pub(crate) fn outcome(expected: Counts, read: i64, affected: i64) -> Counts {
+    Counts {
+        read: read.max(affected) - expected.read,
+        processed: affected - expected.processed,
+        skipped: (read - affected).max(0) - expected.skipped,
+        ..Counts::default()
+    }
 }
 
 /// The statement of a `sql` or `refresh` step on an extent.

@@ -25,6 +25,9 @@ pub(crate) struct Crew {
     slots: usize,
     shutdown: Shutdown,
     working: JoinSet<(Worked, Duration)>,
+    /// Plain chunks that wait until those before them are completed, to go together.
+    plain: Vec<Worked>,
+    completing: JoinSet<Vec<Ended>>,
     ending: JoinSet<Ended>,
     pace: Pace,
     tally: Tally,
@@ -39,6 +42,8 @@ impl Crew {
             slots,
             shutdown,
             working: JoinSet::new(),
+            plain: Vec::new(),
+            completing: JoinSet::new(),
             ending: JoinSet::new(),
             pace: Pace::default(),
             tally: Tally::default(),
@@ -46,7 +51,8 @@ impl Crew {
     }
 
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.working.len() < self.slots && self.ending.len() <= MOST_ENDING * self.slots
+        let ending = self.plain.len() + self.ending.len();
+        self.working.len() < self.slots && ending <= MOST_ENDING * self.slots
     }
 
     /// Puts a chunk to work.
@@ -67,7 +73,11 @@ impl Crew {
     pub(crate) async fn progress(&mut self) {
         tokio::select! {
             Some(worked) = self.working.join_next() => self.worked(worked),
-            Some(ended) = self.ending.join_next() => self.ended(ended),
+            Some(ended) = self.ending.join_next() => self.ended(ended.map(|ended| vec![ended])),
+            Some(ended) = self.completing.join_next() => {
+                self.ended(ended);
+                self.complete_plain();
+            }
             else => std::future::pending().await,
         }
     }
@@ -77,7 +87,7 @@ impl Crew {
         for chunk in ready {
             self.ending.spawn(chunk.hand_back());
         }
-        while !(self.working.is_empty() && self.ending.is_empty()) {
+        while !(self.working.is_empty() && self.completing.is_empty() && self.ending.is_empty()) {
             self.progress().await;
         }
         self.tally
@@ -87,20 +97,42 @@ impl Crew {
         match joined {
             Ok((worked, took)) => {
                 self.pace.took(took);
-                self.ending.spawn(worked.end());
+                if worked.is_plain() {
+                    self.plain.push(worked);
+                    self.complete_plain();
+                } else {
+                    self.ending.spawn(worked.end());
+                }
             }
             // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.
             Err(error) => tracing::error!(%error, "a slot died"),
         }
     }
 
-    fn ended(&mut self, joined: Result<Ended, JoinError>) {
-        match joined {
-            Ok(Ended::Completed) => self.tally.completed += 1,
-            Ok(Ended::HandedBack) => self.tally.handed_back += 1,
-            Ok(Ended::Failed) => self.tally.failed += 1,
-            Ok(Ended::Lost) => self.tally.lost += 1,
-            Err(error) => tracing::error!(%error, "the end of a chunk died"),
+    /// Completes what has gathered, a job at a time, unless that is going on already: the longer
+    /// it takes the more go together.
+    fn complete_plain(&mut self) {
+        if let Some(first) = self.plain.first()
+            && self.completing.is_empty()
+        {
+            let job = first.job();
+            let (together, others) = self.plain.drain(..).partition(|worked| worked.job() == job);
+            self.plain = others;
+            self.completing.spawn(Worked::end_together(together));
+        }
+    }
+
+    fn ended(&mut self, joined: Result<Vec<Ended>, JoinError>) {
+        for ended in joined.unwrap_or_else(|error| {
+            tracing::error!(%error, "the end of a chunk died");
+            Vec::new()
+        }) {
+            match ended {
+                Ended::Completed => self.tally.completed += 1,
+                Ended::HandedBack => self.tally.handed_back += 1,
+                Ended::Failed => self.tally.failed += 1,
+                Ended::Lost => self.tally.lost += 1,
+            }
         }
     }
 }
@@ -122,8 +154,8 @@ impl Pace {
     /// of them are used up: otherwise each that ends would be replaced by a claim of its own.
     fn room(&self, slots: usize, held: usize) -> usize {
         let ahead = match self.average {
-            Some(average) if average < Duration::from_millis(5) => slots * 16,
-            Some(average) if average < Duration::from_millis(50) => slots * 4,
+            Some(average) if average < Duration::from_millis(20) => slots * 16,
+            Some(average) if average < Duration::from_millis(100) => slots * 4,
             _ => return slots.saturating_sub(held),
         };
         if held > ahead / 2 { 0 } else { ahead - held }

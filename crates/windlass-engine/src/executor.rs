@@ -90,6 +90,33 @@ pub(crate) async fn work(mut chunk: Chunk, shutdown: Shutdown) -> Worked {
 }
 
 impl Worked {
+    /// Whether nothing is to be said of the chunk but that it is done: then several are completed
+    /// together.
+    pub(crate) fn is_plain(&self) -> bool {
+        let chunk = &self.chunk;
+        self.stop.is_none() && chunk.ledger.counts.dead == 0 && !chunk.job.is_redrive()
+    }
+
+    pub(crate) fn job(&self) -> windlass_core::JobId {
+        self.chunk.lease().chunk.job
+    }
+
+    /// Completes plain chunks of one job in one go; those that do not go together, one by one.
+    pub(crate) async fn end_together(worked: Vec<Worked>) -> Vec<Ended> {
+        let chunk = |worked: &Worked| (worked.chunk.lease(), worked.chunk.pulse().progress());
+        let leases: Vec<(Lease, Progress)> = worked.iter().map(chunk).collect();
+        if let Some(first) = worked.first()
+            && let Ok(true) = first.chunk.hold.store().complete_together(&leases).await
+        {
+            return vec![Ended::Completed; worked.len()];
+        }
+        let mut ended = Vec::with_capacity(worked.len());
+        for worked in worked {
+            ended.push(worked.end().await);
+        }
+        ended
+    }
+
     /// Tells the store, which ends the claim one way or another. No slot waits for it: what is
     /// committed beside the data stands.
     pub(crate) async fn end(self) -> Ended {
@@ -333,14 +360,7 @@ impl Chunk {
             return;
         };
         let cursor = self.ledger.cursor.clone();
-        let commit = Commit {
-            cursor,
-            effect: Effect::Unmark(rest),
-            counts: Default::default(),
-            hold: Vec::new(),
-            settle: Vec::new(),
-        };
-        if let Err(error) = self.commit(commit).await {
+        if let Err(error) = self.commit(Commit::new(cursor, Effect::Unmark(rest))).await {
             tracing::warn!(chunk = %self.lease().chunk, %error, "its mark could not be cleared");
         }
     }

@@ -9,14 +9,11 @@ use windlass_db::Class;
 /// attempt and the next batch is half as large; a batch of one row that fails is a dead letter.
 /// After a success batches grow again, so one bad row among a thousand costs some twenty commits.
 pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
-    let (batch, cursor) = next_batch(chunk, rest).await?;
-    let statement = Commit {
-        cursor: cursor.clone(),
-        effect: Effect::Statement(batch.clone()),
-        counts: Counts::default(),
-        hold: Vec::new(),
-        settle: Vec::new(),
-    };
+    let (batch, cursor, items) = next_batch(chunk, rest).await?;
+    // Most statements touch every row that was there when the chunk was cut.
+    let counts = Counts { read: items, processed: items, ..Counts::default() };
+    let effect = Effect::Statement(batch.clone());
+    let statement = Commit { counts, ..Commit::new(cursor.clone(), effect) };
     match chunk.commit(statement).await {
         Ok(()) => {
             let full = chunk.job.definition().chunk.commit_items();
@@ -33,9 +30,9 @@ pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
     }
 }
 
-/// The next batch and the cursor after it. The whole rest where a commit may be as large as the
+/// The next batch, the cursor after it, and how many items it is expected to have. The whole rest where a commit may be as large as the
 /// chunk: that needs no look at the keys.
-async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor), Stop> {
+async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor, i64), Stop> {
     match &rest.part {
         Part::Keys(keys) => {
             let done = match chunk.ledger.cursor {
@@ -48,9 +45,13 @@ async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor), Sto
             } else {
                 Cursor::End
             };
-            Ok((Extent { part: Part::Keys(batch), ..rest }, cursor))
+            let items = batch.len() as i64;
+            Ok((Extent { part: Part::Keys(batch), ..rest }, cursor, items))
         }
-        Part::Range(_) if i64::from(chunk.size) >= chunk.claimed.items => Ok((rest, Cursor::End)),
+        Part::Range(_) if i64::from(chunk.size) >= chunk.claimed.items => {
+            let left = chunk.claimed.items - chunk.ledger.counts.read;
+            Ok((rest, Cursor::End, left.max(0)))
+        }
         Part::Range(range) => {
             let within = rest.within.as_ref();
             let cuts = chunk
@@ -59,12 +60,12 @@ async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor), Sto
                 .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
-                (Some((Extent { part: part @ Part::Range(_), .. }, _)), Some(last))
+                (Some((Extent { part: part @ Part::Range(_), .. }, items)), Some(last))
                     if !cuts.done =>
                 {
-                    Ok((Extent { part, ..rest }, Cursor::Key(last)))
+                    Ok((Extent { part, ..rest }, Cursor::Key(last), items))
                 }
-                _ => Ok((rest, Cursor::End)),
+                (first, _) => Ok((rest, Cursor::End, first.map_or(0, |(_, items)| items))),
             }
         }
     }
@@ -78,13 +79,7 @@ async fn set_aside(
     error: DataError,
 ) -> Result<(), Stop> {
     let read = chunk.connection().read(&chunk.job.scope, &batch, 1, usize::MAX).await?;
-    let mut commit = Commit {
-        cursor,
-        effect: Effect::Nothing,
-        counts: Counts::default(),
-        hold: Vec::new(),
-        settle: Vec::new(),
-    };
+    let mut commit = Commit::new(cursor, Effect::Nothing);
     match read.items.into_iter().next() {
         Some(item) => {
             commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };

@@ -98,6 +98,10 @@ macro_rules! door {
                     .await
             }
 
+            async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<bool> {
+                work::complete_together(self, chunks).await
+            }
+
             async fn release(
                 &self,
                 lease: Lease,

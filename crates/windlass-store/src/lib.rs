@@ -91,6 +91,10 @@ pub trait Store: Send + Sync {
     /// redrive, `settled` names the keys whose letters, unless they died again, are reprocessed.
     async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String])
     -> Result<Kept>;
+    /// Ends several chunks of one job `COMPLETED` in one transaction, none of which has dead
+    /// letters or settles any. False: not all of them are held at these epochs, nothing was
+    /// changed, and each must be completed by itself.
+    async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<bool>;
     /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.
     async fn release(
         &self,

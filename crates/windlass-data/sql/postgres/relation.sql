@@ -1,3 +1,9 @@
--- A relation by its quoted name: its oid and its kind; no row when there is none.
+-- A relation by its quoted name: its oid, its kind, and whether an UPDATE touches every row that
+-- its condition finds (no trigger, rule, row security or partition); no row when there is none.
 -- Lock: none. Index: the catalog's own.
-SELECT oid::bigint, relkind::text FROM pg_class WHERE oid = to_regclass($1)
+SELECT oid::bigint, relkind::text,
+    relkind = 'r' AND NOT relhassubclass AND NOT relhasrules AND NOT relrowsecurity
+        AND NOT EXISTS (
+            SELECT 1 FROM pg_trigger WHERE tgrelid = pg_class.oid AND NOT tgisinternal
+        )
+FROM pg_class WHERE oid = to_regclass($1)

@@ -3,7 +3,7 @@
 use super::{PostgresData, finish, held, row, write, writing};
 use crate::sql::Dialect;
 use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
-use windlass_core::{ChunkId, Counts, Extent, Key, Part};
+use windlass_core::{Counts, Extent, Part};
 use windlass_db::{Param, Transaction};
 
 /// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
@@ -14,7 +14,7 @@ pub(super) async fn commit(
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Committed> {
-    let Commit { cursor, effect, mut counts, hold, settle } = commit;
+    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
     // Items count as processed until one turns out to be a conflict, which is rare: so most
     // commits touch the ledger once.
     if let Effect::Write(items) = &effect {
@@ -30,7 +30,11 @@ pub(super) async fn commit(
     };
     let outcome = async {
         let ledger = row::ledger(advanced)?;
-        let found = apply(data, &transaction, scope, ledger.chunk, effect, hold, &settle).await?;
+        let (found, conflicted) = apply(data, &transaction, scope, effect, counts).await?;
+        hold.extend(conflicted);
+        // First out, then in: an item that was held and met a conflict again is in both.
+        held::settle(&transaction, ledger.chunk, &settle).await?;
+        held::hold(&transaction, ledger.chunk, &hold).await?;
         Ok((ledger, found))
     };
     match outcome.await {
@@ -100,30 +104,13 @@ fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
     ]
 }
 
-/// The effect and the held items; what the effect adds to the counts.
+/// The effect on the user's data, what it adds to the counts, and the items to hold.
 async fn apply(
     data: &PostgresData,
     transaction: &Transaction,
     scope: &Scope,
-    chunk: ChunkId,
     effect: Effect,
-    mut hold: Vec<Held>,
-    settle: &[Key],
-) -> Result<Counts> {
-    let (found, conflicted) = take_effect(data, transaction, scope, effect).await?;
-    hold.extend(conflicted);
-    // First out, then in: an item that was held and met a conflict again is in both.
-    held::settle(transaction, chunk, settle).await?;
-    held::hold(transaction, chunk, &hold).await?;
-    Ok(found)
-}
-
-/// The effect on the user's data, what it adds to the counts, and the items to hold.
-async fn take_effect(
-    data: &PostgresData,
-    transaction: &Transaction,
-    scope: &Scope,
-    effect: Effect,
+    expected: Counts,
 ) -> Result<(Counts, Vec<Held>)> {
     match effect {
         Effect::Nothing => Ok(Default::default()),
@@ -132,7 +119,7 @@ async fn take_effect(
             Ok(Default::default())
         }
         Effect::Statement(extent) => {
-            let counts = run(transaction, scope, &extent).await?;
+            let counts = run(transaction, scope, &extent, expected).await?;
             unmark(transaction, scope, &extent).await?;
             Ok((counts, Vec::new()))
         }
@@ -141,11 +128,20 @@ async fn take_effect(
 }
 
 /// Runs the step's statement: rows affected are processed, the others skipped.
-async fn run(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Result<Counts> {
+async fn run(
+    transaction: &Transaction,
+    scope: &Scope,
+    extent: &Extent,
+    expected: Counts,
+) -> Result<Counts> {
     let step = statement::step(Dialect::Postgres, scope, extent)?;
     let step_params = step.params();
     let run = transaction.execute(&step.text, &step_params);
     let (read, affected) = match &extent.part {
+        _ if statement::touches_all(scope, extent)? => {
+            let affected = run.await?;
+            (affected as i64, affected)
+        }
         // Keys without a record are part of what was asked for.
         Part::Keys(keys) => (keys.len() as i64, run.await?),
         Part::Range(_) => {
@@ -157,13 +153,7 @@ async fn run(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Resul
             (row::get(&counted?, 0)?, affected?)
         }
     };
-    let affected = affected as i64;
-    Ok(Counts {
-        read: read.max(affected),
-        processed: affected,
-        skipped: (read - affected).max(0),
-        ..Counts::default()
-    })
+    Ok(statement::outcome(expected, read, affected as i64))
 }
 
 async fn unmark(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Result<()> {

@@ -17,13 +17,13 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         let columns = query_columns(transaction, query).await?;
         return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
     };
-    let Some(oid) = relation(transaction, name).await? else {
+    let Some((oid, plain)) = relation(transaction, name).await? else {
         return Err(missing_table(name, tables(transaction).await?).into());
     };
     let columns = columns(transaction, oid).await?;
     let (primary_key, indexes) = indexes(transaction, oid).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
-    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows })
+    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows, plain })
 }
 
 /// The names of the user's tables and views.
@@ -39,17 +39,17 @@ pub(super) async fn columns_of(
     table: &str,
 ) -> Result<Option<Vec<Column>>> {
     match relation(transaction, table).await? {
-        Some(oid) => columns(transaction, oid).await.map(Some),
+        Some((oid, _)) => columns(transaction, oid).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// The relation's oid.
-async fn relation(transaction: &Transaction, name: &str) -> Result<Option<i64>> {
+/// The relation's oid, and whether it is plain.
+async fn relation(transaction: &Transaction, name: &str) -> Result<Option<(i64, bool)>> {
     let name = quote_table(name);
     let sql = include_str!("../../sql/postgres/relation.sql");
     match transaction.query_opt(sql, &[Param::from(&name)]).await? {
-        Some(row) => Ok(Some(get(&row, 0)?)),
+        Some(row) => Ok(Some((get(&row, 0)?, get(&row, 2)?))),
         None => Ok(None),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn commit(
         counts.processed += items.len() as i64;
     }
     let mut ledger = advance(transaction, ledger, &cursor.to_text(), counts)?;
-    let (found, conflicted) = apply(transaction, scope, effect)?;
+    let (found, conflicted) = apply(transaction, scope, effect, counts)?;
     hold.extend(conflicted);
     // First out, then in: an item that was held and met a conflict again is in both.
     held::settle(transaction, ledger.chunk, &settle)?;
@@ -97,6 +97,7 @@ fn apply(
     transaction: &Transaction<'_>,
     scope: &Scope,
     effect: Effect,
+    expected: Counts,
 ) -> Result<(Counts, Vec<Held>)> {
     match effect {
         Effect::Nothing => Ok(Default::default()),
@@ -105,7 +106,7 @@ fn apply(
             Ok(Default::default())
         }
         Effect::Statement(extent) => {
-            let counts = run(transaction, scope, &extent)?;
+            let counts = run(transaction, scope, &extent, expected)?;
             unmark(transaction, scope, &extent)?;
             Ok((counts, Vec::new()))
         }
@@ -114,22 +115,23 @@ fn apply(
 }
 
 /// Runs the step's statement: rows affected are processed, the others skipped.
-fn run(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<Counts> {
+fn run(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    extent: &Extent,
+    expected: Counts,
+) -> Result<Counts> {
     let step = statement::step(Dialect::Sqlite, scope, extent)?;
     let read = match &extent.part {
+        _ if statement::touches_all(scope, extent)? => None,
         // Keys without a record are part of what was asked for.
-        Part::Keys(keys) => keys.len() as i64,
+        Part::Keys(keys) => Some(keys.len() as i64),
         Part::Range(_) => {
-            row::number(transaction, &statement::count(Dialect::Sqlite, scope, extent))?
+            Some(row::number(transaction, &statement::count(Dialect::Sqlite, scope, extent))?)
         }
     };
     let affected = row::execute(transaction, &step)?;
-    Ok(Counts {
-        read: read.max(affected),
-        processed: affected,
-        skipped: (read - affected).max(0),
-        ..Counts::default()
-    })
+    Ok(statement::outcome(expected, read.unwrap_or(affected), affected))
 }
 
 fn unmark(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<()> {

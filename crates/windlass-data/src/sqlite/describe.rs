@@ -28,7 +28,8 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
         }
     }
     let estimated_rows = estimated_rows(connection, &table)?;
-    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows })
+    let plain = table.is_table && !table.has_triggers;
+    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows, plain })
 }
 
 /// The names of the user's tables and views.
@@ -53,6 +54,7 @@ pub(super) struct Relation {
     name: String,
     is_table: bool,
     without_rowid: bool,
+    has_triggers: bool,
 }
 
 impl Relation {
@@ -69,6 +71,7 @@ impl Relation {
                 name: row.get(1)?,
                 is_table: row.get::<_, String>(2)? == "table",
                 without_rowid: row.get(3)?,
+                has_triggers: row.get(4)?,
             })
         });
         found.optional().map_err(failed)

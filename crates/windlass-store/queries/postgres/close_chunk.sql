@@ -1,10 +1,10 @@
--- Counts one open chunk less, and begins the job if its first claim could not. It runs before the
+-- Counts $2 open chunks less, and begins the job if its first claim could not. It runs before the
 -- chunk is touched, since the job is locked first; when the chunk is not ours, all is rolled back.
 -- Lock: the job. Index: the primary key.
 UPDATE windlass_jobs
-SET open_chunks = open_chunks - 1,
+SET open_chunks = open_chunks - $2,
     status = CASE status WHEN 'QUEUED' THEN 'PROCESSING' ELSE status END,
     started_at = coalesce(started_at, clock_timestamp())
-WHERE id = $1 AND open_chunks > 0
+WHERE id = $1 AND open_chunks >= $2
 RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
     items_total, grants, failures

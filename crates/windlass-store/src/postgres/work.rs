@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_core::ChunkStatus;
+use windlass_core::{ChunkStatus, Counts};
 use windlass_db::Transaction;
 
 use super::{PostgresStore, advance, params, sql};
@@ -31,16 +31,13 @@ pub(super) async fn end(
 ) -> Result<Kept> {
     // The job is locked first, by the counter that says whether this chunk is the last. When the
     // chunk turns out not to be ours, the rollback takes that back.
-    let params = params![lease.chunk.job];
+    let params = params![lease.chunk.job, 1_i64];
     let (tx, closed) = store.begin_lightly_with(sql!("close_chunk"), params).await?;
     if let Some(row) = closed.first()
         && end_chunk(&tx, lease, progress, &ending).await?
     {
         let head = Head::read(row)?;
-        // What people are told of a job's end must stand; the other chunks' ends stand with it.
-        if head.open_segments + head.open_chunks == 0 {
-            tx.batch("SET LOCAL synchronous_commit = on").await?;
-        }
+        stand_if_last(&tx, &head).await?;
         follow(&tx, head, progress, &ending).await?;
         tx.commit().await?;
         return Ok(Kept::Yes);
@@ -48,6 +45,53 @@ pub(super) async fn end(
     let kept = stands(&tx, lease, ending.status()).await?;
     tx.rollback().await?;
     Ok(kept)
+}
+
+/// Completes several chunks, or none of them.
+pub(super) async fn complete_together(
+    store: &PostgresStore,
+    chunks: &[(Lease, Progress)],
+) -> Result<bool> {
+    let Some((first, _)) = chunks.first() else { return Ok(true) };
+    let params = params![first.chunk.job, chunks.len() as i64];
+    let (tx, closed) = store.begin_lightly_with(sql!("close_chunk"), params).await?;
+    let count = |of: fn(&Counts) -> i64| -> Vec<i64> {
+        chunks.iter().map(|(_, progress)| of(&progress.counts)).collect()
+    };
+    let cursors: Vec<_> = chunks.iter().map(|(_, progress)| progress.cursor.to_text()).collect();
+    let params = params![
+        first.chunk.job,
+        chunks.iter().map(|(lease, _)| lease.chunk.number).collect::<Vec<_>>(),
+        chunks.iter().map(|(lease, _)| lease.epoch).collect::<Vec<_>>(),
+        cursors.as_slice(),
+        count(|counts| counts.read),
+        count(|counts| counts.processed),
+        count(|counts| counts.skipped),
+        count(|counts| counts.dead),
+        count(|counts| counts.conflicts),
+    ];
+    let ended = tx.execute(sql!("complete_chunks"), params).await?;
+    match closed.first() {
+        Some(row) if ended == chunks.len() as u64 => {
+            let mut head = Head::read(row)?;
+            stand_if_last(&tx, &head).await?;
+            advance::advance(&tx, &mut head).await?;
+            tx.commit().await?;
+            Ok(true)
+        }
+        _ => {
+            tx.rollback().await?;
+            Ok(false)
+        }
+    }
+}
+
+/// What people are told of a job's end must stand; the other chunks' ends stand with it.
+async fn stand_if_last(tx: &Transaction, head: &Head) -> Result<()> {
+    if head.open_segments + head.open_chunks == 0 {
+        tx.batch("SET LOCAL synchronous_commit = on").await?;
+    }
+    Ok(())
 }
 
 async fn end_chunk(

@@ -67,6 +67,26 @@ pub(super) async fn end(
     store.write(move |tx| end_in(tx, lease, &progress, &ending)).await
 }
 
+/// Completes several chunks, or none of them.
+pub(super) async fn complete_together(
+    store: &SqliteStore,
+    chunks: &[(Lease, Progress)],
+) -> Result<bool> {
+    let chunks = chunks.to_vec();
+    let complete = move |tx: &Transaction<'_>| {
+        for (lease, _) in &chunks {
+            if stands(tx, *lease, ChunkStatus::Processing)? == Kept::Lost {
+                return Ok(false);
+            }
+        }
+        for (lease, progress) in &chunks {
+            let _ = end_in(tx, *lease, progress, &Ending::Completed { settled: Vec::new() })?;
+        }
+        Ok(true)
+    };
+    store.write(complete).await
+}
+
 fn end_in(
     tx: &Transaction<'_>,
     lease: Lease,

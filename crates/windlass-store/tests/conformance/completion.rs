@@ -12,6 +12,8 @@ both!(
     a_job_completes_with_its_last_chunk,
     a_completion_is_repeatable,
     last_chunks_together_end_the_job_once,
+    several_chunks_complete_in_one_go,
+    one_lost_chunk_keeps_the_others_from_completing_in_one_go,
     a_job_with_failed_chunks_fails_and_names_them,
     a_retry_runs_only_what_failed,
     a_chunk_can_fail_its_job_at_once,
@@ -54,6 +56,31 @@ async fn a_completion_is_repeatable(bench: Bench) {
     assert_eq!(bench.complete(&chunks[1]).await, Kept::Yes);
     assert_eq!(bench.job(job).await.finished_at, finished, "it ended once");
     bench.check(job).await;
+}
+
+async fn several_chunks_complete_in_one_go(bench: Bench) {
+    let job = bench.loaded(5).await;
+    let chunks = bench.claim(job, 5).await;
+    let (last, first) = chunks.split_last().unwrap();
+    let together: Vec<_> = first.iter().map(|chunk| (chunk.lease, done(10))).collect();
+    assert!(bench.store.complete_together(&together).await.unwrap());
+    bench.check(job).await;
+    assert_eq!(bench.status(job).await, JobStatus::Processing);
+    assert!(bench.store.complete_together(&[(last.lease, done(10))]).await.unwrap());
+    bench.check(job).await;
+    let ended = bench.job(job).await;
+    assert_eq!((ended.status, ended.items.processed), (JobStatus::Completed, 50));
+    assert_eq!(bench.chunk(job, 0).await.cursor, done(10).cursor);
+}
+
+async fn one_lost_chunk_keeps_the_others_from_completing_in_one_go(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let chunks = bench.claim(job, 2).await;
+    let mut together: Vec<_> = chunks.iter().map(|chunk| (chunk.lease, done(10))).collect();
+    together[1].0.epoch -= 1;
+    assert!(!bench.store.complete_together(&together).await.unwrap());
+    bench.check(job).await;
+    assert_eq!(bench.job(job).await.chunks.processing, 2);
 }
 
 async fn last_chunks_together_end_the_job_once(bench: Bench) {

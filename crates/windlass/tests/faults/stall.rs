@@ -18,7 +18,8 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     let sleeper = place.spawn("worker --workers 8 --config narrow.toml");
     // All is loaded and its slots are busy, so that it falls asleep over commits.
     let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING' \
-                   AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0 AND completed > 0)";
+                   AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0) \
+                   AND EXISTS (SELECT FROM windlass_chunks WHERE status = 'COMPLETED')";
     eventually("the sleeper holds chunks", async || data.number(at_work).await >= 4).await;
     sleeper.stop();
     let held = place.held_by(&id, sleeper.id()).await;
