@@ -13,6 +13,7 @@ use windlass_store::{Beat, Lease, Progress, SegmentLease, Standing, Store};
 pub(crate) struct Heart {
     chunks: Mutex<HashMap<ChunkId, Arc<Pulse>>>,
     segments: Mutex<HashMap<SegmentLease, ()>>,
+    shutdown: Option<Shutdown>,
 }
 
 /// One chunk's lease: what it reports, and how it stands.
@@ -52,6 +53,16 @@ impl Pulse {
 }
 
 impl Heart {
+    /// The heart of a worker.
+    pub(crate) fn new(shutdown: Shutdown) -> Heart {
+        Heart { shutdown: Some(shutdown), ..Heart::default() }
+    }
+
+    /// Whether the worker is to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.shutdown.as_ref().is_some_and(Shutdown::requested)
+    }
+
     /// Begins to keep a chunk's lease of this length.
     pub(crate) fn keep(&self, lease: Lease, length: Duration) -> Arc<Pulse> {
         let standing = watch::Sender::new(Standing::Held);

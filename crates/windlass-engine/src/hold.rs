@@ -3,7 +3,7 @@
 use crate::heart::{Heart, Pulse};
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windlass_db::Class;
 use windlass_store::{Kept, Lease, Result, Standing, Store, StoreError};
 
@@ -69,18 +69,25 @@ impl Hold {
     }
 
     /// Repeats a call to the store while the store is away: what is committed beside the data
-    /// must be told to the store, and every one of these calls may be repeated.
+    /// must be told to the store, and every one of these calls may be repeated. A process that is
+    /// to stop waits a few seconds only: the lease runs out, and the ledger knows.
     pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<Kept>
     where
         F: FnMut() -> Fut,
         Fut: Future<Output = Result<Kept>>,
     {
         let mut wait = Duration::from_millis(20);
+        let mut stopping = None::<Instant>;
         loop {
+            if self.heart.is_stopping() {
+                stopping.get_or_insert_with(Instant::now);
+            }
+            let patient = stopping.is_none_or(|since| since.elapsed() < LAST_TRIES);
             match call().await {
                 Err(StoreError::Database(error))
                     if matches!(error.class, Class::Connection | Class::Retry)
-                        && self.pulse.standing() != Standing::Lost =>
+                        && self.pulse.standing() != Standing::Lost
+                        && patient =>
                 {
                     tracing::warn!(chunk = %self.lease().chunk, %error, "the store is away; waiting");
                     tokio::time::sleep(wait).await;
@@ -91,6 +98,9 @@ impl Hold {
         }
     }
 }
+
+/// How long a process that is to stop tries to reach the store.
+const LAST_TRIES: Duration = Duration::from_secs(3);
 
 impl Drop for Hold {
     fn drop(&mut self) {

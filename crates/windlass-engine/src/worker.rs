@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use windlass_core::JobId;
+use windlass_core::{JobId, RetryPolicy};
 use windlass_data::{Fence, Ledger};
 use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
 
@@ -68,7 +68,7 @@ impl Worker {
 
     /// Works until the handle stops it.
     pub async fn run(self) -> Tally {
-        let heart = Arc::new(Heart::default());
+        let heart = Arc::new(Heart::new(self.shutdown.clone()));
         let by = self.engine.capabilities(&self.options.name, self.options.only);
         let store = self.engine.store().clone();
         let heartbeat = tokio::spawn(heart.clone().run(store, self.shutdown.clone()));
@@ -170,10 +170,9 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    for (hold, _, job) in group {
-                        let wait = job.definition().retry.backoff_after(1);
-                        tracing::warn!(chunk = %hold.lease().chunk, %error, "cannot fence");
-                        report(hold.release(Some(&error.to_string()), false, wait).await);
+                    let error = EngineError::from(error);
+                    for (hold, chunk, job) in group {
+                        self.set_back(hold, &chunk, &job.definition().retry, &error).await;
                     }
                 }
             }
@@ -189,6 +188,8 @@ impl Worker {
         let standings = loop {
             match self.engine.store().confirm(&leases).await {
                 Ok(standings) => break standings,
+                // Dropped, their leases run out.
+                Err(_) if self.shutdown.requested() => return Vec::new(),
                 Err(error) => {
                     tracing::warn!(%error, "cannot confirm claimed chunks; trying again");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -209,16 +210,44 @@ impl Worker {
     /// Ends a chunk whose job cannot be worked here: fenced and failed where that is final,
     /// handed back where it may pass.
     async fn refuse(&self, hold: Hold, chunk: &ClaimedChunk, error: EngineError) {
-        tracing::warn!(chunk = %chunk.lease.chunk, %error, "cannot be worked");
-        let message = error.to_string();
         if matches!(Failure::of(&error), Failure::Final)
             && let Some(ledger) = self.fence_anyway(chunk).await
         {
             let Ledger { cursor, counts, .. } = ledger;
             hold.pulse().report(windlass_store::Progress { cursor, counts });
-            report(hold.fail(&message, true).await);
+            tracing::warn!(chunk = %chunk.lease.chunk, %error, "cannot be worked");
+            report(hold.fail(&error.to_string(), true).await);
         } else {
-            report(hold.release(Some(&message), false, Duration::from_secs(1)).await);
+            self.set_back(hold, chunk, &RetryPolicy::default(), &error).await;
+        }
+    }
+
+    /// Hands back a chunk that could not be fenced. It may not end `FAILED`, since a worker that
+    /// held it before could still commit; so where trying again is no use its job is paused, with
+    /// the reason.
+    async fn set_back(
+        &self,
+        hold: Hold,
+        chunk: &ClaimedChunk,
+        retry: &RetryPolicy,
+        error: &EngineError,
+    ) {
+        let id = chunk.lease.chunk;
+        tracing::warn!(chunk = %id, %error, "cannot be fenced");
+        let failures = chunk.attempts + 1;
+        let (attempt, again) = match Failure::of(error) {
+            Failure::Away => (false, true),
+            Failure::Passing => (true, retry.wait_after(failures).is_some()),
+            Failure::Final => (true, false),
+        };
+        let message = error.to_string();
+        report(hold.release(Some(&message), attempt, retry.backoff_after(failures)).await);
+        if !again {
+            let reason = format!("the ledger cannot be written: {message}; mend that, then resume");
+            // Another chunk of the job may have been faster.
+            if let Err(error) = self.engine.store().pause(id.job, Some(&reason)).await {
+                tracing::debug!(job = %id.job, %error, "not paused");
+            }
         }
     }
 

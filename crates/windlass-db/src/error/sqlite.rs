@@ -34,10 +34,12 @@ fn class_of(failure: ffi::Error, message: &str) -> Class {
         ErrorCode::DiskFull => Class::Full,
         ErrorCode::SystemIoFailure if message.contains("full") => Class::Full,
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Class::ReadOnly,
-        ErrorCode::CannotOpen
-        | ErrorCode::NotADatabase
-        | ErrorCode::DatabaseCorrupt
-        | ErrorCode::SystemIoFailure => Class::Connection,
+        ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
+            Class::Connection
+        }
+        // A limit on the file's size or a quota says so, and so does a dying disk: it may pass,
+        // but nobody should wait for that for ever.
+        ErrorCode::SystemIoFailure => Class::Other,
         ErrorCode::AuthorizationForStatementDenied => Class::Permission,
         // SQLite has one code for wrong SQL and for values its functions refuse.
         ErrorCode::Unknown if REFUSED_VALUES.iter().any(|text| message.contains(text)) => {
@@ -151,7 +153,7 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, Class::Connection),
             (ffi::SQLITE_NOTADB, Class::Connection),
             (ffi::SQLITE_CORRUPT, Class::Connection),
-            (ffi::SQLITE_IOERR, Class::Connection),
+            (ffi::SQLITE_IOERR, Class::Other),
             (ffi::SQLITE_TOOBIG, Class::Data),
             (ffi::SQLITE_NOMEM, Class::Other),
         ] {
