@@ -25,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) connections: BTreeMap<String, std::result::Result<Arc<dyn Connection>, Problem>>,
     pub(crate) steps: BTreeMap<String, Arc<dyn Step>>,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
+    pub(crate) catalog: crate::catalog::Catalog,
 }
 
 /// Puts an engine together.
@@ -143,6 +144,7 @@ impl Builder {
             connections,
             steps: self.steps,
             jobs: Mutex::default(),
+            catalog: crate::catalog::Catalog::default(),
         };
         Ok(Engine { shared: Arc::new(shared) })
     }

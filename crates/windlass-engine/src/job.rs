@@ -60,8 +60,8 @@ impl Engine {
         };
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
-        connection.prepare().await?;
-        let table = connection.describe(&definition.source).await?;
+        self.prepare(&definition.source.connection).await?;
+        let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         Ok(JobContext { pinned, scope, connection, step })
     }
@@ -71,8 +71,8 @@ impl Engine {
     pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
-        connection.prepare().await?;
-        let table = match connection.describe(&definition.source).await.map_err(EngineError::from) {
+        self.prepare(&definition.source.connection).await?;
+        let table = match self.describe(&definition.source).await {
             Err(error) if matches!(Failure::of(&error), Failure::Final) => Table::default(),
             described => described?,
         };

@@ -8,6 +8,7 @@
 
 mod audit;
 mod canceller;
+mod catalog;
 mod crew;
 mod dry_run;
 mod engine;

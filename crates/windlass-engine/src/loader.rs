@@ -19,7 +19,7 @@ use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 
 /// Chunks cut per page: large enough that the store's commit is small beside the cutting, small
 /// enough that workers begin at once and a lost loader loses little.
-const CHUNKS_PER_PAGE: u32 = 200;
+const CHUNKS_PER_PAGE: u32 = 500;
 
 /// Loads segments until shutdown, a few side by side.
 pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shutdown: Shutdown) {

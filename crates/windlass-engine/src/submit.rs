@@ -45,16 +45,11 @@ impl Engine {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let source = &job_type.source;
-        let connection = self.connection(&source.connection).map_err(|error| match error {
-            EngineError::Problem(problem) => vec![problem],
-            other => vec![job_type.problem("source.connection", other.to_string())],
-        })?;
-        let table = connection.describe(source).await;
+        let table = self.describe(&job_type.source).await;
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
         let mut definition = job_type.clone();
         problems.extend(windlass_data::fit(&mut definition, &table));
-        if let Err(error) = connection.prepare().await {
+        if let Err(error) = self.prepare(&job_type.source.connection).await {
             problems.push(describe_problem(job_type, error));
         }
         if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
@@ -80,14 +75,16 @@ fn first(problems: Vec<Problem>) -> EngineError {
     EngineError::Problem(Problem { detail, ..first })
 }
 
-fn describe_problem(job_type: &JobType, error: DataError) -> Problem {
+fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
     match error {
-        DataError::Problem(problem) if problem.line.is_none() => {
+        // The connection itself is the problem, wherever the job type stands.
+        EngineError::Problem(problem) if problem.code == Code::Unreachable => problem,
+        EngineError::Problem(problem) if problem.line.is_none() => {
             let field = problem.field.as_deref().unwrap_or("source");
             Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
         }
-        DataError::Problem(problem) => problem,
-        DataError::Database(error) if error.class == Class::Connection => {
+        EngineError::Problem(problem) => problem,
+        EngineError::Data(DataError::Database(error)) if error.class == Class::Connection => {
             let field = format!("connections.{}.url", job_type.source.connection);
             let detail = format!(
                 "the database cannot be reached: {error}; is it running, and is the URL right?"

@@ -143,8 +143,12 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The batch as a relation. The planner must not see how long the arrays are: it would join a
+    /// table of some hundred thousand rows by reading all of it, batch after batch, where a look-up
+    /// per row by the key is faster.
     fn relation(&self) -> String {
-        let number = |(n, array): (usize, &Array<'_>)| format!("${}::{}", n + 1, array.sql_type());
+        let number =
+            |(n, array): (usize, &Array<'_>)| format!("(SELECT ${}::{})", n + 1, array.sql_type());
         let arrays: Vec<String> = self.arrays.iter().enumerate().map(number).collect();
         let names: Vec<String> = (0..self.arrays.len()).map(|n| format!("c{n}")).collect();
         format!("unnest({}) WITH ORDINALITY AS v({}, ord)", arrays.join(", "), names.join(", "))

@@ -1,0 +1,52 @@
+//! What was lately learned of the user's databases, so that a small job does not begin with the
+//! same questions three times.
+
+use crate::engine::Engine;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use windlass_core::{Source, Table};
+
+/// How long a description is believed. A table that changes sooner than this after a submit is
+/// found out by the first statement that fails.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// The ledgers that are there, and the tables as they were a moment ago.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    prepared: Mutex<HashSet<String>>,
+    described: Mutex<HashMap<String, (Instant, Table)>>,
+}
+
+impl Engine {
+    /// What the database says of a source, now or a moment ago.
+    pub(crate) async fn describe(&self, source: &Source) -> crate::Result<Table> {
+        let described = &self.shared.catalog.described;
+        let name = format!("{:?}", (&source.connection, &source.table, &source.query));
+        if let Some((at, table)) = locked(described).get(&name)
+            && at.elapsed() < FRESH
+        {
+            return Ok(table.clone());
+        }
+        let table = self.connection(&source.connection)?.describe(source).await?;
+        let mut known = locked(described);
+        known.retain(|_, (at, _)| at.elapsed() < FRESH);
+        known.insert(name, (Instant::now(), table.clone()));
+        Ok(table)
+    }
+
+    /// Makes sure, once, that a connection has its ledger.
+    pub(crate) async fn prepare(&self, connection: &str) -> crate::Result<()> {
+        let prepared = &self.shared.catalog.prepared;
+        if !locked(prepared).contains(connection) {
+            self.connection(connection)?.prepare().await?;
+            locked(prepared).insert(connection.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Plain values, which a panic elsewhere cannot leave half changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
