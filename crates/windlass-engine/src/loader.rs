@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::heart::Heart;
 use crate::job::JobContext;
 use crate::planner::plan;
-use crate::worker::Shutdown;
+use crate::worker::{Idle, Shutdown};
 use crate::{EngineError, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,25 +25,29 @@ const CHUNKS_PER_PAGE: u32 = 500;
 pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shutdown: Shutdown) {
     let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
     let mut loads = JoinSet::new();
-    let mut idle = crate::worker::Idle::default();
+    let mut idle = Idle::default();
+    // Whether the last claim took all there was. Then the store says when there is more.
+    let mut drained = false;
     while !shutdown.requested() {
         let free = side_by_side - loads.len();
         if free == 0 {
             loads.join_next().await;
             continue;
         }
-        match engine.store().claim_segments(&by, free as u32).await {
-            Ok(claimed) if claimed.is_empty() => {
-                // The wait begins after the look, but a notification in between is not missed:
-                // the store remembers it.
-                tokio::select! {
-                    () = engine.store().changed(idle.next()) => {}
-                    () = shutdown.wait() => {}
-                    Some(_) = loads.join_next() => idle.reset(),
-                }
+        if drained {
+            tokio::select! {
+                () = engine.store().changed(idle.next()) => drained = false,
+                () = shutdown.wait() => {}
+                Some(_) = loads.join_next() => {}
             }
+            continue;
+        }
+        match engine.store().claim_segments(&by, free as u32).await {
             Ok(claimed) => {
-                idle.reset();
+                drained = claimed.len() < free;
+                if !claimed.is_empty() {
+                    idle.reset();
+                }
                 for segment in claimed {
                     loads.spawn(load(engine.clone(), segment, heart.clone(), shutdown.clone()));
                 }

@@ -93,38 +93,50 @@ impl Worker {
         let mut ready: VecDeque<Chunk> = VecDeque::new();
         // Slots go on while the next chunks are claimed and fenced.
         let mut claiming = std::pin::pin!(Fuse::terminated());
+        let mut drained = false;
         while !self.shutdown.requested() {
             while crew.has_free_slot()
                 && let Some(chunk) = ready.pop_front()
             {
                 crew.take(chunk);
             }
-            let room = crew.room(ready.len());
-            if room > 0 && claiming.is_terminated() {
-                claiming.set(self.claim(by, heart, room).fuse());
+            let most = crew.room(ready.len());
+            if most > 0 && claiming.is_terminated() {
+                claiming.set(self.claim(by, heart, Next { most, drained }).fuse());
             }
             tokio::select! {
-                claimed = &mut claiming, if !claiming.is_terminated() => ready.extend(claimed),
+                claimed = &mut claiming, if !claiming.is_terminated() => {
+                    ready.extend(claimed.0);
+                    drained = claimed.1;
+                }
                 () = crew.progress() => {}
                 () = self.shutdown.wait() => {}
             }
         }
         if !claiming.is_terminated() {
-            ready.extend(claiming.await);
+            ready.extend(claiming.await.0);
         }
         crew.disband(ready).await
     }
 
-    /// Waits for chunks, and opens them. None when the worker shuts down.
-    async fn claim(&self, by: &Capabilities, heart: &Arc<Heart>, most: usize) -> Vec<Chunk> {
+    /// Waits for chunks, and opens them. None when the worker shuts down. Where the last claim
+    /// took all there was, the store says when there is more.
+    async fn claim(&self, by: &Capabilities, heart: &Arc<Heart>, next: Next) -> (Vec<Chunk>, bool) {
         let mut idle = Idle::default();
+        let mut drained = next.drained;
         while !self.shutdown.requested() {
-            match self.engine.store().claim_chunks(by, most as u32).await {
-                Ok(claimed) if !claimed.is_empty() => return self.open(claimed, heart).await,
-                Ok(_) => {
-                    tokio::select! {
-                        () = self.engine.store().changed(idle.next()) => {}
-                        () = self.shutdown.wait() => {}
+            if drained {
+                tokio::select! {
+                    () = self.engine.store().changed(idle.next()) => drained = false,
+                    () = self.shutdown.wait() => {}
+                }
+                continue;
+            }
+            match self.engine.store().claim_chunks(by, next.most as u32).await {
+                Ok(claimed) => {
+                    drained = claimed.len() < next.most;
+                    if !claimed.is_empty() {
+                        return (self.open(claimed, heart).await, drained);
                     }
                 }
                 Err(error) => {
@@ -133,7 +145,7 @@ impl Worker {
                 }
             }
         }
-        Vec::new()
+        (Vec::new(), drained)
     }
 
     /// Fences claimed chunks, several in one statement, and then makes sure in the store that
@@ -260,6 +272,15 @@ impl Worker {
     fn hold(&self, heart: &Arc<Heart>, lease: Lease, length: Duration) -> Hold {
         Hold::new(self.engine.store().clone(), heart.clone(), lease, length)
     }
+}
+
+/// What the next claim is to bring.
+#[derive(Clone, Copy)]
+struct Next {
+    /// At most so many chunks.
+    most: usize,
+    /// Whether the last claim took all there was.
+    drained: bool,
 }
 
 fn fence_of(chunk: &ClaimedChunk) -> Fence {
