@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::setup::{Bench, accounts, builder, median, time_job};
 use anyhow::Result;
 use serde::Deserialize;
-use windlass::Outcome;
+use windlass::{Options, Outcome};
 
 const JOBS: &str = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
     step.handler = \"raise\"\nstep.version = \"version\"\n";
@@ -32,7 +32,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
             })
             .connect()
             .await?;
-        ours.push(time_job(&engine, "RAISE").await?);
+        ours.push(time_job(&engine, "RAISE", Options::default().slots).await?);
     }
     let (unnest, many, ours) = (median(unnest), median(many), median(ours));
     let rate = |seconds: f64| rows as f64 / seconds;

@@ -89,6 +89,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts it with so many slots.
     pub(crate) fn start(engine: &Engine, slots: usize) -> Running {
         let options = Options { slots, ..Options::default() };
         let (worker, handle) = Worker::new(engine.clone(), options);
@@ -102,9 +103,9 @@ impl Running {
     }
 }
 
-/// Runs a job in this process with two slots; the time from submit to its end.
-pub(crate) async fn time_job(engine: &Engine, job_type: &str) -> Result<Duration> {
-    let running = Running::start(engine, 2);
+/// Runs a job in this process with so many slots; the time from submit to its end.
+pub(crate) async fn time_job(engine: &Engine, job_type: &str, slots: usize) -> Result<Duration> {
+    let running = Running::start(engine, slots);
     let begun = Instant::now();
     let request = windlass::Request::new(job_type);
     let id = engine.submit(request, Engine::local_identity()).await?.id();

@@ -31,9 +31,10 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get());
+        // A slot waits for the network and the disk a good part of its time.
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "worker".to_owned());
         let name = format!("{host}:{}", std::process::id());
-        Options { slots: cores.max(2), name, only: None }
+        Options { slots: cores * 2, name, only: None }
     }
 }
 

@@ -43,14 +43,18 @@ async fn load_in(tx: &Transaction, page: &Page) -> Result<Kept> {
         Fit::Before => return Ok(Kept::Yes),
         Fit::Lost => return Ok(Kept::Lost),
     }
-    insert_segments(tx, page, row.int("next")?).await?;
-    insert_chunks(tx, page, &head).await?;
-    keep_state(tx, page).await?;
-    let mut head = grow(tx, page).await?;
-    if !page.segments.is_empty() || !page.chunks.is_empty() {
-        advance::signal(tx).await?;
-    }
-    advance::advance(tx, &mut head).await?;
+    let next = row.int("next")?;
+    // Sent together, run one after the other: a small job waits for few round trips.
+    let (segments, chunks, kept, grown, signalled) = tokio::join!(
+        biased;
+        insert_segments(tx, page, next),
+        insert_chunks(tx, page, &head),
+        keep_state(tx, page),
+        grow(tx, page),
+        advance::signal(tx)
+    );
+    segments.and(chunks).and(kept).and(signalled)?;
+    advance::advance(tx, &mut grown?).await?;
     Ok(Kept::Yes)
 }
 
