@@ -104,7 +104,7 @@ impl Template {
             }
         }
         is(words.first(), "UPDATE")
-            && words.get(1).is_some_and(|word| word.trim_matches(['"', '`']) == table)
+            && words.get(1).is_some_and(|word| names(word, table))
             && is(words.get(2), "SET")
             && is(words.get(words.len().wrapping_sub(2)), "WHERE")
             && outermost == 1
@@ -140,6 +140,12 @@ impl Template {
         }
         columns
     }
+}
+
+/// Whether a word of a statement names the table. A name without quotes is folded by databases.
+fn names(word: &str, table: &str) -> bool {
+    let bare = word.trim_matches(['"', '`']);
+    bare == table && (bare.len() < word.len() || table == table.to_lowercase())
 }
 
 fn placeholder(name: &str) -> Result<Fragment, String> {

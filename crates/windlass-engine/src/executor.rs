@@ -12,7 +12,7 @@ use crate::loader::Failure;
 use crate::worker::{Shutdown, report};
 use crate::{EngineError, statement, trial};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windlass_core::{Extent, Part};
 use windlass_data::{Commit, Connection, DataError, Effect, Fence, Held, HeldState, Ledger};
 use windlass_db::Class;
@@ -24,6 +24,8 @@ pub(crate) struct Chunk {
     hold: Hold,
     pub(crate) claimed: ClaimedChunk,
     pub(crate) ledger: Ledger,
+    /// When it was opened: the time it waits for a slot counts towards `chunk.timeout`.
+    opened: Instant,
     /// Items of the next batch: halved when one of them makes a statement fail, lowered when
     /// records are so wide that fewer fill the memory set aside for a batch.
     pub(crate) size: u32,
@@ -76,7 +78,12 @@ pub(crate) async fn work(mut chunk: Chunk, shutdown: Shutdown) -> Worked {
     // A little before the store's own limit, so that the time-out is counted as what it is, a
     // failure of the work, and not as a lost lease.
     let limit = timeout - (timeout / 10).min(Duration::from_secs(1));
-    let stop = match tokio::time::timeout(limit, chunk.work(&shutdown)).await {
+    let waited = chunk.opened.elapsed();
+    if waited > timeout / 2 {
+        // Claimed ahead in better times: somebody with a free slot should have it.
+        return Worked { chunk, stop: Some(Stop::HandBack) };
+    }
+    let stop = match tokio::time::timeout(limit - waited, chunk.work(&shutdown)).await {
         Ok(Ok(())) => None,
         Ok(Err(stop)) => Some(stop),
         Err(_) => {
@@ -105,6 +112,8 @@ impl Worked {
     pub(crate) async fn end_together(worked: Vec<Worked>) -> Vec<Ended> {
         let chunk = |worked: &Worked| (worked.chunk.lease(), worked.chunk.pulse().progress());
         let leases: Vec<(Lease, Progress)> = worked.iter().map(chunk).collect();
+        // The heart forgets them first: its beat and this would lock the same rows in two orders.
+        worked.iter().for_each(|worked| worked.chunk.hold.forget());
         if let Some(first) = worked.first()
             && let Ok(true) = first.chunk.hold.store().complete_together(&leases).await
         {
@@ -135,7 +144,7 @@ impl Chunk {
         ledger: Ledger,
     ) -> Chunk {
         let size = job.definition().chunk.commit_items();
-        let chunk = Chunk { job, hold, claimed, ledger, size };
+        let chunk = Chunk { job, hold, claimed, ledger, opened: Instant::now(), size };
         chunk.report_progress();
         chunk
     }
@@ -185,6 +194,8 @@ impl Chunk {
                     tracing::warn!(chunk = %self.lease().chunk, %error, "looking up how far it went");
                     self.reopen().await?;
                     reopened += 1;
+                    // What was on trial when the connection broke is taken up again.
+                    begun = false;
                 }
                 Err(stop) => return Err(stop),
             }
@@ -248,7 +259,12 @@ impl Chunk {
         let ledger = self.connection().fence(&[Fence { chunk, epoch, lost: false }]).await?.pop();
         self.ledger = ledger.flatten().ok_or(Stop::Lost)?;
         self.report_progress();
-        Ok(())
+        // As after the first fence: the row may have been pruned and made anew by this one.
+        match self.hold.store().confirm(&[self.lease()]).await?.first() {
+            Some(Standing::Held) => Ok(()),
+            Some(Standing::HandBack) => Err(Stop::HandBack),
+            Some(Standing::Lost) | None => Err(Stop::Lost),
+        }
     }
 
     fn report_progress(&self) {

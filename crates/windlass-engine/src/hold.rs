@@ -39,6 +39,11 @@ impl Hold {
         &self.store
     }
 
+    /// Stops extending the lease, since the end is at hand.
+    pub(crate) fn forget(&self) {
+        self.heart.forget(self.pulse.lease);
+    }
+
     /// Ends the chunk `COMPLETED`.
     pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
         let progress = self.pulse.progress();

@@ -5,6 +5,7 @@ use crate::loader::Failure;
 use crate::step::Step;
 use crate::{EngineError, Result};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
 use windlass_core::{JobId, JobType, Problem, StepKind, Table};
 use windlass_data::{Connection, Scope};
@@ -17,8 +18,11 @@ pub(crate) struct JobContext {
     pub(crate) connection: Arc<dyn Connection>,
     /// The handler; `None` for steps that are a statement.
     pub(crate) step: Option<Arc<dyn Step>>,
+    resolved: Instant,
 }
 
+/// How long a context is believed: a table that was mended or changed is looked at again.
+const FRESH: Duration = Duration::from_secs(10);
 /// Contexts kept at once. A context is small; the limit only keeps memory flat over the years.
 const MOST_CONTEXTS: usize = 1000;
 
@@ -35,9 +39,11 @@ impl JobContext {
 }
 
 impl Engine {
-    /// The context of a job, resolved once per process.
+    /// The context of a job, resolved now or a moment ago.
     pub(crate) async fn context(&self, id: JobId) -> Result<Arc<JobContext>> {
-        if let Some(known) = self.shared.jobs.lock().await.get(&id) {
+        if let Some(known) = self.shared.jobs.lock().await.get(&id)
+            && known.resolved.elapsed() < FRESH
+        {
             return Ok(known.clone());
         }
         let pinned = self.shared.store.pinned(id).await?.ok_or_else(|| {
@@ -63,7 +69,7 @@ impl Engine {
         self.prepare(&definition.source.connection).await?;
         let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step })
+        Ok(JobContext { pinned, scope, connection, step, resolved: Instant::now() })
     }
 
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
@@ -77,7 +83,7 @@ impl Engine {
             described => described?,
         };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step: None })
+        Ok(JobContext { pinned, scope, connection, step: None, resolved: Instant::now() })
     }
 
     /// The handler of that name.

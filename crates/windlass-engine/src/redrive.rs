@@ -30,7 +30,9 @@ impl Engine {
                 first.unwrap_or_else(|| Problem::new(Code::Source, "is not usable"))
             })?;
             let Some(original) = self.store().pinned(root.job).await? else { continue };
-            loop {
+            // No more than there were: letters that fail again meanwhile are for another day.
+            let mut taken = 0;
+            while taken < root.letters {
                 let id = JobId::now_v7();
                 let request = Request {
                     params: original.request.params.clone(),
@@ -46,6 +48,7 @@ impl Engine {
                 };
                 match self.store().redrive(root.job, filter, job).await? {
                     Some((job_id, letters)) => {
+                        taken += letters;
                         redriven.push(Redriven { job_id, original_job: root.job, letters });
                     }
                     None => break,

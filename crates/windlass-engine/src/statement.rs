@@ -48,7 +48,7 @@ async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor, i64)
             let items = batch.len() as i64;
             Ok((Extent { part: Part::Keys(batch), ..rest }, cursor, items))
         }
-        Part::Range(_) if i64::from(chunk.size) >= chunk.claimed.items => {
+        Part::Range(_) if chunk.size > 1 && i64::from(chunk.size) >= chunk.claimed.items => {
             let left = chunk.claimed.items - chunk.ledger.counts.read;
             Ok((rest, Cursor::End, left.max(0)))
         }
@@ -78,15 +78,15 @@ async fn set_aside(
     cursor: Cursor,
     error: DataError,
 ) -> Result<(), Stop> {
-    let read = chunk.connection().read(&chunk.job.scope, &batch, 1, usize::MAX).await?;
+    let read = chunk.connection().read(&chunk.job.scope, &batch, 2, usize::MAX).await?;
+    if read.items.len() > 1 {
+        // A row came in since the batch was cut: which of them is the bad one, the next cut tells.
+        return Ok(());
+    }
     let mut commit = Commit::new(cursor, Effect::Nothing);
     match read.items.into_iter().next() {
         Some(item) => {
             commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };
-            // Rows that came into the batch since are left for the next one.
-            if matches!(batch.part, Part::Range(_)) && !read.end {
-                commit.cursor = Cursor::Key(item.key.clone());
-            }
             commit.hold.push(Held {
                 key: item.key,
                 state: HeldState::Dead,

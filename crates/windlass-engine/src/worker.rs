@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use windlass_core::{JobId, RetryPolicy};
 use windlass_data::{Fence, Ledger};
+use windlass_db::Class;
 use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
 
 /// How a worker works.
@@ -248,8 +249,11 @@ impl Worker {
         let id = chunk.lease.chunk;
         tracing::warn!(chunk = %id, %error, "cannot be fenced");
         let failures = chunk.attempts + 1;
+        let locked = matches!(error, EngineError::Data(data) if data.class() == Some(Class::Retry));
         let (attempt, again) = match Failure::of(error) {
+            // Away, or in the hands of a worker whose lease is lost: that passes by itself.
             Failure::Away => (false, true),
+            Failure::Passing if locked => (false, true),
             Failure::Passing => (true, retry.wait_after(failures).is_some()),
             Failure::Final => (true, false),
         };

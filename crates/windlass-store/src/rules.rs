@@ -127,6 +127,13 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
     if !allowed {
         return Err(refuse(format!("the job is {from}")));
     }
+    // Once all of a redrive has ended, its letters may be redriven by another job; to run it
+    // again as well would do their items twice.
+    if matches!(steering, Steering::Retry) && head.redrive && head.open() == 0 {
+        let detail = "the redrive has ended and its letters are free; `windlass dead redrive` \
+                      works them again";
+        return Err(Problem::new(Code::Status, detail));
+    }
     Ok(match steering {
         Steering::Pause { reason } => {
             Move { status: to, error: reason.clone(), grants: 0, finish: "keep" }

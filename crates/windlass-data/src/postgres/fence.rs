@@ -42,9 +42,9 @@ pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<O
     let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
     let params = [jobs.into(), chunks.into(), epochs.into(), lost.into()];
     let sql = include_str!("../../sql/postgres/fence.sql");
-    // A fence that a crash of the server takes back is found out by the next commit, which
-    // expects our epoch; so it need not wait for the disk.
-    let settings = format!("{KEEPING}; SET LOCAL synchronous_commit = off");
+    // A worker that lost its lease may still hold one of the rows, for as long as its statement
+    // runs: that must not keep this process from everything else.
+    let settings = format!("{KEEPING}; SET LOCAL lock_timeout = '5s'");
     let rows = data.db.single(&settings, sql, &params).await?;
     let mut raised = HashMap::new();
     for row in &rows {

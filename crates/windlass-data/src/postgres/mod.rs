@@ -80,7 +80,7 @@ const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
 fn writing(scope: &Scope) -> String {
     let chunk = &scope.job_type.chunk;
     format!(
-        "SET LOCAL statement_timeout = {}; \
+        "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = {}; \
          SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
         milliseconds(chunk.timeout),
         milliseconds(chunk.lease),

@@ -19,7 +19,9 @@ WITH chosen AS MATERIALIZED (
             AND (m.redrive_job IS NULL OR EXISTS (
                 SELECT 1
                 FROM windlass_jobs j
-                WHERE j.id = m.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                WHERE j.id = m.redrive_job
+                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                AND j.open_segments + j.open_chunks = 0
             ))
         ORDER BY m.created_at DESC, m.id DESC
         LIMIT $8
@@ -28,7 +30,9 @@ WITH chosen AS MATERIALIZED (
         AND (l.redrive_job IS NULL OR EXISTS (
             SELECT 1
             FROM windlass_jobs j
-            WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            WHERE j.id = l.redrive_job
+                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                AND j.open_segments + j.open_chunks = 0
         ))
     ORDER BY l.id
     FOR UPDATE OF l

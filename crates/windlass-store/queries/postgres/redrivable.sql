@@ -14,7 +14,9 @@ WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
     AND (redrive_job IS NULL OR EXISTS (
         SELECT 1
         FROM windlass_jobs j
-        WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+        WHERE j.id = l.redrive_job
+                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                AND j.open_segments + j.open_chunks = 0
     ))
 GROUP BY job_id, job_type
 ORDER BY job_id

@@ -18,7 +18,9 @@ WITH chosen AS MATERIALIZED (
         AND (redrive_job IS NULL OR EXISTS (
             SELECT 1
             FROM windlass_jobs j
-            WHERE j.id = l.redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            WHERE j.id = l.redrive_job
+                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                AND j.open_segments + j.open_chunks = 0
         ))
     ORDER BY created_at, id
     LIMIT $8

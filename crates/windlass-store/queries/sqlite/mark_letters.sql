@@ -17,7 +17,9 @@ WHERE id IN (
         AND (redrive_job IS NULL OR EXISTS (
             SELECT 1
             FROM windlass_jobs j
-            WHERE j.id = redrive_job AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            WHERE j.id = redrive_job
+                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+                AND j.open_segments + j.open_chunks = 0
         ))
     ORDER BY created_at DESC, id DESC
     LIMIT ?8
