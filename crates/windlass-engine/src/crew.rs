@@ -19,22 +19,29 @@ pub struct Tally {
     pub lost: u64,
 }
 
-/// Chunks at work and chunks being ended. A slot is free as soon as its chunk's work is over;
-/// telling the store goes on beside it.
+/// Chunks at work, and plain ones being completed. A slot is free as soon as everything of a plain
+/// chunk is committed beside the data; telling the store goes on beside it. Any other end holds
+/// its slot, since it may pause or fail the job.
 pub(crate) struct Crew {
     slots: usize,
     shutdown: Shutdown,
-    working: JoinSet<(Worked, Duration)>,
+    working: JoinSet<(Left, Duration)>,
     /// Plain chunks that wait until those before them are completed, to go together.
     plain: Vec<Worked>,
     completing: JoinSet<Vec<Ended>>,
-    ending: JoinSet<Ended>,
     pace: Pace,
     tally: Tally,
 }
 
-/// Chunks being ended per slot, beyond which no slot takes another: the store cannot keep up.
-const MOST_ENDING: usize = 8;
+/// How a chunk left its slot.
+enum Left {
+    Plain(Box<Worked>),
+    Ended(Ended),
+}
+
+/// Plain chunks per slot that wait for the store, beyond which no slot takes another: the store
+/// cannot keep up.
+const MOST_WAITING: usize = 8;
 
 impl Crew {
     pub(crate) fn new(slots: usize, shutdown: Shutdown) -> Crew {
@@ -44,15 +51,13 @@ impl Crew {
             working: JoinSet::new(),
             plain: Vec::new(),
             completing: JoinSet::new(),
-            ending: JoinSet::new(),
             pace: Pace::default(),
             tally: Tally::default(),
         }
     }
 
     pub(crate) fn has_free_slot(&self) -> bool {
-        let ending = self.plain.len() + self.ending.len();
-        self.working.len() < self.slots && ending <= MOST_ENDING * self.slots
+        self.working.len() < self.slots && self.plain.len() <= MOST_WAITING * self.slots
     }
 
     /// Puts a chunk to work.
@@ -60,7 +65,12 @@ impl Crew {
         let shutdown = self.shutdown.clone();
         self.working.spawn(async move {
             let begun = Instant::now();
-            (executor::work(chunk, shutdown).await, begun.elapsed())
+            let worked = executor::work(chunk, shutdown).await;
+            let left = match worked.is_plain() {
+                true => Left::Plain(Box::new(worked)),
+                false => Left::Ended(worked.end().await),
+            };
+            (left, begun.elapsed())
         });
     }
 
@@ -69,11 +79,10 @@ impl Crew {
         self.pace.room(self.slots, self.working.len() + ready)
     }
 
-    /// Waits until a chunk leaves its slot or has ended; for ever when there is none.
+    /// Waits until a chunk leaves its slot or some are completed; for ever when there are none.
     pub(crate) async fn progress(&mut self) {
         tokio::select! {
-            Some(worked) = self.working.join_next() => self.worked(worked),
-            Some(ended) = self.ending.join_next() => self.ended(ended.map(|ended| vec![ended])),
+            Some(left) = self.working.join_next() => self.left(left),
             Some(ended) = self.completing.join_next() => {
                 self.ended(ended);
                 self.complete_plain();
@@ -85,23 +94,25 @@ impl Crew {
     /// Ends everything: chunks at work finish the commit they are at, the others are handed back.
     pub(crate) async fn disband(mut self, ready: VecDeque<Chunk>) -> Tally {
         for chunk in ready {
-            self.ending.spawn(chunk.hand_back());
+            let ended = chunk.hand_back().await;
+            self.ended(Ok(vec![ended]));
         }
-        while !(self.working.is_empty() && self.completing.is_empty() && self.ending.is_empty()) {
+        while !(self.working.is_empty() && self.completing.is_empty()) {
             self.progress().await;
         }
         self.tally
     }
 
-    fn worked(&mut self, joined: Result<(Worked, Duration), JoinError>) {
+    fn left(&mut self, joined: Result<(Left, Duration), JoinError>) {
         match joined {
-            Ok((worked, took)) => {
+            Ok((left, took)) => {
                 self.pace.took(took);
-                if worked.is_plain() {
-                    self.plain.push(worked);
-                    self.complete_plain();
-                } else {
-                    self.ending.spawn(worked.end());
+                match left {
+                    Left::Ended(ended) => self.ended(Ok(vec![ended])),
+                    Left::Plain(worked) => {
+                        self.plain.push(*worked);
+                        self.complete_plain();
+                    }
                 }
             }
             // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.

@@ -126,13 +126,19 @@ impl Worked {
         ended
     }
 
-    /// Tells the store, which ends the claim one way or another. No slot waits for it: what is
-    /// committed beside the data stands.
+    /// Tells the store, which ends the claim one way or another. Where items died, that may have
+    /// exceeded the failure budget: the heart asks at once how the other chunks stand.
     pub(crate) async fn end(self) -> Ended {
-        match self.stop {
+        let (store, heart) = (self.chunk.hold.store().clone(), self.chunk.hold.heart().clone());
+        let died = self.chunk.ledger.counts.dead > 0;
+        let ended = match self.stop {
             None => self.chunk.finish().await,
             Some(stop) => self.chunk.end(stop).await,
+        };
+        if died && let Err(error) = heart.beat(store.as_ref()).await {
+            tracing::warn!(%error, "a heartbeat failed");
         }
+        ended
     }
 }
 

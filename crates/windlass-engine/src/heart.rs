@@ -98,7 +98,8 @@ impl Heart {
         }
     }
 
-    async fn beat(&self, store: &dyn Store) -> windlass_store::Result<()> {
+    /// Extends all leases, and learns how each chunk stands.
+    pub(crate) async fn beat(&self, store: &dyn Store) -> windlass_store::Result<()> {
         let pulses: Vec<Arc<Pulse>> = locked(&self.chunks).values().cloned().collect();
         let segments: Vec<SegmentLease> = locked(&self.segments).keys().copied().collect();
         if pulses.is_empty() && segments.is_empty() {

@@ -35,6 +35,10 @@ impl Hold {
         &self.pulse
     }
 
+    pub(crate) fn heart(&self) -> &Arc<Heart> {
+        &self.heart
+    }
+
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
