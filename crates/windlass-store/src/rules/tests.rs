@@ -25,6 +25,14 @@ fn with_budget(status: JobStatus, on_exceeded: OnExceeded, open: i64) -> Head {
 }
 
 #[test]
+fn a_failed_redrive_is_retried_only_while_its_letters_are_its_own() {
+    let ended = Head { redrive: true, ..head(JobStatus::Failed) };
+    assert!(steer(&ended, &Steering::Retry).unwrap_err().detail.contains("dead redrive"));
+    let open = Head { open_chunks: 1, ..ended };
+    assert!(steer(&open, &Steering::Retry).is_ok());
+}
+
+#[test]
 fn every_steering_is_allowed_from_exactly_these_statuses() {
     for (steering, allowed) in [
         (Steering::Pause { reason: None }, "QUEUED PROCESSING"),
