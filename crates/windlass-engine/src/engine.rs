@@ -41,6 +41,13 @@ impl Engine {
         Builder { config, ..Builder::default() }
     }
 
+    /// The identity of somebody at this machine's command line, or of code that submits by
+    /// itself: a name and no claims.
+    pub fn local_identity() -> Identity {
+        let name = std::env::var("USER").unwrap_or_else(|_| "local".to_owned());
+        Identity { name, ..Identity::default() }
+    }
+
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.shared.config
@@ -147,14 +154,5 @@ impl Builder {
             catalog: crate::catalog::Catalog::default(),
         };
         Ok(Engine { shared: Arc::new(shared) })
-    }
-}
-
-/// The identity of somebody at this machine's command line, or of code that submits by itself.
-impl Engine {
-    /// An identity with a name and no claims.
-    pub fn local_identity() -> Identity {
-        let name = std::env::var("USER").unwrap_or_else(|_| "local".to_owned());
-        Identity { name, ..Identity::default() }
     }
 }
