@@ -2,7 +2,7 @@
 //! database.
 
 use crate::problem::{Code, Problem};
-use crate::{Failures, RetryPolicy, Template};
+use crate::{Failures, RetryPolicy, Step, StepKind, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,47 +57,6 @@ pub struct Source {
     /// The submitter's claims and the columns they filter.
     pub claims: BTreeMap<String, String>,
 }
-
-/// What to do with each record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "StepFields", into = "StepFields")]
-pub struct Step {
-    /// Exactly one kind.
-    pub kind: StepKind,
-    /// The optimistic lock column.
-    pub version: Option<String>,
-    /// What a version conflict comes to.
-    pub on_conflict: OnConflict,
-    /// A column of the user's that marks the rows of a running chunk.
-    pub mark: Option<String>,
-}
-
-/// The kinds of step.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StepKind {
-    /// Write each record back as it is, version + 1.
-    Refresh,
-    /// One set-based statement per commit.
-    Sql(String),
-    /// A Rust function registered under this name.
-    Handler(String),
-}
-
-/// What a version conflict comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnConflict {
-    /// The record is read and worked again, at most [`MOST_CONFLICTS`] times, then set aside.
-    #[default]
-    Retry,
-    /// The item is skipped: the other writer's word stands.
-    Skip,
-    /// The item is a dead letter at once.
-    DeadLetter,
-}
-
-/// How often one item may meet a concurrent write before it becomes a dead letter.
-pub const MOST_CONFLICTS: u32 = 10;
 
 /// How the source is cut, leased and committed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -157,6 +116,12 @@ impl JobType {
         }
     }
 
+    /// How long a `command` or `http` step may take for one batch. The default leaves time to halve
+    /// a batch that hangs before the claim of its chunk ends.
+    pub fn step_timeout(&self) -> Duration {
+        self.step.timeout.unwrap_or(self.chunk.timeout / 3)
+    }
+
     /// What the job type promises, in the words `windlass check` says it.
     pub fn guarantee(&self) -> &'static str {
         match (&self.step.kind, &self.step.version) {
@@ -168,7 +133,7 @@ impl JobType {
             (StepKind::Sql(_) | StepKind::Refresh, _) => {
                 "exactly once: each commit's effect and its ledger row are one transaction"
             }
-            (StepKind::Handler(_), _) => {
+            (StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_), _) => {
                 "updates and inserts exactly once, under the version check, in one transaction \
                  with the ledger row; what the handler does elsewhere at least once, with a \
                  stable idempotency key"
@@ -213,54 +178,9 @@ impl JobType {
         if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
             refuse("retry.factor", format!("is {}; 1.0 or more would be right", self.retry.factor));
         }
-        self.step_problems(&mut problems);
+        let wrong = self.step.problems(self);
+        problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));
         problems
-    }
-
-    fn step_problems(&self, problems: &mut Vec<Problem>) {
-        let mut refuse = |field: &str, detail: String| problems.push(self.problem(field, detail));
-        let step = &self.step;
-        let is_query = self.source.query.is_some();
-        match &step.kind {
-            StepKind::Sql(sql) => match Template::parse(sql) {
-                Err(detail) => refuse("step.sql", detail),
-                Ok(template) if !template.is_confined() => refuse(
-                    "step.sql",
-                    "has no {chunk}, so every chunk would reach the whole table; \
-                     add `WHERE {chunk}`"
-                        .into(),
-                ),
-                Ok(template) => {
-                    let fixed = self.fixed_columns();
-                    for column in template.assigned_columns() {
-                        if fixed.contains(&column.as_str()) {
-                            refuse("step.sql", moves(&column));
-                        }
-                    }
-                }
-            },
-            StepKind::Refresh if is_query => {
-                refuse("step.refresh", "needs source.table: a query cannot be written back".into());
-            }
-            StepKind::Refresh | StepKind::Handler(_) if step.version.is_none() && !is_query => {
-                refuse(
-                    "step.version",
-                    "is missing; name the integer column that every writer of the table \
-                     increments. Only `sql` steps may go without, since they never write back \
-                     what they read before"
-                        .into(),
-                );
-            }
-            _ => {}
-        }
-        if step.mark.is_some() && (is_query || !matches!(step.kind, StepKind::Sql(_))) {
-            refuse("step.mark", "goes with step.sql on a source.table only".into());
-        }
-        if let Some(version) = &step.version
-            && self.fixed_columns().contains(&version.as_str())
-        {
-            refuse("step.version", moves(version));
-        }
     }
 
     /// The columns a step must not set: a row whose key, filter or claim changed would move into
@@ -275,68 +195,5 @@ impl JobType {
     pub fn problem(&self, field: &str, detail: impl Into<String>) -> Problem {
         Problem::field(Code::Source, format!("jobs.{}.{field}", self.name), detail)
             .at_line(self.line)
-    }
-}
-
-fn moves(column: &str) -> String {
-    format!(
-        "sets `{column}`, which is a key, filter or claim column: the row would move into \
-         another chunk and be worked again; set another column"
-    )
-}
-
-/// The step's fields as they stand in the file, where every kind is an optional field.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct StepFields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refresh: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sql: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    handler: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    on_conflict: OnConflict,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mark: Option<String>,
-}
-
-impl TryFrom<StepFields> for Step {
-    type Error = String;
-
-    fn try_from(fields: StepFields) -> Result<Step, String> {
-        let mut kinds = Vec::new();
-        if fields.refresh == Some(true) {
-            kinds.push(StepKind::Refresh);
-        }
-        kinds.extend(fields.sql.map(StepKind::Sql));
-        kinds.extend(fields.handler.map(StepKind::Handler));
-        let [kind] = <[StepKind; 1]>::try_from(kinds).map_err(|kinds| {
-            format!(
-                "a job type has exactly one kind of step, this one has {}; give one of \
-                 `step.refresh = true`, `step.sql`, `step.handler`",
-                kinds.len()
-            )
-        })?;
-        let StepFields { version, on_conflict, mark, .. } = fields;
-        Ok(Step { kind, version, on_conflict, mark })
-    }
-}
-
-impl From<Step> for StepFields {
-    fn from(step: Step) -> StepFields {
-        let mut fields = StepFields {
-            version: step.version,
-            on_conflict: step.on_conflict,
-            mark: step.mark,
-            ..StepFields::default()
-        };
-        match step.kind {
-            StepKind::Refresh => fields.refresh = Some(true),
-            StepKind::Sql(sql) => fields.sql = Some(sql),
-            StepKind::Handler(name) => fields.handler = Some(name),
-        }
-        fields
     }
 }

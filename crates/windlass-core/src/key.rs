@@ -33,6 +33,28 @@ impl Key {
     }
 }
 
+/// The form of [`Key::to_id`] for serde: `#[serde(with = "windlass_core::key::id")]`.
+pub mod id {
+    use super::{Key, Value};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the value itself, or a list for several columns.
+    pub fn serialize<S: Serializer>(key: &Key, serializer: S) -> Result<S::Ok, S::Error> {
+        match key.0.as_slice() {
+            [single] => single.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
+
+    /// Reads what [`serialize`] wrote.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        Ok(match Value::deserialize(deserializer)? {
+            Value::Json(json) => Key::from_id(json),
+            single => Key(vec![single]),
+        })
+    }
+}
+
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (n, value) in self.0.iter().enumerate() {

@@ -31,7 +31,13 @@ pub struct Change {
     /// Rows for other tables of the same database.
     #[serde(default)]
     pub insert: Vec<Insert>,
+    /// Rows of the job's output.
+    #[serde(default)]
+    pub emit: Vec<Row>,
 }
+
+/// A row, column by column.
+pub type Row = BTreeMap<String, Value>;
 
 impl Change {
     /// Adds a column to write back.
@@ -64,7 +70,7 @@ pub struct Insert {
     /// The table, in the same database as the source.
     pub table: String,
     /// Its new rows, column by column.
-    pub rows: Vec<BTreeMap<String, Value>>,
+    pub rows: Vec<Row>,
 }
 
 /// Why an item failed.

@@ -56,6 +56,12 @@ impl Record {
     }
 }
 
+impl serde::Serialize for Record {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
 /// A record that does not fit the type it was to be read as.
 pub type RecordError = serde::de::value::Error;
 

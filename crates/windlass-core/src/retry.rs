@@ -43,6 +43,12 @@ impl RetryPolicy {
         // A power that overflows is infinite, and the limit holds for it as for any long wait.
         Duration::from_secs_f64(seconds.min(self.max.as_secs_f64()).max(0.0))
     }
+
+    /// The wait after this many failures, shortened by chance (from 0 to 1) to as little as half,
+    /// so that many who failed together do not come back together.
+    pub fn jittered(&self, failures: u32, chance: f64) -> Duration {
+        self.backoff_after(failures).mul_f64(1.0 - chance.clamp(0.0, 1.0) / 2.0)
+    }
 }
 
 #[cfg(test)]

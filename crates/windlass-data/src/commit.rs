@@ -2,7 +2,7 @@
 
 use crate::{Held, HeldState, Ledger};
 use std::time::Duration;
-use windlass_core::definition::MOST_CONFLICTS;
+use windlass_core::step::MOST_CONFLICTS;
 use windlass_core::{Change, Counts, Cursor, Extent, Key, OnConflict, Record, Value};
 
 /// What one transaction commits.

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::job::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
+use std::time::Duration;
 use windlass_core::{Extent, Identity, JobId, Key, KeyRange, Outcome, Part, Request};
 use windlass_store::Pinned;
 
@@ -92,13 +93,10 @@ async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Ve
         record: item.record.clone(),
         attempt: 1,
     };
-    let batch = StepBatch::new(&job.pinned, items.iter().map(item).collect(), true);
-    let outcomes = step.process(batch).await.map_err(|error| {
-        windlass_data::DataError::Database(windlass_db::Error::new(
-            windlass_db::Class::Other,
-            error.to_string(),
-        ))
-    })?;
+    let batch = StepBatch::new(&job.pinned, None, items.iter().map(item).collect());
+    let outcomes = step.process(batch).await;
+    step.rest(Duration::ZERO).await;
+    let outcomes = outcomes?;
     Ok(items.into_iter().zip(outcomes).map(|(item, outcome)| sample(item, outcome)).collect())
 }
 

@@ -1,7 +1,7 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
 use crate::Result;
-use crate::step::{FunctionStep, ItemContext, Step};
+use crate::step::{FunctionStep, ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     /// A connection that could not be opened is kept as the reason: looking at jobs needs none.
     pub(crate) connections: BTreeMap<String, std::result::Result<Arc<dyn Connection>, Problem>>,
-    pub(crate) steps: BTreeMap<String, Arc<dyn Step>>,
+    pub(crate) steps: Steps,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
     pub(crate) catalog: crate::catalog::Catalog,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub struct Builder {
     config: Config,
-    steps: BTreeMap<String, Arc<dyn Step>>,
+    steps: Steps,
 }
 
 impl Engine {
@@ -107,7 +107,7 @@ impl Engine {
         Capabilities {
             worker: worker.to_owned(),
             connections: self.open_connections(),
-            handlers: self.shared.steps.keys().cloned().collect(),
+            handlers: self.shared.steps.handlers.keys().cloned().collect(),
             only,
         }
     }
@@ -127,7 +127,7 @@ impl Builder {
 
     /// Registers a step that takes whole batches.
     pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Builder {
-        self.steps.insert(name.to_owned(), step);
+        self.steps.handlers.insert(name.to_owned(), step);
         self
     }
 

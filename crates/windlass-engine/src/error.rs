@@ -1,5 +1,6 @@
 //! What can go wrong in the engine.
 
+use crate::step::StepError;
 use windlass_core::Problem;
 use windlass_data::DataError;
 use windlass_store::StoreError;
@@ -19,6 +20,9 @@ pub enum EngineError {
     /// The user's database failed.
     #[error("{0}")]
     Data(DataError),
+    /// The step could not work a batch.
+    #[error(transparent)]
+    Step(#[from] StepError),
 }
 
 impl From<StoreError> for EngineError {

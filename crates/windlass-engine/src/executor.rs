@@ -9,6 +9,7 @@ use crate::heart::Pulse;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
+use crate::step::StepError;
 use crate::worker::{Shutdown, report};
 use crate::{EngineError, statement, trial};
 use std::sync::Arc;
@@ -344,6 +345,12 @@ impl Chunk {
                 report(self.hold.release(None, false, wait).await);
                 return Ended::HandedBack;
             }
+            Stop::Failed(EngineError::Step(StepError::Away { reason, wait })) => {
+                return self.hold_type(&reason, wait).await;
+            }
+            Stop::Failed(EngineError::Step(StepError::Refused(reason))) => {
+                return self.pause_job(&reason).await;
+            }
             Stop::Failed(error) => error,
         };
         tracing::warn!(%chunk, %error, "the chunk failed");
@@ -365,6 +372,32 @@ impl Chunk {
         }
         report(self.hold.fail(&message, !attempt).await);
         Ended::Failed
+    }
+
+    /// Hands the chunk back and holds its job type, for everybody, until its step may be there
+    /// again. That is no failure of the work, so it counts as no attempt.
+    async fn hold_type(self, reason: &str, wait: Duration) -> Ended {
+        let job_type = &self.job.definition().name;
+        tracing::warn!(%job_type, ?wait, "held: {reason}");
+        let reason = format!("held, and tried again by itself: {reason}");
+        if let Err(error) = self.hold.store().hold_type(job_type, &reason, wait).await {
+            tracing::warn!(%job_type, %error, "the store did not take the hold");
+        }
+        report(self.hold.release(Some(&reason), false, wait).await);
+        Ended::HandedBack
+    }
+
+    /// Hands the chunk back and pauses its job: somebody must mend something first.
+    async fn pause_job(self, reason: &str) -> Ended {
+        let (store, job) = (self.hold.store().clone(), self.lease().chunk.job);
+        tracing::warn!(%job, "paused: {reason}");
+        report(self.hold.release(Some(reason), false, Duration::ZERO).await);
+        let reason = format!("{reason}; mend that, then resume");
+        // Another chunk of the job may have been faster.
+        if let Err(error) = store.pause(job, Some(&reason)).await {
+            tracing::debug!(%job, %error, "not paused");
+        }
+        Ended::HandedBack
     }
 
     /// Ends a chunk of a cancelled job, which this claim has fenced.

@@ -15,6 +15,9 @@ const PRUNING: Duration = Duration::from_secs(600);
 /// How long the ledger rows of a completed job are kept beside the user's data.
 const LEDGER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// A child process that has had no batch for so long is ended.
+const UNUSED: Duration = Duration::from_secs(60);
+
 /// Keeps house until shutdown.
 pub(crate) async fn run(engine: Engine, by: Capabilities, shutdown: Shutdown) {
     let mut pruned = None::<Instant>;
@@ -24,6 +27,7 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, shutdown: Shutdown) {
             pruned = Some(Instant::now());
             round = round.and(engine.prune(LEDGER_AGE).await.map(drop));
         }
+        engine.shared.steps.rest(UNUSED).await;
         if let Err(error) = round {
             tracing::warn!(%error, "housekeeping failed; trying again");
         }

@@ -7,7 +7,7 @@ use crate::{EngineError, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, StepKind, Table};
+use windlass_core::{JobId, JobType, Problem, Table};
 use windlass_data::{Connection, Scope};
 use windlass_store::Pinned;
 
@@ -16,7 +16,7 @@ pub(crate) struct JobContext {
     pub(crate) pinned: Pinned,
     pub(crate) scope: Scope,
     pub(crate) connection: Arc<dyn Connection>,
-    /// The handler; `None` for steps that are a statement.
+    /// What outcomes come from; `None` for steps that are a statement.
     pub(crate) step: Option<Arc<dyn Step>>,
     resolved: Instant,
 }
@@ -60,10 +60,7 @@ impl Engine {
 
     /// Resolves what a job was submitted with against the database as it is now.
     pub(crate) async fn resolve(&self, pinned: Pinned) -> Result<JobContext> {
-        let step = match &pinned.definition.step.kind {
-            StepKind::Handler(name) => Some(self.step(name)?),
-            StepKind::Sql(_) | StepKind::Refresh => None,
-        };
+        let step = self.shared.steps.of(&pinned.definition, &self.shared.config)?;
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
         self.prepare(&definition.source.connection).await?;
@@ -84,17 +81,5 @@ impl Engine {
         };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         Ok(JobContext { pinned, scope, connection, step: None, resolved: Instant::now() })
-    }
-
-    /// The handler of that name.
-    pub(crate) fn step(&self, name: &str) -> Result<Arc<dyn Step>> {
-        self.shared.steps.get(name).cloned().ok_or_else(|| {
-            let known = windlass_core::config::names(self.shared.steps.keys());
-            let detail = format!(
-                "this process has no handler `{name}`; registered are {known}. Handlers are Rust \
-                 functions registered with Engine::builder, so run the job from that program"
-            );
-            Problem::new(Code::Handler, detail).into()
-        })
     }
 }

@@ -36,5 +36,5 @@ pub use engine::{Builder, Engine};
 pub use error::{EngineError, Result};
 pub use redrive::Redriven;
 pub use step::{ItemContext, Step, StepBatch, StepError, StepItem};
-pub use submit::Checked;
+pub use submit::{Checked, step_problem};
 pub use worker::{Handle, Options, Worker};

@@ -233,7 +233,7 @@ impl Failure {
         let class = match error {
             EngineError::Problem(_) => return Failure::Final,
             EngineError::Store(windlass_store::StoreError::Database(error)) => Some(error.class),
-            EngineError::Store(_) => None,
+            EngineError::Store(_) | EngineError::Step(_) => None,
             EngineError::Data(error) => error.class(),
         };
         match class {

@@ -1,7 +1,9 @@
-//! `handler` steps: a batch is read, worked, and its outcomes committed with the ledger.
+//! Steps that give an outcome per item: a batch is read, worked, and its outcomes committed with
+//! the ledger.
 
+use crate::EngineError;
 use crate::executor::{Chunk, Stop};
-use crate::step::{StepBatch, StepItem};
+use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_core::{Counts, Cursor, Extent, ItemError, Key, Outcome, Part, RetryPolicy};
@@ -32,6 +34,16 @@ pub(crate) enum From {
     Held,
 }
 
+impl From {
+    /// The same for a part of the batch that others come after.
+    fn before(&self, part: &[Tried]) -> From {
+        match (self, part.last()) {
+            (From::Pass(..), Some(last)) => From::Pass(last.cursor.clone(), 0),
+            _ => From::Held,
+        }
+    }
+}
+
 impl Tried {
     /// An item that was held.
     pub(crate) fn held(item: Item, held: &Held) -> Tried {
@@ -50,8 +62,7 @@ impl Chunk {
             // What was read beyond the limit of bytes was thrown away: do not ask for it again.
             self.size = (batch.len() as u32).clamp(1, self.size);
         }
-        let outcomes = self.process(&batch).await?;
-        self.commit_outcomes(batch, outcomes, from).await
+        self.work_batch(batch, from).await
     }
 
     /// Reads at most so many items from where the cursor stands.
@@ -162,12 +173,34 @@ impl Chunk {
         if batch.is_empty() {
             return Ok(());
         }
-        let outcomes = self.process(&batch).await?;
-        self.commit_outcomes(batch, outcomes, From::Held).await
+        self.work_batch(batch, From::Held).await
+    }
+
+    /// Works a batch and commits it. A batch that cannot be worked as it is, is halved, down to
+    /// the item that cannot be worked alone; every part is committed as soon as it is done.
+    async fn work_batch(&mut self, batch: Vec<Tried>, from: From) -> Result<(), Stop> {
+        let mut parts = vec![(batch, from, 0)];
+        while let Some((mut batch, from, halved)) = parts.pop() {
+            match self.process(&batch, halved).await {
+                Ok(outcomes) => self.commit_outcomes(batch, outcomes, from).await?,
+                Err(Stop::Failed(EngineError::Step(StepError::Batch(error)))) => {
+                    if batch.len() == 1 {
+                        self.commit_outcomes(batch, vec![Outcome::Error(error)], from).await?;
+                        continue;
+                    }
+                    let second = batch.split_off(batch.len() / 2);
+                    let first = from.before(&batch);
+                    parts.push((second, from, halved + 1));
+                    parts.push((batch, first, halved + 1));
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(())
     }
 
     /// Gives a batch to the step, unless the lease is lost first.
-    pub(crate) async fn process(&self, batch: &[Tried]) -> Result<Vec<Outcome>, Stop> {
+    async fn process(&self, batch: &[Tried], halved: u32) -> Result<Vec<Outcome>, Stop> {
         let Some(step) = self.job.step.clone() else { return Ok(Vec::new()) };
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -178,20 +211,15 @@ impl Chunk {
             attempt: tried.attempts + 1,
         };
         let items: Vec<StepItem> = batch.iter().map(item).collect();
-        let request = StepBatch::new(&self.job.pinned, items, false);
+        let mut request = StepBatch::new(&self.job.pinned, Some(self.lease().chunk), items);
+        request.halved = halved;
         let outcomes = tokio::select! {
-            outcomes = step.process(request) => outcomes.map_err(|error| {
-                windlass_data::DataError::Database(windlass_db::Error::new(Class::Other, error.to_string()))
-            })?,
+            outcomes = step.process(request) => outcomes?,
             () = self.pulse().lost() => return Err(Stop::Lost),
         };
         if outcomes.len() != batch.len() {
             let message = format!("the step answered {} of {} items", outcomes.len(), batch.len());
-            return Err(windlass_data::DataError::Database(windlass_db::Error::new(
-                Class::Other,
-                message,
-            ))
-            .into());
+            return Err(StepError::Chunk(message).into());
         }
         Ok(outcomes)
     }

@@ -1,9 +1,10 @@
 //! The door: everything that can be refused is refused here, before anything is written.
 
 use crate::engine::Engine;
+use crate::step::StepError;
 use crate::{EngineError, Result};
 use windlass_core::problem::Code;
-use windlass_core::{Identity, JobId, JobType, Problem, Request, StepKind, Table};
+use windlass_core::{Identity, JobId, JobType, Problem, Request, Table};
 use windlass_data::DataError;
 use windlass_db::Class;
 use windlass_store::{NewJob, Submitted};
@@ -55,13 +56,17 @@ impl Engine {
         if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
     }
 
-    /// Whether this process could work the job type by itself.
-    pub fn can_work(&self, job_type: &JobType) -> Result<()> {
-        match &job_type.step.kind {
-            StepKind::Handler(name) => self.step(name).map(drop),
-            StepKind::Sql(_) | StepKind::Refresh => Ok(()),
-        }
+    /// Asks the step of a job type an empty batch: a handler must be registered here, a command
+    /// must start, a service must answer.
+    pub async fn ask_step(&self, job_type: &JobType) -> std::result::Result<(), StepError> {
+        self.shared.steps.ask(job_type, &self.shared.config).await
     }
+}
+
+/// What is wrong with a job type whose step gave no answer.
+pub fn step_problem(job_type: &JobType, error: StepError) -> Problem {
+    let field = job_type.step.kind.field();
+    Problem { code: Code::Handler, ..job_type.problem(field, error.to_string()) }
 }
 
 fn first(problems: Vec<Problem>) -> EngineError {

@@ -85,6 +85,7 @@ impl Worker {
         let tally = self.work(&by, &heart).await;
         // The heart goes on until everything is handed back.
         let _ = tokio::join!(loading, housekeeping);
+        self.engine.shared.steps.rest(Duration::ZERO).await;
         self.shutdown.move_to(State::Complete);
         let _ = heartbeat.await;
         tally

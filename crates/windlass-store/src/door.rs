@@ -140,6 +140,10 @@ macro_rules! door {
                 steer::steer(self, job, Steering::Resume).await
             }
 
+            async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<()> {
+                steer::hold_type(self, job_type, &crate::values::clean(reason), wait).await
+            }
+
             async fn cancel(&self, job: JobId) -> Result<JobStatus> {
                 steer::steer(self, job, Steering::Cancel).await
             }

@@ -34,6 +34,6 @@ pub use windlass_core::{
 };
 pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,
-    Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker,
+    Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,
 };
 pub use windlass_store::{ChunkRow, DeadLetter, JobFilter, LetterFilter, Submitted};

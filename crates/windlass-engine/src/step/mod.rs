@@ -1,35 +1,72 @@
 //! The seam between the engine and what is done with records: a batch in, an outcome per item out.
+//!
+//! Three small implementations: `function.rs` calls a Rust function, `command/` talks to a child
+//! process, `http.rs` to a service. The last two speak the JSON of `wire.rs` and give up for a
+//! while, by `circuit.rs`, when nothing succeeds any more. `steps.rs` knows them all.
 
+mod circuit;
+mod command;
 mod function;
+mod http;
+mod steps;
+mod wire;
 
 pub(crate) use function::FunctionStep;
+pub(crate) use steps::Steps;
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_core::{JobId, Key, Outcome, Record};
+use std::time::Duration;
+use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record};
 use windlass_store::Pinned;
 
 /// Works batches of records. What it changes it says; Windlass commits it.
 #[async_trait]
 pub trait Step: Send + Sync {
-    /// One outcome per item, in the order of the items. An error fails the whole batch, which is
-    /// tried again with backoff; an item's own failure is an [`Outcome::Error`].
+    /// One outcome per item, in the order of the items; an item's own failure is an
+    /// [`Outcome::Error`]. A batch without items asks whether the step is there.
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError>;
+
+    /// Ends what the step keeps running and has not used for so long.
+    async fn rest(&self, _unused: Duration) {}
 }
 
-/// A step that could not work a batch at all.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the step failed: {0}")]
-pub struct StepError(pub String);
+/// Why there are no outcomes for a batch.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StepError {
+    /// The batch cannot be worked as it is: it is halved until the items that cause it are alone.
+    /// Those fail with this error, the others are done.
+    #[error("{}", .0.message)]
+    Batch(ItemError),
+    /// Nothing is wrong with the batch, but it cannot be worked now: the job type is held for so
+    /// long, and no item fails.
+    #[error("{reason}")]
+    Away {
+        /// What is away, for people.
+        reason: String,
+        /// How long to wait before the next try.
+        wait: Duration,
+    },
+    /// Somebody must mend something first: the job is paused with this reason.
+    #[error("{0}")]
+    Refused(String),
+    /// The chunk fails, which counts as one of its attempts.
+    #[error("the step failed: {0}")]
+    Chunk(String),
+}
 
 /// Records to work.
 #[derive(Clone, Debug)]
 pub struct StepBatch {
     /// What all of them share.
     pub(crate) job: Arc<JobFacts>,
+    /// The chunk they are of, for logs; none in a dry run.
+    pub(crate) chunk: Option<ChunkId>,
+    /// How often it was halved because it could not be worked as a whole.
+    pub(crate) halved: u32,
     /// The records.
     pub items: Vec<StepItem>,
 }
@@ -56,22 +93,58 @@ pub struct ItemContext {
 #[derive(Debug)]
 pub(crate) struct JobFacts {
     id: JobId,
+    /// The job that this one redrives, or itself.
     root: JobId,
     job_type: String,
     params: BTreeMap<String, Json>,
     dry_run: bool,
 }
 
+impl JobFacts {
+    /// The same for these items over retries, crashes and redrives, different for all others.
+    fn idempotency_key<'a>(&self, items: impl IntoIterator<Item = &'a Key>) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.root.as_bytes());
+        for key in items {
+            hash.update(key.to_text());
+        }
+        hex::encode(&hash.finalize()[..16])
+    }
+}
+
 impl StepBatch {
-    pub(crate) fn new(job: &Pinned, items: Vec<StepItem>, dry_run: bool) -> StepBatch {
+    /// A batch of a chunk; of no chunk it is a dry run.
+    pub(crate) fn new(job: &Pinned, chunk: Option<ChunkId>, items: Vec<StepItem>) -> StepBatch {
         let facts = JobFacts {
             id: job.id,
             root: job.root,
             job_type: job.definition.name.clone(),
             params: job.request.params.clone(),
-            dry_run,
+            dry_run: chunk.is_none(),
         };
-        StepBatch { job: Arc::new(facts), items }
+        StepBatch { job: Arc::new(facts), chunk, halved: 0, items }
+    }
+
+    /// The empty batch that asks whether a step is there, before there is a job.
+    pub(crate) fn question(job_type: &JobType) -> StepBatch {
+        let facts = JobFacts {
+            id: JobId::nil(),
+            root: JobId::nil(),
+            job_type: job_type.name.clone(),
+            params: BTreeMap::new(),
+            dry_run: true,
+        };
+        StepBatch { job: Arc::new(facts), chunk: None, halved: 0, items: Vec::new() }
+    }
+
+    /// The same without items.
+    fn empty(&self) -> StepBatch {
+        StepBatch { job: self.job.clone(), chunk: self.chunk, halved: 0, items: Vec::new() }
+    }
+
+    /// The same whenever the same items are worked for the same job.
+    fn idempotency_key(&self) -> String {
+        self.job.idempotency_key(self.items.iter().map(|item| &item.key))
     }
 
     /// The context of one of the items.
@@ -114,9 +187,6 @@ impl ItemContext {
     /// The same for this item over retries, crashes and redrives of the same job, and different
     /// for every other: give it to services that must act once.
     pub fn idempotency_key(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.job.root.as_bytes());
-        hash.update(self.key.to_text());
-        hex::encode(&hash.finalize()[..16])
+        self.job.idempotency_key([&self.key])
     }
 }

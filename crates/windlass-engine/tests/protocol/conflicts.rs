@@ -5,7 +5,7 @@ use crate::common::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use windlass_core::Job;
-use windlass_core::definition::MOST_CONFLICTS;
+use windlass_core::step::MOST_CONFLICTS;
 use windlass_engine::Engine;
 
 const ROWS: i64 = 20;

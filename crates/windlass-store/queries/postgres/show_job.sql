@@ -23,8 +23,9 @@ sums AS (
     GROUP BY c.job_id
 )
 SELECT
-    p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.error, p.open_segments,
+    p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.open_segments,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
+    coalesce(h.reason, p.error) AS error,
     coalesce(s.processed, p.processed) AS processed,
     coalesce(s.skipped, p.skipped) AS skipped,
     coalesce(s.dead, p.dead) AS dead,
@@ -34,4 +35,9 @@ SELECT
     coalesce(s.completed, p.completed) AS completed,
     coalesce(s.failed, p.failed) AS failed,
     coalesce(s.cancelled, p.cancelled) AS cancelled
-FROM page p LEFT JOIN sums s ON s.job_id = p.id
+FROM page p
+    LEFT JOIN sums s ON s.job_id = p.id
+    LEFT JOIN windlass_controls h
+        ON h.job_type = p.job_type
+        AND h.held_until > clock_timestamp()
+        AND p.status IN ('QUEUED', 'PROCESSING')

@@ -1,5 +1,7 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
+use std::time::Duration;
+
 use windlass_core::{JobId, JobStatus};
 use windlass_db::Transaction;
 
@@ -53,6 +55,18 @@ async fn open(tx: &Transaction, head: &mut Head, segments: i64, chunks: i64) -> 
     tx.execute(sql!("open_job"), params![head.id, segments, chunks]).await?;
     head.open_segments += segments;
     head.open_chunks += chunks;
+    Ok(())
+}
+
+pub(super) async fn hold_type(
+    store: &PostgresStore,
+    job_type: &str,
+    reason: &str,
+    wait: Duration,
+) -> Result<()> {
+    let tx = store.begin().await?;
+    tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
+    tx.commit().await?;
     Ok(())
 }
 

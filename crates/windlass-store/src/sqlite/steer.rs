@@ -1,5 +1,7 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
+use std::time::Duration;
+
 use windlass_core::{JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
@@ -44,6 +46,17 @@ fn open(tx: &Transaction<'_>, head: &mut Head, segments: i64, chunks: i64) -> Re
     tx.execute(sql!("open_job"), params![head.id.to_string(), segments, chunks])?;
     head.open_segments += segments;
     head.open_chunks += chunks;
+    Ok(())
+}
+
+pub(super) async fn hold_type(
+    store: &SqliteStore,
+    job_type: &str,
+    reason: &str,
+    wait: Duration,
+) -> Result<()> {
+    let params = (job_type.to_owned(), millis(wait), reason.to_owned());
+    store.write(move |tx| tx.execute(sql!("hold_type"), params)).await?;
     Ok(())
 }
 

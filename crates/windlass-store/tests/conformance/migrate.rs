@@ -23,7 +23,7 @@ async fn twenty_at_once(bench: Bench) {
     for outcome in join_all(migrations).await {
         outcome.unwrap().unwrap();
     }
-    assert_eq!(bench.number("SELECT count(*) FROM windlass_migrations").await, 1);
+    assert_eq!(bench.number("SELECT count(*) - max(number) FROM windlass_migrations").await, 0);
     let job = bench.submit().await;
     bench.store.migrate().await.unwrap();
     bench.check(job).await;
@@ -32,7 +32,7 @@ async fn twenty_at_once(bench: Bench) {
 both!(a_newer_schema_is_refused);
 
 async fn a_newer_schema_is_refused(bench: Bench) {
-    bench.run("INSERT INTO windlass_migrations (number, name, applied_at) SELECT 9999, 'x', applied_at FROM windlass_migrations").await;
+    bench.run("INSERT INTO windlass_migrations (number, name, applied_at) SELECT 9999, 'x', max(applied_at) FROM windlass_migrations").await;
     let error = bench.store.migrate().await.unwrap_err().to_string();
     assert!(error.contains("newer"), "{error}");
 }

@@ -1,10 +1,12 @@
 //! People pause, resume and retry; moves that the table of edges lacks are refused.
 
+use std::time::Duration;
+
 use windlass_core::problem::Code;
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Kept, Standing, StoreError};
+use windlass_store::{JobFilter, Kept, Standing, StoreError};
 
-use crate::bench::{Bench, by, done, last_page, new_job, scan};
+use crate::bench::{Bench, LIMIT, by, done, last_page, new_job, scan};
 
 both!(
     a_job_is_paused_and_goes_on,
@@ -12,6 +14,8 @@ both!(
     a_page_in_flight_is_kept_while_paused,
     illegal_moves_are_refused_by_name,
     an_unknown_job_cannot_be_steered,
+    a_held_job_type_is_not_claimed_and_says_why,
+    a_longer_hold_stands,
     a_retried_job_without_failures_ends,
 );
 
@@ -110,4 +114,33 @@ async fn a_retried_job_without_failures_ends(bench: Bench) {
     assert_eq!(bench.complete(&chunk).await, Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Completed);
     bench.check(job).await;
+}
+
+async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let job_type = bench.job(job).await.job_type;
+    let hold = |wait| bench.store.hold_type(&job_type, "the endpoint is down", wait);
+    hold(LIMIT).await.unwrap();
+    assert!(bench.claim(job, 1).await.is_empty());
+    let held = bench.job(job).await;
+    assert_eq!(held.error.as_deref(), Some("the endpoint is down"));
+    let listed = bench.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).await.unwrap();
+    assert_eq!(listed[0].error, held.error);
+    // Loading goes on, and so do other types.
+    bench.store.hold_type("OTHER", "x", LIMIT).await.unwrap();
+    let other = bench.submit().await;
+    assert_eq!(bench.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, other);
+
+    bench.run("UPDATE windlass_controls SET held_until = NULL").await;
+    assert_eq!(bench.job(job).await.error, None);
+    assert_eq!(bench.claim(job, 2).await.len(), 2);
+    bench.check(job).await;
+}
+
+async fn a_longer_hold_stands(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let job_type = bench.job(job).await.job_type;
+    bench.store.hold_type(&job_type, "long", LIMIT).await.unwrap();
+    bench.store.hold_type(&job_type, "short", Duration::from_millis(1)).await.unwrap();
+    assert_eq!(bench.job(job).await.error.as_deref(), Some("long"));
 }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Checked, Engine, Problem};
+use windlass::{Checked, Engine, Problem, step_problem};
 use windlass_core::StepKind;
 
 #[derive(clap::Args)]
@@ -23,7 +23,15 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         let engine = Engine::builder(config).connect().await?;
         for job_type in engine.config().jobs.values() {
             match engine.check_job_type(job_type).await {
-                Ok(checked) => plans.push(checked),
+                Ok(checked) => {
+                    // Handlers are registered in another program, which this one cannot ask.
+                    if !matches!(job_type.step.kind, StepKind::Handler(_))
+                        && let Err(error) = engine.ask_step(job_type).await
+                    {
+                        problems.push(step_problem(job_type, error));
+                    }
+                    plans.push(checked);
+                }
                 Err(found) => problems.extend(found),
             }
         }
@@ -73,6 +81,12 @@ fn show(checked: &Checked) {
         }
         StepKind::Handler(name) => {
             format!("handler {name}: runs in the Rust program that registers it")
+        }
+        StepKind::Command(words) => {
+            format!("command: {}", words.join(" "))
+        }
+        StepKind::Http(endpoint) => {
+            format!("http: POST {}", endpoint.url)
         }
     };
     println!("  does      {step}");

@@ -112,9 +112,11 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
 }
 
 fn init_logging(verbose: u8) {
-    let default = ["windlass=warn", "windlass=info", "windlass=debug"][usize::from(verbose.min(2))];
+    let level = ["warn", "info", "debug"][usize::from(verbose.min(2))];
+    // What a command writes to its standard error is always of interest to whoever wrote it.
+    let default = format!("windlass={level},windlass::stderr=info");
     // The crates are windlass_engine, windlass_store and so on: one prefix covers them all.
-    let filter = std::env::var("WINDLASS_LOG").unwrap_or_else(|_| default.to_owned());
+    let filter = std::env::var("WINDLASS_LOG").unwrap_or(default);
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
         .with_writer(std::io::stderr)

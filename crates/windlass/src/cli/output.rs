@@ -49,6 +49,12 @@ pub(super) fn done(items: &ItemCounts) -> i64 {
     items.processed + items.skipped + items.dead
 }
 
+/// The share of ended items that are no dead letters, in percent. Rounded down: a hundred means all.
+fn success(items: &ItemCounts) -> Option<String> {
+    let hundredths = ((items.processed + items.skipped) * 10_000).checked_div(done(items))?;
+    Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
+}
+
 /// A status, coloured on a terminal.
 pub(super) fn status(status: JobStatus) -> String {
     let style = match status {
@@ -80,6 +86,9 @@ pub(super) fn summary(job: &Job) {
         number(items.skipped),
         number(items.dead)
     );
+    if let Some(rate) = success(items) {
+        println!("  success {rate} % after retries");
+    }
     if items.conflicts > 0 {
         println!("          {} concurrent writes met, none overwritten", number(items.conflicts));
     }

@@ -6,7 +6,7 @@ use super::{exit, load, output};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{DryRun, Engine, JobId, Options, Worker};
+use windlass::{DryRun, Engine, JobId, Options, StepError, Worker, step_problem};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -30,7 +30,15 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let (request, identity) = args.request.read()?;
     let engine = load::engine(config).await?;
-    engine.can_work(engine.config().job_type(&request.job_type)?)?;
+    let job_type = engine.config().job_type(&request.job_type)?;
+    match engine.ask_step(job_type).await {
+        Ok(()) => {}
+        // The job waits for it as it would in the middle.
+        Err(StepError::Away { reason, .. }) if !args.dry_run => {
+            eprintln!("{reason}; the job waits until that has passed");
+        }
+        Err(error) => return Err(step_problem(job_type, error).into()),
+    }
     if args.dry_run {
         let dry_run = engine.dry_run(request, identity).await?;
         if args.json {

@@ -1,0 +1,333 @@
+//! What a job type does with each record: its `step`.
+
+use crate::{JobType, Secret, Template};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What to do with each record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StepFields", into = "StepFields")]
+pub struct Step {
+    /// Exactly one kind.
+    pub kind: StepKind,
+    /// The optimistic lock column.
+    pub version: Option<String>,
+    /// What a version conflict comes to.
+    pub on_conflict: OnConflict,
+    /// A column of the user's that marks the rows of a running chunk.
+    pub mark: Option<String>,
+    /// How long a command or endpoint may take for one batch; see [`JobType::step_timeout`].
+    pub timeout: Option<Duration>,
+}
+
+/// The kinds of step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepKind {
+    /// Write each record back as it is, version + 1.
+    Refresh,
+    /// One set-based statement per commit.
+    Sql(String),
+    /// A Rust function registered under this name.
+    Handler(String),
+    /// A long-lived child process per worker slot: the program and its arguments.
+    Command(Vec<String>),
+    /// A POST per batch.
+    Http(Endpoint),
+}
+
+/// Where an `http` step sends its batches, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Endpoint {
+    /// `http://…` or `https://…`.
+    pub url: String,
+    /// Headers of every request. A job keeps their names; each machine has the values in its file.
+    pub headers: BTreeMap<String, Secret>,
+    /// Requests at once from one process; one per worker slot when absent.
+    pub concurrency: Option<u32>,
+    /// Whether the submitter's own token is sent as `Authorization`.
+    pub forward_token: bool,
+}
+
+/// What a version conflict comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnConflict {
+    /// The record is read and worked again, at most [`MOST_CONFLICTS`] times, then set aside.
+    #[default]
+    Retry,
+    /// The item is skipped: the other writer's word stands.
+    Skip,
+    /// The item is a dead letter at once.
+    DeadLetter,
+}
+
+/// How often one item may meet a concurrent write before it becomes a dead letter.
+pub const MOST_CONFLICTS: u32 = 10;
+
+impl StepKind {
+    /// The field that names the kind.
+    pub fn field(&self) -> &'static str {
+        match self {
+            StepKind::Refresh => "step.refresh",
+            StepKind::Sql(_) => "step.sql",
+            StepKind::Handler(_) => "step.handler",
+            StepKind::Command(_) => "step.command",
+            StepKind::Http(_) => "step.http",
+        }
+    }
+
+    /// Whether the records leave the database: an outcome comes back for each of them.
+    pub fn is_by_item(&self) -> bool {
+        !matches!(self, StepKind::Refresh | StepKind::Sql(_))
+    }
+}
+
+impl Step {
+    /// Everything that is wrong with the step of this job type: the field and what is wrong.
+    pub(crate) fn problems(&self, job_type: &JobType) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let mut refuse = |field: &'static str, detail: String| problems.push((field, detail));
+        let field = self.kind.field();
+        let is_query = job_type.source.query.is_some();
+        let fixed = job_type.fixed_columns();
+        match &self.kind {
+            StepKind::Sql(sql) => match Template::parse(sql) {
+                Err(detail) => refuse(field, detail),
+                Ok(template) if !template.is_confined() => refuse(
+                    field,
+                    "has no {chunk}, so every chunk would reach the whole table; \
+                     add `WHERE {chunk}`"
+                        .into(),
+                ),
+                Ok(template) => {
+                    for column in template.assigned_columns() {
+                        if fixed.contains(&column.as_str()) {
+                            refuse(field, moves(&column));
+                        }
+                    }
+                }
+            },
+            StepKind::Refresh if is_query => {
+                refuse(field, "needs source.table: a query cannot be written back".into());
+            }
+            StepKind::Command(words) if words.first().is_none_or(String::is_empty) => {
+                refuse(field, "is empty; [\"python3\", \"enrich.py\"] would be right".into());
+            }
+            StepKind::Http(endpoint) => {
+                for (field, detail) in endpoint.problems() {
+                    refuse(field, detail);
+                }
+            }
+            _ => {}
+        }
+        if self.version.is_none() && !is_query && !matches!(self.kind, StepKind::Sql(_)) {
+            refuse(
+                "step.version",
+                "is missing; name the integer column that every writer of the table increments. \
+                 Only `sql` steps may go without, since they never write back what they read before"
+                    .into(),
+            );
+        }
+        if self.mark.is_some() && (is_query || !matches!(self.kind, StepKind::Sql(_))) {
+            refuse("step.mark", "goes with step.sql on a source.table only".into());
+        }
+        if let Some(version) = self.version.as_deref().filter(|version| fixed.contains(version)) {
+            refuse("step.version", moves(version));
+        }
+        if let Some(timeout) = self.timeout {
+            if !matches!(self.kind, StepKind::Command(_) | StepKind::Http(_)) {
+                refuse("step.timeout", "goes with step.command and step.http only".into());
+            }
+            if timeout < Duration::from_millis(10) || timeout > job_type.chunk.timeout / 2 {
+                let detail = "must be at least 10ms and at most half of chunk.timeout, so that a \
+                              batch that hangs can be halved in time";
+                refuse("step.timeout", detail.into());
+            }
+        }
+        problems
+    }
+}
+
+/// Headers that Windlass sets itself.
+const OUR_HEADERS: [&str; 4] = ["content-type", "content-length", "host", "idempotency-key"];
+
+impl Endpoint {
+    fn problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let rest = self.url.strip_prefix("http://").or_else(|| self.url.strip_prefix("https://"));
+        let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
+        if authority.is_empty() || authority.starts_with(':') {
+            let detail = format!("`{}` is not `http://…` or `https://…`", self.url);
+            problems.push(("step.http", detail));
+        }
+        if authority.contains('@') {
+            let detail = "has credentials in the URL, which is stored with every job; put them \
+                          into step.headers, as { Authorization = \"Basic ${SECRET}\" }";
+            problems.push(("step.http", detail.to_owned()));
+        }
+        for (name, value) in &self.headers {
+            let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+            if name.is_empty() || !name.chars().all(token) {
+                problems.push(("step.headers", format!("`{name}` is not a header's name")));
+            }
+            if OUR_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                let detail = format!("`{name}` is set by Windlass itself; leave it out");
+                problems.push(("step.headers", detail));
+            }
+            if value.expose().chars().any(|c| c.is_control()) {
+                let detail = format!("the value of `{name}` has a line break or control character");
+                problems.push(("step.headers", detail));
+            }
+            if self.forward_token && name.eq_ignore_ascii_case("authorization") {
+                let detail = "stands beside step.forward_token, which sends Authorization itself";
+                problems.push(("step.headers", detail.to_owned()));
+            }
+        }
+        if self.concurrency == Some(0) {
+            problems.push(("step.concurrency", "is 0; 1 or more would be right".to_owned()));
+        }
+        problems
+    }
+}
+
+fn moves(column: &str) -> String {
+    format!(
+        "sets `{column}`, which is a key, filter or claim column: the row would move into \
+         another chunk and be worked again; set another column"
+    )
+}
+
+/// The step's fields as they stand in the file, where every kind is an optional field.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StepFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refresh: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sql: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handler: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<BTreeMap<String, Secret>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forward_token: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde")]
+    timeout: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    on_conflict: OnConflict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
+}
+
+impl TryFrom<StepFields> for Step {
+    type Error = String;
+
+    fn try_from(fields: StepFields) -> Result<Step, String> {
+        let StepFields { headers, concurrency, forward_token, .. } = fields;
+        let is_http = fields.http.is_some();
+        if !is_http && (headers.is_some() || concurrency.is_some() || forward_token.is_some()) {
+            let message = "`headers`, `concurrency` and `forward_token` go with `step.http` only";
+            return Err(message.to_owned());
+        }
+        let endpoint = |url| Endpoint {
+            url,
+            headers: headers.unwrap_or_default(),
+            concurrency,
+            forward_token: forward_token.unwrap_or_default(),
+        };
+        let mut kinds = Vec::new();
+        if fields.refresh == Some(true) {
+            kinds.push(StepKind::Refresh);
+        }
+        kinds.extend(fields.sql.map(StepKind::Sql));
+        kinds.extend(fields.handler.map(StepKind::Handler));
+        kinds.extend(fields.command.map(StepKind::Command));
+        kinds.extend(fields.http.map(endpoint).map(StepKind::Http));
+        let [kind] = <[StepKind; 1]>::try_from(kinds).map_err(|kinds| {
+            format!(
+                "a job type has exactly one kind of step, this one has {}; give one of \
+                 `step.refresh = true`, `step.sql`, `step.command`, `step.http`, `step.handler`",
+                kinds.len()
+            )
+        })?;
+        let StepFields { version, on_conflict, mark, timeout, .. } = fields;
+        Ok(Step { kind, version, on_conflict, mark, timeout })
+    }
+}
+
+impl From<Step> for StepFields {
+    fn from(step: Step) -> StepFields {
+        let mut fields = StepFields {
+            version: step.version,
+            on_conflict: step.on_conflict,
+            mark: step.mark,
+            timeout: step.timeout,
+            ..StepFields::default()
+        };
+        match step.kind {
+            StepKind::Refresh => fields.refresh = Some(true),
+            StepKind::Sql(sql) => fields.sql = Some(sql),
+            StepKind::Handler(name) => fields.handler = Some(name),
+            StepKind::Command(words) => fields.command = Some(words),
+            StepKind::Http(endpoint) => {
+                fields.http = Some(endpoint.url);
+                fields.headers = Some(endpoint.headers).filter(|headers| !headers.is_empty());
+                fields.concurrency = endpoint.concurrency;
+                fields.forward_token = endpoint.forward_token.then_some(true);
+            }
+        }
+        fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn job_type(step: &str) -> Result<crate::JobType, String> {
+        let text = format!(
+            "[connections.app]\nurl = \"sqlite:a\"\n[jobs.A]\nsource.connection = \"app\"\n\
+             source.table = \"t\"\nstep.version = \"v\"\n{step}\n"
+        );
+        let config = Config::parse(&text, |_| Some("hush".into())).map_err(|p| p.to_string())?;
+        let problems: String = config.problems().iter().map(|p| p.to_string() + "\n").collect();
+        if problems.is_empty() { Ok(config.jobs["A"].clone()) } else { Err(problems) }
+    }
+
+    #[test]
+    fn a_secret_header_is_pinned_by_its_name_alone() {
+        let step =
+            "step.http = \"https://a/b\"\nstep.headers = { Authorization = \"Bearer ${T}\" }";
+        let pinned = job_type(step).unwrap().to_json().to_string();
+        assert!(pinned.contains("\"Authorization\":\"\""), "{pinned}");
+        assert!(!format!("{pinned}{:?}", job_type(step)).contains("hush"));
+    }
+
+    #[test]
+    fn wrong_fields_are_refused_with_what_would_be_right() {
+        for (step, expected) in [
+            ("step.command = []", "python3"),
+            ("step.command = [\"a\"]\nstep.headers = { A = \"b\" }", "step.http"),
+            ("step.http = \"ftp://a\"", "http://"),
+            ("step.http = \"http://u:p@a/\"", "step.headers"),
+            ("step.http = \"http://a/\"\nstep.headers = { \"A b\" = \"\" }", "header's name"),
+            ("step.http = \"http://a/\"\nstep.headers = { Host = \"b\" }", "by Windlass"),
+            ("step.http = \"http://a/\"\nstep.headers = { A = \"b\\nc\" }", "line break"),
+            ("step.http = \"http://a/\"\nstep.concurrency = 0", "1 or more"),
+            ("step.command = [\"a\"]\nstep.timeout = \"4m\"", "half of chunk.timeout"),
+            ("step.refresh = true\nstep.timeout = \"4s\"", "step.command"),
+            ("step.command = [\"a\"]\nstep.http = \"http://a\"", "exactly one kind"),
+        ] {
+            let message = job_type(step).unwrap_err();
+            assert!(message.contains(expected), "{step}: {message}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A program of the user's as a step: long-lived children that answer a line with a line.
+
+mod child;
+mod guard;
+mod stderr;
+
+use super::circuit::Circuit;
+use super::{Step, StepBatch, StepError};
+use async_trait::async_trait;
+use child::{Child, Fault};
+use futures::future::join_all;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use windlass_core::{ItemError, Outcome};
+
+/// The children of one command. A batch takes one that waits or starts another, so there are as
+/// many as slots work batches of it.
+pub(super) struct CommandStep {
+    words: Vec<String>,
+    timeout: Duration,
+    waiting: Mutex<Vec<(Child, Instant)>>,
+    circuit: Circuit,
+}
+
+/// Starts that may fail in a row: a child may be killed by accident, but not always.
+const MOST_STARTS: u32 = 3;
+/// No half of a batch gets less than this share of the time.
+const MOST_HALVINGS_OF_TIME: u32 = 4;
+
+impl CommandStep {
+    pub(super) fn new(words: Vec<String>, timeout: Duration) -> CommandStep {
+        CommandStep { words, timeout, waiting: Mutex::default(), circuit: Circuit::default() }
+    }
+
+    /// A child that waits for a batch.
+    async fn child(&self, batch: &StepBatch) -> Result<Child, StepError> {
+        loop {
+            let waiting = self.waiting().pop();
+            let Some((mut child, _)) = waiting else { return self.start(batch).await };
+            if child.is_ready() {
+                return Ok(child);
+            }
+            // It died, or spoke unasked, while nobody looked.
+            child.kill().await;
+        }
+    }
+
+    /// Starts a child and asks it an empty batch, so that what is wrong with the program itself is
+    /// not taken for a fault of the records.
+    async fn start(&self, batch: &StepBatch) -> Result<Child, StepError> {
+        let question = batch.empty();
+        let mut starts = 0;
+        loop {
+            let mut child = Child::start(&self.words).map_err(|error| {
+                let program = self.words.first().map_or("", String::as_str);
+                StepError::Refused(format!("the command `{program}` cannot be started: {error}"))
+            })?;
+            starts += 1;
+            match child.ask(&question, self.timeout).await {
+                Ok(_) => return Ok(child),
+                Err(fault) => {
+                    let said = child.kill().await;
+                    if starts >= MOST_STARTS || fault == Fault::Late(self.timeout) {
+                        let message = format!(
+                            "the command does not answer the empty batch it gets at its start: \
+                             {fault}{}",
+                            last_words(&said)
+                        );
+                        return Err(StepError::Refused(message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Plain values, which a panic elsewhere cannot leave half changed.
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Child, Instant)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Step for CommandStep {
+    async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
+        self.circuit.enter()?;
+        let mut child = self.child(&batch).await?;
+        let timeout = self.timeout / (1 << batch.halved.min(MOST_HALVINGS_OF_TIME));
+        match child.ask(&batch, timeout).await {
+            Ok(outcomes) => {
+                self.waiting().push((child, Instant::now()));
+                self.circuit.succeeded();
+                Ok(outcomes)
+            }
+            Err(fault) => {
+                let said = child.kill().await;
+                let error = failure(&fault, &said);
+                // Each part that fails says so; only the first is news.
+                let (job, items) = (batch.job.id, batch.items.len());
+                match batch.halved {
+                    0 => tracing::warn!(%job, items, "{}; started anew", error.message),
+                    _ => tracing::info!(%job, items, "{}; started anew", error.message),
+                }
+                Err(self.circuit.failed(error))
+            }
+        }
+    }
+
+    async fn rest(&self, unused: Duration) {
+        let ending: Vec<Child> = {
+            let mut waiting = self.waiting();
+            let (resting, kept) =
+                waiting.drain(..).partition(|(_, since)| since.elapsed() >= unused);
+            *waiting = kept;
+            let resting: Vec<(Child, Instant)> = resting;
+            resting.into_iter().map(|(child, _)| child).collect()
+        };
+        join_all(ending.into_iter().map(Child::end)).await;
+    }
+}
+
+/// The fault as an item's error. A program that ends has mostly said why, last of all.
+fn failure(fault: &Fault, said: &str) -> ItemError {
+    let why = said.lines().last().filter(|_| matches!(fault, Fault::Ended(_)));
+    let message = match why {
+        Some(why) => format!("the command {fault}: {}", why.trim()),
+        None => format!("the command {fault}"),
+    };
+    let context = match said.is_empty() {
+        true => serde_json::Value::Null,
+        false => serde_json::json!({ "stderr": said }),
+    };
+    ItemError { message, retryable: true, context }
+}
+
+/// What a child said last, to be added to a message.
+fn last_words(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; it said: {said}") }
+}

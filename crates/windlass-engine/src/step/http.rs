@@ -1,0 +1,235 @@
+//! A service as a step: one POST per batch, tried again, and given up for a while when it is down.
+
+use super::circuit::Circuit;
+use super::{Step, StepBatch, StepError, wire};
+use async_trait::async_trait;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, redirect};
+use rustls::crypto::ring;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::Semaphore;
+use windlass_core::{Change, Endpoint, ItemError, JobType, Outcome, RetryPolicy};
+
+/// An endpoint, with the connections that are kept open to it.
+pub(super) struct HttpStep {
+    client: Client,
+    url: String,
+    retry: RetryPolicy,
+    /// Requests that may be on their way at once.
+    room: Semaphore,
+    circuit: Circuit,
+}
+
+/// How often one batch is sent before the endpoint is asked whether it is there at all.
+const MOST_TRIES: u32 = 3;
+/// A longer `Retry-After` is not waited for in a slot: the job type is held meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Whatever `Retry-After` says, the endpoint is asked again after this.
+const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+/// An answer may not be longer than this.
+const MOST_ANSWER: usize = 256 << 20;
+
+/// Why a request brought no outcomes.
+enum Failed {
+    /// It may pass: the endpoint is overloaded, broken or not there.
+    Passing { message: String, retry_after: Option<Duration> },
+    /// The endpoint refuses the batch for good.
+    Permanent { message: String, status: StatusCode },
+    /// The endpoint answers with something that is no answer.
+    Wrong(String),
+}
+
+impl HttpStep {
+    /// The endpoint of a job type, with the headers as this machine's file has them.
+    pub(super) fn new(endpoint: &Endpoint, job_type: &JobType) -> Result<HttpStep, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &endpoint.headers {
+            let bad = || format!("the header `{name}` cannot be sent");
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::try_from(name).map_err(|_| bad())?, value);
+        }
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls()?)
+            .default_headers(headers)
+            .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+            .redirect(redirect::Policy::none())
+            .timeout(job_type.step_timeout())
+            .build()
+            .map_err(|error| error.without_url().to_string())?;
+        let room = endpoint.concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
+        Ok(HttpStep {
+            client,
+            url: endpoint.url.clone(),
+            retry: job_type.retry.clone(),
+            room: Semaphore::new(room),
+            circuit: Circuit::default(),
+        })
+    }
+
+    async fn post(&self, batch: &StepBatch) -> Result<Vec<Outcome>, Failed> {
+        let body = wire::request(batch).map_err(Failed::Wrong)?;
+        let request = self
+            .client
+            .post(&self.url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("Idempotency-Key", batch.idempotency_key())
+            .body(body);
+        let response = {
+            let _room = self.room.acquire().await;
+            let mut response = request.send().await.map_err(unreached)?;
+            let status = response.status();
+            if !status.is_success() {
+                return Err(refused(status, response).await);
+            }
+            read(&mut response).await?
+        };
+        if response.is_empty() {
+            return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
+        }
+        wire::outcomes(batch, &response).map_err(Failed::Wrong)
+    }
+
+    /// What is made of a failure that trying again did not mend: an empty batch tells whether the
+    /// endpoint is down or the items are bad.
+    async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
+        match failed {
+            Failed::Wrong(message) => self.circuit.failed(ItemError::transient(message)),
+            Failed::Permanent { message, status } => {
+                if status.is_redirection() {
+                    let advice = "name the final URL in step.http";
+                    return StepError::Refused(format!("{message}; {advice}"));
+                }
+                if refuses_callers(status)
+                    && (batch.items.is_empty() || self.refuses_all(batch).await)
+                {
+                    let advice = "are step.http and step.headers right?";
+                    return StepError::Refused(format!("{message}; {advice}"));
+                }
+                self.circuit.succeeded();
+                StepError::Batch(ItemError::permanent(message))
+            }
+            Failed::Passing { message, retry_after } => {
+                let down = batch.items.is_empty()
+                    || retry_after.is_some()
+                    || matches!(self.post(&batch.empty()).await, Err(Failed::Passing { .. }));
+                match down {
+                    true => self.circuit.open(message, retry_after),
+                    false => self.circuit.failed(ItemError::transient(message)),
+                }
+            }
+        }
+    }
+
+    async fn refuses_all(&self, batch: &StepBatch) -> bool {
+        let answer = self.post(&batch.empty()).await;
+        matches!(answer, Err(Failed::Permanent { status, .. }) if refuses_callers(status))
+    }
+}
+
+#[async_trait]
+impl Step for HttpStep {
+    async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
+        self.circuit.enter()?;
+        // What has failed already, as a whole or as the last of many, is not waited for again.
+        let doubtful = batch.halved > 0 || self.circuit.is_doubtful();
+        let tries = if doubtful { 1 } else { MOST_TRIES.min(self.retry.attempts) };
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match self.post(&batch).await {
+                Ok(outcomes) => {
+                    self.circuit.succeeded();
+                    return Ok(outcomes);
+                }
+                Err(Failed::Passing { message, retry_after })
+                    if tried < tries && retry_after.is_none_or(|wait| wait <= LONGEST_WAIT) =>
+                {
+                    let wait =
+                        retry_after.unwrap_or_else(|| self.retry.jittered(tried, rand::random()));
+                    tracing::warn!(job = %batch.job.id, ?wait, "{message}; trying again");
+                    tokio::time::sleep(wait).await;
+                }
+                Err(failed) => return Err(self.judge(&batch, failed).await),
+            }
+        }
+    }
+}
+
+/// Statuses by which an endpoint turns away whoever calls it, whatever the batch.
+fn refuses_callers(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 401 | 403 | 404 | 405 | 407)
+}
+
+/// The request did not come through. The URL is left out, since it may hold a secret.
+fn unreached(error: reqwest::Error) -> Failed {
+    let message = match () {
+        () if error.is_timeout() => "the endpoint gave no answer in time".to_owned(),
+        () if error.is_connect() => format!("the endpoint cannot be reached: {}", causes(error)),
+        () => format!("the connection to the endpoint broke: {}", causes(error)),
+    };
+    Failed::Passing { message, retry_after: None }
+}
+
+/// An error with what caused it, the outermost left out: it says only that a request failed.
+fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// The endpoint answered that it does not want the batch, now or for good.
+async fn refused(status: StatusCode, mut response: Response) -> Failed {
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(wait_of);
+    let body = read(&mut response).await.unwrap_or_default();
+    let mut message = format!("the endpoint answered {status}");
+    if !body.is_empty() {
+        message += &format!(": {}", wire::excerpt(&body));
+    }
+    match status.as_u16() {
+        408 | 425 | 429 | 500.. => Failed::Passing { message, retry_after },
+        _ => Failed::Permanent { message, status },
+    }
+}
+
+/// Seconds, or a time.
+fn wait_of(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    let wait = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let time = httpdate::parse_http_date(text).ok()?;
+            time.duration_since(SystemTime::now()).unwrap_or_default()
+        }
+    };
+    Some(wait.min(LONGEST_HOLD))
+}
+
+async fn read(response: &mut Response) -> Result<Vec<u8>, Failed> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(unreached)? {
+        body.extend_from_slice(&piece);
+        if body.len() > MOST_ANSWER {
+            return Err(Failed::Wrong(format!(
+                "the answer is longer than {} MB",
+                MOST_ANSWER >> 20
+            )));
+        }
+    }
+    Ok(body)
+}
+
+/// TLS with the machine's roots and a crypto provider of our own: a library installs none for the
+/// whole process.
+fn tls() -> Result<rustls::ClientConfig, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder =
+        builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,122 @@
+//! The steps that one process has: handlers registered by code, commands and endpoints made when
+//! a job needs them and kept for the next.
+
+use super::command::CommandStep;
+use super::http::HttpStep;
+use super::{Step, StepBatch, StepError};
+use futures::future::join_all;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use windlass_core::config::names;
+use windlass_core::problem::Code;
+use windlass_core::{Config, Endpoint, JobType, Problem, StepKind};
+
+/// All steps of the process.
+#[derive(Default)]
+pub(crate) struct Steps {
+    pub(crate) handlers: BTreeMap<String, Arc<dyn Step>>,
+    made: Mutex<HashMap<String, Arc<dyn Step>>>,
+}
+
+/// Steps kept at once. They are few; the limit only keeps memory flat over the years.
+const MOST_STEPS: usize = 1000;
+
+impl Steps {
+    /// The step of a definition; none when it is a statement. A job keeps the definition it was
+    /// submitted with, but secrets come from this machine's own file.
+    pub(crate) fn of(
+        &self,
+        definition: &JobType,
+        config: &Config,
+    ) -> Result<Option<Arc<dyn Step>>, Problem> {
+        match &definition.step.kind {
+            StepKind::Refresh | StepKind::Sql(_) => Ok(None),
+            StepKind::Handler(name) => self.handler(name).map(Some),
+            StepKind::Command(words) => self.kept(definition, || {
+                Ok(Arc::new(CommandStep::new(words.clone(), definition.step_timeout())))
+            }),
+            StepKind::Http(endpoint) => self.kept(definition, || {
+                let endpoint = with_secrets(definition, endpoint, config)?;
+                let step = HttpStep::new(&endpoint, definition);
+                Ok(Arc::new(step.map_err(|detail| definition.problem("step.http", detail))?))
+            }),
+        }
+    }
+
+    /// Asks the step of a job type an empty batch: is it there, and does it answer?
+    pub(crate) async fn ask(&self, job_type: &JobType, config: &Config) -> Result<(), StepError> {
+        let step = self.of(job_type, config);
+        let step = step.map_err(|problem| StepError::Refused(problem.detail))?;
+        let Some(step) = step else { return Ok(()) };
+        let answer = step.process(StepBatch::question(job_type)).await;
+        step.rest(Duration::ZERO).await;
+        answer.map(drop)
+    }
+
+    /// Ends what has not been used for so long.
+    pub(crate) async fn rest(&self, unused: Duration) {
+        let made: Vec<_> = self.made().values().cloned().collect();
+        join_all(made.iter().map(|step| step.rest(unused))).await;
+    }
+
+    fn handler(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {
+        self.handlers.get(name).cloned().ok_or_else(|| {
+            let known = names(self.handlers.keys());
+            let detail = format!(
+                "this process has no handler `{name}`; registered are {known}. Handlers are Rust \
+                 functions registered with Engine::builder, so run the job from that program"
+            );
+            Problem::new(Code::Handler, detail)
+        })
+    }
+
+    fn kept(
+        &self,
+        definition: &JobType,
+        make: impl FnOnce() -> Result<Arc<dyn Step>, Problem>,
+    ) -> Result<Option<Arc<dyn Step>>, Problem> {
+        // What was pinned with another definition is another step.
+        let name = format!("{} {}", definition.name, definition.to_json());
+        let mut made = self.made();
+        if let Some(step) = made.get(&name) {
+            return Ok(Some(step.clone()));
+        }
+        if made.len() >= MOST_STEPS {
+            made.clear();
+        }
+        let step = make()?;
+        made.insert(name, step.clone());
+        Ok(Some(step))
+    }
+
+    /// Plain values, which a panic elsewhere cannot leave half changed.
+    fn made(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Step>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The endpoint with its headers' values, which are never stored with a job.
+fn with_secrets(
+    definition: &JobType,
+    endpoint: &Endpoint,
+    config: &Config,
+) -> Result<Endpoint, Problem> {
+    let here = config.jobs.get(&definition.name).map(|job_type| &job_type.step.kind);
+    let mut endpoint = endpoint.clone();
+    for (name, value) in &mut endpoint.headers {
+        let given = match here {
+            Some(StepKind::Http(here)) => here.headers.get(name),
+            _ => None,
+        };
+        *value = given.cloned().ok_or_else(|| {
+            let detail = format!(
+                "the job was submitted with the header `{name}`, and this process's windlass.toml \
+                 has no value for it under [jobs.{}]",
+                definition.name
+            );
+            definition.problem("step.headers", detail)
+        })?;
+    }
+    Ok(endpoint)
+}

@@ -1,0 +1,218 @@
+//! The JSON that commands and services get and answer. The page for their authors is
+//! `docs/handlers.md`.
+
+use super::StepBatch;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap};
+use windlass_core::{Change, Insert, ItemError, JobId, Key, Outcome, Record, Row, Value};
+
+/// A batch as it is sent: one line without its end.
+pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
+    let items = batch.items.iter().map(|item| {
+        let idempotency_key = batch.job.idempotency_key([&item.key]);
+        Item { key: &item.key, attempt: item.attempt, idempotency_key, record: &item.record }
+    });
+    let request = Request {
+        job_id: batch.job.id,
+        job_type: &batch.job.job_type,
+        params: &batch.job.params,
+        dry_run: batch.job.dry_run,
+        items: items.collect(),
+    };
+    serde_json::to_vec(&request).map_err(|error| format!("the batch cannot be written: {error}"))
+}
+
+/// The outcomes that an answer holds, in the order of the batch, or what is wrong with it.
+pub(super) fn outcomes(batch: &StepBatch, answer: &[u8]) -> Result<Vec<Outcome>, String> {
+    let parsed: Answer = serde_json::from_slice(answer).map_err(|error| {
+        format!("the answer is not as it should be: {error}: `{}`", excerpt(answer))
+    })?;
+    match parsed {
+        Answer { results: Some(results), batch_item_failures: None } => by_item(batch, results),
+        Answer { results: None, batch_item_failures: Some(failures) } => {
+            by_failure(batch, failures)
+        }
+        _ => Err(format!(
+            "the answer must have either `results` or `batchItemFailures`: `{}`",
+            excerpt(answer)
+        )),
+    }
+}
+
+/// The beginning of an answer, for a message.
+pub(super) fn excerpt(answer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&answer[..answer.len().min(200)]);
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.trim().to_owned()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Request<'a> {
+    job_id: JobId,
+    job_type: &'a str,
+    params: &'a BTreeMap<String, Json>,
+    dry_run: bool,
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    #[serde(with = "windlass_core::key::id")]
+    key: &'a Key,
+    attempt: u32,
+    idempotency_key: String,
+    record: &'a Record,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    #[serde(default)]
+    results: Option<Vec<ItemResult>>,
+    #[serde(default)]
+    batch_item_failures: Option<Vec<ItemFailure>>,
+}
+
+/// Misspelt fields are refused: an effect that is silently left out would count as done.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemResult {
+    #[serde(with = "windlass_core::key::id")]
+    key: Key,
+    #[serde(default)]
+    update: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    insert: Option<Several<Insert>>,
+    #[serde(default)]
+    emit: Option<Several<Row>>,
+    #[serde(default)]
+    skip: Option<bool>,
+    #[serde(default)]
+    error: Option<Failure>,
+}
+
+/// One, or a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Several<T> {
+    List(Vec<T>),
+    One(T),
+}
+
+/// An error with all it has, or its message alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Failure {
+    Whole(ItemError),
+    Message(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ItemFailure {
+    item_identifier: Json,
+}
+
+fn by_item(batch: &StepBatch, results: Vec<ItemResult>) -> Result<Vec<Outcome>, String> {
+    let in_order = results.len() == batch.items.len()
+        && results.iter().zip(&batch.items).all(|(result, item)| result.key == item.key);
+    if in_order {
+        return Ok(results.into_iter().map(ItemResult::outcome).collect());
+    }
+    let mut places = Places::new(batch);
+    let mut outcomes: Vec<Option<Outcome>> = batch.items.iter().map(|_| None).collect();
+    for result in results {
+        let place = places.take(&result.key.to_text(), &result.key)?;
+        outcomes[place] = Some(result.outcome());
+    }
+    let missing = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+    match batch.items.iter().zip(&outcomes).find(|(_, outcome)| outcome.is_none()) {
+        Some((item, _)) => Err(format!(
+            "the answer leaves out {missing} of {} items, the first of them {}",
+            batch.items.len(),
+            item.key
+        )),
+        None => Ok(outcomes.into_iter().flatten().collect()),
+    }
+}
+
+impl ItemResult {
+    fn outcome(self) -> Outcome {
+        let changes = self.update.is_some() || self.insert.is_some() || self.emit.is_some();
+        let skips = self.skip == Some(true);
+        match self.error {
+            Some(_) if changes || skips => contradiction("`error` beside another outcome"),
+            Some(Failure::Whole(error)) => Outcome::Error(error),
+            Some(Failure::Message(message)) => Outcome::Error(ItemError::permanent(message)),
+            None if changes && skips => contradiction("`skip` beside a change"),
+            None if skips => Outcome::Skip,
+            None => Outcome::Done(Change {
+                update: self.update.unwrap_or_default(),
+                insert: self.insert.map(Several::list).unwrap_or_default(),
+                emit: self.emit.map(Several::list).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+fn contradiction(what: &str) -> Outcome {
+    Outcome::Error(ItemError::permanent(format!("the answer for this item has {what}")))
+}
+
+impl<T> Several<T> {
+    fn list(self) -> Vec<T> {
+        match self {
+            Several::List(list) => list,
+            Several::One(one) => vec![one],
+        }
+    }
+}
+
+/// AWS's form: what is named is tried again, all else is done.
+fn by_failure(batch: &StepBatch, failures: Vec<ItemFailure>) -> Result<Vec<Outcome>, String> {
+    let mut outcomes = vec![Outcome::Done(Change::default()); batch.items.len()];
+    let mut places = Places::new(batch);
+    for failure in failures {
+        // Queues name items by text, so the text of a key names it as well as the key itself.
+        let named = &failure.item_identifier;
+        let as_text = named.as_str().map(|text| Key(vec![Value::Text(text.to_owned())]));
+        let as_number = named.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let key = Key::from_id(named.clone());
+        let candidates = [Some(key.clone()), as_text, as_number.map(Key::from_id)];
+        let text = candidates.into_iter().flatten().map(|key| key.to_text());
+        let known = text.into_iter().find(|text| places.knows(text));
+        let place = places.take(&known.unwrap_or_default(), &key)?;
+        outcomes[place] =
+            Outcome::Error(ItemError::transient("the step named it in batchItemFailures"));
+    }
+    Ok(outcomes)
+}
+
+/// Where each key stands in the batch, and which have been answered.
+struct Places {
+    open: HashMap<String, usize>,
+    all: HashMap<String, usize>,
+}
+
+impl Places {
+    fn new(batch: &StepBatch) -> Places {
+        let texts = batch.items.iter().map(|item| item.key.to_text());
+        let all: HashMap<String, usize> = texts.zip(0..).collect();
+        Places { open: all.clone(), all }
+    }
+
+    fn knows(&self, text: &str) -> bool {
+        self.all.contains_key(text)
+    }
+
+    fn take(&mut self, text: &str, key: &Key) -> Result<usize, String> {
+        match self.open.remove(text) {
+            Some(place) => Ok(place),
+            None if self.knows(text) => Err(format!("the answer has {key} twice")),
+            None => Err(format!("the answer has {key}, which was not asked for")),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+-- What holds for all jobs of a type, whoever works on them: until when, and why, none is claimed.
+CREATE TABLE windlass_controls (
+    job_type    text PRIMARY KEY,
+    held_until  timestamptz,
+    reason      text
+);
