@@ -1,10 +1,14 @@
 //! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick]`.
 
+mod command;
 mod handler;
+mod http;
 mod latency;
 mod load;
 mod memory;
+mod noop;
+mod posts;
 mod python;
 mod report;
 mod setup;
@@ -29,6 +33,12 @@ async fn main() -> Result<()> {
     }
     if wanted("handler") {
         handler::run(&bench, &mut report).await?;
+    }
+    if wanted("command") {
+        command::run(&bench, &mut report).await?;
+    }
+    if wanted("http") {
+        http::run(&bench, &mut report).await?;
     }
     if wanted("load") {
         load::run(&bench, &mut report).await?;

@@ -43,7 +43,18 @@ impl Python {
     }
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
+/// The path of `python3` itself: what is on the PATH may be a slow shim that starts it.
+pub(crate) fn interpreter() -> Result<String> {
+    let output = Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .context("python3 is needed")?;
+    ensure!(output.status.success(), "python3: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Runs a command that must end well.
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     ensure!(status.success(), "{command:?}: {status}");
     Ok(())

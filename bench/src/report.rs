@@ -17,9 +17,17 @@ impl Report {
         self.line(what, ratio, "<=", wanted, ratio <= wanted, detail);
     }
 
+    /// Notes a ratio for information: nothing is wanted of it.
+    pub(crate) fn note(&mut self, what: &str, ratio: f64, detail: String) {
+        self.push(format!("{what:<44} {ratio:>8.2}  {:<17} {detail}", "-"));
+    }
+
     fn line(&mut self, what: &str, ratio: f64, sign: &str, wanted: f64, met: bool, detail: String) {
         let verdict = if met { "met" } else { "MISSED" };
-        let line = format!("{what:<44} {ratio:>8.2}  {sign} {wanted:<6} {verdict:<7} {detail}");
+        self.push(format!("{what:<44} {ratio:>8.2}  {sign} {wanted:<6} {verdict:<7} {detail}"));
+    }
+
+    fn push(&mut self, line: String) {
         eprintln!("{line}");
         self.lines.push(line);
     }

@@ -1,6 +1,6 @@
 //! Who asked for a job, and what of the source they may reach.
 
-use crate::Value;
+use crate::{Secret, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,4 +15,10 @@ pub struct Identity {
     /// The claims that `source.claims` turns into a row filter.
     #[serde(default)]
     pub claims: Claims,
+    /// The submitter's own token, as long as the request is at the door.
+    #[serde(skip)]
+    pub token: Option<Secret>,
+    /// The same, sealed, for jobs that forward it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_token: Option<String>,
 }

@@ -172,7 +172,7 @@ mod tests {
             ..Table::default()
         };
         let claims = [("county".to_owned(), vec![Value::from("X")])].into();
-        let identity = Identity { name: "clerk".into(), claims };
+        let identity = Identity { name: "clerk".into(), claims, ..Identity::default() };
         let request: Request = serde_json::from_value(request).map_err(|e| e.to_string())?;
         request.check(&job_type(), &identity, &table).map_err(|problem| problem.to_string())
     }

@@ -77,9 +77,9 @@ impl StepKind {
         }
     }
 
-    /// Whether the records leave the database: an outcome comes back for each of them.
-    pub fn is_by_item(&self) -> bool {
-        !matches!(self, StepKind::Refresh | StepKind::Sql(_))
+    /// Whether the submitter's own token is sent along.
+    pub fn forwards_token(&self) -> bool {
+        matches!(self, StepKind::Http(endpoint) if endpoint.forward_token)
     }
 }
 

@@ -57,6 +57,11 @@ impl Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
+    /// A row as one JSON document.
+    pub fn from_row(row: crate::Row) -> Value {
+        Value::Json(row.into_iter().map(|(name, value)| (name, value.to_json())).collect())
+    }
+
     /// Reads what [`Value::to_json`] wrote. Objects and arrays become [`Value::Json`].
     pub fn from_json(json: serde_json::Value) -> Value {
         use serde_json::Value as Json;

@@ -6,6 +6,7 @@
 mod array;
 mod commit;
 mod connect;
+mod emitted;
 mod error;
 mod fit;
 mod ledger;
@@ -22,6 +23,7 @@ mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
 pub use connect::connect;
+pub use emitted::{Emitted, FIRST, keep_emitted};
 pub use error::{DataError, Result};
 pub use fit::fit;
 pub use ledger::{Fence, Held, HeldState, Ledger};
@@ -77,6 +79,8 @@ pub trait Source: Send + Sync {
 pub trait Target: Send + Sync {
     /// Makes the ledger's tables where they are missing.
     async fn prepare(&self) -> Result<()>;
+    /// Whether [`Target::prepare`] has nothing to do, or may do what it has to. Changes nothing.
+    async fn check_ledger(&self) -> Result<()>;
     /// The statements [`Target::prepare`] runs, for those who may not create tables themselves.
     fn ledger_ddl(&self) -> &'static str;
     /// Raises the ledger rows of several chunks to these epochs, creating what is missing, and
@@ -95,6 +99,13 @@ pub trait Target: Send + Sync {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Held>>;
+    /// The rows that the items of a job emitted, in order after the given place.
+    async fn emitted(
+        &self,
+        job: JobId,
+        after: &(i64, String, i64),
+        limit: u32,
+    ) -> Result<Vec<Emitted>>;
     /// Forgets the ledger of a job all of whose chunks are completed; says how many rows went.
     async fn prune(&self, job: JobId) -> Result<u64>;
     /// Runs the statement on an extent and takes it back: the records before and after.

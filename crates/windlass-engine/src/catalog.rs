@@ -35,6 +35,14 @@ impl Engine {
         Ok(table)
     }
 
+    /// Whether a connection has its ledger or can have it; changes nothing.
+    pub(crate) async fn check_ledger(&self, connection: &str) -> crate::Result<()> {
+        if !locked(&self.shared.catalog.prepared).contains(connection) {
+            self.connection(connection)?.check_ledger().await?;
+        }
+        Ok(())
+    }
+
     /// Makes sure, once, that a connection has its ledger.
     pub(crate) async fn prepare(&self, connection: &str) -> crate::Result<()> {
         let prepared = &self.shared.catalog.prepared;

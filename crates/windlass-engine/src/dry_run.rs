@@ -6,7 +6,7 @@ use crate::job::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
 use std::time::Duration;
-use windlass_core::{Extent, Identity, JobId, Key, KeyRange, Outcome, Part, Request};
+use windlass_core::{Extent, Identity, JobId, Key, KeyRange, Outcome, Part, Request, Value};
 use windlass_store::Pinned;
 
 /// What a dry run shows.
@@ -31,6 +31,9 @@ pub struct Sample {
     /// What would be inserted elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inserts: Vec<windlass_core::Insert>,
+    /// What would be emitted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub emits: Vec<Json>,
     /// `update`, `skip` or the error it would become a dead letter with.
     pub outcome: String,
 }
@@ -44,7 +47,7 @@ impl Engine {
         let checked = self.check_request(&request, &identity).await?;
         let id = JobId::now_v7();
         let pinned = Pinned { id, definition: checked.definition, request, identity, root: id };
-        let job = self.resolve(pinned).await?;
+        let job = self.resolve(pinned, true).await?;
         let reach = reach(&job);
         let records = job.connection.count(&job.scope, &reach).await?;
         let batch = job.connection.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
@@ -80,6 +83,7 @@ async fn statement(job: &JobContext, keys: Vec<Key>) -> Result<Vec<Sample>> {
                 before: preview.before.to_json(),
                 after,
                 inserts: Vec::new(),
+                emits: Vec::new(),
                 outcome: if changed { "update" } else { "skip" }.to_owned(),
             }
         })
@@ -93,7 +97,7 @@ async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Ve
         record: item.record.clone(),
         attempt: 1,
     };
-    let batch = StepBatch::new(&job.pinned, None, items.iter().map(item).collect());
+    let batch = StepBatch::new(&job.facts, None, items.iter().map(item).collect());
     let outcomes = step.process(batch).await;
     step.rest(Duration::ZERO).await;
     let outcomes = outcomes?;
@@ -103,13 +107,14 @@ async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Ve
 fn sample(item: windlass_data::Item, outcome: Outcome) -> Sample {
     let before = item.record.to_json();
     let mut after = before.clone();
-    let (mut inserts, mut name) = (Vec::new(), "skip".to_owned());
+    let (mut inserts, mut emits, mut name) = (Vec::new(), Vec::new(), "skip".to_owned());
     match outcome {
         Outcome::Skip => {}
         Outcome::Error(error) => name = format!("error: {}", error.message),
         Outcome::Done(change) => {
             name = "update".to_owned();
             inserts = change.insert;
+            emits = change.emit.into_iter().map(|row| Value::from_row(row).to_json()).collect();
             if let Json::Object(fields) = &mut after {
                 fields.extend(
                     change.update.into_iter().map(|(column, value)| (column, value.to_json())),
@@ -117,5 +122,5 @@ fn sample(item: windlass_data::Item, outcome: Outcome) -> Sample {
             }
         }
     }
-    Sample { key: item.key.to_id(), before, after, inserts, outcome: name }
+    Sample { key: item.key.to_id(), before, after, inserts, emits, outcome: name }
 }

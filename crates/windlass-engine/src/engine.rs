@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
-use windlass_data::Connection;
+use windlass_data::{Connection, Emitted};
 use windlass_store::{Capabilities, Store};
 
 /// The engine. Cheap to clone; every clone is the same engine.
@@ -95,6 +95,19 @@ impl Engine {
     /// Queues what failed again.
     pub async fn retry(&self, job: JobId) -> Result<JobStatus> {
         Ok(self.shared.store.retry(job).await?)
+    }
+
+    /// The rows that a job's items emitted and that are committed, in order after the given place.
+    pub async fn output(
+        &self,
+        job: JobId,
+        after: &(i64, String, i64),
+        limit: u32,
+    ) -> Result<Vec<Emitted>> {
+        let none = || Problem::new(Code::NotFound, format!("there is no job {job}"));
+        let pinned = self.shared.store.pinned(job).await?.ok_or_else(none)?;
+        let connection = self.connection(&pinned.definition.source.connection)?;
+        Ok(connection.emitted(job, after, limit).await?)
     }
 
     fn open_connections(&self) -> Vec<String> {

@@ -84,9 +84,12 @@ pub(crate) async fn work(mut chunk: Chunk, shutdown: Shutdown) -> Worked {
         // Claimed ahead in better times: somebody with a free slot should have it.
         return Worked { chunk, stop: Some(Stop::HandBack) };
     }
+    let commits = chunk.ledger.commits;
     let stop = match tokio::time::timeout(limit - waited, chunk.work(&shutdown)).await {
         Ok(Ok(())) => None,
         Ok(Err(stop)) => Some(stop),
+        // It is slow, but gets on: no attempt is lost by that.
+        Err(_) if chunk.ledger.commits > commits => Some(Stop::HandBack),
         Err(_) => {
             Some(Stop::Failed(EngineError::Data(DataError::Database(windlass_db::Error::new(
                 Class::Retry,

@@ -2,12 +2,13 @@
 
 use crate::engine::Engine;
 use crate::loader::Failure;
-use crate::step::Step;
+use crate::seal::Keyring;
+use crate::step::{JobFacts, Step};
 use crate::{EngineError, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, Table};
+use windlass_core::{JobId, JobType, Problem, Secret, Table};
 use windlass_data::{Connection, Scope};
 use windlass_store::Pinned;
 
@@ -18,6 +19,8 @@ pub(crate) struct JobContext {
     pub(crate) connection: Arc<dyn Connection>,
     /// What outcomes come from; `None` for steps that are a statement.
     pub(crate) step: Option<Arc<dyn Step>>,
+    /// What every batch for the step carries.
+    pub(crate) facts: Arc<JobFacts>,
     resolved: Instant,
 }
 
@@ -49,7 +52,8 @@ impl Engine {
         let pinned = self.shared.store.pinned(id).await?.ok_or_else(|| {
             EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")))
         })?;
-        let context = Arc::new(self.resolve(pinned).await?);
+        self.prepare(&pinned.definition.source.connection).await?;
+        let context = Arc::new(self.resolve(pinned, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
         if jobs.len() >= MOST_CONTEXTS {
             jobs.clear();
@@ -59,14 +63,14 @@ impl Engine {
     }
 
     /// Resolves what a job was submitted with against the database as it is now.
-    pub(crate) async fn resolve(&self, pinned: Pinned) -> Result<JobContext> {
+    pub(crate) async fn resolve(&self, pinned: Pinned, dry_run: bool) -> Result<JobContext> {
         let step = self.shared.steps.of(&pinned.definition, &self.shared.config)?;
+        let facts = Arc::new(JobFacts::new(&pinned, token_of(&pinned)?, dry_run));
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
-        self.prepare(&definition.source.connection).await?;
         let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step, resolved: Instant::now() })
+        Ok(JobContext { pinned, scope, connection, step, facts, resolved: Instant::now() })
     }
 
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
@@ -80,6 +84,16 @@ impl Engine {
             described => described?,
         };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step: None, resolved: Instant::now() })
+        let facts = Arc::new(JobFacts::new(&pinned, None, false));
+        Ok(JobContext { pinned, scope, connection, step: None, facts, resolved: Instant::now() })
+    }
+}
+
+/// The token a job's step sends along: sealed in the job, or as it came with a dry run.
+fn token_of(pinned: &Pinned) -> Result<Option<Secret>> {
+    match &pinned.identity.sealed_token {
+        _ if !pinned.definition.step.kind.forwards_token() => Ok(None),
+        Some(sealed) => Ok(Some(Keyring::from_env()?.open(sealed, pinned.root)?)),
+        None => Ok(pinned.identity.token.clone()),
     }
 }

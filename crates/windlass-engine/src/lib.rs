@@ -23,6 +23,7 @@ mod outcomes;
 mod planner;
 mod redrive;
 mod run;
+mod seal;
 mod statement;
 mod step;
 mod submit;

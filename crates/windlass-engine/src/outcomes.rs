@@ -6,8 +6,8 @@ use crate::executor::{Chunk, Stop};
 use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
-use windlass_core::{Counts, Cursor, Extent, ItemError, Key, Outcome, Part, RetryPolicy};
-use windlass_data::{Commit, Effect, Held, HeldState, Item, WriteItem};
+use windlass_core::{ChunkId, Counts, Cursor, Extent, ItemError, Key, Outcome, Part, RetryPolicy};
+use windlass_data::{Commit, Effect, Held, HeldState, Item, WriteItem, keep_emitted};
 use windlass_db::Class;
 
 /// About how many bytes of records one batch holds, so that wide rows do not fill the memory.
@@ -211,7 +211,7 @@ impl Chunk {
             attempt: tried.attempts + 1,
         };
         let items: Vec<StepItem> = batch.iter().map(item).collect();
-        let mut request = StepBatch::new(&self.job.pinned, Some(self.lease().chunk), items);
+        let mut request = StepBatch::new(&self.job.facts, Some(self.lease().chunk), items);
         request.halved = halved;
         let outcomes = tokio::select! {
             outcomes = step.process(request) => outcomes?,
@@ -238,7 +238,8 @@ impl Chunk {
         while let Some(slice) = slices.pop() {
             let last = slice.end == batch.len();
             let worked = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);
-            let mut commit = commit_of(worked, &retry, matches!(from, From::Held));
+            let chunk = self.lease().chunk;
+            let mut commit = commit_of(worked, chunk, &retry, matches!(from, From::Held));
             commit.cursor = match &from {
                 From::Held => self.ledger.cursor.clone(),
                 From::Pass(end, missing) if last => {
@@ -269,6 +270,7 @@ impl Chunk {
 /// The commit of some items' outcomes; the caller says where the cursor goes.
 fn commit_of<'a>(
     worked: impl Iterator<Item = (&'a Tried, &'a Outcome)>,
+    chunk: ChunkId,
     retry: &RetryPolicy,
     held: bool,
 ) -> Commit {
@@ -287,9 +289,9 @@ fn commit_of<'a>(
             Outcome::Done(change) => {
                 settle.extend(held.then_some(key.clone()));
                 writes.push(WriteItem {
-                    key,
                     version: tried.item.version.clone(),
-                    change: change.clone(),
+                    change: keep_emitted(change.clone(), chunk, &key),
+                    key,
                     record: tried.item.record.clone(),
                     attempts: tried.attempts,
                     conflicts: tried.conflicts,

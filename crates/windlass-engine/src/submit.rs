@@ -1,6 +1,7 @@
 //! The door: everything that can be refused is refused here, before anything is written.
 
 use crate::engine::Engine;
+use crate::seal::Keyring;
 use crate::step::StepError;
 use crate::{EngineError, Result};
 use windlass_core::problem::Code;
@@ -22,8 +23,10 @@ impl Engine {
     /// Submits a job: a request, by somebody, on the definition as it is now.
     pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
         let checked = self.check_request(&request, &identity).await?;
+        self.prepare(&checked.definition.source.connection).await?;
         let id = JobId::now_v7();
         let definition = checked.definition;
+        let identity = sealed(&definition, identity, id)?;
         let job = NewJob { id, definition, request, identity, root: id };
         Ok(self.shared.store.submit(job).await?)
     }
@@ -50,7 +53,7 @@ impl Engine {
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
         let mut definition = job_type.clone();
         problems.extend(windlass_data::fit(&mut definition, &table));
-        if let Err(error) = self.prepare(&job_type.source.connection).await {
+        if let Err(error) = self.check_ledger(&job_type.source.connection).await {
             problems.push(describe_problem(job_type, error));
         }
         if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
@@ -61,6 +64,24 @@ impl Engine {
     pub async fn ask_step(&self, job_type: &JobType) -> std::result::Result<(), StepError> {
         self.shared.steps.ask(job_type, &self.shared.config).await
     }
+}
+
+/// The identity as the job keeps it: with the submitter's token only where the step forwards it,
+/// and then sealed.
+fn sealed(definition: &JobType, identity: Identity, root: JobId) -> Result<Identity> {
+    let sealed_token = match (definition.step.kind.forwards_token(), &identity.token) {
+        (false, _) => None,
+        (true, Some(token)) => Some(Keyring::from_env()?.seal(token, root)?),
+        (true, None) => {
+            let detail = format!(
+                "`{}` forwards the submitter's token, and the request has none; WINDLASS_TOKEN in \
+                 the environment gives it",
+                definition.name
+            );
+            return Err(Problem::field(Code::Request, "token", detail).into());
+        }
+    };
+    Ok(Identity { token: None, sealed_token, ..identity })
 }
 
 /// What is wrong with a job type whose step gave no answer.

@@ -30,8 +30,9 @@
 pub use windlass_core::{
     Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts,
     ItemError, Job, JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record,
-    Request, Value,
+    Request, Secret, Value,
 };
+pub use windlass_data::{Emitted, FIRST};
 pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,
     Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,

@@ -2,7 +2,8 @@
 -- not done. Both live beside the data they speak of, so that one transaction changes both.
 --
 -- Who may not create tables has this run by somebody who may, and needs afterwards:
---   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held TO <the user>;
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted
+--     TO <the user>;
 --
 -- The ledger row is updated by every commit and no indexed column changes with it: the free space
 -- left on each page keeps those updates on their page (HOT) and out of the index.
@@ -36,3 +37,13 @@ CREATE TABLE IF NOT EXISTS windlass_held (
     due_at    timestamptz NOT NULL,
     PRIMARY KEY (job_id, chunk, item_key)
 ) WITH (fillfactor = 80);
+
+-- The rows that items emitted, committed with them.
+CREATE TABLE IF NOT EXISTS windlass_emitted (
+    job_id    uuid    NOT NULL,
+    chunk     bigint  NOT NULL,
+    item_key  text    COLLATE "C" NOT NULL,
+    place     integer NOT NULL,
+    fields    json    NOT NULL,
+    PRIMARY KEY (job_id, chunk, item_key, place)
+);

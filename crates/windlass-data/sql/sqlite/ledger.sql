@@ -32,3 +32,13 @@ CREATE TABLE IF NOT EXISTS windlass_held (
     due_at    INTEGER NOT NULL,
     PRIMARY KEY (job_id, chunk, item_key)
 );
+
+-- The rows that items emitted, committed with them.
+CREATE TABLE IF NOT EXISTS windlass_emitted (
+    job_id    TEXT    NOT NULL,
+    chunk     INTEGER NOT NULL,
+    item_key  TEXT    NOT NULL,
+    place     INTEGER NOT NULL,
+    fields    TEXT    NOT NULL,
+    PRIMARY KEY (job_id, chunk, item_key, place)
+) WITHOUT ROWID;

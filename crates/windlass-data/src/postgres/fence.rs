@@ -20,15 +20,31 @@ pub(super) async fn prepare(data: &PostgresData) -> Result<()> {
         return Ok(());
     }
     match create(data).await {
-        Err(error) if !is_passing(&error) => {
-            let detail = format!(
-                "the ledger's tables are missing and cannot be made: {error}; \
-                 run `windlass migrate --print` and have them created"
-            );
-            Err(Problem::new(Code::Ledger, detail).into())
-        }
+        Err(error) if !is_passing(&error) => Err(missing(&error.to_string())),
         outcome => outcome,
     }
+}
+
+/// Whether the tables are there or may be made, without making them.
+pub(super) async fn check(data: &PostgresData) -> Result<()> {
+    let transaction = data.keeping().await?;
+    let checked = async {
+        let may = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
+        Ok(is_there(&transaction).await? || get(&transaction.query_one(may, &[]).await?, 0)?)
+    };
+    let checked = checked.await;
+    match release(transaction, checked).await? {
+        true => Ok(()),
+        false => Err(missing("this user may create no table in the schema")),
+    }
+}
+
+fn missing(why: &str) -> DataError {
+    let detail = format!(
+        "the ledger's tables are missing and cannot be made: {why}; \
+         run `windlass migrate --print` and have them created"
+    );
+    Problem::new(Code::Ledger, detail).into()
 }
 
 /// Raises several rows at once, and reads them.
@@ -56,7 +72,8 @@ pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<O
 
 async fn is_there(transaction: &Transaction) -> Result<bool> {
     let sql = "SELECT to_regclass('windlass_ledger') IS NOT NULL \
-               AND to_regclass('windlass_held') IS NOT NULL";
+               AND to_regclass('windlass_held') IS NOT NULL \
+               AND to_regclass('windlass_emitted') IS NOT NULL";
     get(&transaction.query_one(sql, &[]).await?, 0)
 }
 

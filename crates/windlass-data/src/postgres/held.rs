@@ -1,8 +1,8 @@
-//! Items that are held beside the ledger.
+//! Items that are held beside the ledger, and rows that are kept there.
 
 use super::row::get;
 use super::{PostgresData, finish, release};
-use crate::{DataError, Held, HeldState, Result};
+use crate::{DataError, Emitted, Held, HeldState, Result};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 use windlass_db::{Param, Transaction};
@@ -84,14 +84,43 @@ pub(super) async fn settle(
     Ok(())
 }
 
+/// The rows that a job emitted, after the given place.
+pub(super) async fn emitted(
+    data: &PostgresData,
+    job: JobId,
+    (chunk, key, place): &(i64, String, i64),
+    limit: u32,
+) -> Result<Vec<Emitted>> {
+    let params = [
+        Param::from(job),
+        Param::from(*chunk),
+        Param::from(key.as_str()),
+        Param::from(*place),
+        Param::from(limit),
+    ];
+    let transaction = data.keeping().await?;
+    let rows = transaction.query(include_str!("../../sql/postgres/emitted.sql"), &params).await;
+    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let emitted = |row| {
+        let place = (get(row, 0)?, get(row, 1)?, get::<i32>(row, 2)?.into());
+        Ok(Emitted { place, fields: get(row, 3)? })
+    };
+    rows.iter().map(emitted).collect()
+}
+
 /// Forgets everything of a job.
 pub(super) async fn prune(data: &PostgresData, job: JobId) -> Result<u64> {
     let transaction = data.keeping().await?;
     let outcome = async {
-        let held = include_str!("../../sql/postgres/prune_held.sql");
-        let ledger = include_str!("../../sql/postgres/prune_ledger.sql");
-        let held = transaction.execute(held, &[Param::from(job)]).await?;
-        Ok(held + transaction.execute(ledger, &[Param::from(job)]).await?)
+        let mut gone = 0;
+        for sql in [
+            include_str!("../../sql/postgres/prune_emitted.sql"),
+            include_str!("../../sql/postgres/prune_held.sql"),
+            include_str!("../../sql/postgres/prune_ledger.sql"),
+        ] {
+            gone += transaction.execute(sql, &[Param::from(job)]).await?;
+        }
+        Ok(gone)
     };
     let outcome = outcome.await;
     finish(transaction, outcome).await

@@ -14,8 +14,8 @@ mod write;
 
 use crate::sql::{Bind, Sql};
 use crate::{
-    Batch, Commit, Committed, Cuts, DataError, Fence, Held, HeldState, Ledger, Preview, Result,
-    Scope, Source, Target,
+    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
+    Result, Scope, Source, Target,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -212,6 +212,10 @@ impl Target for PostgresData {
         fence::prepare(self).await
     }
 
+    async fn check_ledger(&self) -> Result<()> {
+        fence::check(self).await
+    }
+
     fn ledger_ddl(&self) -> &'static str {
         fence::LEDGER
     }
@@ -236,6 +240,15 @@ impl Target for PostgresData {
         limit: u32,
     ) -> Result<Vec<Held>> {
         held::held(self, chunk, state, after, limit).await
+    }
+
+    async fn emitted(
+        &self,
+        job: JobId,
+        after: &(i64, String, i64),
+        limit: u32,
+    ) -> Result<Vec<Emitted>> {
+        held::emitted(self, job, after, limit).await
     }
 
     async fn prune(&self, job: JobId) -> Result<u64> {

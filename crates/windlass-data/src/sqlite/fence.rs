@@ -49,5 +49,5 @@ pub(super) fn fence(
 
 fn is_there(connection: &Connection) -> Result<bool> {
     let there = |table| connection.table_exists(None, table).map_err(failed);
-    Ok(there("windlass_ledger")? && there("windlass_held")?)
+    Ok(there("windlass_ledger")? && there("windlass_held")? && there("windlass_emitted")?)
 }

@@ -1,8 +1,8 @@
-//! Items that are held beside the ledger.
+//! Items that are held beside the ledger, and rows that are kept there.
 
 use super::failed;
-use crate::{Held, HeldState, Result};
-use rusqlite::{Connection, Transaction, params};
+use crate::{Emitted, Held, HeldState, Result};
+use rusqlite::{Connection, Row, Transaction, params};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 
@@ -69,10 +69,29 @@ pub(super) fn settle(transaction: &Transaction<'_>, chunk: ChunkId, settled: &[K
     Ok(())
 }
 
+/// The rows that a job emitted, after the given place.
+pub(super) fn emitted(
+    connection: &Connection,
+    job: JobId,
+    (chunk, key, place): &(i64, String, i64),
+    limit: u32,
+) -> Result<Vec<Emitted>> {
+    let sql = include_str!("../../sql/sqlite/emitted.sql");
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let params = params![job.to_string(), chunk, key, place, limit];
+    let emitted = |row: &Row<'_>| {
+        let place = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Emitted { place, fields: row.get(3)? })
+    };
+    let rows = statement.query_map(params, emitted).map_err(failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(failed)
+}
+
 /// Forgets everything of a job.
 pub(super) fn prune(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
     let mut gone = 0;
     for sql in [
+        include_str!("../../sql/sqlite/prune_emitted.sql"),
         include_str!("../../sql/sqlite/prune_held.sql"),
         include_str!("../../sql/sqlite/prune_ledger.sql"),
     ] {

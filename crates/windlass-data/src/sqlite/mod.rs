@@ -14,8 +14,8 @@ mod write;
 use crate::page::Page;
 use crate::sql::{Bind, Sql};
 use crate::{
-    Batch, Commit, Committed, Cuts, DataError, Fence, Held, HeldState, Ledger, Preview, Result,
-    Scope, Source, Target,
+    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
+    Result, Scope, Source, Target,
 };
 use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -167,6 +167,11 @@ impl Target for SqliteData {
         fence::prepare(self).await
     }
 
+    /// Whether a file may be written, only writing tells.
+    async fn check_ledger(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn ledger_ddl(&self) -> &'static str {
         fence::LEDGER
     }
@@ -195,6 +200,16 @@ impl Target for SqliteData {
     ) -> Result<Vec<Held>> {
         let after = after.unwrap_or_default().to_owned();
         self.read(move |connection| held::held(connection, chunk, state, &after, limit)).await
+    }
+
+    async fn emitted(
+        &self,
+        job: JobId,
+        after: &(i64, String, i64),
+        limit: u32,
+    ) -> Result<Vec<Emitted>> {
+        let after = after.clone();
+        self.read(move |connection| held::emitted(connection, job, &after, limit)).await
     }
 
     async fn prune(&self, job: JobId) -> Result<u64> {

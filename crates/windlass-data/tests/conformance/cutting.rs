@@ -94,7 +94,7 @@ async fn conditions_are_respected(db: Db) {
         ..Request::new("J")
     };
     let claims = [("county".to_owned(), vec![Value::from("c0"), Value::from("c1")])].into();
-    let identity = Identity { name: "clerk".into(), claims };
+    let identity = Identity { name: "clerk".into(), claims, ..Identity::default() };
     let scope = db.scope_for(toml, request, identity).await;
     db.run("UPDATE t SET v = 9 WHERE id < 300").await;
     let expected = db

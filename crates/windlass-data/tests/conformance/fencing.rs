@@ -103,7 +103,8 @@ async fn a_commit_that_happened_is_not_repeated(db: Db) {
 }
 
 async fn preparing_twice_and_at_once(db: Db) {
-    db.run("DROP TABLE windlass_held; DROP TABLE windlass_ledger").await;
+    db.run("DROP TABLE windlass_emitted; DROP TABLE windlass_held; DROP TABLE windlass_ledger")
+        .await;
     let all = (0..8).map(|_| db.data.prepare());
     for outcome in futures::future::join_all(all).await {
         outcome.unwrap();

@@ -29,7 +29,9 @@ async fn odd_names_everywhere(db: Db) {
         ..Request::new("J")
     };
     let claims = [("group".to_owned(), vec![Value::from("g")])].into();
-    let scope = db.scope_for(&toml, request, Identity { name: "x".into(), claims }).await;
+    let scope = db
+        .scope_for(&toml, request, Identity { name: "x".into(), claims, ..Identity::default() })
+        .await;
     let ranges = db.data.split(&scope, 3).await.unwrap();
     crate::cutting::covers(&db, &scope, &ranges, 25).await;
     let batch = db.data.read(&scope, &everything(), 100, usize::MAX).await.unwrap();
@@ -64,7 +66,13 @@ async fn values_are_never_read_as_sql(db: Db) {
     let toml = "source.table = \"t\"\nsource.claims = { county = \"county\" }\n\
                 step.handler = \"h\"\nstep.version = \"version\"";
     let claims = [("county".to_owned(), vec![Value::from("' OR '1'='1")])].into();
-    let scope = db.scope_for(toml, Request::new("J"), Identity { name: evil.into(), claims }).await;
+    let scope = db
+        .scope_for(
+            toml,
+            Request::new("J"),
+            Identity { name: evil.into(), claims, ..Identity::default() },
+        )
+        .await;
     let batch = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
     assert_eq!(batch.items.len(), 1);
     let key = Key(vec![Value::from(evil)]);

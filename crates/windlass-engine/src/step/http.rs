@@ -76,6 +76,10 @@ impl HttpStep {
             .header(CONTENT_TYPE, "application/json")
             .header("Idempotency-Key", batch.idempotency_key())
             .body(body);
+        let request = match &batch.job.token {
+            Some(token) => request.bearer_auth(token.expose()),
+            None => request,
+        };
         let response = {
             let _room = self.room.acquire().await;
             let mut response = request.send().await.map_err(unreached)?;
@@ -133,7 +137,8 @@ impl Step for HttpStep {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         self.circuit.enter()?;
         // What has failed already, as a whole or as the last of many, is not waited for again.
-        let doubtful = batch.halved > 0 || self.circuit.is_doubtful();
+        // Nor does who asks whether the endpoint is there want to wait.
+        let doubtful = batch.halved > 0 || batch.items.is_empty() || self.circuit.is_doubtful();
         let tries = if doubtful { 1 } else { MOST_TRIES.min(self.retry.attempts) };
         let mut tried = 0;
         loop {

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record};
+use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record, Secret};
 use windlass_store::Pinned;
 
 /// Works batches of records. What it changes it says; Windlass commits it.
@@ -98,9 +98,23 @@ pub(crate) struct JobFacts {
     job_type: String,
     params: BTreeMap<String, Json>,
     dry_run: bool,
+    /// The submitter's own token, where the step forwards it.
+    token: Option<Secret>,
 }
 
 impl JobFacts {
+    /// What the items of a job share.
+    pub(crate) fn new(job: &Pinned, token: Option<Secret>, dry_run: bool) -> JobFacts {
+        JobFacts {
+            id: job.id,
+            root: job.root,
+            job_type: job.definition.name.clone(),
+            params: job.request.params.clone(),
+            dry_run,
+            token,
+        }
+    }
+
     /// The same for these items over retries, crashes and redrives, different for all others.
     fn idempotency_key<'a>(&self, items: impl IntoIterator<Item = &'a Key>) -> String {
         let mut hash = Sha256::new();
@@ -113,16 +127,13 @@ impl JobFacts {
 }
 
 impl StepBatch {
-    /// A batch of a chunk; of no chunk it is a dry run.
-    pub(crate) fn new(job: &Pinned, chunk: Option<ChunkId>, items: Vec<StepItem>) -> StepBatch {
-        let facts = JobFacts {
-            id: job.id,
-            root: job.root,
-            job_type: job.definition.name.clone(),
-            params: job.request.params.clone(),
-            dry_run: chunk.is_none(),
-        };
-        StepBatch { job: Arc::new(facts), chunk, halved: 0, items }
+    /// A batch of a chunk; of none in a dry run.
+    pub(crate) fn new(
+        job: &Arc<JobFacts>,
+        chunk: Option<ChunkId>,
+        items: Vec<StepItem>,
+    ) -> StepBatch {
+        StepBatch { job: job.clone(), chunk, halved: 0, items }
     }
 
     /// The empty batch that asks whether a step is there, before there is a job.
@@ -133,6 +144,7 @@ impl StepBatch {
             job_type: job_type.name.clone(),
             params: BTreeMap::new(),
             dry_run: true,
+            token: None,
         };
         StepBatch { job: Arc::new(facts), chunk: None, halved: 0, items: Vec::new() }
     }

@@ -216,3 +216,110 @@ impl Places {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::{StepBatch, StepItem};
+    use serde_json::json;
+    use windlass_core::{Columns, JobType};
+
+    fn batch(keys: &[Json]) -> StepBatch {
+        let job_type = json!({
+            "source": {"connection": "app", "table": "t"},
+            "step": {"command": ["x"], "on_conflict": "retry"},
+        });
+        let mut batch = StepBatch::question(&JobType::from_json("JOB", job_type).unwrap());
+        let columns: Columns = ["id", "name"].map(str::to_owned).into();
+        batch.items = keys
+            .iter()
+            .map(|key| StepItem {
+                key: Key::from_id(key.clone()),
+                record: Record::new(columns.clone(), vec![Value::from("x"), Value::Null]),
+                attempt: 2,
+            })
+            .collect();
+        batch
+    }
+
+    fn answered(keys: &[Json], answer: Json) -> Result<Vec<Outcome>, String> {
+        outcomes(&batch(keys), answer.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_batch_is_written_as_the_page_says() {
+        let batch = batch(&[json!(7), json!(["a", 1])]);
+        let sent: Json = serde_json::from_slice(&request(&batch).unwrap()).unwrap();
+        assert_eq!(sent["jobType"], "JOB");
+        assert_eq!(sent["dryRun"], true);
+        assert_eq!(sent["items"][0]["key"], 7);
+        assert_eq!(sent["items"][1]["key"], json!(["a", 1]));
+        assert_eq!(sent["items"][0]["attempt"], 2);
+        assert_eq!(sent["items"][0]["record"], json!({"id": "x", "name": null}));
+        assert_eq!(sent["items"][0]["idempotencyKey"].as_str().unwrap().len(), 32);
+    }
+
+    #[test]
+    fn results_come_in_any_order_and_with_every_outcome() {
+        let keys = [json!(1), json!("b"), json!([3, "c"]), json!(4), json!(5)];
+        let answer = json!({"took": 3, "results": [
+            {"key": 5, "error": "no"},
+            {"key": 4, "error": {"message": "busy", "retryable": true, "context": {"a": 1}}},
+            {"key": [3, "c"], "insert": {"table": "t", "rows": [{"x": 1}]}, "emit": {"y": 2}},
+            {"key": "b", "skip": true},
+            {"key": 1, "update": {"name": "Ada"}},
+        ]});
+        let outcomes = answered(&keys, answer).unwrap();
+        assert_eq!(outcomes[0], Outcome::set("name", "Ada"));
+        assert_eq!(outcomes[1], Outcome::Skip);
+        let Outcome::Done(change) = &outcomes[2] else { panic!("{outcomes:?}") };
+        assert_eq!((change.insert.len(), change.emit.len()), (1, 1));
+        let busy = ItemError { context: json!({"a": 1}), ..ItemError::transient("busy") };
+        assert_eq!(outcomes[3], Outcome::Error(busy));
+        assert_eq!(outcomes[4], Outcome::Error(ItemError::permanent("no")));
+    }
+
+    #[test]
+    fn wrong_answers_say_what_is_wrong() {
+        let keys = [json!(1), json!(2)];
+        for (answer, expected) in [
+            (json!({"results": [{"key": 1}, {"key": 1}]}), "1 twice"),
+            (json!({"results": [{"key": 1}, {"key": 9}]}), "9, which was not asked"),
+            (json!({"results": [{"key": 2}]}), "leaves out 1 of 2 items, the first of them 1"),
+            (json!({"results": [{"key": 1}, {"key": 2, "updates": {}}]}), "`updates`"),
+            (json!({"results": [], "batchItemFailures": []}), "either"),
+            (json!({}), "either"),
+            (json!([1]), "`[1]`"),
+            (json!({"batchItemFailures": [{"itemIdentifier": "9"}]}), "9, which was not asked"),
+        ] {
+            let error = answered(&keys, answer).unwrap_err();
+            assert!(error.contains(expected), "`{expected}` is not in: {error}");
+        }
+        assert!(outcomes(&batch(&keys), b"Traceback").unwrap_err().contains("`Traceback`"));
+    }
+
+    #[test]
+    fn an_item_with_two_ends_fails_alone() {
+        for result in [
+            json!({"key": 1, "skip": true, "update": {"name": "x"}}),
+            json!({"key": 1, "error": "no", "skip": true}),
+        ] {
+            let outcomes = answered(&[json!(1)], json!({"results": [result]})).unwrap();
+            assert!(matches!(&outcomes[0], Outcome::Error(error) if !error.retryable));
+        }
+    }
+
+    #[test]
+    fn failures_are_named_by_the_key_or_its_text() {
+        let keys = [json!(1), json!("b"), json!(["c", 3]), json!("4"), json!(5)];
+        let failures = json!({"batchItemFailures": [
+            {"itemIdentifier": "1"}, {"itemIdentifier": "b"}, {"itemIdentifier": "[\"c\",3]"},
+            {"itemIdentifier": "4"},
+        ]});
+        let outcomes = answered(&keys, failures).unwrap();
+        for failed in &outcomes[..4] {
+            assert!(matches!(failed, Outcome::Error(error) if error.retryable), "{outcomes:?}");
+        }
+        assert_eq!(outcomes[4], Outcome::Done(Change::default()));
+    }
+}

@@ -231,7 +231,7 @@ async fn run_request(engine: &Engine, request: Request) -> Job {
 
 fn ann() -> Identity {
     let claims = [("county".to_owned(), vec!["south".into()])].into();
-    Identity { name: "ann".to_owned(), claims }
+    Identity { name: "ann".to_owned(), claims, ..Identity::default() }
 }
 
 /// How many rows were changed within a condition, and how many in all.

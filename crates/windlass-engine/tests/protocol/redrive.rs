@@ -98,6 +98,7 @@ async fn a_redrive_keeps_the_identity_of_the_original(world: World) {
     let north = Identity {
         name: "ann".to_owned(),
         claims: [("county".to_owned(), vec!["north".into()])].into(),
+        ..Identity::default()
     };
     let job = engine.submit(request(), north.clone()).await.unwrap().id();
     let first = work(&engine, job).await;

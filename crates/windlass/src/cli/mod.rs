@@ -4,6 +4,7 @@ mod audit;
 mod check;
 mod dead;
 mod demo;
+mod emitted;
 mod exit;
 mod init;
 mod load;
@@ -68,6 +69,8 @@ enum Command {
     Watch(look::JobArgs),
     /// List the chunks of a job
     Chunks(look::ChunksArgs),
+    /// Print the rows that a job's items emitted
+    Output(emitted::Args),
     /// Cancel a job
     Cancel(steer::Args),
     /// Pause a job: nothing new of it is begun
@@ -100,6 +103,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Job(args) => look::job(args, config).await,
         Command::Watch(args) => look::watch(args, config).await,
         Command::Chunks(args) => look::chunks(args, config).await,
+        Command::Output(args) => emitted::run(args, config).await,
         Command::Cancel(args) => steer::run(args, config, steer::Move::Cancel).await,
         Command::Pause(args) => steer::run(args, config, steer::Move::Pause).await,
         Command::Resume(args) => steer::run(args, config, steer::Move::Resume).await,

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
-use windlass::{Engine, Identity, Request, Value};
+use windlass::{Engine, Identity, Request, Secret, Value};
 
 /// What to ask for.
 #[derive(clap::Args)]
@@ -61,6 +61,7 @@ impl RequestArgs {
             ..Request::new(self.job_type)
         };
         let mut identity = Engine::local_identity();
+        identity.token = std::env::var("WINDLASS_TOKEN").ok().map(Secret::from);
         for (name, values) in pairs(&self.claim, "--claim")? {
             identity
                 .claims

@@ -99,6 +99,9 @@ fn show_dry_run(dry_run: &DryRun) {
                 println!("  {column}: {} → {after}", output::scalar(before));
             }
         }
+        for row in &sample.emits {
+            println!("  + emits {}", row);
+        }
         for insert in &sample.inserts {
             println!("  + {} rows into {}", insert.rows.len(), insert.table);
         }

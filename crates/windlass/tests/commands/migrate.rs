@@ -8,7 +8,13 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
         let data = data.with_accounts(10).await;
         let place = Place::on(&data, &raise(5));
         let output = place.run("migrate --print").await.ok();
-        for part in ["connection app", "CREATE TABLE", "windlass_ledger", "windlass_held"] {
+        for part in [
+            "connection app",
+            "CREATE TABLE",
+            "windlass_ledger",
+            "windlass_held",
+            "windlass_emitted",
+        ] {
             assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
         }
         let there = match &data {
@@ -60,7 +66,7 @@ async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
     let print = place.run("migrate --print").await.ok();
     data.run(&print.stdout).await;
     data.run(&format!(
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held TO {role}"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted TO {role}"
     ))
     .await;
     place.run("check").await.ok();

@@ -1,0 +1,51 @@
+//! `windlass output`: the rows that a job's items emitted.
+
+use super::load;
+use anyhow::Result;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{JobId, JobStatus};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  windlass output 0198… > rows.jsonl
+  windlass output 0198… --json | jq 'map(.amount) | add'")]
+pub(super) struct Args {
+    /// The job
+    id: JobId,
+    /// Print one JSON array instead of a line per row
+    #[arg(long)]
+    json: bool,
+}
+
+/// Rows fetched at once, so that memory stays flat.
+const PAGE: u32 = 1000;
+
+pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
+    let engine = load::engine(config).await?;
+    let job = engine.job(args.id).await?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut after = windlass::FIRST;
+    let mut separator = if args.json { "[" } else { "" };
+    loop {
+        let page = engine.output(args.id, &after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.place.clone();
+        for row in page {
+            write!(out, "{separator}{}", row.fields)?;
+            separator = if args.json { ",\n" } else { "\n" };
+        }
+    }
+    match (args.json, separator) {
+        (true, "[") => writeln!(out, "[]")?,
+        (true, _) => writeln!(out, "]")?,
+        (false, "") => {}
+        (false, _) => writeln!(out)?,
+    }
+    out.flush()?;
+    if job.status != JobStatus::Completed {
+        eprintln!("the job is {}: this is what is committed so far", job.status);
+    }
+    Ok(ExitCode::SUCCESS)
+}
