@@ -7,6 +7,7 @@ same key, and the answer must fit the record as it is now.
 """
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -66,4 +67,7 @@ class Service(BaseHTTPRequestHandler):
         pass  # A line for every batch would hide the mails.
 
 
-ThreadingHTTPServer(("127.0.0.1", 8765), Service).serve_forever()
+port = int(sys.argv[1]) if len(sys.argv) > 1 else 8765
+server = ThreadingHTTPServer(("127.0.0.1", port), Service)
+print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+server.serve_forever()

@@ -12,11 +12,16 @@ struct Need {
     is_there: fn() -> bool,
 }
 
-const NEEDS: &[Need] = &[Need {
-    what: "PostgreSQL's server programs (initdb, postgres)",
-    package: "postgresql",
-    is_there: has_postgres,
-}];
+const NEEDS: &[Need] = &[
+    Need {
+        what: "PostgreSQL's server programs (initdb, postgres)",
+        package: "postgresql",
+        is_there: has_postgres,
+    },
+    Need { what: "Python 3", package: "python3", is_there: || on_path("python3") },
+    Need { what: "Node", package: "nodejs", is_there: || on_path("node") },
+    Need { what: "jq", package: "jq", is_there: || on_path("jq") },
+];
 
 /// Whether all is there in the end. If not, it has said what to install.
 pub(crate) fn are_met() -> bool {
@@ -28,7 +33,7 @@ pub(crate) fn are_met() -> bool {
     }
     for need in missing() {
         eprintln!(
-            "xtask: the tests need {}: install them (Debian, Ubuntu: apt-get install {})",
+            "xtask: the tests need {}: install that (Debian, Ubuntu: apt-get install {})",
             need.what, need.package
         );
     }
@@ -49,10 +54,14 @@ fn has_postgres() -> bool {
         .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
+fn on_path(program: &str) -> bool {
+    path().iter().any(|folder| folder.join(program).is_file())
+}
+
 fn can_install() -> bool {
     // The owner of our own process's folder is who we are.
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    is_root && path().iter().any(|folder| folder.join("apt-get").is_file())
+    is_root && on_path("apt-get")
 }
 
 /// A failure shows in what is still missing afterwards.

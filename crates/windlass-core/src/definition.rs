@@ -119,7 +119,7 @@ impl JobType {
     /// How long a `command` or `http` step may take for one batch. The default leaves time to halve
     /// a batch that hangs before the claim of its chunk ends.
     pub fn step_timeout(&self) -> Duration {
-        self.step.timeout.unwrap_or(self.chunk.timeout / 3)
+        self.step.timeout.unwrap_or(self.chunk.timeout / 4)
     }
 
     /// What the job type promises, in the words `windlass check` says it.

@@ -139,9 +139,9 @@ impl Step {
             if !matches!(self.kind, StepKind::Command(_) | StepKind::Http(_)) {
                 refuse("step.timeout", "goes with step.command and step.http only".into());
             }
-            if timeout < Duration::from_millis(10) || timeout > job_type.chunk.timeout / 2 {
-                let detail = "must be at least 10ms and at most half of chunk.timeout, so that a \
-                              batch that hangs can be halved in time";
+            if timeout < Duration::from_millis(10) || timeout > job_type.chunk.timeout / 4 {
+                let detail = "must be at least 10ms and at most a quarter of chunk.timeout, so that \
+                              a batch that hangs can be halved in time";
                 refuse("step.timeout", detail.into());
             }
         }
@@ -322,7 +322,7 @@ mod tests {
             ("step.http = \"http://a/\"\nstep.headers = { Host = \"b\" }", "by Windlass"),
             ("step.http = \"http://a/\"\nstep.headers = { A = \"b\\nc\" }", "line break"),
             ("step.http = \"http://a/\"\nstep.concurrency = 0", "1 or more"),
-            ("step.command = [\"a\"]\nstep.timeout = \"4m\"", "half of chunk.timeout"),
+            ("step.command = [\"a\"]\nstep.timeout = \"4m\"", "a quarter of chunk.timeout"),
             ("step.refresh = true\nstep.timeout = \"4s\"", "step.command"),
             ("step.command = [\"a\"]\nstep.http = \"http://a\"", "exactly one kind"),
         ] {

@@ -381,10 +381,12 @@ impl Chunk {
     /// again. That is no failure of the work, so it counts as no attempt.
     async fn hold_type(self, reason: &str, wait: Duration) -> Ended {
         let job_type = &self.job.definition().name;
-        tracing::warn!(%job_type, ?wait, "held: {reason}");
         let reason = format!("held, and tried again by itself: {reason}");
-        if let Err(error) = self.hold.store().hold_type(job_type, &reason, wait).await {
-            tracing::warn!(%job_type, %error, "the store did not take the hold");
+        match self.hold.store().hold_type(job_type, &reason, wait).await {
+            Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
+            // Another chunk of it was faster.
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%job_type, %error, "the store did not take the hold"),
         }
         report(self.hold.release(Some(&reason), false, wait).await);
         Ended::HandedBack

@@ -140,7 +140,12 @@ macro_rules! door {
                 steer::steer(self, job, Steering::Resume).await
             }
 
-            async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<()> {
+            async fn hold_type(
+                &self,
+                job_type: &str,
+                reason: &str,
+                wait: Duration,
+            ) -> Result<bool> {
                 steer::hold_type(self, job_type, &crate::values::clean(reason), wait).await
             }
 

@@ -123,8 +123,8 @@ pub trait Store: Send + Sync {
     /// Resumes a paused job, with another failure budget.
     async fn resume(&self, job: JobId) -> Result<JobStatus>;
     /// Holds a job type: for so long none of its chunks is claimed by anybody, and its jobs show the
-    /// reason.
-    async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<()>;
+    /// reason. False where it is held for longer already.
+    async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<bool>;
     /// Cancels a job. Chunks and segments never claimed end at once; the others are ended by
     /// [`Store::claim_cancelled`] and [`Store::end_cancelled`].
     async fn cancel(&self, job: JobId) -> Result<JobStatus>;

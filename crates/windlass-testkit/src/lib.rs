@@ -9,12 +9,16 @@
     reason = "this code runs only inside tests, where a panic is how a failure is told"
 )]
 
+mod descendants;
+mod port;
 mod postgres;
 mod process;
 mod proxy;
 mod spawn;
 mod wait;
 
+pub use descendants::{Descendant, children_of, descendants_in};
+pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};
 pub use process::{Output, Running, Windlass, windlass_bin};
 pub use proxy::Proxy;

@@ -6,15 +6,16 @@ mod database;
 mod folder;
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::free_port;
 use binaries::Binaries;
 pub use database::Database;
 use folder::Folder;
@@ -182,17 +183,6 @@ fn takes_connections(folder: &Folder, child: &Child) -> bool {
     let lock = fs::read_to_string(folder.data().join("postmaster.pid")).unwrap_or_default();
     let mut lines = lock.lines().map(str::trim);
     lines.next() == Some(&child.id().to_string()) && lines.nth(6) == Some("ready")
-}
-
-/// A port below those that the kernel gives to outgoing connections: one of these could otherwise
-/// sit on the port while a server restarts.
-fn free_port() -> u16 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
-    let first = now.subsec_micros().wrapping_add(std::process::id().wrapping_mul(97));
-    (0..12_000)
-        .map(|next| 20_000 + (first.wrapping_add(next) % 12_000) as u16)
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .expect("one of twelve thousand ports is free")
 }
 
 fn pid(child: &Child) -> Pid {

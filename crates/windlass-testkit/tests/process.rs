@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use windlass_testkit::{Running, Windlass, eventually};
+use windlass_testkit::{Descendant, Running, Windlass, children_of, descendants_in, eventually};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -83,4 +83,28 @@ async fn ends_with_what_it_started(end: impl FnOnce(Running)) {
     assert_eq!(state(parent), None);
     let ended = async || matches!(state(child), None | Some('Z'));
     eventually("its child is gone", LIMIT, ended).await;
+}
+
+#[tokio::test]
+async fn what_a_process_started_is_found_by_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = shell(&folder).spawn(["-c", "sleep 600 & echo $!; echo ready; wait"]);
+    said(&process, "ready").await;
+    let child: u32 = process.stdout().lines().next().unwrap().parse().unwrap();
+    let sleeper = Descendant { id: child, line: "sleep 600".to_owned() };
+    // Born as a copy of the shell, it takes a moment to become what it is.
+    let found = async || descendants_in(folder.path()).contains(&sleeper);
+    eventually("the child is found", LIMIT, found).await;
+    let mut ids: Vec<u32> = descendants_in(folder.path()).iter().map(|found| found.id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [process.id().min(child), process.id().max(child)]);
+    assert_eq!(children_of(process.id()), std::slice::from_ref(&sleeper));
+    assert!(sleeper.is_running());
+
+    // The shell waits for its child and then ends itself. It is found no more, although its
+    // handle has not reaped it.
+    sleeper.kill9();
+    let gone = async || descendants_in(folder.path()).is_empty();
+    eventually("both are gone", LIMIT, gone).await;
+    assert!(!process.is_running() && !sleeper.is_running());
 }

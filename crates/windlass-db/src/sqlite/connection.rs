@@ -1,11 +1,17 @@
 //! How a connection is opened and set up.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 use super::file;
 use crate::{Class, Error};
+
+/// How long a connection waits for another process that writes.
+const BUSY: Duration = Duration::from_secs(10);
 
 /// The connection that writes.
 pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
@@ -20,9 +26,7 @@ pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
         return Err(file::read_only(path));
     }
     set_up(&connection).map_err(explain)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-        .map_err(explain)?;
+    let mode = keep_a_log(&connection).map_err(explain)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(Error::new(
             Class::Definition,
@@ -38,6 +42,23 @@ pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
     Ok(connection)
 }
 
+/// Switches to a write-ahead log and says what the mode is then. While another process switches the
+/// same file, SQLite refuses at once, whatever its busy time-out is.
+fn keep_a_log(connection: &Connection) -> rusqlite::Result<String> {
+    let begun = Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < BUSY =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            switched => return switched,
+        }
+    }
+}
+
 /// A connection that only reads. It is opened for writing all the same, since a reader of a
 /// write-ahead log must be able to write the log's index.
 pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
@@ -50,7 +71,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -48,16 +48,19 @@ impl Circuit {
         *self.state() = State::default();
     }
 
-    /// A batch failed: it is to be halved, unless too many have failed in a row.
-    pub(super) fn failed(&self, error: ItemError) -> StepError {
+    /// A batch of so many items failed: it is to be halved, unless too many have failed in a row.
+    /// While in doubt, one item at a time is given up: where all that is left is bad, the job gets
+    /// on, slowly enough for somebody to see it.
+    pub(super) fn failed(&self, items: usize, error: ItemError) -> StepError {
         let mut state = self.state();
         state.failures += 1;
-        if state.failures < MOST_FAILURES {
-            return StepError::Batch(error);
+        let reason = format!("nothing succeeds any more, the last failure: {}", error.message);
+        if state.openings > 0 && items <= 1 {
+            state.open(reason, None);
+        } else if state.openings == 0 && state.failures >= MOST_FAILURES {
+            return state.open(reason, None);
         }
-        let reason =
-            format!("{MOST_FAILURES} batches failed in a row, the last: {}", error.message);
-        state.open(reason, None)
+        StepError::Batch(error)
     }
 
     /// Whoever works the batches is down, or asks for this much time.
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     fn fail(circuit: &Circuit) -> StepError {
-        circuit.failed(ItemError::transient("no answer"))
+        circuit.failed(10, ItemError::transient("no answer"))
     }
 
     #[test]
@@ -120,6 +123,19 @@ mod tests {
             circuit.succeeded();
         }
         assert!(!circuit.is_doubtful());
+    }
+
+    #[test]
+    fn in_doubt_one_item_is_given_up_at_a_time() {
+        let circuit = Circuit::default();
+        circuit.open("down".into(), Some(Duration::ZERO));
+        for _ in 0..2 * MOST_FAILURES {
+            assert!(matches!(fail(&circuit), StepError::Batch(_)), "a batch is halved");
+            assert!(circuit.enter().is_ok());
+        }
+        let alone = circuit.failed(1, ItemError::transient("no answer"));
+        assert!(matches!(alone, StepError::Batch(_)));
+        assert!(circuit.enter().is_err());
     }
 
     #[test]

@@ -99,7 +99,9 @@ impl HttpStep {
     /// endpoint is down or the items are bad.
     async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
         match failed {
-            Failed::Wrong(message) => self.circuit.failed(ItemError::transient(message)),
+            Failed::Wrong(message) => {
+                self.circuit.failed(batch.items.len(), ItemError::transient(message))
+            }
             Failed::Permanent { message, status } => {
                 if status.is_redirection() {
                     let advice = "name the final URL in step.http";
@@ -115,12 +117,13 @@ impl HttpStep {
                 StepError::Batch(ItemError::permanent(message))
             }
             Failed::Passing { message, retry_after } => {
+                // Who asks for time gets it, unless that has helped nothing before.
                 let down = batch.items.is_empty()
-                    || retry_after.is_some()
+                    || (retry_after.is_some() && !self.circuit.is_doubtful())
                     || matches!(self.post(&batch.empty()).await, Err(Failed::Passing { .. }));
                 match down {
                     true => self.circuit.open(message, retry_after),
-                    false => self.circuit.failed(ItemError::transient(message)),
+                    false => self.circuit.failed(batch.items.len(), ItemError::transient(message)),
                 }
             }
         }

@@ -63,11 +63,11 @@ pub(super) async fn hold_type(
     job_type: &str,
     reason: &str,
     wait: Duration,
-) -> Result<()> {
+) -> Result<bool> {
     let tx = store.begin().await?;
-    tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
+    let held = tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
     tx.commit().await?;
-    Ok(())
+    Ok(held > 0)
 }
 
 pub(super) async fn claim_cancelled(

@@ -54,10 +54,9 @@ pub(super) async fn hold_type(
     job_type: &str,
     reason: &str,
     wait: Duration,
-) -> Result<()> {
+) -> Result<bool> {
     let params = (job_type.to_owned(), millis(wait), reason.to_owned());
-    store.write(move |tx| tx.execute(sql!("hold_type"), params)).await?;
-    Ok(())
+    Ok(store.write(move |tx| tx.execute(sql!("hold_type"), params)).await? > 0)
 }
 
 pub(super) async fn claim_cancelled(

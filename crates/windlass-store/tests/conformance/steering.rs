@@ -140,7 +140,7 @@ async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
 async fn a_longer_hold_stands(bench: Bench) {
     let job = bench.loaded(1).await;
     let job_type = bench.job(job).await.job_type;
-    bench.store.hold_type(&job_type, "long", LIMIT).await.unwrap();
-    bench.store.hold_type(&job_type, "short", Duration::from_millis(1)).await.unwrap();
+    assert!(bench.store.hold_type(&job_type, "long", LIMIT).await.unwrap());
+    assert!(!bench.store.hold_type(&job_type, "short", Duration::from_millis(1)).await.unwrap());
     assert_eq!(bench.job(job).await.error.as_deref(), Some("long"));
 }

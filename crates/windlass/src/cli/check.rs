@@ -1,11 +1,11 @@
 //! `windlass check`: is the configuration right, and what will each job type do?
 
 use super::{load, output};
-use anyhow::Result;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Checked, Engine, Problem, step_problem};
+use std::time::{Duration, Instant};
+use windlass::{Checked, Engine, JobType, Problem, step_problem};
 use windlass_core::StepKind;
 
 #[derive(clap::Args)]
@@ -15,7 +15,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
+pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let config = load::config(path)?;
     let mut problems = config.problems();
     let mut plans = Vec::new();
@@ -23,38 +23,46 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         let engine = Engine::builder(config).connect().await?;
         for job_type in engine.config().jobs.values() {
             match engine.check_job_type(job_type).await {
-                Ok(checked) => {
-                    // Handlers are registered in another program, which this one cannot ask.
-                    if !matches!(job_type.step.kind, StepKind::Handler(_))
-                        && let Err(error) = engine.ask_step(job_type).await
-                    {
-                        problems.push(step_problem(job_type, error));
-                    }
-                    plans.push(checked);
-                }
+                Ok(checked) => match ask(&engine, job_type).await {
+                    Ok(answered) => plans.push((checked, answered)),
+                    Err(problem) => problems.push(problem),
+                },
                 Err(found) => problems.extend(found),
             }
         }
     }
     if args.json {
-        let plan = |checked: &Checked| {
+        let plan = |(checked, answered): &(Checked, Option<Duration>)| {
             json!({
                 "jobType": checked.definition.name,
                 "definition": checked.definition.to_json(),
                 "estimatedRows": checked.table.estimated_rows,
                 "guarantee": checked.definition.guarantee(),
+                "answeredMs": answered.map(|answered| answered.as_millis() as u64),
             })
         };
         let plans: Vec<_> = plans.iter().map(plan).collect();
         output::json(&json!({"ok": problems.is_empty(), "jobTypes": plans, "problems": problems}))?;
     } else {
-        plans.iter().for_each(show);
+        plans.iter().for_each(|(checked, answered)| show(checked, *answered));
         show_problems(path, &problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-fn show(checked: &Checked) {
+/// Asks a command or a service an empty batch, and says how long the answer took. Handlers are
+/// registered in another program, which this one cannot ask.
+async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Problem> {
+    if !matches!(job_type.step.kind, StepKind::Command(_) | StepKind::Http(_)) {
+        return Ok(None);
+    }
+    let begun = Instant::now();
+    let answered = engine.ask_step(job_type).await;
+    answered.map_err(|error| step_problem(job_type, error))?;
+    Ok(Some(begun.elapsed()))
+}
+
+fn show(checked: &Checked, answered: Option<Duration>) {
     let Checked { definition, table } = checked;
     println!("{}", definition.name);
     if !definition.description.is_empty() {
@@ -90,6 +98,9 @@ fn show(checked: &Checked) {
         }
     };
     println!("  does      {step}");
+    if let Some(answered) = answered {
+        println!("  answers   an empty batch, in {} ms", answered.as_millis());
+    }
     println!("  promises  {}\n", definition.guarantee());
 }
 

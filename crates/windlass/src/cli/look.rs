@@ -73,7 +73,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut table =
-        output::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY"]);
+        output::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY", "WHY"]);
     for job in &jobs {
         table.add_row([
             job.id.to_string(),
@@ -88,6 +88,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
             format!("{}/{}", job.chunks.completed, job.chunks.total),
             output::time(job.created_at),
             job.submitted_by.clone(),
+            output::short(job.error.as_deref().unwrap_or_default(), 80),
         ]);
     }
     println!("{table}");

@@ -1,6 +1,6 @@
 //! `windlass check`: what is right is explained, what is wrong is named with its line.
 
-use crate::common::{Data, Place, job, parse, raise, refused};
+use crate::common::{Data, Place, config, job, parse, raise, refused};
 
 const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
                        source.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -105,4 +105,20 @@ async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
     refused(&place.run("check").await, &["line 5", "APP_URL"]);
     let place = place.env("APP_URL", &data.url());
     place.run("check").await.ok();
+}
+
+#[tokio::test]
+async fn looking_makes_no_table() {
+    for data in Data::both().await {
+        let data = data.with_accounts(10).await;
+        // The store elsewhere, so that only the ledger could be made here.
+        let place = Place::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
+        place.run("check").await.ok();
+        place.run("run RAISE --dry-run").await.ok();
+        let tables = match data {
+            Data::Postgres(_) => "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'windlass%'",
+            Data::Sqlite(_) => "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'windlass%'",
+        };
+        assert_eq!(data.number(tables).await, 0);
+    }
 }

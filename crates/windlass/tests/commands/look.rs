@@ -98,3 +98,13 @@ async fn a_job_that_is_not_there_is_refused() {
     }
     refused(&place.run(&format!("dead show {NO_JOB}")).await, &["no dead letter", NO_JOB]);
 }
+
+#[tokio::test]
+async fn many_processes_make_the_store_at_once() {
+    let data = Data::sqlite().with_accounts(1).await;
+    let place = Place::on(&data, &raise(5));
+    let looks: Vec<_> = (0..12).map(|_| place.spawn("jobs")).collect();
+    for look in looks {
+        look.wait().await.ok();
+    }
+}

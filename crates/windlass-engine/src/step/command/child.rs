@@ -21,6 +21,8 @@ pub(super) struct Child {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     stderr: Stderr,
+    /// Whether its group was killed, and its number may be another's.
+    killed: bool,
 }
 
 /// Why a child is of no use any more.
@@ -52,6 +54,8 @@ fn ended(status: Option<ExitStatus>) -> String {
 const MOST_ANSWER: u64 = 256 << 20;
 /// How much of an answer is read at once.
 const READ: usize = 256 << 10;
+/// How long the last line of a child that has ended may take.
+const AFTER_END: Duration = Duration::from_millis(200);
 /// How long a child may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -67,7 +71,14 @@ impl Child {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let stdout = BufReader::with_capacity(READ, stdout);
-        Ok(Child { process, group, stdin: Some(stdin), stdout, stderr: Stderr::read(stderr) })
+        Ok(Child {
+            process,
+            group,
+            stdin: Some(stdin),
+            stdout,
+            stderr: Stderr::read(stderr),
+            killed: false,
+        })
     }
 
     /// Whether it lives and has nothing to say that nobody asked for.
@@ -85,19 +96,35 @@ impl Child {
         let mut line = wire::request(batch).map_err(Fault::Wrong)?;
         line.push(b'\n');
         let loud = self.stderr.begin(batch);
-        let talk = Self::talk(&mut self.stdin, &mut self.stdout, &line);
-        let answer = tokio::select! {
-            answer = tokio::time::timeout(timeout, talk) => answer.unwrap_or(Err(Fault::Late(timeout))),
-            () = loud => Err(Fault::Loud),
-        };
-        let answer = match answer {
-            Err(Fault::Ended(_)) => return Err(Fault::Ended(self.status().await)),
+        let answer = match self.answer(&line, timeout, loud).await {
+            Err(Fault::Ended(None)) => return Err(Fault::Ended(self.status().await)),
             answer => answer?,
         };
         if !self.stdout.buffer().is_empty() {
             return Err(Fault::Twice);
         }
         wire::outcomes(batch, &answer).map_err(Fault::Wrong)
+    }
+
+    /// The line that comes for this one, if it comes.
+    async fn answer(
+        &mut self,
+        line: &[u8],
+        timeout: Duration,
+        loud: impl Future<Output = ()>,
+    ) -> Result<Vec<u8>, Fault> {
+        let mut talk = std::pin::pin!(Self::talk(&mut self.stdin, &mut self.stdout, line));
+        tokio::select! {
+            biased;
+            answer = &mut talk => answer,
+            () = loud => Err(Fault::Loud),
+            () = tokio::time::sleep(timeout) => Err(Fault::Late(timeout)),
+            // Somebody it started may hold its output open. What it wrote itself is there.
+            status = self.process.wait() => match tokio::time::timeout(AFTER_END, talk).await {
+                Ok(Ok(answer)) => Ok(answer),
+                _ => Err(Fault::Ended(status.ok())),
+            },
+        }
     }
 
     /// Writes and reads at once: a child that answers while it reads must not wait for us.
@@ -141,6 +168,7 @@ impl Child {
     /// Kills it and everything it started; gives the end of what it wrote to standard error.
     pub(super) async fn kill(mut self) -> String {
         let _ = killpg(self.group, Signal::SIGKILL);
+        self.killed = true;
         let _ = self.process.wait().await;
         self.stderr.last_words().await
     }
@@ -148,7 +176,9 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let _ = killpg(self.group, Signal::SIGKILL);
+        if !self.killed {
+            let _ = killpg(self.group, Signal::SIGKILL);
+        }
         guard::forget(self.group);
     }
 }

@@ -73,6 +73,15 @@ impl CommandStep {
         }
     }
 
+    /// The parts of a batch that failed get less time, so that one that hangs is taken apart
+    /// within the claim of its chunk. An item alone gets all of it: it may not die of that.
+    fn time_for(&self, batch: &StepBatch) -> Duration {
+        match batch.items.len() {
+            0 | 1 => self.timeout,
+            _ => self.timeout / (1 << batch.halved.min(MOST_HALVINGS_OF_TIME)),
+        }
+    }
+
     /// Plain values, which a panic elsewhere cannot leave half changed.
     fn waiting(&self) -> MutexGuard<'_, Vec<(Child, Instant)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +93,7 @@ impl Step for CommandStep {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         self.circuit.enter()?;
         let mut child = self.child(&batch).await?;
-        let timeout = self.timeout / (1 << batch.halved.min(MOST_HALVINGS_OF_TIME));
+        let timeout = self.time_for(&batch);
         match child.ask(&batch, timeout).await {
             Ok(outcomes) => {
                 self.waiting().push((child, Instant::now()));
@@ -100,7 +109,7 @@ impl Step for CommandStep {
                     0 => tracing::warn!(%job, items, "{}; started anew", error.message),
                     _ => tracing::info!(%job, items, "{}; started anew", error.message),
                 }
-                Err(self.circuit.failed(error))
+                Err(self.circuit.failed(items, error))
             }
         }
     }

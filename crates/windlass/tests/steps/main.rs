@@ -1,0 +1,33 @@
+//! Steps in any language: real programs and a real HTTP service, which work, fail and are killed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test tells its failure"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../faults/dice.rs"]
+mod dice;
+
+mod answers;
+mod check;
+mod dry_run;
+mod emit;
+mod examples;
+mod failures;
+mod identity;
+mod kill;
+mod lifetime;
+mod log;
+mod outage;
+mod poison;
+mod refusals;
+mod retries;
+mod secrets;
+mod server;
+mod service;
+mod start;
+mod token;
+mod world;

@@ -1,0 +1,191 @@
+"""An HTTP service that raises amounts, and misbehaves as the query of its URL says.
+
+It notes every request in requests.jsonl when it arrives, and every answer in answers.jsonl before
+it is sent, both in the folder it runs in. It prints its port; an argument is the port to take.
+Values of the query have their parts apart by colons and their keys apart by commas.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+state = threading.Condition()
+arrived = 0  # Requests so far,
+flying = 0  # those that have no answer yet,
+most = 0  # the most there were of those,
+seen = Counter()  # and how often each Idempotency-Key came.
+
+
+def note(name, **fields):
+    with open(name, "a") as file:
+        file.write(json.dumps(fields) + "\n")
+
+
+class Drop(Exception):
+    """The connection ends without an answer."""
+
+
+class Service(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # Keeps connections alive.
+    disable_nagle_algorithm = True  # Without this, an answer waits 40 ms for its second half.
+
+    def do_POST(self):
+        global flying
+        text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.batch = json.loads(text or "{}")
+        self.items = self.batch.get("items", [])
+        self.keys = {str(item["key"]) for item in self.items}
+        self.errors = {}  # Of items, by their keys.
+        self.arrive()
+        try:
+            self.answer(*self.behave())
+        except (Drop, ConnectionError):
+            self.close_connection = True
+        finally:
+            with state:
+                flying -= 1
+
+    do_GET = do_POST
+
+    def arrive(self):
+        global arrived, flying, most
+        with state:
+            arrived, flying = arrived + 1, flying + 1
+            most = max(most, flying)
+            self.number = arrived
+            self.key = self.headers.get("Idempotency-Key")
+            seen[self.key] += 1
+            self.time = seen[self.key]
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            note("requests.jsonl", number=arrived, at=time.monotonic(), flying=flying,
+                 client=self.client_address[1], method=self.command, path=self.path,
+                 headers=headers, batch=self.batch)  # fmt: skip
+            state.notify_all()
+
+    def answer(self, status, content=None, headers=()):
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        body = b"" if content is None else body
+        with state:
+            note("answers.jsonl", number=self.number, at=time.monotonic(), status=status)
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass  # The notes say more.
+
+    def behave(self):
+        """The first behaviour that has an answer gives it; the last resort is to raise."""
+        for name, value in parse_qsl(urlsplit(self.path).query):
+            answer = getattr(self, name)(*value.split(":"))
+            if answer:
+                return answer
+        return 200, {"results": [self.result(item) for item in self.items]}
+
+    def has(self, keys):
+        return bool(self.keys & set(keys.split(",")))
+
+    def always(self, status):
+        return int(status), {"reason": "always so"}
+
+    def during(self, file, status, *retry_after):
+        """This status for everything while the file is there."""
+        headers = [("Retry-After", seconds) for seconds in retry_after]
+        return (int(status), {"reason": "down"}, headers) if os.path.exists(file) else None
+
+    def reject(self, status, keys):
+        """This status for every batch with one of these keys."""
+        return (int(status), {"reason": "unwelcome"}) if self.has(keys) else None
+
+    def first(self, status, times, *retry_after):
+        """This status for every batch when it comes for the first so many times."""
+        headers = [("Retry-After", seconds) for seconds in retry_after]
+        early = self.items and self.time <= int(times)
+        return (int(status), {"reason": "busy"}, headers) if early else None
+
+    def chance(self, percent, status):
+        """This status for so many of a hundred calls."""
+        digest = hashlib.sha256(str(self.number).encode()).digest()
+        unlucky = int.from_bytes(digest[:4], "big") % 100 < int(percent)
+        return (int(status), {"reason": "bad luck"}) if unlucky else None
+
+    def wait(self, file):
+        """No answer to a batch with items while the file is there."""
+        while self.items and os.path.exists(file):
+            time.sleep(0.01)
+
+    def stick(self, number, file):
+        """No answer from that request on while the file is there."""
+        if self.number >= int(number):
+            self.wait(file)
+
+    def gather(self, number):
+        """No answer until so many were here at once. Then others have time to come, if they may."""
+        with state:
+            state.wait_for(lambda: most >= int(number) or not self.items)
+        time.sleep(0.03)
+
+    def redirect(self, status):
+        headers = [("Location", "/elsewhere")]
+        return int(status), {"reason": "moved"}, headers
+
+    def rubbish(self, keys):
+        return (200, b"<html>All is well</html>") if self.has(keys) else None
+
+    def silent(self, keys):
+        while self.has(keys):
+            time.sleep(3600)
+
+    def drop(self, keys):
+        if self.has(keys):
+            raise Drop
+
+    def bare(self, status):
+        return int(status), None
+
+    def failures(self, attempts, keys):
+        """The form of AWS Lambda: these keys fail until they were tried so often."""
+        lost = [item for item in self.items if str(item["key"]) in keys.split(",")]
+        lost = [item for item in lost if item["attempt"] <= int(attempts)]
+        names = [{"itemIdentifier": str(item["key"])} for item in lost]
+        return 200, {"batchItemFailures": names}
+
+    def refuse(self, file, keys):
+        """These items fail for good while the file is there."""
+        if os.path.exists(file):
+            error = {"message": "refused", "retryable": False}
+            self.errors.update({key: error for key in keys.split(",")})
+
+    def later(self, keys):
+        """These items fail the first time."""
+        error = {"message": "not now", "retryable": True}
+        early = {str(item["key"]) for item in self.items if item["attempt"] == 1}
+        self.errors.update({key: error for key in early & set(keys.split(","))})
+
+    def result(self, item):
+        error = self.errors.get(str(item["key"]))
+        return {"key": item["key"], "error": error} if error else raised(item)
+
+
+def raised(item):
+    """Computed from the record that was sent: done twice, it is wrong."""
+    return {"key": item["key"], "update": {"amount": item["record"]["amount"] + 1}}
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+server = Server(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Service)
+print(server.server_address[1], flush=True)
+server.serve_forever()

@@ -1,0 +1,62 @@
+//! The submitter's own token: forwarded where the job type asks for it, sealed until then.
+
+use crate::common::{Data, Place, parse, refused, text};
+use crate::secrets::{SECRET, is_nowhere_in};
+use crate::server::Server;
+use crate::world::{TWO_TRIES, by_service, place};
+
+const KEY: &str = "2026:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+async fn forwarding(server: &Server, behaviour: &str) -> (Data, Place) {
+    let data = Data::sqlite().with_accounts(20).await;
+    let more = format!("step.forward_token = true\n{TWO_TRIES}");
+    let place = place(&data, &by_service(&server.url(behaviour), &more));
+    (data, place)
+}
+
+#[tokio::test]
+async fn it_is_sent_with_every_batch_and_with_those_of_a_redrive() {
+    let server = Server::start().await;
+    let (data, place) = forwarding(&server, "reject=400:7").await;
+    let keys = place.env("WINDLASS_TOKEN_KEYS", KEY);
+    let submitter = keys.env("WINDLASS_TOKEN", SECRET);
+    let id = submitter.submit("RAISE").await;
+    // The worker has the key, and no token of its own.
+    let worker = submitter.env("WINDLASS_TOKEN", "");
+    worker.run(&format!("worker --job {id}")).await.ok();
+    let redriven = parse(&worker.run("dead redrive --all --json").await.ok());
+    let redrive = text(&redriven[0]["jobId"]);
+    worker.run(&format!("worker --job {redrive}")).await.ok();
+    let batches = server.batches();
+    assert!(batches.iter().any(|request| request["batch"]["jobId"] == redrive.as_str()));
+    for request in batches {
+        assert_eq!(request["headers"]["authorization"], format!("Bearer {SECRET}"));
+    }
+    is_nowhere_in(&worker.path("."));
+    is_nowhere_in(data.folder());
+}
+
+#[tokio::test]
+async fn it_is_not_sent_unless_the_job_type_asks() {
+    let server = Server::start().await;
+    let data = Data::sqlite().with_accounts(5).await;
+    let place = place(&data, &by_service(&server.url(""), "")).env("WINDLASS_TOKEN", SECRET);
+    place.run("run RAISE --dry-run").await.ok();
+    place.run("run RAISE").await.ok();
+    for request in server.requests() {
+        assert!(request["headers"]["authorization"].is_null(), "{request}");
+    }
+    is_nowhere_in(&place.path("."));
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named() {
+    let server = Server::start().await;
+    let (data, place) = forwarding(&server, "").await;
+    refused(&place.run("run RAISE").await, &["WINDLASS_TOKEN", "RAISE"]);
+    let place = place.env("WINDLASS_TOKEN", SECRET);
+    refused(&place.run("run RAISE").await, &["WINDLASS_TOKEN_KEYS", "openssl"]);
+    let place = place.env("WINDLASS_TOKEN_KEYS", "2026:AAAA");
+    refused(&place.run("run RAISE").await, &["WINDLASS_TOKEN_KEYS", "32 bytes"]);
+    data.untouched().await;
+}

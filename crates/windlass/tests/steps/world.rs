@@ -1,0 +1,116 @@
+//! What these tests share: job types with a command or a service, the programs, their notes.
+
+use crate::common::{Data, Place, eventually};
+use serde_json::Value as Json;
+use windlass_testkit::{Descendant, descendants_in};
+
+/// The programs, by name. Every place has all of them.
+const CHILDREN: [(&str, &str); 9] = [
+    ("handler.py", include_str!("children/handler.py")),
+    ("raise.py", include_str!("children/raise.py")),
+    ("poison.py", include_str!("children/poison.py")),
+    ("flaky.py", include_str!("children/flaky.py")),
+    ("outcomes.py", include_str!("children/outcomes.py")),
+    ("echo.py", include_str!("children/echo.py")),
+    ("partial.py", include_str!("children/partial.py")),
+    ("stubborn.py", include_str!("children/stubborn.py")),
+    ("helpers.sh", include_str!("children/helpers.sh")),
+];
+
+/// Few tries, close together.
+pub(crate) const TWO_TRIES: &str = "retry = { attempts = 2, backoff = \"10ms\" }\n";
+
+/// A job type RAISE on `accounts` whose step is this command, its words apart by spaces.
+pub(crate) fn by_command(command: &str, more: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    raise(&format!("step.command = {}\n{more}", serde_json::to_string(&words).unwrap()))
+}
+
+/// A job type RAISE on `accounts` whose step is the service at this URL.
+pub(crate) fn by_service(url: &str, more: &str) -> String {
+    raise(&format!("step.http = \"{url}\"\n{more}"))
+}
+
+fn raise(step: &str) -> String {
+    format!(
+        "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+         step.version = \"version\"\n{step}"
+    )
+}
+
+/// A folder with these job types and all the programs.
+pub(crate) fn place(data: &Data, jobs: &str) -> Place {
+    let place = Place::on(data, jobs);
+    for (name, text) in CHILDREN {
+        place.write(name, text);
+    }
+    place
+}
+
+/// A place, and the table `accounts` in a file.
+pub(crate) async fn with_accounts(rows: i64, jobs: &str) -> (Data, Place) {
+    let data = Data::sqlite().with_accounts(rows).await;
+    let place = place(&data, jobs);
+    (data, place)
+}
+
+/// The lines of a file that programs note things in.
+pub(crate) fn notes(place: &Place, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(place.path(name)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The batches with items that programs were given.
+pub(crate) fn batches(place: &Place) -> Vec<Json> {
+    let lines = notes(place, "batches.jsonl");
+    let all = lines.iter().map(|line| serde_json::from_str::<Json>(line).unwrap());
+    all.filter(|batch| !items(batch).is_empty()).collect()
+}
+
+/// The items of a batch.
+pub(crate) fn items(batch: &Json) -> &[Json] {
+    batch["items"].as_array().unwrap()
+}
+
+/// The dead letters of a job, by key.
+pub(crate) async fn letters(place: &Place, job: &str) -> Vec<Json> {
+    let listed = place.json(&format!("dead list --job {job}")).await;
+    let mut letters = listed.as_array().unwrap().clone();
+    letters.sort_by_key(|letter| letter["key"].as_i64());
+    letters
+}
+
+/// The keys of dead letters.
+pub(crate) fn keys(letters: &[Json]) -> Vec<i64> {
+    letters.iter().map(|letter| letter["key"].as_i64().unwrap()).collect()
+}
+
+/// So many accounts were raised, each once, and these were left as they are.
+pub(crate) async fn raised_but(data: &Data, rows: i64, left: &[i64]) {
+    let raised = rows - left.len() as i64;
+    data.raised_once(raised).await;
+    let list: Vec<String> = left.iter().map(i64::to_string).collect();
+    let untouched = format!(
+        "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 AND version = 1 AND id IN ({})",
+        list.join(", ")
+    );
+    assert_eq!(data.number(&untouched).await, left.len() as i64, "accounts left alone");
+}
+
+/// What runs in the place's folder: programs, and what they started.
+pub(crate) fn programs(place: &Place) -> Vec<Descendant> {
+    let mut found = descendants_in(&place.path("."));
+    found.retain(|process| !process.line.starts_with(crate::common::BINARY));
+    found
+}
+
+/// Nothing runs in the place's folder any more, soon.
+pub(crate) async fn nothing_runs_soon(place: &Place) {
+    let gone = async || descendants_in(&place.path(".")).is_empty();
+    eventually("every process in the folder is gone", gone).await;
+}
+
+/// Whether a job waits for its program or service to come back: still at work, with the reason.
+pub(crate) fn is_held(job: &Json) -> bool {
+    job["status"] == "PROCESSING" && job["error"].is_string()
+}
