@@ -122,7 +122,7 @@ pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
         match job.status {
             JobStatus::Completed => return Ok(()),
             status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
-            _ => engine.store().changed(Duration::from_millis(50)).await,
+            _ => engine.next_look(Duration::from_millis(100)).await,
         }
     }
 }

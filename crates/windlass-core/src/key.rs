@@ -27,9 +27,15 @@ impl Key {
         }
     }
 
+    /// Writes [`Key::to_text`] somewhere that cannot fail, such as a hash.
+    pub fn write_text(&self, to: impl std::io::Write) {
+        // A key is made of plain values, which can always be written.
+        let _ = serde_json::to_writer(to, self);
+    }
+
     /// The one text that stands for the key in the ledger and the store.
     pub fn to_text(&self) -> String {
-        serde_json::Value::Array(self.0.iter().map(Value::to_json).collect()).to_string()
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

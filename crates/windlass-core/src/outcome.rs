@@ -40,6 +40,11 @@ pub struct Change {
 pub type Row = BTreeMap<String, Value>;
 
 impl Change {
+    /// Whether there is nothing to commit but that the item is done.
+    pub fn is_empty(&self) -> bool {
+        self.update.is_empty() && self.insert.is_empty() && self.emit.is_empty()
+    }
+
     /// Adds a column to write back.
     pub fn set(mut self, column: impl Into<String>, value: impl Into<Value>) -> Change {
         self.update.insert(column.into(), value.into());

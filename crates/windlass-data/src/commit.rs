@@ -45,6 +45,17 @@ pub enum Effect {
     Unmark(Extent),
 }
 
+impl Effect {
+    /// Whether only the ledger moves.
+    pub(crate) fn is_none(&self) -> bool {
+        match self {
+            Effect::Nothing => true,
+            Effect::Write(items) => items.is_empty(),
+            Effect::Statement(_) | Effect::Unmark(_) => false,
+        }
+    }
+}
+
 /// One item to write back.
 #[derive(Clone, Debug)]
 pub struct WriteItem {

@@ -33,6 +33,16 @@ pub struct Batch {
     pub end: bool,
 }
 
+impl Batch {
+    /// Of what was read with one record more than the limit, which tells whether there is more: a
+    /// batch that ends its chunk must not cost another look.
+    pub(crate) fn of(mut items: Vec<Item>, all: bool, limit: u32) -> Batch {
+        let end = all && items.len() <= limit as usize;
+        items.truncate(limit as usize);
+        Batch { items, end }
+    }
+}
+
 /// A record before and after a statement that was taken back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {

@@ -20,8 +20,8 @@ pub(crate) struct Tried {
     pub(crate) attempts: u32,
     /// How often it met a concurrent write before.
     pub(crate) conflicts: u32,
-    /// The cursor once everything up to this item is committed.
-    cursor: Cursor,
+    /// Its place in a list of keys, from one; none in a range, which is walked by key.
+    place: Option<u64>,
     /// How many keys the cursor passes with it: itself, and listed keys without a record.
     passed: i64,
 }
@@ -38,19 +38,24 @@ impl From {
     /// The same for a part of the batch that others come after.
     fn before(&self, part: &[Tried]) -> From {
         match (self, part.last()) {
-            (From::Pass(..), Some(last)) => From::Pass(last.cursor.clone(), 0),
+            (From::Pass(..), Some(last)) => From::Pass(last.cursor(), 0),
             _ => From::Held,
         }
     }
 }
 
 impl Tried {
+    /// The cursor once everything up to this item is committed.
+    fn cursor(&self) -> Cursor {
+        self.place.map_or_else(|| Cursor::Key(self.item.key.clone()), Cursor::Index)
+    }
+
     /// An item that was held.
     pub(crate) fn held(item: Item, held: &Held) -> Tried {
         // A trial counts its tries as they begin, so the one that begins now has not failed yet.
         let on_trial = u32::from(held.state == HeldState::Trial);
         let attempts = held.attempts.saturating_sub(on_trial);
-        Tried { item, attempts, conflicts: held.conflicts, cursor: Cursor::Start, passed: 0 }
+        Tried { item, attempts, conflicts: held.conflicts, place: None, passed: 0 }
     }
 }
 
@@ -77,13 +82,8 @@ impl Chunk {
                     self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
-                let tried = |item: Item| Tried {
-                    cursor: Cursor::Key(item.key.clone()),
-                    item,
-                    attempts: 0,
-                    conflicts: 0,
-                    passed: 1,
-                };
+                let tried =
+                    |item| Tried { item, attempts: 0, conflicts: 0, place: None, passed: 1 };
                 Ok((batch.items.into_iter().map(tried).collect(), From::Pass(end, 0)))
             }
             Part::Keys(keys) => self.read_listed(keys, limit).await,
@@ -118,8 +118,8 @@ impl Chunk {
         for (place, item) in placed {
             let passed = place as i64 + 1 - before;
             before = place as i64 + 1;
-            let cursor = Cursor::Index(done + place as u64 + 1);
-            batch.push(Tried { item, attempts: 0, conflicts: 0, cursor, passed });
+            let place = Some(done + place as u64 + 1);
+            batch.push(Tried { item, attempts: 0, conflicts: 0, place, passed });
         }
         let end = if take == keys.len() { Cursor::End } else { Cursor::Index(done + take as u64) };
         Ok((batch, From::Pass(end, take as i64 - before)))
@@ -247,7 +247,7 @@ impl Chunk {
                     commit.counts.skipped += missing;
                     end.clone()
                 }
-                From::Pass(..) => batch[slice.end - 1].cursor.clone(),
+                From::Pass(..) => batch[slice.end - 1].cursor(),
             };
             match self.commit(commit).await {
                 Ok(()) => {}
@@ -279,19 +279,23 @@ fn commit_of<'a>(
     for (tried, outcome) in worked {
         counts.read += tried.passed;
         counts.skipped += (tried.passed - 1).max(0);
-        let key = tried.item.key.clone();
+        let key = &tried.item.key;
         match outcome {
             Outcome::Error(error) => hold.push(failed(tried, error, retry, &mut counts)),
             Outcome::Skip => {
                 counts.skipped += 1;
-                settle.extend(held.then_some(key));
+                settle.extend(held.then(|| key.clone()));
+            }
+            Outcome::Done(change) if change.is_empty() => {
+                counts.processed += 1;
+                settle.extend(held.then(|| key.clone()));
             }
             Outcome::Done(change) => {
-                settle.extend(held.then_some(key.clone()));
+                settle.extend(held.then(|| key.clone()));
                 writes.push(WriteItem {
                     version: tried.item.version.clone(),
-                    change: keep_emitted(change.clone(), chunk, &key),
-                    key,
+                    change: keep_emitted(change.clone(), chunk, key),
+                    key: key.clone(),
                     record: tried.item.record.clone(),
                     attempts: tried.attempts,
                     conflicts: tried.conflicts,

@@ -6,7 +6,17 @@ use crate::worker::{Options, Worker};
 use std::time::Duration;
 use windlass_core::{Job, JobStatus, Request};
 
+/// The shortest time between two looks at a job: each adds up its chunks, and a job that works
+/// changes many times in a moment.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
 impl Engine {
+    /// Waits until a job that was just looked at is worth another look, at most so long.
+    pub async fn next_look(&self, at_most: Duration) {
+        tokio::time::sleep(BETWEEN_LOOKS.min(at_most)).await;
+        self.store().changed(at_most.saturating_sub(BETWEEN_LOOKS)).await;
+    }
+
     /// Submits a request under the local identity and works it here until it has ended or is
     /// paused. Other processes may help.
     pub async fn run(&self, request: Request) -> Result<Job> {
@@ -17,7 +27,7 @@ impl Engine {
         let ended = loop {
             match self.job(id).await {
                 Ok(job) if !job.status.is_final() && job.status != JobStatus::Paused => {
-                    self.store().changed(Duration::from_millis(200)).await;
+                    self.next_look(Duration::from_millis(200)).await;
                 }
                 ended => break ended,
             }

@@ -7,7 +7,7 @@ use windlass_core::{Counts, Extent, Part};
 use windlass_db::{Param, Transaction};
 
 /// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
-/// is left with COMMIT.
+/// is left with COMMIT. Where only the ledger moves, one is enough.
 pub(super) async fn commit(
     data: &PostgresData,
     scope: &Scope,
@@ -22,6 +22,11 @@ pub(super) async fn commit(
     }
     let params = advance(ledger, cursor.to_text(), counts);
     let sql = include_str!("../../sql/postgres/advance.sql");
+    if effect.is_none() && hold.is_empty() && settle.is_empty() {
+        let advanced = data.db.single(&writing(scope), sql, &params).await?;
+        let row = advanced.first().ok_or(DataError::LeaseLost)?;
+        return Ok(Committed { ledger: row::ledger(row)? });
+    }
     let (transaction, advanced) = data.db.transaction_with(&writing(scope), sql, &params).await?;
     // No row: somebody else has the chunk, or this commit has happened.
     let Some(advanced) = advanced.first() else {

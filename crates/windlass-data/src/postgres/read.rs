@@ -17,10 +17,10 @@ pub(super) async fn read(
     limit: u32,
     bytes: usize,
 ) -> Result<Batch> {
-    let sql = statement::select(Dialect::Postgres, scope, extent, Bounds::All, limit.into());
-    let items = fetch(transaction, scope, &sql, bytes).await?;
-    let end = items.1 && items.0.len() < limit as usize;
-    Ok(Batch { items: items.0, end })
+    let sql =
+        statement::select(Dialect::Postgres, scope, extent, Bounds::All, u64::from(limit) + 1);
+    let (items, all) = fetch(transaction, scope, &sql, bytes).await?;
+    Ok(Batch::of(items, all, limit))
 }
 
 /// The items of a statement made by [`statement::select`], and whether they are all of them. What

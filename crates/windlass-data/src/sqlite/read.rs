@@ -16,10 +16,9 @@ pub(super) fn read(
     limit: u32,
     bytes: usize,
 ) -> Result<Batch> {
-    let sql = statement::select(Dialect::Sqlite, scope, extent, Bounds::All, limit.into());
+    let sql = statement::select(Dialect::Sqlite, scope, extent, Bounds::All, u64::from(limit) + 1);
     let (items, all) = fetch(connection, scope, &sql, bytes)?;
-    let end = all && items.len() < limit as usize;
-    Ok(Batch { items, end })
+    Ok(Batch::of(items, all, limit))
 }
 
 /// The items of a statement made by [`statement::select`], and whether they are all of them.

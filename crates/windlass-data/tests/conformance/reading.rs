@@ -94,7 +94,7 @@ async fn the_limit_says_whether_there_is_more(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY); INSERT INTO t VALUES (3), (1), (2)").await;
     let scope = db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
     for (limit, expected, end) in
-        [(2, vec![1, 2], false), (3, vec![1, 2, 3], false), (4, vec![1, 2, 3], true)]
+        [(2, vec![1, 2], false), (3, vec![1, 2, 3], true), (4, vec![1, 2, 3], true)]
     {
         let batch = db.data.read(&scope, &everything(), limit, usize::MAX).await.unwrap();
         let keys: Vec<Key> = batch.items.into_iter().map(|item| item.key).collect();

@@ -20,6 +20,8 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
+use uuid::fmt::Simple;
 use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record, Secret};
 use windlass_store::Pinned;
 
@@ -116,13 +118,13 @@ impl JobFacts {
     }
 
     /// The same for these items over retries, crashes and redrives, different for all others.
-    fn idempotency_key<'a>(&self, items: impl IntoIterator<Item = &'a Key>) -> String {
+    fn idempotency_key<'a>(&self, items: impl IntoIterator<Item = &'a Key>) -> Simple {
         let mut hash = Sha256::new();
         hash.update(self.root.as_bytes());
         for key in items {
-            hash.update(key.to_text());
+            key.write_text(&mut hash);
         }
-        hex::encode(&hash.finalize()[..16])
+        Uuid::from_slice(&hash.finalize()[..16]).unwrap_or_default().simple()
     }
 }
 
@@ -156,7 +158,7 @@ impl StepBatch {
 
     /// The same whenever the same items are worked for the same job.
     fn idempotency_key(&self) -> String {
-        self.job.idempotency_key(self.items.iter().map(|item| &item.key))
+        self.job.idempotency_key(self.items.iter().map(|item| &item.key)).to_string()
     }
 
     /// The context of one of the items.
@@ -199,6 +201,6 @@ impl ItemContext {
     /// The same for this item over retries, crashes and redrives of the same job, and different
     /// for every other: give it to services that must act once.
     pub fn idempotency_key(&self) -> String {
-        self.job.idempotency_key([&self.key])
+        self.job.idempotency_key([&self.key]).to_string()
     }
 }

@@ -5,6 +5,7 @@ use super::StepBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
+use uuid::fmt::Simple;
 use windlass_core::{Change, Insert, ItemError, JobId, Key, Outcome, Record, Row, Value};
 
 /// A batch as it is sent: one line without its end.
@@ -20,7 +21,10 @@ pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
         dry_run: batch.job.dry_run,
         items: items.collect(),
     };
-    serde_json::to_vec(&request).map_err(|error| format!("the batch cannot be written: {error}"))
+    let mut line = Vec::with_capacity(256 * (batch.items.len() + 1));
+    serde_json::to_writer(&mut line, &request)
+        .map_err(|error| format!("the batch cannot be written: {error}"))?;
+    Ok(line)
 }
 
 /// The outcomes that an answer holds, in the order of the batch, or what is wrong with it.
@@ -63,7 +67,7 @@ struct Item<'a> {
     #[serde(with = "windlass_core::key::id")]
     key: &'a Key,
     attempt: u32,
-    idempotency_key: String,
+    idempotency_key: Simple,
     record: &'a Record,
 }
 
@@ -77,6 +81,7 @@ struct Answer {
 }
 
 /// Misspelt fields are refused: an effect that is silently left out would count as done.
+/// What is rare is boxed, since these are moved around by the thousand.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ItemResult {
@@ -85,13 +90,13 @@ struct ItemResult {
     #[serde(default)]
     update: Option<BTreeMap<String, Value>>,
     #[serde(default)]
-    insert: Option<Several<Insert>>,
+    insert: Option<Box<Several<Insert>>>,
     #[serde(default)]
-    emit: Option<Several<Row>>,
+    emit: Option<Box<Several<Row>>>,
     #[serde(default)]
     skip: Option<bool>,
     #[serde(default)]
-    error: Option<Failure>,
+    error: Option<Box<Failure>>,
 }
 
 /// One, or a list.
@@ -143,7 +148,7 @@ impl ItemResult {
     fn outcome(self) -> Outcome {
         let changes = self.update.is_some() || self.insert.is_some() || self.emit.is_some();
         let skips = self.skip == Some(true);
-        match self.error {
+        match self.error.map(|error| *error) {
             Some(_) if changes || skips => contradiction("`error` beside another outcome"),
             Some(Failure::Whole(error)) => Outcome::Error(error),
             Some(Failure::Message(message)) => Outcome::Error(ItemError::permanent(message)),
@@ -151,8 +156,8 @@ impl ItemResult {
             None if skips => Outcome::Skip,
             None => Outcome::Done(Change {
                 update: self.update.unwrap_or_default(),
-                insert: self.insert.map(Several::list).unwrap_or_default(),
-                emit: self.emit.map(Several::list).unwrap_or_default(),
+                insert: self.insert.map(|insert| insert.list()).unwrap_or_default(),
+                emit: self.emit.map(|emit| emit.list()).unwrap_or_default(),
             }),
         }
     }

@@ -46,7 +46,7 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
-            () = engine.store().changed(Duration::from_millis(200)) => {}
+            () = engine.next_look(Duration::from_millis(200)) => {}
             () = interrupt.wait() => { show.finish(); return Ok(false); }
         }
     }

@@ -140,7 +140,8 @@ impl Child {
             Ok(())
         };
         let read = async {
-            let mut answer = Vec::new();
+            // Answers are about as long as what they answer, and seldom longer.
+            let mut answer = Vec::with_capacity(line.len());
             let read = stdout.take(MOST_ANSWER).read_until(b'\n', &mut answer).await;
             match (read, answer.last()) {
                 (Ok(_), Some(b'\n')) => Ok(answer),
