@@ -33,6 +33,27 @@ pub struct JobType {
     /// When the job stops by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Failures>,
+    /// How fast it may go, over all machines.
+    #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
+    pub throughput: Throughput,
+}
+
+/// How fast a job type may go, over all machines; no limit where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Throughput {
+    /// Chunks at work at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Items worked a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_per_second: Option<u32>,
+}
+
+impl Throughput {
+    fn is_unlimited(&self) -> bool {
+        *self == Throughput::default()
+    }
 }
 
 /// Which records a job type works on.
@@ -177,6 +198,12 @@ impl JobType {
         }
         if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
             refuse("retry.factor", format!("is {}; 1.0 or more would be right", self.retry.factor));
+        }
+        if self.throughput.workers == Some(0) {
+            refuse("throughput.workers", "is 0; `windlass stop` stops a job type".into());
+        }
+        if self.throughput.items_per_second == Some(0) {
+            refuse("throughput.items_per_second", "is 0; 1 or more would be right".into());
         }
         let wrong = self.step.problems(self);
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));

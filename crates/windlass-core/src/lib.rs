@@ -29,7 +29,7 @@ pub use budget::{Budget, Failures, OnExceeded};
 pub use claims::{Claims, Identity};
 pub use config::Config;
 pub use cursor::Cursor;
-pub use definition::{ChunkOptions, JobType, Source};
+pub use definition::{ChunkOptions, JobType, Source, Throughput};
 pub use extent::{Extent, FilterValue, Part};
 pub use job::{ChunkCounts, ChunkId, ItemCounts, Job, JobId};
 pub use key::{Key, KeyRange};

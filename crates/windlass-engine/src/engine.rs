@@ -1,6 +1,7 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
 use crate::Result;
+use crate::controls::Controls;
 use crate::step::{FunctionStep, ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) steps: Steps,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
     pub(crate) catalog: crate::catalog::Catalog,
+    pub(crate) controls: Arc<Controls>,
 }
 
 /// Puts an engine together.
@@ -119,11 +121,17 @@ impl Engine {
     pub(crate) fn capabilities(&self, worker: &str, only: Option<JobId>) -> Capabilities {
         Capabilities {
             worker: worker.to_owned(),
-            connections: self.open_connections(),
+            connections: if processing_enabled() { self.open_connections() } else { Vec::new() },
             handlers: self.shared.steps.handlers.keys().cloned().collect(),
             only,
         }
     }
+}
+
+/// Whether this process may work at all: `WINDLASS_PROCESSING_ENABLED=false` is its own stop switch.
+pub(crate) fn processing_enabled() -> bool {
+    let said = std::env::var("WINDLASS_PROCESSING_ENABLED").unwrap_or_default();
+    !matches!(said.trim().to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off")
 }
 
 impl Builder {
@@ -165,6 +173,7 @@ impl Builder {
             steps: self.steps,
             jobs: Mutex::default(),
             catalog: crate::catalog::Catalog::default(),
+            controls: Arc::default(),
         };
         Ok(Engine { shared: Arc::new(shared) })
     }

@@ -1,10 +1,10 @@
-//! The household of every worker process: leases that ran out, chunks of cancelled jobs, ledger
-//! rows that are no longer needed.
+//! The household of every worker process: it says that it is there, hears what operators say, and
+//! looks after leases that ran out, chunks of cancelled jobs, ledger rows and idle children.
 
-use crate::Result;
 use crate::canceller::end_cancelled;
 use crate::engine::Engine;
 use crate::worker::Shutdown;
+use crate::{EngineError, Result};
 use std::time::{Duration, Instant};
 use windlass_store::Capabilities;
 
@@ -15,14 +15,21 @@ const PRUNING: Duration = Duration::from_secs(600);
 /// How long the ledger rows of a completed job are kept beside the user's data.
 const LEDGER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How often the process says that it is there.
+const SAYING: Duration = Duration::from_secs(1);
 /// A child process that has had no batch for so long is ended.
 const UNUSED: Duration = Duration::from_secs(60);
 
 /// Keeps house until shutdown.
-pub(crate) async fn run(engine: Engine, by: Capabilities, shutdown: Shutdown) {
-    let mut pruned = None::<Instant>;
+pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown: Shutdown) {
+    let (mut pruned, mut said) = (None::<Instant>, None::<Instant>);
     while !shutdown.requested() {
         let mut round = round(&engine, &by).await;
+        if said.is_none_or(|at| at.elapsed() >= SAYING) {
+            said = Some(Instant::now());
+            let saying = engine.store().beat_worker(&by.worker, slots as i64).await;
+            round = round.and(saying.map_err(EngineError::from));
+        }
         if pruned.is_none_or(|at| at.elapsed() > PRUNING) {
             pruned = Some(Instant::now());
             round = round.and(engine.prune(LEDGER_AGE).await.map(drop));
@@ -36,9 +43,12 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, shutdown: Shutdown) {
             () = shutdown.wait() => {}
         }
     }
+    // Others see it as vanished after a while where this fails.
+    let _ = engine.store().forget_worker(&by.worker).await;
 }
 
 async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
+    engine.hear_controls().await?;
     let rescued = engine.store().rescue().await?;
     if rescued > 0 {
         tracing::warn!(rescued, "leases ran out; their chunks go on elsewhere");

@@ -1,5 +1,6 @@
 //! What a process knows of a job it works on.
 
+use crate::controls::Controls;
 use crate::engine::Engine;
 use crate::loader::Failure;
 use crate::seal::Keyring;
@@ -21,6 +22,8 @@ pub(crate) struct JobContext {
     pub(crate) step: Option<Arc<dyn Step>>,
     /// What every batch for the step carries.
     pub(crate) facts: Arc<JobFacts>,
+    /// What operators say of its type and of itself.
+    pub(crate) controls: Arc<Controls>,
     resolved: Instant,
 }
 
@@ -33,6 +36,11 @@ impl JobContext {
     /// The definition the job runs by.
     pub(crate) fn definition(&self) -> &JobType {
         &self.scope.job_type
+    }
+
+    /// Whether an operator has stopped it, and everything of its type.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.controls.is_stopped(&self.pinned.definition.name)
     }
 
     /// Whether the job redrives another job's letters.
@@ -70,7 +78,8 @@ impl Engine {
         let connection = self.connection(&definition.source.connection)?.clone();
         let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
-        Ok(JobContext { pinned, scope, connection, step, facts, resolved: Instant::now() })
+        let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
+        Ok(JobContext { pinned, scope, connection, step, facts, controls, resolved })
     }
 
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
@@ -85,7 +94,8 @@ impl Engine {
         };
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         let facts = Arc::new(JobFacts::new(&pinned, None, false));
-        Ok(JobContext { pinned, scope, connection, step: None, facts, resolved: Instant::now() })
+        let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
+        Ok(JobContext { pinned, scope, connection, step: None, facts, controls, resolved })
     }
 }
 

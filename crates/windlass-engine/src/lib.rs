@@ -9,6 +9,7 @@
 mod audit;
 mod canceller;
 mod catalog;
+mod controls;
 mod crew;
 mod dry_run;
 mod engine;

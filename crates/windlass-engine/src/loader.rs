@@ -103,7 +103,7 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
     let job = engine.context(segment.lease.job).await?;
     let mut state = segment.state.clone();
     loop {
-        if shutdown.requested() {
+        if shutdown.requested() || job.is_stopped() {
             return Ok(Loaded::HandBack);
         }
         let page = page(&job, &segment, state).await?;

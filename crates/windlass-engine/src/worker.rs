@@ -1,7 +1,7 @@
 //! The worker: claims chunks, fences them, and gives each to a slot.
 
 use crate::crew::{Crew, Tally};
-use crate::engine::Engine;
+use crate::engine::{Engine, processing_enabled};
 use crate::executor::Chunk;
 use crate::heart::Heart;
 use crate::hold::Hold;
@@ -72,6 +72,12 @@ impl Worker {
     pub async fn run(self) -> Tally {
         let heart = Arc::new(Heart::new(self.shutdown.clone()));
         let by = self.engine.capabilities(&self.options.name, self.options.only);
+        if !processing_enabled() {
+            tracing::warn!("WINDLASS_PROCESSING_ENABLED is false: this process takes up no work");
+        }
+        if let Err(error) = self.engine.hear_controls().await {
+            tracing::warn!(%error, "cannot hear what is stopped or limited yet");
+        }
         let store = self.engine.store().clone();
         let heartbeat = tokio::spawn(heart.clone().run(store, self.shutdown.clone()));
         let loading = tokio::spawn(loader::run(
@@ -80,8 +86,12 @@ impl Worker {
             heart.clone(),
             self.shutdown.clone(),
         ));
-        let housekeeping =
-            tokio::spawn(housekeeper::run(self.engine.clone(), by.clone(), self.shutdown.clone()));
+        let housekeeping = tokio::spawn(housekeeper::run(
+            self.engine.clone(),
+            by.clone(),
+            self.options.slots,
+            self.shutdown.clone(),
+        ));
         let tally = self.work(&by, &heart).await;
         // The heart goes on until everything is handed back.
         let _ = tokio::join!(loading, housekeeping);

@@ -140,15 +140,6 @@ macro_rules! door {
                 steer::steer(self, job, Steering::Resume).await
             }
 
-            async fn hold_type(
-                &self,
-                job_type: &str,
-                reason: &str,
-                wait: Duration,
-            ) -> Result<bool> {
-                steer::hold_type(self, job_type, &crate::values::clean(reason), wait).await
-            }
-
             async fn cancel(&self, job: JobId) -> Result<JobStatus> {
                 steer::steer(self, job, Steering::Cancel).await
             }
@@ -167,6 +158,52 @@ macro_rules! door {
 
             async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept> {
                 work::end(self, lease, progress, Ending::Cancelled).await
+            }
+
+            async fn hold_type(
+                &self,
+                job_type: &str,
+                reason: &str,
+                wait: Duration,
+            ) -> Result<bool> {
+                control::hold_type(self, job_type, &crate::values::clean(reason), wait).await
+            }
+
+            async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
+                control::stop(self, subject, stopped).await
+            }
+
+            async fn set_throughput(
+                &self,
+                subject: &str,
+                workers: Option<i64>,
+                rate: Option<i64>,
+            ) -> Result<()> {
+                control::set_throughput(self, subject, workers, rate).await
+            }
+
+            async fn controls(&self) -> Result<Vec<Control>> {
+                control::controls(self).await
+            }
+
+            async fn surplus(&self) -> Result<Vec<Lease>> {
+                control::surplus(self).await
+            }
+
+            async fn reserve(&self, job: JobId, items: i64, most: Duration) -> Result<Duration> {
+                control::reserve(self, job, items, most).await
+            }
+
+            async fn beat_worker(&self, name: &str, slots: i64) -> Result<()> {
+                control::beat_worker(self, name, slots).await
+            }
+
+            async fn forget_worker(&self, name: &str) -> Result<()> {
+                control::forget_worker(self, name).await
+            }
+
+            async fn workers(&self) -> Result<Vec<WorkerRow>> {
+                control::workers(self).await
             }
 
             async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {

@@ -11,10 +11,14 @@ use crate::{Result, StoreError};
 /// A row whose columns can be read by name.
 pub(crate) trait Fields {
     fn opt_text(&self, name: &str) -> Result<Option<String>>;
-    fn int(&self, name: &str) -> Result<i64>;
+    fn opt_int(&self, name: &str) -> Result<Option<i64>>;
     fn flag(&self, name: &str) -> Result<bool>;
     fn opt_id(&self, name: &str) -> Result<Option<Uuid>>;
     fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>>;
+
+    fn int(&self, name: &str) -> Result<i64> {
+        self.opt_int(name)?.ok_or_else(|| missing(name))
+    }
 
     fn text(&self, name: &str) -> Result<String> {
         self.opt_text(name)?.ok_or_else(|| missing(name))
@@ -52,7 +56,7 @@ impl Fields for Row {
         Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
     }
 
-    fn int(&self, name: &str) -> Result<i64> {
+    fn opt_int(&self, name: &str) -> Result<Option<i64>> {
         Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
     }
 
@@ -74,7 +78,7 @@ impl Fields for rusqlite::Row<'_> {
         Ok(self.get(name).map_err(windlass_db::Error::from)?)
     }
 
-    fn int(&self, name: &str) -> Result<i64> {
+    fn opt_int(&self, name: &str) -> Result<Option<i64>> {
         Ok(self.get(name).map_err(windlass_db::Error::from)?)
     }
 

@@ -5,6 +5,7 @@
 
 mod changes;
 mod connect;
+mod control;
 mod door;
 mod error;
 mod fields;
@@ -19,6 +20,7 @@ mod unit;
 mod values;
 
 pub use connect::connect;
+pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
@@ -122,9 +124,6 @@ pub trait Store: Send + Sync {
     async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus>;
     /// Resumes a paused job, with another failure budget.
     async fn resume(&self, job: JobId) -> Result<JobStatus>;
-    /// Holds a job type: for so long none of its chunks is claimed by anybody, and its jobs show the
-    /// reason. False where it is held for longer already.
-    async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<bool>;
     /// Cancels a job. Chunks and segments never claimed end at once; the others are ended by
     /// [`Store::claim_cancelled`] and [`Store::end_cancelled`].
     async fn cancel(&self, job: JobId) -> Result<JobStatus>;
@@ -135,6 +134,35 @@ pub trait Store: Send + Sync {
     async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
     /// Ends a fenced chunk `CANCELLED`.
     async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept>;
+
+    // Control.
+
+    /// Holds a job type: for so long none of its chunks is claimed by anybody, and its jobs show the
+    /// reason. False where it is held for longer already.
+    async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<bool>;
+    /// Stops a subject, or lets it go on: while it is stopped nothing of it is loaded or claimed.
+    async fn stop(&self, subject: &str, stopped: bool) -> Result<()>;
+    /// Limits the chunks at work at once and the items a second of a job type or job, over all
+    /// machines. None leaves a limit as it is.
+    async fn set_throughput(
+        &self,
+        subject: &str,
+        workers: Option<i64>,
+        rate: Option<i64>,
+    ) -> Result<()>;
+    /// Everything that is said of subjects.
+    async fn controls(&self) -> Result<Vec<Control>>;
+    /// Chunks at work beyond a limit, which was lowered: whoever holds them is to hand them back.
+    async fn surplus(&self) -> Result<Vec<Lease>>;
+    /// Reserves the time of so many items at the rate of their job, unless it begins later than
+    /// `most` from now; says how long until it begins.
+    async fn reserve(&self, job: JobId, items: i64, most: Duration) -> Result<Duration>;
+    /// A process says that it works, and how many chunks at once.
+    async fn beat_worker(&self, name: &str, slots: i64) -> Result<()>;
+    /// A process has ended in order.
+    async fn forget_worker(&self, name: &str) -> Result<()>;
+    /// The processes that work.
+    async fn workers(&self) -> Result<Vec<WorkerRow>>;
 
     // Dead letters.
 

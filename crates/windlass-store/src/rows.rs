@@ -1,13 +1,16 @@
 //! Rows of either database, made into what the trait speaks of.
 
+use std::time::Duration;
+
 use windlass_core::{
     ChunkCounts, ChunkId, Counts, Cursor, ItemCounts, Job, JobStatus, JobType, Key, Phase,
 };
 
+use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::{
-    ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, Lease, Pinned, RedriveRoot, Result,
-    SegmentLease, SegmentRow, StoreError,
+    ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Pinned, RedriveRoot,
+    Result, SegmentLease, SegmentRow, StoreError, WorkerRow,
 };
 
 /// A job as people see it.
@@ -160,4 +163,39 @@ pub(crate) fn key_id(text: &str) -> Result<serde_json::Value> {
 fn number(row: &impl Fields, name: &str) -> Result<i32> {
     let number = row.int(name)?;
     i32::try_from(number).map_err(|_| StoreError::Unreadable(format!("segment {number}")))
+}
+
+/// What is said of a subject.
+pub(crate) fn control(row: &impl Fields) -> Result<Control> {
+    Ok(Control {
+        subject: row.text("subject")?,
+        stopped: row.flag("stopped")?,
+        held: row.opt_text("held")?,
+        workers: row.opt_int("workers")?,
+        rate: row.opt_int("rate")?,
+    })
+}
+
+/// A chunk's lease.
+pub(crate) fn lease(row: &impl Fields) -> Result<Lease> {
+    let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
+    Ok(Lease { chunk, epoch: row.int("epoch")? })
+}
+
+/// A time to wait, in milliseconds.
+pub(crate) fn wait(row: &impl Fields) -> Result<Duration> {
+    Ok(Duration::from_millis(row.int("wait")?.try_into().unwrap_or_default()))
+}
+
+/// A process that works.
+pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
+    Ok(WorkerRow {
+        name: row.text("name")?,
+        slots: row.int("slots")?,
+        chunks: row.int("chunks")?,
+        job_types: row.opt_text("job_types")?,
+        started_at: row.time("started_at")?,
+        seen_at: row.time("seen_at")?,
+        vanished: row.int("silent")? > VANISHED,
+    })
 }

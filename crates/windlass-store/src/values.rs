@@ -33,6 +33,8 @@ pub(crate) struct JobColumns {
     pub(crate) handler: Option<String>,
     pub(crate) lease: i64,
     pub(crate) timeout: i64,
+    pub(crate) workers: Option<i64>,
+    pub(crate) rate: Option<i64>,
 }
 
 impl JobColumns {
@@ -60,6 +62,8 @@ impl JobColumns {
             handler,
             lease: millis(job.definition.chunk.lease),
             timeout: millis(job.definition.chunk.timeout),
+            workers: job.definition.throughput.workers.map(i64::from),
+            rate: job.definition.throughput.items_per_second.map(i64::from),
         })
     }
 }

@@ -37,4 +37,6 @@ pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,
     Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,
 };
-pub use windlass_store::{ChunkRow, DeadLetter, JobFilter, LetterFilter, Submitted};
+pub use windlass_store::{
+    ChunkRow, Control, DeadLetter, JobFilter, LetterFilter, Submitted, WorkerRow,
+};

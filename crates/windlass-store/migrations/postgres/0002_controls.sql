@@ -1,6 +1,20 @@
--- What holds for all jobs of a type, whoever works on them: until when, and why, none is claimed.
+-- What operators, definitions and failing steps say of a subject: a job type, one job by its id, or
+-- `*` for everything. Rows of `windlass_workers` are the processes that work, as they last said.
 CREATE TABLE windlass_controls (
-    job_type    text PRIMARY KEY,
-    held_until  timestamptz,
-    reason      text
+    subject          text PRIMARY KEY,
+    stopped          boolean NOT NULL DEFAULT false,
+    held_until       timestamptz,
+    reason           text,
+    workers          bigint,
+    rate             bigint,
+    default_workers  bigint,
+    default_rate     bigint,
+    next_at          timestamptz
 );
+
+CREATE TABLE windlass_workers (
+    name        text PRIMARY KEY,
+    slots       bigint NOT NULL,
+    started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at     timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);

@@ -1,6 +1,20 @@
--- What holds for all jobs of a type, whoever works on them: until when, and why, none is claimed.
+-- What operators, definitions and failing steps say of a subject: a job type, one job by its id, or
+-- `*` for everything. Rows of `windlass_workers` are the processes that work, as they last said.
 CREATE TABLE windlass_controls (
-    job_type    TEXT PRIMARY KEY NOT NULL,
-    held_until  INTEGER,
-    reason      TEXT
+    subject          TEXT PRIMARY KEY NOT NULL,
+    stopped          INTEGER NOT NULL DEFAULT 0,
+    held_until       INTEGER,
+    reason           TEXT,
+    workers          INTEGER,
+    rate             INTEGER,
+    default_workers  INTEGER,
+    default_rate     INTEGER,
+    next_at          INTEGER
+);
+
+CREATE TABLE windlass_workers (
+    name        TEXT PRIMARY KEY NOT NULL,
+    slots       INTEGER NOT NULL,
+    started_at  INTEGER NOT NULL,
+    seen_at     INTEGER NOT NULL
 );

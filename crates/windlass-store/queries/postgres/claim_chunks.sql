@@ -1,33 +1,55 @@
--- Claims waiting chunks by job priority, then age, each at a new epoch, and begins their jobs.
+-- Claims waiting chunks by job priority, then age, each at a new epoch, and begins their jobs. Of a
+-- job type or job that is limited, no more than there is room for; lock_limits.sql runs before it.
 -- Lock: the chosen chunks; a job row only when nobody holds it (SKIP LOCKED), so that taking it
 -- after a chunk cannot deadlock: whoever touches the job next begins it instead.
 -- Index: windlass_jobs_claim; windlass_chunks_pending, once per job until there are enough.
-WITH picked AS MATERIALIZED (
-    SELECT c.job_id, c.number, c.lost
+WITH room AS MATERIALIZED (
+    SELECT l.subject, coalesce(l.workers, l.default_workers) - (
+        SELECT count(*)
+        FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
+        WHERE l.subject IN (a.job_type, a.id::text) AND a.status IN ('QUEUED', 'PROCESSING')
+    ) AS room
+    FROM windlass_controls l
+    WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
+),
+available AS MATERIALIZED (
+    SELECT c.job_id, c.number, c.lost, j.job_type, j.of_type
     FROM (
-        SELECT id
-        FROM windlass_jobs
-        WHERE status IN ('QUEUED', 'PROCESSING')
-            AND open_chunks > 0
-            AND connection = ANY ($1)
-            AND (handler IS NULL OR handler = ANY ($2))
-            AND ($3::uuid IS NULL OR id = $3)
+        SELECT w.id, w.job_type, t.room AS of_type, least(t.room, o.room) AS room
+        FROM windlass_jobs w
+            LEFT JOIN room t ON t.subject = w.job_type
+            LEFT JOIN room o ON o.subject = w.id::text
+        WHERE w.status IN ('QUEUED', 'PROCESSING')
+            AND w.open_chunks > 0
+            AND w.connection = ANY ($1)
+            AND (w.handler IS NULL OR w.handler = ANY ($2))
+            AND ($3::uuid IS NULL OR w.id = $3)
+            AND coalesce(least(t.room, o.room), 1) > 0
             AND NOT EXISTS (
                 SELECT
                 FROM windlass_controls h
-                WHERE h.job_type = windlass_jobs.job_type AND h.held_until > clock_timestamp()
+                WHERE h.subject IN ('*', w.job_type)
+                    AND (h.stopped OR h.held_until > clock_timestamp())
             )
-        ORDER BY priority DESC, created_at, id
+        ORDER BY w.priority DESC, w.created_at, w.id
     ) j
     CROSS JOIN LATERAL (
         SELECT job_id, number, lost
         FROM windlass_chunks
         WHERE job_id = j.id AND status = 'PENDING' AND available_at <= clock_timestamp()
         ORDER BY number
-        LIMIT $4
+        LIMIT least($4, j.room)
         FOR UPDATE SKIP LOCKED
     ) c
     LIMIT $4
+),
+picked AS MATERIALIZED (
+    SELECT job_id, number, lost
+    FROM (
+        SELECT *, row_number() OVER (PARTITION BY job_type) AS place
+        FROM available
+    ) placed
+    WHERE of_type IS NULL OR place <= of_type
 ),
 claimed AS (
     UPDATE windlass_chunks c

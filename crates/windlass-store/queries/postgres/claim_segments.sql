@@ -12,6 +12,11 @@ WITH picked AS MATERIALIZED (
             AND connection = ANY ($1)
             AND (handler IS NULL OR handler = ANY ($2))
             AND ($3::uuid IS NULL OR id = $3)
+            AND NOT EXISTS (
+                SELECT
+                FROM windlass_controls h
+                WHERE h.subject IN ('*', windlass_jobs.job_type) AND h.stopped
+            )
         ORDER BY priority DESC, created_at, id
     ) j
     CROSS JOIN LATERAL (

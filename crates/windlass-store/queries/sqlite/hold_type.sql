@@ -1,7 +1,7 @@
 -- Holds a job type for so many milliseconds: none of its chunks is claimed. A longer hold stands.
 -- Lock: the writer's. Index: the primary key.
-INSERT INTO windlass_controls AS c (job_type, held_until, reason)
+INSERT INTO windlass_controls AS c (subject, held_until, reason)
 VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?2, ?3)
-ON CONFLICT (job_type) DO UPDATE
+ON CONFLICT (subject) DO UPDATE
 SET held_until = excluded.held_until, reason = excluded.reason
 WHERE c.held_until IS NULL OR c.held_until < excluded.held_until

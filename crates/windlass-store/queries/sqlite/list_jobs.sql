@@ -31,7 +31,18 @@ sums AS (
 SELECT
     p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.open_segments,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
-    coalesce(h.reason, p.error) AS error,
+    coalesce(
+        (
+            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
+            FROM windlass_controls h
+            WHERE h.subject IN ('*', p.job_type)
+                AND p.status IN ('QUEUED', 'PROCESSING')
+                AND (h.stopped OR h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
+            ORDER BY h.stopped DESC
+            LIMIT 1
+        ),
+        p.error
+    ) AS error,
     coalesce(s.processed, p.processed) AS processed,
     coalesce(s.skipped, p.skipped) AS skipped,
     coalesce(s.dead, p.dead) AS dead,
@@ -43,8 +54,4 @@ SELECT
     coalesce(s.cancelled, p.cancelled) AS cancelled
 FROM page p
     LEFT JOIN sums s ON s.job_id = p.id
-    LEFT JOIN windlass_controls h
-        ON h.job_type = p.job_type
-        AND h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER)
-        AND p.status IN ('QUEUED', 'PROCESSING')
 ORDER BY p.created_at DESC, p.id DESC

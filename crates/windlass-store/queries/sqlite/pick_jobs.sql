@@ -1,5 +1,5 @@
--- The jobs whose segments (or chunks, by ?4) may be claimed, by priority, then age. Chunks of held
--- job types may not.
+-- The jobs whose segments (or chunks, by ?4) may be claimed, by priority, then age. Nothing
+-- of what is stopped, and no chunks of what is held.
 -- Lock: the writer's. Index: windlass_jobs_claim.
 SELECT id
 FROM windlass_jobs
@@ -8,10 +8,10 @@ WHERE status IN ('QUEUED', 'PROCESSING')
     AND connection IN (SELECT value FROM json_each(?1))
     AND (handler IS NULL OR handler IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR id = ?3)
-    AND (?4 = 'segments' OR NOT EXISTS (
+    AND NOT EXISTS (
         SELECT 1
         FROM windlass_controls h
-        WHERE h.job_type = windlass_jobs.job_type
-            AND h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER)
-    ))
+        WHERE h.subject IN ('*', windlass_jobs.job_type)
+            AND (h.stopped OR ?4 = 'chunks' AND h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
+    )
 ORDER BY priority DESC, created_at, id

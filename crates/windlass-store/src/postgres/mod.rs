@@ -1,6 +1,7 @@
 //! The store in PostgreSQL. `sqlite/` has the same files for the same things.
 
 mod advance;
+mod control;
 mod household;
 mod lease;
 mod letters;
@@ -20,9 +21,9 @@ use self::household::Ear;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, JobFilter, Kept, Lease,
-    LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result, SegmentLease,
-    SegmentRow, Standing, Submitted,
+    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
+    Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
+    SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
 };
 
 /// A store in PostgreSQL, shared by any number of processes.
@@ -68,7 +69,8 @@ impl PostgresStore {
     async fn claim(&self, sql: &str, params: &[windlass_db::Param<'_>]) -> Result<Vec<Row>> {
         let settings = format!(
             "{SETTINGS}; SET LOCAL jit = off; \
-             SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"
+             SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; {}",
+            sql!("lock_limits")
         );
         Ok(self.database.single(&settings, sql, params).await?)
     }

@@ -1,7 +1,5 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
-use std::time::Duration;
-
 use windlass_core::{JobId, JobStatus};
 use windlass_db::Transaction;
 
@@ -56,18 +54,6 @@ async fn open(tx: &Transaction, head: &mut Head, segments: i64, chunks: i64) -> 
     head.open_segments += segments;
     head.open_chunks += chunks;
     Ok(())
-}
-
-pub(super) async fn hold_type(
-    store: &PostgresStore,
-    job_type: &str,
-    reason: &str,
-    wait: Duration,
-) -> Result<bool> {
-    let tx = store.begin().await?;
-    let held = tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
-    tx.commit().await?;
-    Ok(held > 0)
 }
 
 pub(super) async fn claim_cancelled(

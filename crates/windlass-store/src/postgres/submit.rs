@@ -49,6 +49,8 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns) -> Result<bool> {
     if inserted.is_none() {
         return Ok(false);
     }
+    let limits = params![&job.job_type, job.workers, job.rate];
+    tx.execute(sql!("default_throughput"), limits).await?;
     let (state, range) = values::plan()?;
     let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));
     tx.execute(sql!("insert_segments"), &[job.id.into(), 0_i64.into(), states, ranges]).await?;

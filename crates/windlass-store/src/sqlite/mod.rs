@@ -1,6 +1,7 @@
 //! The store in a SQLite file. `postgres/` has the same files for the same things.
 
 mod advance;
+mod control;
 mod household;
 mod lease;
 mod letters;
@@ -22,9 +23,9 @@ use crate::changes::Changes;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, DeadLetter, JobFilter, Kept, Lease,
-    LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result, SegmentLease,
-    SegmentRow, Standing, Submitted,
+    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
+    Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
+    SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

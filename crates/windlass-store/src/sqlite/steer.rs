@@ -1,7 +1,5 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
-use std::time::Duration;
-
 use windlass_core::{JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
@@ -47,16 +45,6 @@ fn open(tx: &Transaction<'_>, head: &mut Head, segments: i64, chunks: i64) -> Re
     head.open_segments += segments;
     head.open_chunks += chunks;
     Ok(())
-}
-
-pub(super) async fn hold_type(
-    store: &SqliteStore,
-    job_type: &str,
-    reason: &str,
-    wait: Duration,
-) -> Result<bool> {
-    let params = (job_type.to_owned(), millis(wait), reason.to_owned());
-    Ok(store.write(move |tx| tx.execute(sql!("hold_type"), params)).await? > 0)
 }
 
 pub(super) async fn claim_cancelled(

@@ -21,10 +21,12 @@ pub(super) async fn claim(
     let claim = move |tx: &Transaction<'_>| {
         let mut claimed = Vec::new();
         for job in claimable(tx, &by, "chunks")? {
-            let room = i64::from(limit) - claimed.len() as i64;
-            if room == 0 {
+            let wanted = i64::from(limit) - claimed.len() as i64;
+            if wanted == 0 {
                 break;
             }
+            let room = tx.query_one(sql!("room"), [&job], |row| row.opt_int("room"))?;
+            let room = room.map_or(wanted, |room| wanted.min(room.max(0)));
             let picked = tx.query(sql!("pick_chunks"), params![job, room], |row| {
                 Ok((row.int("number")?, row.flag("lost")?))
             })?;

@@ -32,6 +32,7 @@ mod cancel;
 mod changes;
 mod claim;
 mod completion;
+mod control;
 mod lease;
 mod letters;
 mod load;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod check;
+mod control;
 mod dead;
 mod demo;
 mod emitted;
@@ -79,6 +80,14 @@ enum Command {
     Resume(steer::Args),
     /// Run what failed in a job again
     Retry(steer::Args),
+    /// The emergency stop: nothing new is loaded or claimed, on any machine
+    Stop(control::StopArgs),
+    /// Let what was stopped go on
+    Start(control::StopArgs),
+    /// Limit a job type or a job over all machines, while it runs
+    Throughput(control::ThroughputArgs),
+    /// List the processes that work
+    Workers(control::WorkersArgs),
     /// Look after dead letters
     #[command(subcommand)]
     Dead(dead::Command),
@@ -108,6 +117,10 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Pause(args) => steer::run(args, config, steer::Move::Pause).await,
         Command::Resume(args) => steer::run(args, config, steer::Move::Resume).await,
         Command::Retry(args) => steer::run(args, config, steer::Move::Retry).await,
+        Command::Stop(args) => control::stop(args, config, true).await,
+        Command::Start(args) => control::stop(args, config, false).await,
+        Command::Throughput(args) => control::throughput(args, config).await,
+        Command::Workers(args) => control::workers(args, config).await,
         Command::Dead(command) => dead::run(command, config).await,
         Command::Audit(args) => audit::run(args, config).await,
         Command::Migrate(args) => migrate::run(args, config).await,

@@ -1,0 +1,60 @@
+//! What operators say of job types, as this process last heard it: twice a second.
+
+use crate::Result;
+use crate::engine::Engine;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use windlass_store::{Control, EVERYTHING, Lease, Pinned};
+
+/// The controls of the store, and the chunks that are to be handed back.
+#[derive(Default)]
+pub(crate) struct Controls {
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    controls: BTreeMap<String, Control>,
+    surplus: HashSet<Lease>,
+}
+
+impl Controls {
+    /// Whether nothing of a job type may be loaded or worked.
+    pub(crate) fn is_stopped(&self, job_type: &str) -> bool {
+        let known = self.known();
+        let stopped = |subject| known.controls.get(subject).is_some_and(|control| control.stopped);
+        stopped(EVERYTHING) || stopped(job_type)
+    }
+
+    /// Whether a chunk is at work beyond a limit that was lowered.
+    pub(crate) fn is_surplus(&self, lease: Lease) -> bool {
+        self.known().surplus.contains(&lease)
+    }
+
+    /// How many items of a job may be worked a second, by its type's limit and its own.
+    pub(crate) fn rate(&self, job: &Pinned) -> Option<i64> {
+        let known = self.known();
+        let rate = |subject: &str| known.controls.get(subject)?.rate;
+        let rates = [rate(&job.definition.name), rate(&job.id.to_string())];
+        rates.into_iter().flatten().min()
+    }
+
+    /// Plain values, which a panic elsewhere cannot leave half changed.
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Hears what is said now.
+    pub(crate) async fn hear_controls(&self) -> Result<()> {
+        let controls = self.store().controls().await?;
+        let limited = controls.iter().any(|control| control.workers.is_some());
+        let surplus = if limited { self.store().surplus().await? } else { Vec::new() };
+        let controls =
+            controls.into_iter().map(|control| (control.subject.clone(), control)).collect();
+        let known = Known { controls, surplus: surplus.into_iter().collect() };
+        *self.shared.controls.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
+    }
+}

@@ -1,0 +1,13 @@
+-- How many more chunks of a job may be at work, by the limits of its job type and its own; null where
+-- there is none. Lock: the writer's. Index: windlass_jobs_claim; windlass_chunks_processing.
+SELECT min(room) AS room
+FROM (
+    SELECT
+        coalesce(l.workers, l.default_workers) - (
+            SELECT count(*)
+            FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
+            WHERE l.subject IN (a.job_type, a.id) AND a.status IN ('QUEUED', 'PROCESSING')
+        ) AS room
+    FROM windlass_jobs j JOIN windlass_controls l ON l.subject IN (j.job_type, j.id)
+    WHERE j.id = ?1 AND coalesce(l.workers, l.default_workers) IS NOT NULL
+)

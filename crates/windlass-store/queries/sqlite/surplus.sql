@@ -1,0 +1,15 @@
+-- The chunks at work beyond the limit of their job type or job, those begun last. Lock: none, on a
+-- snapshot. Index: windlass_jobs_claim; windlass_chunks_processing.
+SELECT job_id, number, epoch
+FROM (
+    SELECT
+        c.job_id, c.number, c.epoch, coalesce(l.workers, l.default_workers) AS most,
+        row_number() OVER (PARTITION BY l.subject ORDER BY j.priority DESC, j.created_at, j.id, c.number)
+            AS place
+    FROM windlass_controls l
+    JOIN windlass_jobs j ON l.subject IN (j.job_type, j.id)
+    JOIN windlass_chunks c ON c.job_id = j.id AND c.status = 'PROCESSING'
+    WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
+        AND j.status IN ('QUEUED', 'PROCESSING')
+) ranked
+WHERE place > most

@@ -1,0 +1,65 @@
+//! What operators, definitions and failing steps say of job types; and who works.
+
+use std::time::Duration;
+
+use windlass_core::JobId;
+
+use super::{PostgresStore, params, sql};
+use crate::values::millis;
+use crate::{Control, Lease, Result, WorkerRow, rows};
+
+pub(super) async fn hold_type(
+    store: &PostgresStore,
+    job_type: &str,
+    reason: &str,
+    wait: Duration,
+) -> Result<bool> {
+    let tx = store.begin().await?;
+    let held = tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
+    tx.commit().await?;
+    Ok(held > 0)
+}
+
+pub(super) async fn stop(store: &PostgresStore, subject: &str, stopped: bool) -> Result<()> {
+    store.single(sql!("stop"), params![subject, stopped]).await.map(drop)
+}
+
+pub(super) async fn set_throughput(
+    store: &PostgresStore,
+    subject: &str,
+    workers: Option<i64>,
+    rate: Option<i64>,
+) -> Result<()> {
+    store.single(sql!("set_throughput"), params![subject, workers, rate]).await.map(drop)
+}
+
+pub(super) async fn controls(store: &PostgresStore) -> Result<Vec<Control>> {
+    store.read(sql!("controls"), &[], rows::control).await
+}
+
+pub(super) async fn surplus(store: &PostgresStore) -> Result<Vec<Lease>> {
+    store.read(sql!("surplus"), &[], rows::lease).await
+}
+
+pub(super) async fn reserve(
+    store: &PostgresStore,
+    job: JobId,
+    items: i64,
+    most: Duration,
+) -> Result<Duration> {
+    let params = params![job, items, millis(most)];
+    let rows = store.single(sql!("reserve"), params).await?;
+    rows.first().map_or(Ok(Duration::ZERO), rows::wait)
+}
+
+pub(super) async fn beat_worker(store: &PostgresStore, name: &str, slots: i64) -> Result<()> {
+    store.single(sql!("beat_worker"), params![name, slots]).await.map(drop)
+}
+
+pub(super) async fn forget_worker(store: &PostgresStore, name: &str) -> Result<()> {
+    store.single(sql!("forget_worker"), params![name]).await.map(drop)
+}
+
+pub(super) async fn workers(store: &PostgresStore) -> Result<Vec<WorkerRow>> {
+    store.read(sql!("workers"), &[], rows::worker).await
+}

@@ -1,0 +1,75 @@
+//! What operators, definitions and failing steps say of job types; and who works.
+
+use std::time::Duration;
+
+use windlass_core::JobId;
+use windlass_db::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, sql};
+use crate::values::millis;
+use crate::{Control, Lease, Result, WorkerRow, rows};
+
+pub(super) async fn hold_type(
+    store: &SqliteStore,
+    job_type: &str,
+    reason: &str,
+    wait: Duration,
+) -> Result<bool> {
+    let params = (job_type.to_owned(), millis(wait), reason.to_owned());
+    Ok(store.write(move |tx| tx.execute(sql!("hold_type"), params)).await? > 0)
+}
+
+pub(super) async fn stop(store: &SqliteStore, subject: &str, stopped: bool) -> Result<()> {
+    let params = (subject.to_owned(), stopped);
+    store.write(move |tx| tx.execute(sql!("stop"), params)).await.map(drop)
+}
+
+pub(super) async fn set_throughput(
+    store: &SqliteStore,
+    subject: &str,
+    workers: Option<i64>,
+    rate: Option<i64>,
+) -> Result<()> {
+    let params = (subject.to_owned(), workers, rate);
+    store.write(move |tx| tx.execute(sql!("set_throughput"), params)).await.map(drop)
+}
+
+pub(super) async fn controls(store: &SqliteStore) -> Result<Vec<Control>> {
+    store.read(|tx| tx.query(sql!("controls"), [], |row| rows::control(row))).await
+}
+
+pub(super) async fn surplus(store: &SqliteStore) -> Result<Vec<Lease>> {
+    store.read(|tx| tx.query(sql!("surplus"), [], |row| rows::lease(row))).await
+}
+
+pub(super) async fn reserve(
+    store: &SqliteStore,
+    job: JobId,
+    items: i64,
+    most: Duration,
+) -> Result<Duration> {
+    let work = move |tx: &Transaction<'_>| {
+        let job = job.to_string();
+        let wait = tx.query_one(sql!("reserved"), [&job], |row| rows::wait(row))?;
+        if wait <= most {
+            tx.execute(sql!("reserve"), params![job, items])?;
+        }
+        Ok(wait)
+    };
+    store.write(work).await
+}
+
+pub(super) async fn beat_worker(store: &SqliteStore, name: &str, slots: i64) -> Result<()> {
+    let params = (name.to_owned(), slots);
+    store.write(move |tx| tx.execute(sql!("beat_worker"), params)).await.map(drop)
+}
+
+pub(super) async fn forget_worker(store: &SqliteStore, name: &str) -> Result<()> {
+    let name = name.to_owned();
+    store.write(move |tx| tx.execute(sql!("forget_worker"), [name])).await.map(drop)
+}
+
+pub(super) async fn workers(store: &SqliteStore) -> Result<Vec<WorkerRow>> {
+    store.read(|tx| tx.query(sql!("workers"), [], |row| rows::worker(row))).await
+}

@@ -1,0 +1,153 @@
+//! What is said of job types, of one job and of everything; and who works.
+
+use futures::future::join_all;
+use std::time::Duration;
+
+use windlass_core::Throughput;
+use windlass_store::{AS_DEFINED, EVERYTHING, Kept, UNLIMITED};
+
+use crate::bench::{Bench, by, new_job};
+
+both!(
+    nothing_of_what_is_stopped_is_loaded_or_claimed,
+    everything_can_be_stopped,
+    no_more_chunks_are_at_work_than_the_limit,
+    many_that_claim_at_once_stay_within_the_limit,
+    a_job_has_a_limit_of_its_own,
+    the_definition_gives_a_limit_that_operators_change,
+    what_is_beyond_a_lowered_limit_is_named,
+    items_get_their_time_one_after_the_other,
+    workers_are_listed_with_what_they_are_at,
+);
+
+async fn nothing_of_what_is_stopped_is_loaded_or_claimed(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let job_type = bench.job(job).await.job_type;
+    let queued = bench.submit().await;
+    bench.store.stop(&job_type, true).await.unwrap();
+    assert!(bench.claim(job, 1).await.is_empty());
+    assert!(bench.store.claim_segments(&by(), 1).await.unwrap().is_empty());
+    for id in [job, queued] {
+        assert!(bench.job(id).await.error.unwrap().contains("stopped"));
+    }
+    let controls = bench.store.controls().await.unwrap();
+    assert_eq!((controls.len(), controls[0].stopped), (1, true));
+    bench.store.stop(&job_type, false).await.unwrap();
+    assert_eq!(bench.claim(job, 2).await.len(), 2);
+    assert_eq!(bench.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
+    assert_eq!(bench.job(job).await.error, None);
+    bench.check(job).await;
+}
+
+async fn everything_can_be_stopped(bench: Bench) {
+    let job = bench.loaded(2).await;
+    bench.store.stop(EVERYTHING, true).await.unwrap();
+    assert!(bench.claim(job, 1).await.is_empty());
+    bench.store.stop(EVERYTHING, false).await.unwrap();
+    assert_eq!(bench.claim(job, 1).await.len(), 1);
+}
+
+async fn no_more_chunks_are_at_work_than_the_limit(bench: Bench) {
+    let (first, second) = (bench.loaded(5).await, bench.loaded(5).await);
+    let job_type = bench.job(first).await.job_type;
+    bench.store.set_throughput(&job_type, Some(3), None).await.unwrap();
+    let claimed = bench.store.claim_chunks(&by(), 10).await.unwrap();
+    assert_eq!(claimed.len(), 3);
+    assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == first), "the older job first");
+    assert!(bench.store.claim_chunks(&by(), 10).await.unwrap().is_empty());
+    assert_eq!(bench.complete(&claimed[0]).await, Kept::Yes);
+    assert_eq!(bench.store.claim_chunks(&by(), 10).await.unwrap().len(), 1);
+    bench.store.set_throughput(&job_type, Some(UNLIMITED), None).await.unwrap();
+    assert_eq!(bench.store.claim_chunks(&by(), 10).await.unwrap().len(), 6);
+    bench.check(first).await;
+    bench.check(second).await;
+}
+
+async fn many_that_claim_at_once_stay_within_the_limit(bench: Bench) {
+    let job = bench.loaded(40).await;
+    let job_type = bench.job(job).await.job_type;
+    bench.store.set_throughput(&job_type, Some(7), None).await.unwrap();
+    let claims = (0..12).map(|_| {
+        let store = bench.store.clone();
+        tokio::spawn(async move { store.claim_chunks(&by(), 3).await.unwrap().len() })
+    });
+    let claimed: usize = join_all(claims).await.into_iter().map(|claimed| claimed.unwrap()).sum();
+    assert_eq!(claimed, 7);
+    assert_eq!(bench.job(job).await.chunks.processing, 7);
+}
+
+async fn a_job_has_a_limit_of_its_own(bench: Bench) {
+    let (slow, fast) = (bench.loaded(5).await, bench.loaded(5).await);
+    bench.store.set_throughput(&slow.to_string(), Some(1), None).await.unwrap();
+    let claimed = bench.store.claim_chunks(&by(), 4).await.unwrap();
+    let of_slow = claimed.iter().filter(|chunk| chunk.lease.chunk.job == slow).count();
+    assert_eq!((claimed.len(), of_slow), (4, 1));
+    let of_fast = claimed.iter().filter(|chunk| chunk.lease.chunk.job == fast).count();
+    assert_eq!(of_fast, 3);
+}
+
+async fn the_definition_gives_a_limit_that_operators_change(bench: Bench) {
+    let mut job = new_job();
+    let throughput = Throughput { workers: Some(2), items_per_second: Some(50) };
+    job.definition.throughput = throughput;
+    let job_type = job.definition.name.clone();
+    bench.store.submit(job).await.unwrap();
+    let limits = async || {
+        let controls = bench.store.controls().await.unwrap();
+        let control = controls.into_iter().find(|control| control.subject == job_type).unwrap();
+        (control.workers, control.rate)
+    };
+    assert_eq!(limits().await, (Some(2), Some(50)));
+    bench.store.set_throughput(&job_type, Some(9), None).await.unwrap();
+    assert_eq!(limits().await, (Some(9), Some(50)));
+    bench.store.set_throughput(&job_type, Some(AS_DEFINED), Some(70)).await.unwrap();
+    assert_eq!(limits().await, (Some(2), Some(70)));
+    // A job of a definition without limits takes the old ones away, but not the operator's.
+    bench.store.submit(new_job()).await.unwrap();
+    assert_eq!(limits().await, (None, Some(70)));
+}
+
+async fn what_is_beyond_a_lowered_limit_is_named(bench: Bench) {
+    let job = bench.loaded(5).await;
+    let job_type = bench.job(job).await.job_type;
+    let claimed = bench.claim(job, 4).await;
+    assert!(bench.store.surplus().await.unwrap().is_empty());
+    bench.store.set_throughput(&job_type, Some(1), None).await.unwrap();
+    let mut surplus = bench.store.surplus().await.unwrap();
+    surplus.sort_by_key(|lease| lease.chunk.number);
+    let last: Vec<_> = claimed[1..].iter().map(|chunk| chunk.lease).collect();
+    assert_eq!(surplus, last);
+}
+
+async fn items_get_their_time_one_after_the_other(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let job_type = bench.job(job).await.job_type;
+    let most = Duration::from_secs(3600);
+    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO, "no limit");
+    bench.store.set_throughput(&job_type, None, Some(10)).await.unwrap();
+    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
+    let second = bench.store.reserve(job, 1000, most).await.unwrap();
+    assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
+    // Too far away: nothing is reserved, so the next one finds the same.
+    let third = bench.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
+    let fourth = bench.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
+    assert!(third > second && fourth <= third, "{third:?} {fourth:?}");
+    // What was reserved at the old rate does not count at the new one.
+    bench.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
+    assert_eq!(bench.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
+}
+
+async fn workers_are_listed_with_what_they_are_at(bench: Bench) {
+    let job = bench.loaded(3).await;
+    let worker = by().worker;
+    bench.store.beat_worker(&worker, 4).await.unwrap();
+    bench.claim(job, 2).await;
+    bench.store.beat_worker("other", 1).await.unwrap();
+    bench.store.beat_worker(&worker, 4).await.unwrap();
+    let workers = bench.store.workers().await.unwrap();
+    let busy = workers.iter().find(|row| row.name == worker).unwrap();
+    assert_eq!((workers.len(), busy.slots, busy.chunks, busy.vanished), (2, 4, 2, false));
+    assert_eq!(busy.job_types.as_deref(), Some(bench.job(job).await.job_type.as_str()));
+    bench.store.forget_worker("other").await.unwrap();
+    assert_eq!(bench.store.workers().await.unwrap().len(), 1);
+}

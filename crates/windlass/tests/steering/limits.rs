@@ -1,0 +1,81 @@
+//! Limits over all machines, changed while they hold.
+
+use crate::common::{Data, Place, eventually, slow_raise};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use tokio::task::JoinHandle;
+
+const ROWS: i64 = 6_000;
+const AT_WORK: &str = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING'";
+
+/// Watches how many chunks are at work, as the database has it.
+struct Watch {
+    most: Arc<AtomicI64>,
+    over: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl Watch {
+    fn begin(data: &Arc<Data>) -> Watch {
+        let (most, over) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (data, seen, end) = (data.clone(), most.clone(), over.clone());
+        let task = tokio::spawn(async move {
+            while !end.load(Ordering::SeqCst) {
+                seen.fetch_max(data.number(AT_WORK).await, Ordering::SeqCst);
+            }
+        });
+        Watch { most, over, task }
+    }
+
+    async fn end(self) -> i64 {
+        self.over.store(true, Ordering::SeqCst);
+        self.task.await.unwrap();
+        self.most.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_processes_keep_a_limit_that_goes_up_and_down() {
+    let data = Arc::new(Data::postgres().await.with_accounts(ROWS).await);
+    data.pace(0.02).await;
+    let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { workers = 3 }\n";
+    let place = Place::on(&data, &jobs);
+    let id = place.submit("RAISE").await;
+    let watch = Watch::begin(&data);
+    let _workers: Vec<_> = (0..4).map(|_| place.spawn("worker --workers 3")).collect();
+    place.until(&id, "some is done", |job| job["items"]["processed"].as_i64() > Some(300)).await;
+    assert_eq!(watch.end().await, 3, "the definition's limit is used and kept");
+
+    place.run("throughput RAISE --workers 8").await.ok();
+    eventually("eight are at work", async || data.number(AT_WORK).await == 8).await;
+    place.run("throughput RAISE --workers 1").await.ok();
+    eventually("one is at work", async || data.number(AT_WORK).await <= 1).await;
+    let watch = Watch::begin(&data);
+    let before = place.job(&id).await["items"]["processed"].as_i64();
+    place.until(&id, "it goes on", |job| job["items"]["processed"].as_i64() > before).await;
+    assert_eq!(watch.end().await, 1);
+
+    data.pace(0.0).await;
+    place.run("throughput RAISE --workers unlimited").await.ok();
+    place.completed(&id).await;
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn a_rate_is_kept_by_two_processes_together_and_can_be_lifted() {
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    // So slow that it would take ten minutes.
+    let jobs = slow_raise(10) + "throughput = { items_per_second = 10 }\n";
+    let place = Place::on(&data, &jobs);
+    let id = place.submit("RAISE").await;
+    let _workers = [place.spawn("worker"), place.spawn("worker")];
+    place.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+    let reserved = "SELECT count(*) FROM windlass_controls WHERE next_at IS NOT NULL";
+    assert_eq!(data.number(reserved).await, 1);
+    let slow = place.run("throughput RAISE").await.ok();
+    assert!(slow.stdout.contains("10"), "{}", slow.stdout);
+    place.run("throughput RAISE --rate unlimited").await.ok();
+    place.completed(&id).await;
+    data.raised_once(ROWS).await;
+}
