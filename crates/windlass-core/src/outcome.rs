@@ -71,6 +71,7 @@ impl From<Change> for Outcome {
 
 /// `{table, rows}` of an `insert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Insert {
     /// The table, in the same database as the source.
     pub table: String,
@@ -80,6 +81,7 @@ pub struct Insert {
 
 /// Why an item failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ItemError {
     /// What went wrong, for people.
     pub message: String,

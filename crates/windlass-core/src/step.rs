@@ -4,6 +4,7 @@ use crate::{JobType, Secret, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use url::Url;
 
 /// What to do with each record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -153,15 +154,20 @@ impl Step {
 const OUR_HEADERS: [&str; 4] = ["content-type", "content-length", "host", "idempotency-key"];
 
 impl Endpoint {
+    /// The scheme, host and port.
+    pub fn origin(&self) -> String {
+        Url::parse(&self.url)
+            .map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
+    }
+
     fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
-        let rest = self.url.strip_prefix("http://").or_else(|| self.url.strip_prefix("https://"));
-        let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or("");
-        if authority.is_empty() || authority.starts_with(':') {
-            let detail = format!("`{}` is not `http://…` or `https://…`", self.url);
+        let url = Url::parse(&self.url).ok().filter(|url| url.has_host());
+        if !url.as_ref().is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
+            let detail = format!("`{}` is not a URL, `http://…` or `https://…`", self.url);
             problems.push(("step.http", detail));
         }
-        if authority.contains('@') {
+        if url.is_some_and(|url| !url.username().is_empty() || url.password().is_some()) {
             let detail = "has credentials in the URL, which is stored with every job; put them \
                           into step.headers, as { Authorization = \"Basic ${SECRET}\" }";
             problems.push(("step.http", detail.to_owned()));
@@ -317,6 +323,8 @@ mod tests {
             ("step.command = []", "python3"),
             ("step.command = [\"a\"]\nstep.headers = { A = \"b\" }", "step.http"),
             ("step.http = \"ftp://a\"", "http://"),
+            ("step.http = \"http://a b/\"", "not a URL"),
+            ("step.http = \"http://a:99999/\"", "not a URL"),
             ("step.http = \"http://u:p@a/\"", "step.headers"),
             ("step.http = \"http://a/\"\nstep.headers = { \"A b\" = \"\" }", "header's name"),
             ("step.http = \"http://a/\"\nstep.headers = { Host = \"b\" }", "by Windlass"),

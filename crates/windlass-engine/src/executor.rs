@@ -222,6 +222,13 @@ impl Chunk {
         }
     }
 
+    /// Whether the chunk is to be handed back as soon as nothing is on its way.
+    pub(crate) fn is_called_back(&self) -> bool {
+        self.hold.heart().is_stopping()
+            || self.pulse().standing() != Standing::Held
+            || self.is_unwanted()
+    }
+
     /// Whether an operator has stopped the job type, or lowered its limit below this chunk.
     fn is_unwanted(&self) -> bool {
         self.job.is_stopped() || self.job.controls.is_surplus(self.lease())
@@ -391,6 +398,10 @@ impl Chunk {
             }
             Stop::Failed(EngineError::Step(StepError::Away { reason, wait })) => {
                 return self.hold_type(&reason, wait).await;
+            }
+            Stop::Failed(EngineError::Step(StepError::Busy)) => {
+                report(self.hold.release(None, false, Duration::from_secs(1)).await);
+                return Ended::HandedBack;
             }
             Stop::Failed(EngineError::Step(StepError::Refused(reason))) => {
                 return self.pause_job(&reason).await;

@@ -34,7 +34,9 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown
             pruned = Some(Instant::now());
             round = round.and(engine.prune(LEDGER_AGE).await.map(drop));
         }
-        engine.shared.steps.rest(UNUSED).await;
+        // Beside the rest: a child that does not end when it should must not hold up the others.
+        let resting = engine.clone();
+        tokio::spawn(async move { resting.shared.steps.rest(UNUSED).await });
         if let Err(error) = round {
             tracing::warn!(%error, "housekeeping failed; trying again");
         }

@@ -4,12 +4,12 @@ use crate::controls::Controls;
 use crate::engine::Engine;
 use crate::loader::Failure;
 use crate::seal::Keyring;
-use crate::step::{JobFacts, Step};
+use crate::step::{JobFacts, Refusing, Step};
 use crate::{EngineError, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, Secret, Table};
+use windlass_core::{JobId, JobType, Problem, Secret, StepKind, Table};
 use windlass_data::{Connection, Scope};
 use windlass_store::Pinned;
 
@@ -19,13 +19,16 @@ pub(crate) struct JobContext {
     pub(crate) scope: Scope,
     pub(crate) connection: Arc<dyn Connection>,
     /// What outcomes come from; `None` for steps that are a statement.
-    pub(crate) step: Option<Arc<dyn Step>>,
+    pub(crate) step: MaybeStep,
     /// What every batch for the step carries.
     pub(crate) facts: Arc<JobFacts>,
     /// What operators say of its type and of itself.
     pub(crate) controls: Arc<Controls>,
     resolved: Instant,
 }
+
+/// None where the step is a statement.
+type MaybeStep = Option<Arc<dyn Step>>;
 
 /// How long a context is believed: a table that was mended or changed is looked at again.
 const FRESH: Duration = Duration::from_secs(10);
@@ -72,14 +75,27 @@ impl Engine {
 
     /// Resolves what a job was submitted with against the database as it is now.
     pub(crate) async fn resolve(&self, pinned: Pinned, dry_run: bool) -> Result<JobContext> {
-        let step = self.shared.steps.of(&pinned.definition, &self.shared.config)?;
-        let facts = Arc::new(JobFacts::new(&pinned, token_of(&pinned)?, dry_run));
+        let (step, token) = self.step_of(&pinned)?;
+        let facts = Arc::new(JobFacts::new(&pinned, token, dry_run));
         let definition = &pinned.definition;
         let connection = self.connection(&definition.source.connection)?.clone();
         let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
         Ok(JobContext { pinned, scope, connection, step, facts, controls, resolved })
+    }
+
+    /// A job's step, and the token it sends along. A process that lacks a secret can load the job
+    /// all the same, and may not fail what another could work: its step refuses.
+    fn step_of(&self, pinned: &Pinned) -> Result<(MaybeStep, Option<Secret>)> {
+        let step = self.shared.steps.of(&pinned.definition, &self.shared.config);
+        let made = step.and_then(|step| Ok((step, token_of(pinned)?)));
+        match made {
+            Err(problem) if matches!(pinned.definition.step.kind, StepKind::Http(_)) => {
+                Ok((Some(Arc::new(Refusing(problem.to_string()))), None))
+            }
+            made => Ok(made?),
+        }
     }
 
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
@@ -100,7 +116,7 @@ impl Engine {
 }
 
 /// The token a job's step sends along: sealed in the job, or as it came with a dry run.
-fn token_of(pinned: &Pinned) -> Result<Option<Secret>> {
+fn token_of(pinned: &Pinned) -> std::result::Result<Option<Secret>, Problem> {
     match &pinned.identity.sealed_token {
         _ if !pinned.definition.step.kind.forwards_token() => Ok(None),
         Some(sealed) => Ok(Some(Keyring::from_env()?.open(sealed, pinned.root)?)),

@@ -181,6 +181,9 @@ impl Chunk {
     async fn work_batch(&mut self, batch: Vec<Tried>, from: From) -> Result<(), Stop> {
         let mut parts = vec![(batch, from, 0)];
         while let Some((mut batch, from, halved)) = parts.pop() {
+            if halved > 0 && self.is_called_back() {
+                return Err(Stop::HandBack);
+            }
             match self.process(&batch, halved).await {
                 Ok(outcomes) => self.commit_outcomes(batch, outcomes, from).await?,
                 Err(Stop::Failed(EngineError::Step(StepError::Batch(error)))) => {

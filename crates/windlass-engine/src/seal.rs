@@ -39,11 +39,7 @@ impl Keyring {
                 UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| wrong("is not 32 bytes"))?;
             keys.push((id.to_owned(), LessSafeKey::new(key)));
         }
-        if keys.is_empty() {
-            Err(wrong("has no key to seal tokens with"))
-        } else {
-            Ok(Keyring { keys })
-        }
+        if keys.is_empty() { Err(wrong("has no key for tokens")) } else { Ok(Keyring { keys }) }
     }
 
     /// Seals a token for a job and its redrives, and for no other.

@@ -5,7 +5,7 @@ use crate::seal::Keyring;
 use crate::step::StepError;
 use crate::{EngineError, Result};
 use windlass_core::problem::Code;
-use windlass_core::{Identity, JobId, JobType, Problem, Request, Table};
+use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Table};
 use windlass_data::DataError;
 use windlass_db::Class;
 use windlass_store::{NewJob, Submitted};
@@ -61,8 +61,12 @@ impl Engine {
 
     /// Asks the step of a job type an empty batch: a handler must be registered here, a command
     /// must start, a service must answer.
-    pub async fn ask_step(&self, job_type: &JobType) -> std::result::Result<(), StepError> {
-        self.shared.steps.ask(job_type, &self.shared.config).await
+    pub async fn ask_step(
+        &self,
+        job_type: &JobType,
+        token: Option<Secret>,
+    ) -> std::result::Result<(), StepError> {
+        self.shared.steps.ask(job_type, &self.shared.config, token).await
     }
 }
 
@@ -71,11 +75,15 @@ impl Engine {
 fn sealed(definition: &JobType, identity: Identity, root: JobId) -> Result<Identity> {
     let sealed_token = match (definition.step.kind.forwards_token(), &identity.token) {
         (false, _) => None,
+        (true, Some(token)) if token.expose().chars().any(char::is_control) => {
+            let detail = "has a line break or control character";
+            return Err(Problem::field(Code::Request, "token", detail).into());
+        }
         (true, Some(token)) => Some(Keyring::from_env()?.seal(token, root)?),
         (true, None) => {
             let detail = format!(
-                "`{}` forwards the submitter's token, and the request has none; WINDLASS_TOKEN in \
-                 the environment gives it",
+                "`{}` forwards the submitter's token, and the request has none; `windlass run` and \
+                 `submit` take it from WINDLASS_TOKEN",
                 definition.name
             );
             return Err(Problem::field(Code::Request, "token", detail).into());

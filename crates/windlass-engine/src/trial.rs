@@ -5,6 +5,7 @@
 //! only then worked alone. A process that dies leaves the trial behind: the next one finds it,
 //! gives the item one more chance, and then sets it aside.
 
+use crate::EngineError;
 use crate::executor::{Chunk, Stop};
 use crate::outcomes::From;
 use std::time::Duration;
@@ -34,7 +35,22 @@ pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
     let commit =
         Commit { cursor, effect: Effect::Nothing, counts, hold: hold.clone(), settle: Vec::new() };
     chunk.commit(commit).await?;
-    if hold.is_empty() { Ok(()) } else { chunk.try_held(hold).await }
+    match hold.into_iter().next() {
+        Some(held) => try_alone(chunk, held).await,
+        None => Ok(()),
+    }
+}
+
+/// Works an item on trial. That its step was not there is no death of the item.
+async fn try_alone(chunk: &mut Chunk, mut held: Held) -> Result<(), Stop> {
+    let tried = chunk.try_held(vec![held.clone()]).await;
+    if let Err(Stop::Failed(EngineError::Step(_))) = &tried {
+        held.attempts = held.attempts.saturating_sub(1);
+        let cursor = chunk.ledger.cursor.clone();
+        let commit = Commit { hold: vec![held], ..Commit::new(cursor, Effect::Nothing) };
+        chunk.commit(commit).await?;
+    }
+    tried
 }
 
 /// Takes up the trials that a dead process left behind.
@@ -62,7 +78,7 @@ pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), Stop> {
         };
         chunk.commit(commit).await?;
         if held.state == HeldState::Trial {
-            chunk.try_held(vec![held]).await?;
+            try_alone(chunk, held).await?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Gives a step up for a while when nothing succeeds any more, instead of burning its items.
 
-use super::StepError;
+use super::{StepBatch, StepError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_core::ItemError;
@@ -13,18 +13,21 @@ pub(super) struct Circuit {
 
 #[derive(Default)]
 struct State {
-    /// Failures since the last success or opening.
+    /// Items that failed alone since the last success or opening.
     failures: u32,
     /// How often it has opened since the last success.
     openings: u32,
+    /// Whether something has succeeded since it last opened.
+    works: bool,
     /// Open until then.
     until: Option<Instant>,
     reason: String,
 }
 
-/// Failures in a row that cannot be single bad items any more: halving a batch of a million down to
-/// its first item takes twenty.
-const MOST_FAILURES: u32 = 32;
+/// Items that fail alone, one after the other, until that is taken for more than their own fault.
+const MOST_FAILURES: u32 = 16;
+/// Rounds without any success after which it is of no use to go on alone: half a minute by then.
+const MOST_OPENINGS: u32 = 5;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -45,21 +48,30 @@ impl Circuit {
 
     /// A batch was worked, or refused by somebody who is there.
     pub(super) fn succeeded(&self) {
-        *self.state() = State::default();
+        *self.state() = State { works: true, ..State::default() };
     }
 
-    /// A batch of so many items failed: it is to be halved, unless too many have failed in a row.
-    /// While in doubt, one item at a time is given up: where all that is left is bad, the job gets
-    /// on, slowly enough for somebody to see it.
-    pub(super) fn failed(&self, items: usize, error: ItemError) -> StepError {
+    /// A batch failed: it is to be halved. An item that fails alone is given up, but not many in a
+    /// row: then nothing may be right at all, and after some more rounds somebody must look. Each
+    /// round gives up a few more, so that a stretch of bad items is passed. Items that have failed
+    /// before tell nothing new where others succeed.
+    pub(super) fn failed(&self, batch: &StepBatch, error: ItemError) -> StepError {
         let mut state = self.state();
-        state.failures += 1;
-        let reason = format!("nothing succeeds any more, the last failure: {}", error.message);
-        if state.openings > 0 && items <= 1 {
-            state.open(reason, None);
-        } else if state.openings == 0 && state.failures >= MOST_FAILURES {
-            return state.open(reason, None);
+        let known_bad = state.works && batch.items.first().is_some_and(|item| item.attempt > 1);
+        if batch.items.len() > 1 || known_bad {
+            return StepError::Batch(error);
         }
+        state.failures += 1;
+        let most = if state.openings == 0 { MOST_FAILURES } else { 1 << state.openings.min(10) };
+        if state.failures < most {
+            return StepError::Batch(error);
+        }
+        let reason = format!("nothing succeeds any more, the last failure: {}", error.message);
+        if state.openings >= MOST_OPENINGS {
+            *state = State::default();
+            return StepError::Refused(reason);
+        }
+        state.open(reason, None);
         StepError::Batch(error)
     }
 
@@ -82,13 +94,11 @@ impl State {
     /// Opens for longer each time. Slots that find out together open it once.
     fn open(&mut self, reason: String, wait: Option<Duration>) -> StepError {
         let open_for = self.open_for();
-        let wait = match (open_for, wait) {
-            (Some(open_for), wait) => open_for.max(wait.unwrap_or_default()),
-            (None, Some(wait)) => wait,
-            (None, None) => (SHORTEST * (1 << self.openings.min(6))).min(LONGEST),
-        };
+        let backoff = (SHORTEST * (1 << self.openings.min(6))).min(LONGEST);
+        let wait = open_for.unwrap_or(backoff).max(wait.unwrap_or_default());
         self.openings += u32::from(open_for.is_none());
         self.failures = 0;
+        self.works = false;
         self.until = Some(Instant::now() + wait);
         self.reason = reason.clone();
         StepError::Away { reason, wait }
@@ -98,20 +108,67 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::StepItem;
+    use windlass_core::{JobType, Key, Record};
 
-    fn fail(circuit: &Circuit) -> StepError {
-        circuit.failed(10, ItemError::transient("no answer"))
+    /// A batch of so many items, at this attempt.
+    fn batch(items: usize, attempt: u32) -> StepBatch {
+        let item = StepItem {
+            key: Key(Vec::new()),
+            record: Record::new(Vec::new().into(), Vec::new()),
+            attempt,
+        };
+        let job_type = serde_json::json!({
+            "source": {}, "step": {"command": ["x"], "on_conflict": "retry"},
+        });
+        let job_type = JobType::from_json("JOB", job_type).unwrap();
+        StepBatch { items: vec![item; items], ..StepBatch::question(&job_type, None) }
+    }
+
+    fn fail(circuit: &Circuit, items: usize) {
+        let failed = circuit.failed(&batch(items, 1), ItemError::transient("no answer"));
+        assert!(matches!(failed, StepError::Batch(_)), "{failed:?}");
+    }
+
+    /// Lets the time pass for which it is open.
+    fn pass(circuit: &Circuit) {
+        circuit.state().until = None;
     }
 
     #[test]
-    fn a_few_failures_are_bad_items_and_many_in_a_row_are_not() {
+    fn batches_are_halved_however_many_fail_and_items_given_up_a_few_at_a_time() {
         let circuit = Circuit::default();
-        for _ in 1..MOST_FAILURES {
-            assert!(matches!(fail(&circuit), StepError::Batch(_)));
+        (0..1000).for_each(|_| fail(&circuit, 2));
+        let mut given_up = Vec::new();
+        for _ in 0..5 {
+            let mut items = 0;
+            while circuit.enter().is_ok() {
+                fail(&circuit, 1);
+                items += 1;
+            }
+            given_up.push(items);
+            pass(&circuit);
         }
-        let StepError::Away { reason, wait } = fail(&circuit) else { panic!("still closed") };
-        assert_eq!(wait, SHORTEST);
-        assert!(reason.contains("no answer"), "{reason}");
+        assert_eq!(given_up, [MOST_FAILURES, 2, 4, 8, 16]);
+        // Nothing has succeeded for so long that somebody must look.
+        let last = (0..).map(|_| circuit.failed(&batch(1, 1), ItemError::transient("no answer")));
+        let mut last = last.skip_while(|failed| matches!(failed, StepError::Batch(_)));
+        assert!(matches!(last.next(), Some(StepError::Refused(why)) if why.contains("no answer")));
+    }
+
+    #[test]
+    fn items_known_to_be_bad_do_not_count_where_others_succeed() {
+        let circuit = Circuit::default();
+        circuit.succeeded();
+        for _ in 0..10 * MOST_FAILURES {
+            let failed = circuit.failed(&batch(1, 2), ItemError::transient("no answer"));
+            assert!(matches!(failed, StepError::Batch(_)));
+        }
+        assert!(circuit.enter().is_ok());
+        circuit.open("down".into(), None);
+        pass(&circuit);
+        fail(&circuit, 1);
+        fail(&circuit, 1);
         assert!(circuit.enter().is_err());
     }
 
@@ -119,23 +176,10 @@ mod tests {
     fn one_success_between_failures_keeps_it_closed() {
         let circuit = Circuit::default();
         for _ in 0..10 * MOST_FAILURES {
-            assert!(matches!(fail(&circuit), StepError::Batch(_)));
+            fail(&circuit, 1);
             circuit.succeeded();
         }
         assert!(!circuit.is_doubtful());
-    }
-
-    #[test]
-    fn in_doubt_one_item_is_given_up_at_a_time() {
-        let circuit = Circuit::default();
-        circuit.open("down".into(), Some(Duration::ZERO));
-        for _ in 0..2 * MOST_FAILURES {
-            assert!(matches!(fail(&circuit), StepError::Batch(_)), "a batch is halved");
-            assert!(circuit.enter().is_ok());
-        }
-        let alone = circuit.failed(1, ItemError::transient("no answer"));
-        assert!(matches!(alone, StepError::Batch(_)));
-        assert!(circuit.enter().is_err());
     }
 
     #[test]
@@ -146,5 +190,17 @@ mod tests {
             assert!(wait <= SHORTEST);
         }
         assert_eq!(circuit.state().openings, 1);
+    }
+
+    #[test]
+    fn waits_grow_and_are_never_shorter_than_their_own_whatever_is_asked_for() {
+        let circuit = Circuit::default();
+        let wait = |asked: u64| {
+            pass(&circuit);
+            let asked = Some(Duration::from_secs(asked));
+            let StepError::Away { wait, .. } = circuit.open("down".into(), asked) else { panic!() };
+            wait.as_secs()
+        };
+        assert_eq!([wait(0), wait(0), wait(0), wait(30), wait(0)], [1, 2, 4, 30, 16]);
     }
 }

@@ -9,14 +9,17 @@ use rustls::crypto::ring;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
-use windlass_core::{Change, Endpoint, ItemError, JobType, Outcome, RetryPolicy};
+use windlass_core::{Change, Endpoint, ItemError, JobType, Outcome, RetryPolicy, Secret};
 
 /// An endpoint, with the connections that are kept open to it.
 pub(super) struct HttpStep {
     client: Client,
     url: String,
+    /// What must not be repeated to anybody, should the endpoint say it.
+    secrets: Vec<Secret>,
+    timeout: Duration,
     retry: RetryPolicy,
-    /// Requests that may be on their way at once.
+    /// Batches that may be on their way at once.
     room: Semaphore,
     circuit: Circuit,
 }
@@ -34,11 +37,17 @@ const MOST_ANSWER: usize = 256 << 20;
 enum Failed {
     /// It may pass: the endpoint is overloaded, broken or not there.
     Passing { message: String, retry_after: Option<Duration> },
+    /// It gave no answer in time. That takes too long to be tried again in the slot.
+    Late,
     /// The endpoint refuses the batch for good.
     Permanent { message: String, status: StatusCode },
     /// The endpoint answers with something that is no answer.
     Wrong(String),
+    /// The request cannot even be made.
+    Unsendable(String),
 }
+
+const LATE: &str = "the endpoint gave no answer in time";
 
 impl HttpStep {
     /// The endpoint of a job type, with the headers as this machine's file has them.
@@ -52,101 +61,33 @@ impl HttpStep {
         }
         let client = Client::builder()
             .tls_backend_preconfigured(tls()?)
-            .default_headers(headers)
             .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
             .redirect(redirect::Policy::none())
-            .timeout(job_type.step_timeout())
             .build()
             .map_err(|error| error.without_url().to_string())?;
         let room = endpoint.concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
         Ok(HttpStep {
             client,
             url: endpoint.url.clone(),
+            secrets: endpoint.headers.values().cloned().collect(),
+            timeout: job_type.step_timeout(),
             retry: job_type.retry.clone(),
             room: Semaphore::new(room),
             circuit: Circuit::default(),
         })
     }
 
-    async fn post(&self, batch: &StepBatch) -> Result<Vec<Outcome>, Failed> {
-        let body = wire::request(batch).map_err(Failed::Wrong)?;
-        let request = self
-            .client
-            .post(&self.url)
-            .header(CONTENT_TYPE, "application/json")
-            .header("Idempotency-Key", batch.idempotency_key())
-            .body(body);
-        let request = match &batch.job.token {
-            Some(token) => request.bearer_auth(token.expose()),
-            None => request,
-        };
-        let response = {
-            let _room = self.room.acquire().await;
-            let mut response = request.send().await.map_err(unreached)?;
-            let status = response.status();
-            if !status.is_success() {
-                return Err(refused(status, response).await);
-            }
-            read(&mut response).await?
-        };
-        if response.is_empty() {
-            return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
-        }
-        wire::outcomes(batch, &response).map_err(Failed::Wrong)
-    }
-
-    /// What is made of a failure that trying again did not mend: an empty batch tells whether the
-    /// endpoint is down or the items are bad.
-    async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
-        match failed {
-            Failed::Wrong(message) => {
-                self.circuit.failed(batch.items.len(), ItemError::transient(message))
-            }
-            Failed::Permanent { message, status } => {
-                if status.is_redirection() {
-                    let advice = "name the final URL in step.http";
-                    return StepError::Refused(format!("{message}; {advice}"));
-                }
-                if refuses_callers(status)
-                    && (batch.items.is_empty() || self.refuses_all(batch).await)
-                {
-                    let advice = "are step.http and step.headers right?";
-                    return StepError::Refused(format!("{message}; {advice}"));
-                }
-                self.circuit.succeeded();
-                StepError::Batch(ItemError::permanent(message))
-            }
-            Failed::Passing { message, retry_after } => {
-                // Who asks for time gets it, unless that has helped nothing before.
-                let down = batch.items.is_empty()
-                    || (retry_after.is_some() && !self.circuit.is_doubtful())
-                    || matches!(self.post(&batch.empty()).await, Err(Failed::Passing { .. }));
-                match down {
-                    true => self.circuit.open(message, retry_after),
-                    false => self.circuit.failed(batch.items.len(), ItemError::transient(message)),
-                }
-            }
-        }
-    }
-
-    async fn refuses_all(&self, batch: &StepBatch) -> bool {
-        let answer = self.post(&batch.empty()).await;
-        matches!(answer, Err(Failed::Permanent { status, .. }) if refuses_callers(status))
-    }
-}
-
-#[async_trait]
-impl Step for HttpStep {
-    async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
-        self.circuit.enter()?;
-        // What has failed already, as a whole or as the last of many, is not waited for again.
-        // Nor does who asks whether the endpoint is there want to wait.
+    /// Sends a batch, tries it again while that may help, and judges what came of it.
+    async fn work(&self, batch: &StepBatch) -> Result<Vec<Outcome>, StepError> {
+        // What has failed already, as a whole or as the last of many, is not waited for again. Nor
+        // does who asks whether the endpoint is there want to wait.
         let doubtful = batch.halved > 0 || batch.items.is_empty() || self.circuit.is_doubtful();
         let tries = if doubtful { 1 } else { MOST_TRIES.min(self.retry.attempts) };
         let mut tried = 0;
         loop {
             tried += 1;
-            match self.post(&batch).await {
+            match self.post(batch, batch.time(self.timeout)).await {
                 Ok(outcomes) => {
                     self.circuit.succeeded();
                     return Ok(outcomes);
@@ -154,14 +95,134 @@ impl Step for HttpStep {
                 Err(Failed::Passing { message, retry_after })
                     if tried < tries && retry_after.is_none_or(|wait| wait <= LONGEST_WAIT) =>
                 {
-                    let wait =
-                        retry_after.unwrap_or_else(|| self.retry.jittered(tried, rand::random()));
+                    let backoff = self.retry.jittered(tried, rand::random());
+                    let wait = retry_after.unwrap_or_default().max(backoff);
                     tracing::warn!(job = %batch.job.id, ?wait, "{message}; trying again");
                     tokio::time::sleep(wait).await;
                 }
-                Err(failed) => return Err(self.judge(&batch, failed).await),
+                Err(failed) => return Err(self.judge(batch, failed).await),
             }
         }
+    }
+
+    async fn post(&self, batch: &StepBatch, time: Duration) -> Result<Vec<Outcome>, Failed> {
+        let body = wire::request(batch).map_err(Failed::Wrong)?;
+        let request = self.client.post(&self.url).timeout(time);
+        let mut request = request.header(CONTENT_TYPE, "application/json").body(body);
+        // An answer that somebody kept would not tell whether the endpoint is there.
+        if !batch.items.is_empty() {
+            request = request.header("Idempotency-Key", batch.idempotency_key());
+        }
+        if let Some(token) = &batch.job.token {
+            request = request.bearer_auth(token.expose());
+        }
+        let mut response = request.send().await.map_err(unreached)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(self.refused(batch, status, response).await);
+        }
+        let answer = read(&mut response).await?;
+        if answer.is_empty() {
+            return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
+        }
+        wire::outcomes(batch, &answer).map_err(|wrong| Failed::Wrong(self.hushed(batch, wrong)))
+    }
+
+    /// What is made of a failure that trying again did not mend: an empty batch tells whether the
+    /// endpoint is down or the items are bad.
+    async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
+        match failed {
+            Failed::Wrong(message) => self.circuit.failed(batch, ItemError::transient(message)),
+            Failed::Unsendable(message) => StepError::Refused(message),
+            Failed::Permanent { message, status } if status.is_redirection() => {
+                StepError::Refused(format!("{message}; name the final URL in step.http"))
+            }
+            Failed::Permanent { message, status } if refuses_callers(status) => {
+                match self.probe(batch).await {
+                    Err(Failed::Permanent { status, .. }) if refuses_callers(status) => {
+                        let advice = "are step.http and step.headers right?";
+                        StepError::Refused(format!("{message}; {advice}"))
+                    }
+                    Err(Failed::Passing { message, retry_after }) => {
+                        self.circuit.open(message, retry_after)
+                    }
+                    Err(Failed::Late) => self.circuit.open(LATE.to_owned(), None),
+                    _ => self.given_up(message),
+                }
+            }
+            Failed::Permanent { message, .. } => self.given_up(message),
+            Failed::Late => match self.probe(batch).await {
+                Err(Failed::Late | Failed::Passing { .. }) => {
+                    self.circuit.open(LATE.to_owned(), None)
+                }
+                _ => self.circuit.failed(batch, ItemError::transient(LATE)),
+            },
+            Failed::Passing { message, retry_after } => {
+                // Who asks for time gets it, unless that has helped nothing before.
+                let asks = retry_after.is_some() && !self.circuit.is_doubtful();
+                let is_down = asks
+                    || matches!(
+                        self.probe(batch).await,
+                        Err(Failed::Late | Failed::Passing { .. })
+                    );
+                match is_down {
+                    true => self.circuit.open(message, retry_after),
+                    false => self.circuit.failed(batch, ItemError::transient(message)),
+                }
+            }
+        }
+    }
+
+    /// The endpoint is there, and does not want these items.
+    fn given_up(&self, message: String) -> StepError {
+        self.circuit.succeeded();
+        StepError::Batch(ItemError::permanent(message))
+    }
+
+    /// Asks with an empty batch whether the endpoint is there. It gets less time, so that there is
+    /// some left to act upon the answer.
+    async fn probe(&self, batch: &StepBatch) -> Result<Vec<Outcome>, Failed> {
+        self.post(&batch.empty(), self.timeout / 4).await
+    }
+
+    /// The endpoint answered that it does not want the batch, now or for good.
+    async fn refused(
+        &self,
+        batch: &StepBatch,
+        status: StatusCode,
+        mut response: Response,
+    ) -> Failed {
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(wait_of);
+        let body = read(&mut response).await.unwrap_or_default();
+        let mut message = format!("the endpoint answered {status}");
+        if !body.is_empty() {
+            message += &format!(": {}", self.hushed(batch, wire::excerpt(&body)));
+        }
+        match status.as_u16() {
+            408 | 425 | 429 | 500.. => Failed::Passing { message, retry_after },
+            _ => Failed::Permanent { message, status },
+        }
+    }
+
+    /// A message without the secrets that an endpoint may repeat.
+    fn hushed(&self, batch: &StepBatch, message: String) -> String {
+        let secrets = self.secrets.iter().chain(&batch.job.token).map(Secret::expose);
+        // A header is often a word and the secret: neither may be told alone.
+        let words = secrets.flat_map(|secret| std::iter::once(secret).chain(secret.split(' ')));
+        words
+            .filter(|word| word.len() > 6)
+            .fold(message, |message, word| message.replace(word, "…"))
+    }
+}
+
+#[async_trait]
+impl Step for HttpStep {
+    async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
+        self.circuit.enter()?;
+        // Whoever waits here waits for others, which is no failure of its own.
+        let room = tokio::time::timeout(self.timeout, self.room.acquire()).await;
+        let _room = room.map_err(|_| StepError::Busy)?;
+        self.work(&batch).await
     }
 }
 
@@ -172,12 +233,19 @@ fn refuses_callers(status: StatusCode) -> bool {
 
 /// The request did not come through. The URL is left out, since it may hold a secret.
 fn unreached(error: reqwest::Error) -> Failed {
-    let message = match () {
-        () if error.is_timeout() => "the endpoint gave no answer in time".to_owned(),
-        () if error.is_connect() => format!("the endpoint cannot be reached: {}", causes(error)),
-        () => format!("the connection to the endpoint broke: {}", causes(error)),
+    let (is_connect, is_builder) = (error.is_connect(), error.is_builder());
+    if error.is_timeout() {
+        return Failed::Late;
+    }
+    let cause = causes(error);
+    if is_builder {
+        return Failed::Unsendable(format!("the request cannot be made: {cause}"));
+    }
+    let what = match is_connect {
+        true => "the endpoint cannot be reached",
+        false => "the connection to the endpoint broke",
     };
-    Failed::Passing { message, retry_after: None }
+    Failed::Passing { message: format!("{what}: {cause}"), retry_after: None }
 }
 
 /// An error with what caused it, the outermost left out: it says only that a request failed.
@@ -188,20 +256,6 @@ fn causes(error: reqwest::Error) -> String {
         cause = next;
     }
     cause.to_string()
-}
-
-/// The endpoint answered that it does not want the batch, now or for good.
-async fn refused(status: StatusCode, mut response: Response) -> Failed {
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(wait_of);
-    let body = read(&mut response).await.unwrap_or_default();
-    let mut message = format!("the endpoint answered {status}");
-    if !body.is_empty() {
-        message += &format!(": {}", wire::excerpt(&body));
-    }
-    match status.as_u16() {
-        408 | 425 | 429 | 500.. => Failed::Passing { message, retry_after },
-        _ => Failed::Permanent { message, status },
-    }
 }
 
 /// Seconds, or a time.

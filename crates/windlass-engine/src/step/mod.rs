@@ -12,7 +12,7 @@ mod steps;
 mod wire;
 
 pub(crate) use function::FunctionStep;
-pub(crate) use steps::Steps;
+pub(crate) use steps::{Refusing, Steps};
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -52,6 +52,9 @@ pub enum StepError {
         /// How long to wait before the next try.
         wait: Duration,
     },
+    /// There is no room for the batch at this moment: the chunk is handed back for a little while.
+    #[error("there was no room for the batch")]
+    Busy,
     /// Somebody must mend something first: the job is paused with this reason.
     #[error("{0}")]
     Refused(String),
@@ -117,16 +120,22 @@ impl JobFacts {
         }
     }
 
-    /// The same for these items over retries, crashes and redrives, different for all others.
-    fn idempotency_key<'a>(&self, items: impl IntoIterator<Item = &'a Key>) -> Simple {
+    /// The same for an item over retries, crashes and redrives, different for all others.
+    fn idempotency_key(&self, item: &Key) -> Simple {
         let mut hash = Sha256::new();
         hash.update(self.root.as_bytes());
-        for key in items {
-            key.write_text(&mut hash);
-        }
-        Uuid::from_slice(&hash.finalize()[..16]).unwrap_or_default().simple()
+        item.write_text(&mut hash);
+        short(hash)
     }
 }
+
+/// Half of a hash, which is unlike any other all the same.
+fn short(hash: Sha256) -> Simple {
+    Uuid::from_slice(&hash.finalize()[..16]).unwrap_or_default().simple()
+}
+
+/// No half of a batch gets less than this share of the time.
+const MOST_HALVINGS_OF_TIME: u32 = 4;
 
 impl StepBatch {
     /// A batch of a chunk; of none in a dry run.
@@ -139,14 +148,14 @@ impl StepBatch {
     }
 
     /// The empty batch that asks whether a step is there, before there is a job.
-    pub(crate) fn question(job_type: &JobType) -> StepBatch {
+    pub(crate) fn question(job_type: &JobType, token: Option<Secret>) -> StepBatch {
         let facts = JobFacts {
             id: JobId::nil(),
             root: JobId::nil(),
             job_type: job_type.name.clone(),
             params: BTreeMap::new(),
             dry_run: true,
-            token: None,
+            token,
         };
         StepBatch { job: Arc::new(facts), chunk: None, halved: 0, items: Vec::new() }
     }
@@ -156,9 +165,28 @@ impl StepBatch {
         StepBatch { job: self.job.clone(), chunk: self.chunk, halved: 0, items: Vec::new() }
     }
 
-    /// The same whenever the same items are worked for the same job.
+    /// The time it has, of the time for a whole batch. The parts of a batch that failed get less, so
+    /// that one that hangs is taken apart within the claim of its chunk. An item alone gets all of
+    /// it: it may not die of that.
+    fn time(&self, whole: Duration) -> Duration {
+        match self.items.len() {
+            0 | 1 => whole,
+            _ => whole / (1 << self.halved.min(MOST_HALVINGS_OF_TIME)),
+        }
+    }
+
+    /// The same whenever the very same is asked for the same job: a batch that is sent again, after
+    /// a crash too, but not an item's next attempt or a record that was changed meanwhile.
     fn idempotency_key(&self) -> String {
-        self.job.idempotency_key(self.items.iter().map(|item| &item.key)).to_string()
+        let mut hash = Sha256::new();
+        hash.update(self.job.root.as_bytes());
+        for item in &self.items {
+            item.key.write_text(&mut hash);
+            hash.update(item.attempt.to_le_bytes());
+            // A record is made of plain values, which can always be written.
+            let _ = serde_json::to_writer(&mut hash, &item.record);
+        }
+        short(hash).to_string()
     }
 
     /// The context of one of the items.
@@ -201,6 +229,6 @@ impl ItemContext {
     /// The same for this item over retries, crashes and redrives of the same job, and different
     /// for every other: give it to services that must act once.
     pub fn idempotency_key(&self) -> String {
-        self.job.idempotency_key([&self.key]).to_string()
+        self.job.idempotency_key(&self.key).to_string()
     }
 }

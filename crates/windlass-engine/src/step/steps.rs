@@ -4,13 +4,14 @@
 use super::command::CommandStep;
 use super::http::HttpStep;
 use super::{Step, StepBatch, StepError};
+use async_trait::async_trait;
 use futures::future::join_all;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windlass_core::config::names;
 use windlass_core::problem::Code;
-use windlass_core::{Config, Endpoint, JobType, Problem, StepKind};
+use windlass_core::{Config, Endpoint, JobType, Outcome, Problem, Secret, StepKind};
 
 /// All steps of the process.
 #[derive(Default)]
@@ -45,11 +46,17 @@ impl Steps {
     }
 
     /// Asks the step of a job type an empty batch: is it there, and does it answer?
-    pub(crate) async fn ask(&self, job_type: &JobType, config: &Config) -> Result<(), StepError> {
+    pub(crate) async fn ask(
+        &self,
+        job_type: &JobType,
+        config: &Config,
+        token: Option<Secret>,
+    ) -> Result<(), StepError> {
         let step = self.of(job_type, config);
         let step = step.map_err(|problem| StepError::Refused(problem.detail))?;
         let Some(step) = step else { return Ok(()) };
-        let answer = step.process(StepBatch::question(job_type)).await;
+        let token = token.filter(|_| job_type.step.kind.forwards_token());
+        let answer = step.process(StepBatch::question(job_type, token)).await;
         step.rest(Duration::ZERO).await;
         answer.map(drop)
     }
@@ -57,7 +64,7 @@ impl Steps {
     /// Ends what has not been used for so long.
     pub(crate) async fn rest(&self, unused: Duration) {
         let made: Vec<_> = self.made().values().cloned().collect();
-        join_all(made.iter().map(|step| step.rest(unused))).await;
+        join_all(made.iter().chain(self.handlers.values()).map(|step| step.rest(unused))).await;
     }
 
     fn handler(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {
@@ -96,6 +103,16 @@ impl Steps {
     }
 }
 
+/// Stands where a step cannot be made here: the job is paused with the reason.
+pub(crate) struct Refusing(pub(crate) String);
+
+#[async_trait]
+impl Step for Refusing {
+    async fn process(&self, _batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
+        Err(StepError::Refused(self.0.clone()))
+    }
+}
+
 /// The endpoint with its headers' values, which are never stored with a job.
 fn with_secrets(
     definition: &JobType,
@@ -104,11 +121,23 @@ fn with_secrets(
 ) -> Result<Endpoint, Problem> {
     let here = config.jobs.get(&definition.name).map(|job_type| &job_type.step.kind);
     let mut endpoint = endpoint.clone();
+    let here = match here {
+        Some(StepKind::Http(here)) => Some(here),
+        _ => None,
+    };
+    // A secret is for the place the file names beside it, and for no other.
+    if let Some(here) = here.filter(|here| here.origin() != endpoint.origin())
+        && !endpoint.headers.is_empty()
+    {
+        let detail = format!(
+            "the job was submitted for {}, and this process's windlass.toml has the headers for {}",
+            endpoint.origin(),
+            here.origin()
+        );
+        return Err(definition.problem("step.http", detail));
+    }
     for (name, value) in &mut endpoint.headers {
-        let given = match here {
-            Some(StepKind::Http(here)) => here.headers.get(name),
-            _ => None,
-        };
+        let given = here.and_then(|here| here.headers.get(name));
         *value = given.cloned().ok_or_else(|| {
             let detail = format!(
                 "the job was submitted with the header `{name}`, and this process's windlass.toml \

@@ -11,7 +11,7 @@ use windlass_core::{Change, Insert, ItemError, JobId, Key, Outcome, Record, Row,
 /// A batch as it is sent: one line without its end.
 pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
     let items = batch.items.iter().map(|item| {
-        let idempotency_key = batch.job.idempotency_key([&item.key]);
+        let idempotency_key = batch.job.idempotency_key(&item.key);
         Item { key: &item.key, attempt: item.attempt, idempotency_key, record: &item.record }
     });
     let request = Request {
@@ -29,8 +29,9 @@ pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
 
 /// The outcomes that an answer holds, in the order of the batch, or what is wrong with it.
 pub(super) fn outcomes(batch: &StepBatch, answer: &[u8]) -> Result<Vec<Outcome>, String> {
-    let parsed: Answer = serde_json::from_slice(answer).map_err(|error| {
-        format!("the answer is not as it should be: {error}: `{}`", excerpt(answer))
+    let parsed: Answer = serde_json::from_slice(answer).map_err(|error| match error.is_data() {
+        true => format!("the answer is not as it should be: {error}: `{}`", excerpt(answer)),
+        false => format!("the answer is not JSON: `{}`", excerpt(answer)),
     })?;
     match parsed {
         Answer { results: Some(results), batch_item_failures: None } => by_item(batch, results),
@@ -101,7 +102,10 @@ struct ItemResult {
 
 /// One, or a list.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`insert` is {\"table\": …, \"rows\": [{…}]} or a list of these, `emit` a row {…} or a list of rows"
+)]
 enum Several<T> {
     List(Vec<T>),
     One(T),
@@ -109,7 +113,10 @@ enum Several<T> {
 
 /// An error with all it has, or its message alone.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`error` is a message, or {\"message\": …, \"retryable\": …, \"context\": …}"
+)]
 enum Failure {
     Whole(ItemError),
     Message(String),
@@ -130,7 +137,7 @@ fn by_item(batch: &StepBatch, results: Vec<ItemResult>) -> Result<Vec<Outcome>, 
     let mut places = Places::new(batch);
     let mut outcomes: Vec<Option<Outcome>> = batch.items.iter().map(|_| None).collect();
     for result in results {
-        let place = places.take(&result.key.to_text(), &result.key)?;
+        let place = places.take(&result.key)?;
         outcomes[place] = Some(result.outcome());
     }
     let missing = outcomes.iter().filter(|outcome| outcome.is_none()).count();
@@ -138,7 +145,7 @@ fn by_item(batch: &StepBatch, results: Vec<ItemResult>) -> Result<Vec<Outcome>, 
         Some((item, _)) => Err(format!(
             "the answer leaves out {missing} of {} items, the first of them {}",
             batch.items.len(),
-            item.key
+            item.key.to_id()
         )),
         None => Ok(outcomes.into_iter().flatten().collect()),
     }
@@ -181,15 +188,7 @@ fn by_failure(batch: &StepBatch, failures: Vec<ItemFailure>) -> Result<Vec<Outco
     let mut outcomes = vec![Outcome::Done(Change::default()); batch.items.len()];
     let mut places = Places::new(batch);
     for failure in failures {
-        // Queues name items by text, so the text of a key names it as well as the key itself.
-        let named = &failure.item_identifier;
-        let as_text = named.as_str().map(|text| Key(vec![Value::Text(text.to_owned())]));
-        let as_number = named.as_str().and_then(|text| serde_json::from_str(text).ok());
-        let key = Key::from_id(named.clone());
-        let candidates = [Some(key.clone()), as_text, as_number.map(Key::from_id)];
-        let text = candidates.into_iter().flatten().map(|key| key.to_text());
-        let known = text.into_iter().find(|text| places.knows(text));
-        let place = places.take(&known.unwrap_or_default(), &key)?;
+        let place = places.take(&Key::from_id(failure.item_identifier))?;
         outcomes[place] =
             Outcome::Error(ItemError::transient("the step named it in batchItemFailures"));
     }
@@ -209,16 +208,19 @@ impl Places {
         Places { open: all.clone(), all }
     }
 
-    fn knows(&self, text: &str) -> bool {
-        self.all.contains_key(text)
-    }
-
-    fn take(&mut self, text: &str, key: &Key) -> Result<usize, String> {
-        match self.open.remove(text) {
-            Some(place) => Ok(place),
-            None if self.knows(text) => Err(format!("the answer has {key} twice")),
-            None => Err(format!("the answer has {key}, which was not asked for")),
-        }
+    /// The place of an item that was not answered yet. Its key may also be named by its JSON as
+    /// text: queues name items by text, and some languages keep large numbers only so.
+    fn take(&mut self, key: &Key) -> Result<usize, String> {
+        let as_json = match key.0.as_slice() {
+            [Value::Text(text)] => serde_json::from_str(text).ok().map(Key::from_id),
+            _ => None,
+        };
+        let texts = [Some(key), as_json.as_ref()].into_iter().flatten().map(Key::to_text);
+        let known = texts.into_iter().find(|text| self.all.contains_key(text));
+        let shown = key.to_id();
+        let known =
+            known.ok_or_else(|| format!("the answer has {shown}, which was not asked for"))?;
+        self.open.remove(&known).ok_or_else(|| format!("the answer has {shown} twice"))
     }
 }
 
@@ -234,7 +236,7 @@ mod tests {
             "source": {"connection": "app", "table": "t"},
             "step": {"command": ["x"], "on_conflict": "retry"},
         });
-        let mut batch = StepBatch::question(&JobType::from_json("JOB", job_type).unwrap());
+        let mut batch = StepBatch::question(&JobType::from_json("JOB", job_type).unwrap(), None);
         let columns: Columns = ["id", "name"].map(str::to_owned).into();
         batch.items = keys
             .iter()
@@ -292,10 +294,13 @@ mod tests {
             (json!({"results": [{"key": 1}, {"key": 9}]}), "9, which was not asked"),
             (json!({"results": [{"key": 2}]}), "leaves out 1 of 2 items, the first of them 1"),
             (json!({"results": [{"key": 1}, {"key": 2, "updates": {}}]}), "`updates`"),
+            (json!({"results": [{"key": 1}, {"key": 2, "insert": {"row": 1}}]}), "\"rows\""),
+            (json!({"results": [{"key": 1}, {"key": 2, "error": {"msg": ""}}]}), "\"message\""),
+            (json!({"results": [{"key": "1"}, {"key": 1}]}), "1 twice"),
             (json!({"results": [], "batchItemFailures": []}), "either"),
             (json!({}), "either"),
             (json!([1]), "`[1]`"),
-            (json!({"batchItemFailures": [{"itemIdentifier": "9"}]}), "9, which was not asked"),
+            (json!({"batchItemFailures": [{"itemIdentifier": "9"}]}), "\"9\", which was not asked"),
         ] {
             let error = answered(&keys, answer).unwrap_err();
             assert!(error.contains(expected), "`{expected}` is not in: {error}");

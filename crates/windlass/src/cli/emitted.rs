@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{JobId, JobStatus};
+use windlass::{Engine, JobId, JobStatus};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -25,6 +25,23 @@ const PAGE: u32 = 1000;
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     let job = engine.job(args.id).await?;
+    match print(&engine, &args).await {
+        // Whoever reads may have enough.
+        Err(error) if is_broken_pipe(&error) => return Ok(ExitCode::SUCCESS),
+        printed => printed?,
+    }
+    if job.status != JobStatus::Completed {
+        eprintln!("the job is {}: this is what is committed so far", job.status);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+async fn print(engine: &Engine, args: &Args) -> Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut after = windlass::FIRST;
     let mut separator = if args.json { "[" } else { "" };
@@ -44,8 +61,5 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         (false, _) => writeln!(out)?,
     }
     out.flush()?;
-    if job.status != JobStatus::Completed {
-        eprintln!("the job is {}: this is what is committed so far", job.status);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

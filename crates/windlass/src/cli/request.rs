@@ -61,7 +61,7 @@ impl RequestArgs {
             ..Request::new(self.job_type)
         };
         let mut identity = Engine::local_identity();
-        identity.token = std::env::var("WINDLASS_TOKEN").ok().map(Secret::from);
+        identity.token = token();
         for (name, values) in pairs(&self.claim, "--claim")? {
             identity
                 .claims
@@ -69,6 +69,12 @@ impl RequestArgs {
         }
         Ok((request, identity))
     }
+}
+
+/// The submitter's own token, for job types that forward it.
+pub(super) fn token() -> Option<Secret> {
+    let token = std::env::var("WINDLASS_TOKEN").ok()?;
+    Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(Secret::from)
 }
 
 fn pairs<'a>(flags: &'a [String], flag: &str) -> Result<Vec<(String, &'a str)>> {

@@ -3,6 +3,7 @@
 use super::super::{StepBatch, wire};
 use super::guard;
 use super::stderr::Stderr;
+use crate::seal;
 use futures::FutureExt;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -36,8 +37,11 @@ pub(super) enum Fault {
     Loud,
     #[error("answered with more than {} MB in one line and was killed", MOST_ANSWER >> 20)]
     Long,
-    #[error("answered with more than one line")]
-    Twice,
+    #[error(
+        "wrote more than one line for one batch; standard output is for answers only. The first was \
+         `{0}`"
+    )]
+    Twice(String),
     #[error("gave a wrong answer: {0}")]
     Wrong(String),
 }
@@ -64,6 +68,8 @@ impl Child {
         let (program, args) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // These open the tokens of all jobs, and are no business of a program.
+        command.env_remove(seal::VARIABLE).env_remove("WINDLASS_TOKEN");
         let mut process = guard::spawn(command)?;
         let group = Pid::from_raw(process.id().map_or(0, |id| id as i32));
         let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
@@ -101,7 +107,7 @@ impl Child {
             answer => answer?,
         };
         if !self.stdout.buffer().is_empty() {
-            return Err(Fault::Twice);
+            return Err(Fault::Twice(wire::excerpt(&answer)));
         }
         wire::outcomes(batch, &answer).map_err(Fault::Wrong)
     }

@@ -5,6 +5,7 @@
 //! pipe ends and the guard kills every group it knows.
 
 use nix::unistd::{Pid, getpid, write};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -34,22 +35,36 @@ struct Guard {
     pipe: ChildStdin,
 }
 
+/// The guard, and the groups it knows: one that takes its place must know them too.
+struct Post {
+    guard: Option<Guard>,
+    groups: BTreeSet<i32>,
+}
+
 /// Starts a child under guard.
 pub(super) fn spawn(mut command: tokio::process::Command) -> io::Result<tokio::process::Child> {
-    let mut guard = guard();
-    if !guard.as_mut().is_some_and(Guard::lives) {
-        *guard = Some(Guard::start()?);
+    let mut post = post();
+    if !post.guard.as_mut().is_some_and(Guard::lives) {
+        let mut guard = Guard::start()?;
+        for group in &post.groups {
+            writeln!(guard.pipe, "+ {group}")?;
+        }
+        post.guard = Some(guard);
     }
-    if let Some(guard) = &*guard {
+    if let Some(guard) = &post.guard {
         report_to(&mut command, &guard.pipe)?;
     }
-    command.process_group(0).spawn()
+    let child = command.process_group(0).spawn()?;
+    post.groups.extend(child.id().map(|id| id as i32));
+    Ok(child)
 }
 
 /// The group is gone, and its number may soon be another's.
 pub(super) fn forget(group: Pid) {
-    if let Some(guard) = &mut *guard() {
-        let _ = guard.pipe.write_all(format!("- {group}\n").as_bytes());
+    let mut post = post();
+    post.groups.remove(&group.as_raw());
+    if let Some(guard) = &mut post.guard {
+        let _ = writeln!(guard.pipe, "- {group}");
     }
 }
 
@@ -90,7 +105,7 @@ impl Guard {
     }
 }
 
-fn guard() -> MutexGuard<'static, Option<Guard>> {
-    static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
-    GUARD.lock().unwrap_or_else(PoisonError::into_inner)
+fn post() -> MutexGuard<'static, Post> {
+    static POST: Mutex<Post> = Mutex::new(Post { guard: None, groups: BTreeSet::new() });
+    POST.lock().unwrap_or_else(PoisonError::into_inner)
 }

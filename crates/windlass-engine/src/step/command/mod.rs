@@ -24,8 +24,6 @@ pub(super) struct CommandStep {
 
 /// Starts that may fail in a row: a child may be killed by accident, but not always.
 const MOST_STARTS: u32 = 3;
-/// No half of a batch gets less than this share of the time.
-const MOST_HALVINGS_OF_TIME: u32 = 4;
 
 impl CommandStep {
     pub(super) fn new(words: Vec<String>, timeout: Duration) -> CommandStep {
@@ -61,24 +59,19 @@ impl CommandStep {
                 Err(fault) => {
                     let said = child.kill().await;
                     if starts >= MOST_STARTS || fault == Fault::Late(self.timeout) {
+                        let hint = match fault {
+                            Fault::Late(_) => "; does it flush its output after each line?",
+                            _ => "",
+                        };
                         let message = format!(
-                            "the command does not answer the empty batch it gets at its start: \
-                             {fault}{}",
+                            "the command does not answer the empty batch it gets at its start: it \
+                             {fault}{hint}{}",
                             last_words(&said)
                         );
                         return Err(StepError::Refused(message));
                     }
                 }
             }
-        }
-    }
-
-    /// The parts of a batch that failed get less time, so that one that hangs is taken apart
-    /// within the claim of its chunk. An item alone gets all of it: it may not die of that.
-    fn time_for(&self, batch: &StepBatch) -> Duration {
-        match batch.items.len() {
-            0 | 1 => self.timeout,
-            _ => self.timeout / (1 << batch.halved.min(MOST_HALVINGS_OF_TIME)),
         }
     }
 
@@ -93,7 +86,7 @@ impl Step for CommandStep {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         self.circuit.enter()?;
         let mut child = self.child(&batch).await?;
-        let timeout = self.time_for(&batch);
+        let timeout = batch.time(self.timeout);
         match child.ask(&batch, timeout).await {
             Ok(outcomes) => {
                 self.waiting().push((child, Instant::now()));
@@ -109,7 +102,7 @@ impl Step for CommandStep {
                     0 => tracing::warn!(%job, items, "{}; started anew", error.message),
                     _ => tracing::info!(%job, items, "{}; started anew", error.message),
                 }
-                Err(self.circuit.failed(items, error))
+                Err(self.circuit.failed(&batch, error))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a child writes to its standard error: into the log, with the job and chunk it works on.
 
 use super::super::StepBatch;
+use futures::FutureExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -35,6 +36,8 @@ struct Heard {
 struct Batch {
     job: JobId,
     chunk: Option<ChunkId>,
+    /// A part of a batch that has said the same as a whole.
+    again: bool,
     bytes: usize,
     end: String,
 }
@@ -48,8 +51,11 @@ impl Stderr {
 
     /// What comes from now on belongs to this batch. Ends when that is too much.
     pub(super) fn begin(&mut self, batch: &StepBatch) -> impl Future<Output = ()> + use<> {
-        *self.heard.batch() = Batch { job: batch.job.id, chunk: batch.chunk, ..Batch::default() };
+        let (job, chunk, again) = (batch.job.id, batch.chunk, batch.halved > 0);
+        *self.heard.batch() = Batch { job, chunk, again, ..Batch::default() };
         let heard = self.heard.clone();
+        // What was too much of the batch before is not held against this one.
+        let _ = heard.loud.notified().now_or_never();
         async move { heard.loud.notified().await }
     }
 
@@ -104,7 +110,10 @@ impl Batch {
         let (job, chunk) = (self.job, self.chunk.map(|chunk| chunk.number));
         if logged {
             let line = line.trim_end();
-            tracing::info!(target: "windlass::stderr", %job, chunk, "{line}");
+            match self.again {
+                false => tracing::info!(target: "windlass::stderr", %job, chunk, "{line}"),
+                true => tracing::debug!(target: "windlass::stderr", %job, chunk, "{line}"),
+            }
             if self.bytes >= MOST_LOGGED {
                 tracing::warn!(%job, chunk, "the rest of what the command writes for this batch is not logged");
             }
