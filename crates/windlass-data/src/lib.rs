@@ -110,4 +110,6 @@ pub trait Target: Send + Sync {
     async fn prune(&self, job: JobId) -> Result<u64>;
     /// Runs the statement on an extent and takes it back: the records before and after.
     async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>>;
+    /// Writes an item back and takes it back: the error it would become a dead letter with.
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()>;
 }

@@ -6,7 +6,11 @@ use crate::job::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
 use std::time::Duration;
-use windlass_core::{Extent, Identity, JobId, Key, KeyRange, Outcome, Part, Request, Value};
+use windlass_core::{
+    Change, Extent, Identity, ItemError, JobId, Key, KeyRange, Outcome, Part, Request, Value,
+};
+use windlass_data::WriteItem;
+use windlass_db::Class;
 use windlass_store::Pinned;
 
 /// What a dry run shows.
@@ -101,7 +105,29 @@ async fn handler(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Ve
     let outcomes = step.process(batch).await;
     step.rest(Duration::ZERO).await;
     let outcomes = outcomes?;
-    Ok(items.into_iter().zip(outcomes).map(|(item, outcome)| sample(item, outcome)).collect())
+    let mut samples = Vec::new();
+    for (item, outcome) in items.into_iter().zip(outcomes) {
+        samples.push(sample(item.clone(), tried(job, item, outcome).await?));
+    }
+    Ok(samples)
+}
+
+/// An outcome that the database would not take is the error it would become a dead letter with.
+async fn tried(job: &JobContext, item: windlass_data::Item, outcome: Outcome) -> Result<Outcome> {
+    let Outcome::Done(change) = &outcome else { return Ok(outcome) };
+    // What is emitted goes into a table that a dry run does not make.
+    let change = Change { emit: Vec::new(), ..change.clone() };
+    let windlass_data::Item { key, version, record } = item;
+    let write = WriteItem { key, version, change, record, attempts: 0, conflicts: 0 };
+    match job.connection.try_write(&job.scope, write).await {
+        Err(error) if matches!(error.class(), Some(Class::Data | Class::Definition)) => {
+            Ok(Outcome::Error(ItemError::permanent(error.to_string())))
+        }
+        tried => {
+            tried?;
+            Ok(outcome)
+        }
+    }
 }
 
 fn sample(item: windlass_data::Item, outcome: Outcome) -> Sample {

@@ -15,7 +15,7 @@ mod write;
 use crate::sql::{Bind, Sql};
 use crate::{
     Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
-    Result, Scope, Source, Target,
+    Result, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -253,6 +253,12 @@ impl Target for PostgresData {
 
     async fn prune(&self, job: JobId) -> Result<u64> {
         held::prune(self, job).await
+    }
+
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
+        let transaction = self.writing(scope).await?;
+        let outcome = write::write(self, &transaction, scope, vec![item]).await;
+        release(transaction, outcome.map(drop)).await
     }
 
     async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {

@@ -15,7 +15,7 @@ use crate::page::Page;
 use crate::sql::{Bind, Sql};
 use crate::{
     Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
-    Result, Scope, Source, Target,
+    Result, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -214,6 +214,11 @@ impl Target for SqliteData {
 
     async fn prune(&self, job: JobId) -> Result<u64> {
         self.write(move |transaction| held::prune(transaction, job)).await
+    }
+
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
+        let scope = scope.clone();
+        self.write(move |transaction| preview::try_write(transaction, &scope, item)).await
     }
 
     async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {

@@ -1,9 +1,9 @@
 //! A statement tried on a few records and taken back.
 
-use super::{failed, read, row};
+use super::{failed, read, row, write};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
-use crate::{Item, Preview, Result, Scope, statement};
+use crate::{Item, Preview, Result, Scope, WriteItem, statement};
 use rusqlite::Transaction;
 use windlass_core::{Extent, Part};
 
@@ -14,12 +14,25 @@ pub(super) fn preview(
     scope: &Scope,
     extent: &Extent,
 ) -> Result<Vec<Preview>> {
+    taken_back(transaction, || try_out(transaction, scope, extent))
+}
+
+/// Writes an item back and takes it back.
+pub(super) fn try_write(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    item: WriteItem,
+) -> Result<()> {
+    taken_back(transaction, || write::write(transaction, scope, vec![item]).map(drop))
+}
+
+fn taken_back<T>(transaction: &Transaction<'_>, work: impl FnOnce() -> Result<T>) -> Result<T> {
     transaction.execute_batch("SAVEPOINT windlass_preview").map_err(failed)?;
-    let previews = try_out(transaction, scope, extent)?;
+    let outcome = work()?;
     transaction
         .execute_batch("ROLLBACK TO windlass_preview; RELEASE windlass_preview")
         .map_err(failed)?;
-    Ok(previews)
+    Ok(outcome)
 }
 
 fn try_out(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {

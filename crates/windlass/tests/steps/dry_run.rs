@@ -59,3 +59,33 @@ async fn rows_for_other_tables_are_shown_and_not_inserted() {
     assert_eq!(data.number("SELECT count(*) FROM greetings").await, 0);
     data.untouched().await;
 }
+
+/// Sets a column that is not there for account 2, and inserts a row that may not be for account 3.
+const CARELESS: &str = r#"
+from handler import raised, serve
+
+def result(item):
+    if item["key"] == 2:
+        return {"key": 2, "update": {"amuont": 1}}
+    if item["key"] == 3:
+        return {"key": 3, "insert": {"table": "greetings", "rows": [{"account": None}]}}
+    return raised(item)
+
+serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
+"#;
+
+#[tokio::test]
+async fn what_the_database_would_not_take_is_shown_as_the_error_it_would_be() {
+    for data in Data::both().await {
+        let data = data.with_accounts(3).await;
+        data.run("CREATE TABLE greetings (account bigint NOT NULL)").await;
+        let place = place(&data, &by_command("python3 careless.py", ""));
+        place.write("careless.py", CARELESS);
+        let json = place.json("run RAISE --dry-run").await;
+        let outcome = |n: usize| json["sample"][n]["outcome"].as_str().unwrap().to_lowercase();
+        assert_eq!(outcome(0), "update");
+        assert!(outcome(1).contains("`amuont`"), "{}", outcome(1));
+        assert!(outcome(2).contains("error") && outcome(2).contains("null"), "{}", outcome(2));
+        data.untouched().await;
+    }
+}

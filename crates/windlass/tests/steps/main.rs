@@ -29,5 +29,6 @@ mod secrets;
 mod server;
 mod service;
 mod start;
+mod stretches;
 mod token;
 mod world;

@@ -124,6 +124,15 @@ class Service(BaseHTTPRequestHandler):
         while self.items and os.path.exists(file):
             time.sleep(0.01)
 
+    def halt(self, file):
+        """No answer to anything while the file is there."""
+        while os.path.exists(file):
+            time.sleep(0.01)
+
+    def linger(self, seconds):
+        """Every batch with items takes so long."""
+        time.sleep(float(seconds) if self.items else 0)
+
     def stick(self, number, file):
         """No answer from that request on while the file is there."""
         if self.number >= int(number):

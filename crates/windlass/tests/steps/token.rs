@@ -37,6 +37,20 @@ async fn it_is_sent_with_every_batch_and_with_those_of_a_redrive() {
 }
 
 #[tokio::test]
+async fn run_check_and_dry_runs_send_it_too() {
+    let server = Server::start().await;
+    let (data, place) = forwarding(&server, "").await;
+    let place = place.env("WINDLASS_TOKEN_KEYS", KEY).env("WINDLASS_TOKEN", &format!("{SECRET}\n"));
+    for command in ["check", "run RAISE --dry-run", "run RAISE"] {
+        place.run(command).await.ok();
+    }
+    for request in server.requests() {
+        assert_eq!(request["headers"]["authorization"], format!("Bearer {SECRET}"));
+    }
+    data.raised_once(20).await;
+}
+
+#[tokio::test]
 async fn it_is_not_sent_unless_the_job_type_asks() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(5).await;
