@@ -145,6 +145,13 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
     }
     if letters.is_empty() {
         println!("no dead letters");
+        if let Some(job) = filter.job
+            && let job = engine.job(job).await?
+            && job.items.dead > 0
+            && !job.status.is_final()
+        {
+            println!("some are in chunks still at work, and are listed when those end");
+        }
         return Ok(());
     }
     let mut table = output::table(&["ID", "TYPE", "KEY", "STATUS", "TRIES", "DIED", "ERROR"]);
