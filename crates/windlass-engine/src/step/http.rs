@@ -137,8 +137,9 @@ impl HttpStep {
             Failed::Permanent { message, status } if status.is_redirection() => {
                 StepError::Refused(format!("{message}; name the final URL in step.http"))
             }
-            Failed::Permanent { message, status } if refuses_callers(status) => {
-                match self.probe(batch).await {
+            Failed::Permanent { ref message, status } if refuses_callers(status) => {
+                let message = message.clone();
+                match self.probe(batch, failed).await {
                     Err(Failed::Permanent { status, .. }) if refuses_callers(status) => {
                         let advice = "are step.http and step.headers right?";
                         StepError::Refused(format!("{message}; {advice}"))
@@ -151,23 +152,23 @@ impl HttpStep {
                 }
             }
             Failed::Permanent { message, .. } => self.given_up(message),
-            Failed::Late => match self.probe(batch).await {
+            Failed::Late => match self.probe(batch, Failed::Late).await {
                 Err(Failed::Late | Failed::Passing { .. }) => {
                     self.circuit.open(LATE.to_owned(), None)
                 }
                 _ => self.circuit.failed(batch, ItemError::transient(LATE)),
             },
-            Failed::Passing { message, retry_after } => {
-                // Who asks for time gets it, unless that has helped nothing before.
-                let asks = retry_after.is_some() && !self.circuit.is_doubtful();
-                let is_down = asks
-                    || matches!(
-                        self.probe(batch).await,
-                        Err(Failed::Late | Failed::Passing { .. })
-                    );
-                match is_down {
-                    true => self.circuit.open(message, retry_after),
-                    false => self.circuit.failed(batch, ItemError::transient(message)),
+            // Who asks for time gets it, unless that has helped nothing before.
+            Failed::Passing { message, retry_after: Some(wait) } if !self.circuit.is_doubtful() => {
+                self.circuit.open(message, Some(wait))
+            }
+            Failed::Passing { ref message, retry_after } => {
+                let message = message.clone();
+                match self.probe(batch, failed).await {
+                    Err(Failed::Late | Failed::Passing { .. }) => {
+                        self.circuit.open(message, retry_after)
+                    }
+                    _ => self.circuit.failed(batch, ItemError::transient(message)),
                 }
             }
         }
@@ -180,9 +181,12 @@ impl HttpStep {
     }
 
     /// Asks with an empty batch whether the endpoint is there. It gets less time, so that there is
-    /// some left to act upon the answer.
-    async fn probe(&self, batch: &StepBatch) -> Result<Vec<Outcome>, Failed> {
-        self.post(&batch.empty(), self.timeout / 4).await
+    /// some left to act upon the answer. What failed as an empty batch is its own answer.
+    async fn probe(&self, batch: &StepBatch, failed: Failed) -> Result<Vec<Outcome>, Failed> {
+        match batch.items.is_empty() {
+            true => Err(failed),
+            false => self.post(&batch.empty(), self.timeout / 4).await,
+        }
     }
 
     /// The endpoint answered that it does not want the batch, now or for good.

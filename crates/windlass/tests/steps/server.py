@@ -44,12 +44,14 @@ class Service(BaseHTTPRequestHandler):
         self.errors = {}  # Of items, by their keys.
         self.arrive()
         try:
-            self.answer(*self.behave())
+            try:
+                reply = self.behave()
+            finally:
+                with state:  # Before the answer: whoever has it may already have sent the next.
+                    flying -= 1
+            self.answer(*reply)
         except (Drop, ConnectionError):
             self.close_connection = True
-        finally:
-            with state:
-                flying -= 1
 
     do_GET = do_POST
 
