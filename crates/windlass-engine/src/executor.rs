@@ -11,7 +11,7 @@ use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::step::StepError;
 use crate::worker::{Shutdown, report};
-use crate::{EngineError, statement, trial};
+use crate::{EngineError, pace, statement, trial};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::{Extent, Part};
@@ -22,7 +22,7 @@ use windlass_store::{ClaimedChunk, Kept, Lease, NewLetter, Progress, Standing};
 /// A chunk at work: the owned hold on it, and its ledger row as of the last commit.
 pub(crate) struct Chunk {
     pub(crate) job: Arc<JobContext>,
-    hold: Hold,
+    pub(crate) hold: Hold,
     pub(crate) claimed: ClaimedChunk,
     pub(crate) ledger: Ledger,
     /// When it was opened: the time it waits for a slot counts towards `chunk.timeout`.
@@ -66,11 +66,6 @@ impl<E: Into<EngineError>> From<E> for Stop {
 const LETTERS_PER_COPY: u32 = 100;
 /// How often a chunk is opened anew after its connection broke, before it is handed back.
 const MOST_REOPENINGS: u32 = 3;
-
-/// A slot that waits for its batch's time looks this often whether the limit was changed.
-const PACE_LOOK: Duration = Duration::from_millis(200);
-/// A chunk whose time is too far away is looked at again after this.
-const LONGEST_PACE: Duration = Duration::from_secs(2);
 
 /// A chunk whose work is over: everything is committed, or something stopped it.
 pub(crate) struct Worked {
@@ -234,34 +229,6 @@ impl Chunk {
         self.job.is_stopped() || self.job.controls.is_surplus(self.lease())
     }
 
-    /// Waits for the time of the next batch, where the job's items are limited a second. The time
-    /// is reserved in the store, so that all machines together keep the limit.
-    async fn pace(&self) -> Result<(), Stop> {
-        let Some(rate) = self.job.controls.rate(&self.job.pinned) else { return Ok(()) };
-        let left = self.claimed.items - self.ledger.counts.read;
-        let items = left.clamp(1, self.size.into());
-        let most = self.job.definition().chunk.timeout / 4;
-        let wait = self.hold.store().reserve(self.lease().chunk.job, items, most).await?;
-        if wait > most {
-            return Err(Stop::Wait(LONGEST_PACE.min(wait)));
-        }
-        let until = Instant::now() + wait;
-        while let Some(wait) = until.checked_duration_since(Instant::now()) {
-            tokio::select! {
-                () = tokio::time::sleep(wait.min(PACE_LOOK)) => {}
-                () = self.pulse().lost() => return Err(Stop::Lost),
-            }
-            if self.is_unwanted() {
-                return Err(Stop::HandBack);
-            }
-            // The limit was changed, and what was reserved at the old one is forgotten.
-            if self.job.controls.rate(&self.job.pinned) != Some(rate) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Before the first batch: what an earlier claim left on trial, and the mark.
     async fn begin(&mut self) -> Result<(), Stop> {
         if self.job.step.is_some() && !self.ledger.counts.add_up() {
@@ -284,7 +251,7 @@ impl Chunk {
             self.retry_held().await?;
             return Ok(false);
         };
-        self.pace().await?;
+        pace::wait(self).await?;
         match &self.job.step {
             None => statement::pass(self, rest).await?,
             Some(_) if trial::is_due(self) => trial::pass(self, rest).await?,

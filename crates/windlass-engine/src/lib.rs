@@ -21,6 +21,7 @@ mod housekeeper;
 mod job;
 mod loader;
 mod outcomes;
+mod pace;
 mod planner;
 mod redrive;
 mod run;

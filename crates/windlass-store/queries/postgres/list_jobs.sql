@@ -1,4 +1,4 @@
--- Jobs newest first. Jobs that have not come to rest are summed over
+-- Jobs newest first; job_sums.sql is the rest. Jobs that have not come to rest are summed over
 -- their chunks in one GROUP BY; those that have carry their sums. Lock: none.
 -- Index: windlass_jobs_newest; the chunks' primary key.
 WITH page AS MATERIALIZED (
@@ -12,46 +12,3 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, id DESC
     LIMIT $4
 ),
-sums AS (
-    SELECT
-        c.job_id,
-        count(*) FILTER (WHERE c.status = 'PENDING') AS pending,
-        count(*) FILTER (WHERE c.status = 'PROCESSING') AS processing,
-        count(*) FILTER (WHERE c.status = 'COMPLETED') AS completed,
-        count(*) FILTER (WHERE c.status = 'FAILED') AS failed,
-        count(*) FILTER (WHERE c.status = 'CANCELLED') AS cancelled,
-        sum(c.processed)::bigint AS processed,
-        sum(c.skipped)::bigint AS skipped,
-        sum(c.dead)::bigint AS dead,
-        sum(c.conflicts)::bigint AS conflicts
-    FROM windlass_chunks c
-    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.rests)
-    GROUP BY c.job_id
-)
-SELECT
-    p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.open_segments,
-    p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
-    coalesce(
-        (
-            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
-            FROM windlass_controls h
-            WHERE h.subject IN ('*', p.job_type)
-                AND p.status IN ('QUEUED', 'PROCESSING')
-                AND (h.stopped OR h.held_until > clock_timestamp())
-            ORDER BY h.stopped DESC
-            LIMIT 1
-        ),
-        p.error
-    ) AS error,
-    coalesce(s.processed, p.processed) AS processed,
-    coalesce(s.skipped, p.skipped) AS skipped,
-    coalesce(s.dead, p.dead) AS dead,
-    coalesce(s.conflicts, p.conflicts) AS conflicts,
-    coalesce(s.pending, 0) AS pending,
-    coalesce(s.processing, 0) AS processing,
-    coalesce(s.completed, p.completed) AS completed,
-    coalesce(s.failed, p.failed) AS failed,
-    coalesce(s.cancelled, p.cancelled) AS cancelled
-FROM page p
-    LEFT JOIN sums s ON s.job_id = p.id
-ORDER BY p.created_at DESC, p.id DESC

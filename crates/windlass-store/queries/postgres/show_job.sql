@@ -1,4 +1,4 @@
--- One job. Unless it has come to rest and carries its sums, they are taken over its chunks.
+-- One job; job_sums.sql is the rest. Unless it has come to rest and carries its sums, they are taken over its chunks.
 -- Lock: none. Index: the primary keys.
 WITH page AS MATERIALIZED (
     SELECT *,
@@ -6,45 +6,3 @@ WITH page AS MATERIALIZED (
     FROM windlass_jobs
     WHERE id = $1
 ),
-sums AS (
-    SELECT
-        c.job_id,
-        count(*) FILTER (WHERE c.status = 'PENDING') AS pending,
-        count(*) FILTER (WHERE c.status = 'PROCESSING') AS processing,
-        count(*) FILTER (WHERE c.status = 'COMPLETED') AS completed,
-        count(*) FILTER (WHERE c.status = 'FAILED') AS failed,
-        count(*) FILTER (WHERE c.status = 'CANCELLED') AS cancelled,
-        sum(c.processed)::bigint AS processed,
-        sum(c.skipped)::bigint AS skipped,
-        sum(c.dead)::bigint AS dead,
-        sum(c.conflicts)::bigint AS conflicts
-    FROM windlass_chunks c
-    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.rests)
-    GROUP BY c.job_id
-)
-SELECT
-    p.id, p.job_type, p.status, p.priority, p.request, p.submitter, p.open_segments,
-    p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
-    coalesce(
-        (
-            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
-            FROM windlass_controls h
-            WHERE h.subject IN ('*', p.job_type)
-                AND p.status IN ('QUEUED', 'PROCESSING')
-                AND (h.stopped OR h.held_until > clock_timestamp())
-            ORDER BY h.stopped DESC
-            LIMIT 1
-        ),
-        p.error
-    ) AS error,
-    coalesce(s.processed, p.processed) AS processed,
-    coalesce(s.skipped, p.skipped) AS skipped,
-    coalesce(s.dead, p.dead) AS dead,
-    coalesce(s.conflicts, p.conflicts) AS conflicts,
-    coalesce(s.pending, 0) AS pending,
-    coalesce(s.processing, 0) AS processing,
-    coalesce(s.completed, p.completed) AS completed,
-    coalesce(s.failed, p.failed) AS failed,
-    coalesce(s.cancelled, p.cancelled) AS cancelled
-FROM page p
-    LEFT JOIN sums s ON s.job_id = p.id

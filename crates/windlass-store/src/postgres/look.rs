@@ -6,7 +6,7 @@ use super::{PostgresStore, params, sql};
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
-    let jobs = store.read(sql!("show_job"), params![id], rows::job).await?;
+    let jobs = store.read(sql!("show_job", "job_sums"), params![id], rows::job).await?;
     Ok(jobs.into_iter().next())
 }
 
@@ -14,7 +14,7 @@ pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Ve
     let job_type = filter.job_type.as_deref();
     let status = filter.status.map(|status| status.as_str());
     let params = params![job_type, status, filter.before, values::listed(filter.limit)];
-    store.read(sql!("list_jobs"), params, rows::job).await
+    store.read(sql!("list_jobs", "job_sums"), params, rows::job).await
 }
 
 pub(super) async fn pinned(store: &PostgresStore, id: JobId) -> Result<Option<Pinned>> {

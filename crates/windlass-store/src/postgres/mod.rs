@@ -102,6 +102,9 @@ macro_rules! sql {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $name, ".sql"))
     };
+    ($name:literal, $rest:literal) => {
+        concat!(sql!($name), sql!($rest))
+    };
 }
 
 /// Values for a statement, each made into a `Param`.

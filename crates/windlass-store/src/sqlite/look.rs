@@ -9,7 +9,9 @@ use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
     store
-        .read(move |tx| tx.query_opt(sql!("show_job"), [id.to_string()], |row| rows::job(row)))
+        .read(move |tx| {
+            tx.query_opt(sql!("show_job", "job_sums"), [id.to_string()], |row| rows::job(row))
+        })
         .await
 }
 
@@ -20,7 +22,7 @@ pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<
     let limit = values::listed(filter.limit);
     let work = move |tx: &Transaction<'_>| {
         let params = params![job_type, status, before, limit];
-        tx.query(sql!("list_jobs"), params, |row| rows::job(row))
+        tx.query(sql!("list_jobs", "job_sums"), params, |row| rows::job(row))
     };
     store.read(work).await
 }

@@ -50,6 +50,9 @@ macro_rules! sql {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/sqlite/", $name, ".sql"))
     };
+    ($name:literal, $rest:literal) => {
+        concat!(sql!($name), sql!($rest))
+    };
 }
 
 use sql;
