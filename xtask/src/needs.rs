@@ -18,6 +18,7 @@ const NEEDS: &[Need] = &[
         package: "postgresql",
         is_there: has_postgres,
     },
+    Need { what: "PgBouncer", package: "pgbouncer", is_there: has_pgbouncer },
     Need { what: "Python 3", package: "python3", is_there: || on_path("python3") },
     Need { what: "Node", package: "nodejs", is_there: || on_path("node") },
     Need { what: "jq", package: "jq", is_there: || on_path("jq") },
@@ -52,6 +53,11 @@ fn has_postgres() -> bool {
         .chain(versions.map(|version| version.path().join("bin")))
         .chain(path())
         .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+/// Debian installs it where only root looks for programs.
+fn has_pgbouncer() -> bool {
+    on_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
 }
 
 fn on_path(program: &str) -> bool {

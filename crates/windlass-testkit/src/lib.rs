@@ -9,7 +9,11 @@
     reason = "this code runs only inside tests, where a panic is how a failure is told"
 )]
 
+mod account;
 mod descendants;
+mod folder;
+mod launch;
+mod pgbouncer;
 mod port;
 mod postgres;
 mod process;
@@ -18,6 +22,7 @@ mod spawn;
 mod wait;
 
 pub use descendants::{Descendant, children_of, descendants_in};
+pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};
 pub use process::{Output, Running, Windlass, windlass_bin};

@@ -3,25 +3,21 @@
 mod binaries;
 mod cluster;
 mod database;
-mod folder;
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::free_port;
+use crate::folder::Folder;
+use crate::launch::{launch, on_free_port};
 use binaries::Binaries;
+pub(crate) use cluster::USER;
 pub use database::Database;
-use folder::Folder;
-
-/// How long a server may take to accept connections; generous, for machines under load.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a server is started.
 #[derive(Clone, Debug)]
@@ -58,25 +54,19 @@ impl PostgresServer {
     /// A server for one test, which may stop and restart it. It is gone when dropped.
     pub fn start(options: Options) -> Self {
         let binaries = Binaries::find();
-        let folder = Folder::create(&binaries);
+        let folder = Folder::create(binaries.account);
         cluster::create(&binaries, &folder);
-        let mut failure = String::new();
-        // Another process may take the port between our look and the server's start.
-        for _ in 0..5 {
-            let port = free_port();
-            match launch(&binaries, &folder, &options, port) {
-                Ok(child) => {
-                    let running = Mutex::new(Some(child));
-                    let databases = AtomicU32::new(0);
-                    return Self { binaries, folder, options, port, running, databases };
-                }
-                Err(log) => failure = log,
+        match on_free_port(|port| start(&binaries, &folder, &options, port)) {
+            Ok((child, port)) => {
+                let running = Mutex::new(Some(child));
+                let databases = AtomicU32::new(0);
+                Self { binaries, folder, options, port, running, databases }
             }
+            Err(log) => panic!(
+                "PostgreSQL does not start. If its files are damaged, remove {}.\n{log}",
+                cluster::template(&binaries).display()
+            ),
         }
-        panic!(
-            "PostgreSQL does not start. If its files are damaged, remove {}.\n{failure}",
-            cluster::template(&binaries).display()
-        );
     }
 
     /// Where the server listens.
@@ -86,7 +76,7 @@ impl PostgresServer {
 
     /// The URL of a database of this server.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://{}@{}/{database}", cluster::USER, self.addr())
+        format!("postgres://{USER}@{}/{database}", self.addr())
     }
 
     /// Creates an empty database with a name of its own.
@@ -111,7 +101,7 @@ impl PostgresServer {
     pub fn start_again(&self) {
         let mut running = self.running.lock().unwrap();
         assert!(running.is_none(), "the server runs already");
-        match launch(&self.binaries, &self.folder, &self.options, self.port) {
+        match start(&self.binaries, &self.folder, &self.options, self.port) {
             Ok(child) => *running = Some(child),
             Err(log) => panic!("PostgreSQL does not start again on port {}\n{log}", self.port),
         }
@@ -139,14 +129,12 @@ impl Drop for PostgresServer {
 }
 
 /// Starts `postgres` and returns when it takes connections, or with its log when it does not.
-fn launch(
+fn start(
     binaries: &Binaries,
     folder: &Folder,
     options: &Options,
     port: u16,
 ) -> Result<Child, String> {
-    let log = folder.log();
-    let output = File::options().create(true).append(true).open(&log).expect("a log file opens");
     let mut command = binaries.command("postgres", folder.path());
     command.arg("-D").arg(folder.data());
     for (name, value) in [
@@ -162,20 +150,7 @@ fn launch(
     for (name, value) in &options.settings {
         command.arg("-c").arg(format!("{name}={value}"));
     }
-    command.stdout(output.try_clone().expect("a file handle doubles")).stderr(output);
-
-    let mut child = crate::spawn::spawn(command, Signal::SIGQUIT).expect("postgres starts");
-    let started = Instant::now();
-    while !takes_connections(folder, &child) {
-        let exited = child.try_wait().expect("our own child can be asked").is_some();
-        if exited || started.elapsed() > START_TIMEOUT {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(fs::read_to_string(&log).unwrap_or_default());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Ok(child)
+    launch(command, &folder.log(), Signal::SIGQUIT, |child| takes_connections(folder, child))
 }
 
 /// Reads the lock file as `pg_ctl` does: the first line is the process, the eighth its status.

@@ -1,11 +1,12 @@
 //! Notifications, on a connection outside the pool.
 
-use std::future::poll_fn;
+use std::{future::poll_fn, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
+use uuid::Uuid;
 
-use super::settings::Settings;
+use super::{Param, Postgres, settings::Settings};
 use crate::{Class, Error};
 
 /// Hears what is notified on one channel, for as long as its connection lives.
@@ -13,13 +14,14 @@ pub struct Listener {
     payloads: mpsc::Receiver<Result<String, Error>>,
     task: JoinHandle<()>,
     /// The connection closes when its client is dropped.
-    _client: Client,
+    client: Client,
 }
 
 impl Listener {
-    pub(super) async fn connect(settings: &Settings, channel: &str) -> Result<Self, Error> {
-        let attempt = Self::attempt(settings, channel);
-        tokio::time::timeout(settings.connect_timeout, attempt).await.unwrap_or_else(|_| {
+    pub(super) async fn connect(database: &Postgres, channel: &str) -> Result<Option<Self>, Error> {
+        let limit = database.settings.connect_timeout + HEARING;
+        let attempt = Self::attempt(database, channel);
+        tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
             Err(Error::new(Class::Connection, "the database did not answer in time to LISTEN"))
         })
     }
@@ -32,14 +34,37 @@ impl Listener {
         self.payloads.recv().await.unwrap_or_else(|| Err(ended()))
     }
 
-    async fn attempt(settings: &Settings, channel: &str) -> Result<Self, Error> {
-        let (client, connection) = settings.config.connect(settings.tls.clone()).await?;
+    async fn attempt(database: &Postgres, channel: &str) -> Result<Option<Self>, Error> {
+        let Settings { config, tls, .. } = &*database.settings;
+        let (client, connection) = config.connect(tls.clone()).await?;
         let (sender, payloads) = mpsc::channel(AHEAD);
         let task = tokio::spawn(forward(connection, sender));
-        let listener = Listener { payloads, task, _client: client };
-        let channel = channel.replace('"', "\"\"");
-        listener._client.batch_execute(&format!("LISTEN \"{channel}\"")).await?;
-        Ok(listener)
+        let mut listener = Listener { payloads, task, client };
+        if !listener.hears(database).await? {
+            return Ok(None);
+        }
+        listener.listen(channel).await?;
+        Ok(Some(listener))
+    }
+
+    /// Whether notifications arrive. Behind a pooler in transaction mode LISTEN succeeds, and what
+    /// is notified from then on reaches whoever has that connection of the server at the time. So
+    /// this is tried on a channel that nobody else ever notifies.
+    async fn hears(&mut self, database: &Postgres) -> Result<bool, Error> {
+        let channel = format!("windlass_{}", Uuid::now_v7().simple());
+        self.listen(&channel).await?;
+        let notify = "SELECT pg_notify($1, '')";
+        database.single("", notify, &[Param::from(channel.as_str())]).await?;
+        let Ok(heard) = tokio::time::timeout(HEARING, self.recv()).await else {
+            return Ok(false);
+        };
+        heard?;
+        self.client.batch_execute(&format!("UNLISTEN {}", quoted(&channel))).await?;
+        Ok(true)
+    }
+
+    async fn listen(&self, channel: &str) -> Result<(), Error> {
+        Ok(self.client.batch_execute(&format!("LISTEN {}", quoted(channel))).await?)
     }
 }
 
@@ -48,6 +73,13 @@ impl Drop for Listener {
         self.task.abort();
     }
 }
+
+fn quoted(channel: &str) -> String {
+    format!("\"{}\"", channel.replace('"', "\"\""))
+}
+
+/// How long a notification may take; generous, for a server under load.
+const HEARING: Duration = Duration::from_secs(5);
 
 /// How many notifications may wait for a slow reader; further ones wait at the server.
 const AHEAD: usize = 256;

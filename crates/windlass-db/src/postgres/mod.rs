@@ -1,5 +1,6 @@
 //! PostgreSQL: a pool, transactions of one round trip each way, notifications.
 
+mod cancel;
 mod listener;
 mod param;
 mod pool;

@@ -11,7 +11,7 @@ use crate::{Class, Error, Row};
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
-    settings: Arc<Settings>,
+    pub(super) settings: Arc<Settings>,
 }
 
 impl Postgres {
@@ -43,7 +43,7 @@ impl Postgres {
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
         let client = self.pool.get().await?;
-        Transaction::single(client, self.settings.tls.clone(), &begin(settings), sql, params).await
+        Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
     }
 
     /// Begins a transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round trip.
@@ -72,7 +72,7 @@ impl Postgres {
         let mut dead = 0;
         loop {
             let client = self.pool.get().await?;
-            match Transaction::begin(client, self.settings.tls.clone(), &begin, first).await {
+            match Transaction::begin(client, self.settings.clone(), &begin, first).await {
                 Err(error) if error.class == Class::Connection && dead < self.max_connections() => {
                     dead += 1;
                     tracing::debug!(%error, "a pooled connection was dead, taking another");
@@ -82,9 +82,10 @@ impl Postgres {
         }
     }
 
-    /// Listens on a channel, on a connection of its own.
-    pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
-        Listener::connect(&self.settings, channel).await
+    /// Listens on a channel, on a connection of its own. `None` where notifications do not arrive,
+    /// as behind a pooler in transaction mode.
+    pub async fn listen(&self, channel: &str) -> Result<Option<Listener>, Error> {
+        Listener::connect(self, channel).await
     }
 
     /// How many connections the pool makes at most.

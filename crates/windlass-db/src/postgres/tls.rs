@@ -11,7 +11,7 @@ use rustls::{
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
 };
-use tokio_postgres::{Socket, tls::MakeTlsConnect};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{Class, Error};
@@ -22,16 +22,19 @@ pub(super) struct Tls {
     inner: MakeRustlsConnect,
 }
 
-impl MakeTlsConnect<Socket> for Tls {
-    type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
-    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
-    type Error = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Error;
+impl<S> MakeTlsConnect<S> for Tls
+where
+    MakeRustlsConnect: MakeTlsConnect<S>,
+{
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<S>>::Stream;
+    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<S>>::TlsConnect;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<S>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
         // The client asks for a connector also where TLS is off, as on a Unix socket, which has no
         // name. It goes no further without one, so this name is never sent or compared.
         let host = if host.is_empty() { "localhost" } else { host };
-        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.inner, host)
+        MakeTlsConnect::<S>::make_tls_connect(&mut self.inner, host)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -13,7 +15,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{Param, Rows, tls::Tls};
+use super::{Param, Rows, cancel::cancel, settings::Settings};
 use crate::{Class, Error};
 
 /// An open transaction.
@@ -31,7 +33,7 @@ use crate::{Class, Error};
 pub struct Transaction {
     /// Empty only once the connection has been given away.
     client: Option<Client>,
-    tls: Tls,
+    settings: Arc<Settings>,
     /// How many statements were sent whose answers have perhaps not come to their end.
     running: AtomicUsize,
 }
@@ -40,13 +42,13 @@ impl Transaction {
     /// Begins, and runs the first statement, if there is one, without waiting in between.
     pub(super) async fn begin(
         client: Client,
-        tls: Tls,
+        settings: Arc<Settings>,
         begin: &str,
         first: Option<(&str, &[Param<'_>])>,
     ) -> Result<(Self, Vec<Row>), Error> {
         // Built before the first message, so that giving up while it is on its way closes the
         // connection as well.
-        let transaction = Transaction { client: Some(client), tls, running: 0.into() };
+        let transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let rows = match first {
             None => transaction.batch(begin).await.map(|()| Vec::new()),
             Some((sql, params)) => {
@@ -70,12 +72,12 @@ impl Transaction {
     /// Begins, runs one statement and commits, without waiting in between.
     pub(super) async fn single(
         client: Client,
-        tls: Tls,
+        settings: Arc<Settings>,
         begin: &str,
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
-        let mut transaction = Transaction { client: Some(client), tls, running: 0.into() };
+        let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let (begun, rows, committed) = tokio::join!(
             biased;
             transaction.batch(begin),
@@ -234,11 +236,10 @@ impl Drop for Transaction {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        let tls = self.tls.clone();
+        let settings = self.settings.clone();
         runtime.spawn(async move {
-            let cancel = connection.cancel_token();
-            // Best effort: the connection is closed after it in any case.
-            let _ = tokio::time::timeout(CANCEL, cancel.cancel_query(tls)).await;
+            // Until then the connection stays: a pooler forgets what runs for one who has left.
+            cancel(&connection.cancel_token(), &settings).await;
             drop(connection);
         });
     }
@@ -247,9 +248,6 @@ impl Drop for Transaction {
 /// COMMIT of a transaction in which a statement failed rolls back and reports success. The empty
 /// SELECT before it fails in that case, in the same round trip.
 const COMMIT: &str = "SELECT; COMMIT";
-
-/// How long the request to cancel may take.
-const CANCEL: Duration = Duration::from_secs(5);
 
 fn typed<'a>(params: &'a [Param<'_>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params.iter().map(|param| (param as &(dyn ToSql + Sync), param.kind())).collect()

@@ -67,16 +67,20 @@ impl Drop for Ear {
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Listens for as long as the store lives. While that is not possible, as behind some poolers,
-/// nobody is woken, and whoever waits looks again by itself when its time is up.
+/// Listens for as long as the store lives. While that is not possible, nobody is woken, and whoever
+/// waits looks again by itself when its time is up; behind some poolers it never is.
 async fn hear(database: Postgres, changes: Arc<Changes>) {
     let mut wait = SHORTEST;
     loop {
         match database.listen("windlass").await {
-            Ok(listener) => {
+            Ok(Some(listener)) => {
                 wait = SHORTEST;
                 let error = pass_on(listener, &changes).await;
                 tracing::debug!(%error, "no longer listening to the store");
+            }
+            Ok(None) => {
+                tracing::info!("the store's notifications do not arrive (a pooler?), polling it");
+                return std::future::pending().await;
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot listen to the store, polling it");

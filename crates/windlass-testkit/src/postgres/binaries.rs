@@ -1,19 +1,16 @@
-//! Where PostgreSQL's programs are, and which user they run as.
+//! Where PostgreSQL's programs are.
 
 use std::env;
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use nix::unistd::{Uid, User, getgid, getuid};
+use crate::account::Account;
 
 /// The installation the tests use.
 pub(super) struct Binaries {
     folder: PathBuf,
-    /// PostgreSQL refuses to run as root: then this is the user `postgres`, otherwise ourselves.
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+    pub(super) account: Account,
 }
 
 impl Binaries {
@@ -24,23 +21,12 @@ impl Binaries {
             .or_else(highest_debian_version)
             .or_else(in_path)
             .expect("PostgreSQL's server programs are needed: install them (Debian: postgresql) or set WINDLASS_PG_BIN");
-        if !Uid::current().is_root() {
-            return Self { folder, uid: getuid().as_raw(), gid: getgid().as_raw() };
-        }
-        let user = User::from_name("postgres")
-            .expect("the users can be read")
-            .expect("root needs a user `postgres` to run PostgreSQL as");
-        Self { folder, uid: user.uid.as_raw(), gid: user.gid.as_raw() }
+        Self { folder, account: Account::find() }
     }
 
     /// A command of this installation, running as the right user in `folder`.
     pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
-        let mut command = Command::new(self.folder.join(program));
-        command.current_dir(folder).stdin(Stdio::null());
-        if Uid::current().is_root() {
-            command.uid(self.uid).gid(self.gid);
-        }
-        command
+        self.account.command(&self.folder.join(program), folder)
     }
 
     /// The version in digits, such as `16.9`.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::binaries::Binaries;
-use super::folder::Folder;
+use crate::folder::Folder;
 
 /// The superuser of every cluster; it needs no password.
-pub(super) const USER: &str = "windlass";
+pub(crate) const USER: &str = "windlass";
 
 /// Fills the data folder of a new server.
 pub(super) fn create(binaries: &Binaries, folder: &Folder) {
@@ -19,13 +19,13 @@ pub(super) fn create(binaries: &Binaries, folder: &Folder) {
         make_template(binaries, folder, &template);
     }
     let owner = fs::metadata(&template).expect("the template was made").uid();
-    assert_eq!(owner, binaries.uid, "{} belongs to somebody else", template.display());
+    assert_eq!(owner, binaries.account.uid, "{} belongs to somebody else", template.display());
     must_succeed(Command::new("cp").arg("-a").arg(&template).arg(folder.data()));
 }
 
 /// Where the template of this version and user is kept between runs.
 pub(super) fn template(binaries: &Binaries) -> PathBuf {
-    let name = format!("windlass-testkit-pg-{}-{}", binaries.version(), binaries.uid);
+    let name = format!("windlass-testkit-pg-{}-{}", binaries.version(), binaries.account.uid);
     env::temp_dir().join(name)
 }
 

@@ -11,16 +11,16 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::binaries::Binaries;
+use crate::account::Account;
 
 /// The name holds the process, so that anyone can tell whether the folder is still in use.
 const PREFIX: &str = "windlass-testkit-of-";
 
 /// A temporary folder that belongs to the server's user.
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn create(binaries: &Binaries) -> Self {
+    pub(crate) fn create(account: Account) -> Self {
         static SWEPT: Once = Once::new();
         SWEPT.call_once(sweep);
         for number in 0.. {
@@ -28,7 +28,7 @@ impl Folder {
             let path = env::temp_dir().join(name);
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    chown(&path, Some(binaries.uid), Some(binaries.gid))
+                    chown(&path, Some(account.uid), Some(account.gid))
                         .expect("a new folder can be given to its user");
                     return Self(path);
                 }
@@ -39,16 +39,16 @@ impl Folder {
         unreachable!("the numbers do not end")
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
-    pub(super) fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.0.join("data")
     }
 
-    pub(super) fn log(&self) -> PathBuf {
-        self.0.join("postgres.log")
+    pub(crate) fn log(&self) -> PathBuf {
+        self.0.join("server.log")
     }
 }
 

@@ -1,0 +1,99 @@
+//! A PgBouncer in transaction mode, before an ephemeral PostgreSQL. It dies with the test process.
+
+use std::env;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Child;
+
+use nix::sys::signal::Signal;
+
+use crate::account::Account;
+use crate::folder::Folder;
+use crate::launch::{launch, on_free_port};
+use crate::postgres::{Database, PostgresServer, USER};
+
+/// A pooler on a free port of 127.0.0.1. A client has a connection of the server only for as long
+/// as a transaction lasts, then the next client has it: with settings, prepared statements and
+/// channels as they were left, for PgBouncer cleans up in session mode only.
+pub struct PgBouncer {
+    port: u16,
+    running: Child,
+    /// Goes after the process that runs in it.
+    _folder: Folder,
+}
+
+impl PgBouncer {
+    /// How many connections to a database all clients share.
+    pub const POOL_SIZE: usize = 5;
+
+    /// Starts a pooler for all databases of a server.
+    pub fn start(server: &PostgresServer) -> Self {
+        let program = find();
+        let account = Account::find();
+        let folder = Folder::create(account);
+        let settings = folder.path().join("pgbouncer.ini");
+        let started = on_free_port(|port| {
+            fs::write(&settings, ini(server, port)).expect("our own folder can be written");
+            let _ = fs::remove_file(folder.log());
+            let mut command = account.command(&program, folder.path());
+            command.arg(&settings);
+            // It keeps nothing that an orderly end would save.
+            launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
+        });
+        match started {
+            Ok((running, port)) => Self { port, running, _folder: folder },
+            Err(log) => panic!("PgBouncer does not start\n{log}"),
+        }
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The URL of a database behind it.
+    pub fn url(&self, database: &Database) -> String {
+        format!("postgres://{USER}@{}/{}", self.addr(), database.name())
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        let _ = self.running.kill();
+        let _ = self.running.wait();
+    }
+}
+
+fn ini(server: &PostgresServer, port: u16) -> String {
+    let (host, server_port) = (server.addr().ip(), server.addr().port());
+    format!(
+        "[databases]\n\
+         * = host={host} port={server_port} user={USER}\n\
+         [pgbouncer]\n\
+         listen_addr = 127.0.0.1\n\
+         listen_port = {port}\n\
+         unix_socket_dir =\n\
+         auth_type = any\n\
+         pool_mode = transaction\n\
+         default_pool_size = {}\n\
+         max_client_conn = 200\n",
+        PgBouncer::POOL_SIZE
+    )
+}
+
+/// It says so when all its sockets are open. An answer at the port could be somebody else's.
+fn is_up(folder: &Folder) -> bool {
+    let log = fs::read_to_string(folder.log()).unwrap_or_default();
+    log.contains("process up: PgBouncer")
+}
+
+/// Looks in PATH, then where Debian installs, which is not in the PATH of everybody.
+fn find() -> PathBuf {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin")])
+        .map(|folder| folder.join("pgbouncer"))
+        .find(|program| program.is_file())
+        .expect("PgBouncer is needed: install it (Debian: pgbouncer)")
+}

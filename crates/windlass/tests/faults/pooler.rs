@@ -1,0 +1,101 @@
+//! Store and records behind PgBouncer in transaction mode, and nobody who goes around it.
+
+use crate::common::{Data, Place, config, eventually, job, parse, raise, slow_raise, text};
+use windlass_testkit::{PgBouncer, PostgresServer, Running};
+
+const ROWS: i64 = 20_000;
+
+/// The records, which the test reaches directly, and a place that reaches them through a pooler.
+async fn behind_pooler(jobs: &str) -> (PgBouncer, Data, Place) {
+    let server = PostgresServer::shared();
+    let database = server.database().await;
+    let pooler = PgBouncer::start(server);
+    let url = pooler.url(&database);
+    let data = Data::Postgres(database).with_accounts(ROWS).await;
+    (pooler, data, Place::with(&config(&url, &url, jobs)))
+}
+
+/// Kills a worker that holds chunks of the only job, and gives the job's id.
+async fn kill_at_work(place: &Place, worker: &Running) -> String {
+    let mut id = String::new();
+    eventually("the worker holds chunks", async || {
+        let Some(job) = place.json("jobs").await.get(0).cloned() else { return false };
+        id = text(&job["id"]);
+        job["phase"] == "working" && !place.held_by(&id, worker.id()).await.is_empty()
+    })
+    .await;
+    worker.kill9();
+    assert!(!place.held_by(&id, worker.id()).await.is_empty(), "it had just finished");
+    id
+}
+
+#[tokio::test]
+async fn run_and_two_workers_do_a_job_and_one_is_killed() {
+    // Several commits a chunk, so that the death falls between two of them.
+    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let (_pooler, data, place) = behind_pooler(&jobs).await;
+    data.pace(0.1).await;
+    let workers = [place.spawn("worker"), place.spawn("worker")];
+    let run = place.spawn("run RAISE --json");
+    let id = kill_at_work(&place, &workers[0]).await;
+    data.pace(0.0).await;
+
+    let job = parse(&run.wait().await.ok());
+    assert_eq!((&job["id"], &job["status"]), (&id.as_str().into(), &"COMPLETED".into()));
+    assert_eq!(job["items"]["processed"], ROWS, "{job:#}");
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn a_program_raises_every_record_once_although_its_worker_is_killed() {
+    let jobs = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+                step.command = [\"python3\", \"raise.py\", \"0.05\"]\nstep.version = \"version\"\n\
+                chunk.items = 500\nchunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let (_pooler, data, place) = behind_pooler(jobs).await;
+    place.write("handler.py", include_str!("../steps/children/handler.py"));
+    place.write("raise.py", include_str!("../steps/children/raise.py"));
+    let id = place.submit("RAISE").await;
+    let workers = [place.spawn("worker"), place.spawn("worker")];
+    assert_eq!(kill_at_work(&place, &workers[0]).await, id);
+
+    let job = place.completed(&id).await;
+    assert_eq!(job["items"]["processed"], ROWS, "{job:#}");
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn idle_workers_find_what_is_submitted() {
+    // Nobody tells them: notifications do not pass the pooler.
+    let (_pooler, data, place) = behind_pooler(&raise(1000)).await;
+    let _workers = [place.spawn("worker"), place.spawn("worker")];
+    for round in 1..=3 {
+        let id = place.submit("RAISE").await;
+        place.completed(&id).await;
+        place.prove(&id).await;
+        let raised =
+            format!("SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + {round}");
+        assert_eq!(data.number(&raised).await, ROWS, "in round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_query_with_a_type_of_the_database_is_described_again_and_again() {
+    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk}";
+    let query = "source.query = \"SELECT id, amount, mood FROM accounts\"\nsource.key = [\"id\"]";
+    let jobs = job("RAISE", sql, 1000).replace("source.table = \"accounts\"", query);
+    let (_pooler, data, place) = behind_pooler(&jobs).await;
+    data.run(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad'); \
+         ALTER TABLE accounts ADD mood mood NOT NULL DEFAULT 'glad'",
+    )
+    .await;
+    // Each process asks on the connection that the one before it used.
+    for _ in 0..3 {
+        place.run("check").await.ok();
+    }
+    let job = place.json("run RAISE").await;
+    data.raised_once(ROWS).await;
+    place.prove(job["id"].as_str().unwrap()).await;
+}
