@@ -1,6 +1,6 @@
 //! Store and records behind PgBouncer in transaction mode, and nobody who goes around it.
 
-use crate::common::{Data, Place, config, eventually, job, parse, raise, slow_raise, text};
+use crate::common::{Data, Place, config, eventually, parse, raise, slow_raise, text};
 use windlass_testkit::{PgBouncer, PostgresServer, Running};
 
 const ROWS: i64 = 20_000;
@@ -78,24 +78,4 @@ async fn idle_workers_find_what_is_submitted() {
             format!("SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + {round}");
         assert_eq!(data.number(&raised).await, ROWS, "in round {round}");
     }
-}
-
-#[tokio::test]
-async fn a_query_with_a_type_of_the_database_is_described_again_and_again() {
-    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk}";
-    let query = "source.query = \"SELECT id, amount, mood FROM accounts\"\nsource.key = [\"id\"]";
-    let jobs = job("RAISE", sql, 1000).replace("source.table = \"accounts\"", query);
-    let (_pooler, data, place) = behind_pooler(&jobs).await;
-    data.run(
-        "CREATE TYPE mood AS ENUM ('sad', 'glad'); \
-         ALTER TABLE accounts ADD mood mood NOT NULL DEFAULT 'glad'",
-    )
-    .await;
-    // Each process asks on the connection that the one before it used.
-    for _ in 0..3 {
-        place.run("check").await.ok();
-    }
-    let job = place.json("run RAISE").await;
-    data.raised_once(ROWS).await;
-    place.prove(job["id"].as_str().unwrap()).await;
 }
