@@ -4,6 +4,7 @@ use crate::JobType;
 use crate::problem::{Code, Problem};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Everything windlass.toml says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,6 +40,26 @@ pub struct Connection {
     /// How many connections one process opens at most.
     #[serde(default = "default_connections")]
     pub max_connections: usize,
+    /// A number by which the database itself says how it is.
+    #[serde(default)]
+    pub health: Option<Health>,
+}
+
+/// `health = { sql = "SELECT …", limit = 10, every = "5s" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// A SELECT of one number: replica lag, lock waits, load. NULL is well.
+    pub sql: String,
+    /// While the number is above this, work on the connection slows down.
+    pub limit: f64,
+    /// How often it is asked.
+    #[serde(default = "default_every", with = "humantime_serde")]
+    pub every: Duration,
+}
+
+fn default_every() -> Duration {
+    Duration::from_secs(5)
 }
 
 fn default_connections() -> usize {
@@ -74,13 +95,20 @@ impl Config {
             }
         }
         for (name, connection) in &self.connections {
+            let mut refuse = |field: &str, detail: &str| {
+                let field = format!("connections.{name}.{field}");
+                problems.push(Problem::field(Code::Configuration, field, detail));
+            };
             if connection.max_connections == 0 {
-                let field = format!("connections.{name}.max_connections");
-                problems.push(Problem::field(
-                    Code::Configuration,
-                    field,
-                    "is 0; 16 is the default",
-                ));
+                refuse("max_connections", "is 0; 16 is the default");
+            }
+            if let Some(health) = &connection.health {
+                if !health.limit.is_finite() {
+                    refuse("health.limit", "is no number; 10 would be right");
+                }
+                if health.every < Duration::from_millis(100) {
+                    refuse("health.every", "is too short; 100ms or more would be right");
+                }
             }
         }
         problems

@@ -2,7 +2,7 @@
 //! database.
 
 use crate::problem::{Code, Problem};
-use crate::{Failures, RetryPolicy, Step, StepKind, Template};
+use crate::{Failures, Retention, RetryPolicy, Step, StepKind, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct JobType {
     /// How fast it may go, over all machines.
     #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
     pub throughput: Throughput,
+    /// How long what has ended is kept.
+    #[serde(default, skip_serializing_if = "Retention::is_default")]
+    pub retention: Retention,
 }
 
 /// How fast a job type may go, over all machines; no limit where nothing is said.

@@ -62,6 +62,8 @@ pub trait Source: Send + Sync {
     /// Reads records of an extent in key order, at most so many and about so many bytes.
     async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize)
     -> Result<Batch>;
+    /// The one number that a SELECT of the user's gives; none where it is NULL.
+    async fn measure(&self, sql: &str) -> Result<Option<f64>>;
     /// How many records an extent has now.
     async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64>;
     /// The rows without those that the database holds equal to an earlier one, each as the

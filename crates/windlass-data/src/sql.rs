@@ -28,6 +28,11 @@ pub(crate) enum Bind<'a> {
     Array(Array<'a>),
 }
 
+/// A statement of the user's as it stands inside another one.
+pub(crate) fn inner(sql: &str) -> &str {
+    sql.trim().trim_end_matches(';')
+}
+
 impl<'a> Sql<'a> {
     /// A statement that begins with this text.
     pub(crate) fn new(dialect: Dialect, text: impl Into<String>) -> Sql<'a> {

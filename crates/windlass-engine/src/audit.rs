@@ -7,8 +7,9 @@
 use crate::Result;
 use crate::engine::Engine;
 use std::collections::{BTreeMap, HashSet};
+use windlass_core::problem::Code;
 use windlass_core::{
-    ChunkStatus, Counts, Cursor, Extent, Job, JobId, Key, KeyRange, PaginationState, Part,
+    ChunkStatus, Counts, Cursor, Extent, Job, JobId, Key, KeyRange, PaginationState, Part, Problem,
 };
 use windlass_store::{ChunkRow, LetterFilter, SegmentRow};
 
@@ -44,6 +45,11 @@ impl Engine {
     pub async fn audit(&self, id: JobId) -> Result<Audit> {
         let job = self.job(id).await?;
         let segments = self.store().segments(id).await?;
+        if segments.is_empty() {
+            let detail = "the chunks of this job are pruned, so that it cannot be proven any more; \
+                          `retention.chunks` says how long they are kept";
+            return Err(Problem::new(Code::Status, detail).into());
+        }
         let mut check = Check::new(&job, &segments);
         check.segments_tile(&segments);
         let mut after = None;

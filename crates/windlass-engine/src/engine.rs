@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::controls::Controls;
+use crate::health::Brake;
 use crate::step::{FunctionStep, ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
     pub(crate) catalog: crate::catalog::Catalog,
     pub(crate) controls: Arc<Controls>,
+    brakes: BTreeMap<String, Arc<Brake>>,
 }
 
 /// Puts an engine together.
@@ -71,6 +73,11 @@ impl Engine {
                 Err(Problem::new(Code::Configuration, detail).into())
             }
         }
+    }
+
+    /// How far work on a connection is slowed.
+    pub(crate) fn brake(&self, name: &str) -> Arc<Brake> {
+        self.shared.brakes.get(name).cloned().unwrap_or_default()
     }
 
     /// A job, or a problem that says there is none.
@@ -166,6 +173,8 @@ impl Builder {
             });
             connections.insert(name.clone(), opened);
         }
+        let brakes = self.config.connections.keys();
+        let brakes = brakes.map(|name| (name.clone(), Arc::default())).collect();
         let shared = Shared {
             config: self.config,
             store,
@@ -174,6 +183,7 @@ impl Builder {
             jobs: Mutex::default(),
             catalog: crate::catalog::Catalog::default(),
             controls: Arc::default(),
+            brakes,
         };
         Ok(Engine { shared: Arc::new(shared) })
     }

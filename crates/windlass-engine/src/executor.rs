@@ -30,6 +30,8 @@ pub(crate) struct Chunk {
     /// Items of the next batch: halved when one of them makes a statement fail, lowered when
     /// records are so wide that fewer fill the memory set aside for a batch.
     pub(crate) size: u32,
+    /// Whether this claim has set the mark, which then goes with the claim.
+    marked: bool,
 }
 
 /// How a chunk's claim ended.
@@ -154,7 +156,8 @@ impl Chunk {
         ledger: Ledger,
     ) -> Chunk {
         let size = job.definition().chunk.commit_items();
-        let chunk = Chunk { job, hold, claimed, ledger, opened: Instant::now(), size };
+        let chunk =
+            Chunk { job, hold, claimed, ledger, opened: Instant::now(), size, marked: false };
         chunk.report_progress();
         chunk
     }
@@ -238,6 +241,7 @@ impl Chunk {
             && let Some(rest) = self.rest()
         {
             self.connection().mark(&self.job.scope, &self.ledger, &rest).await?;
+            self.marked = true;
         }
         Ok(())
     }
@@ -252,11 +256,13 @@ impl Chunk {
             return Ok(false);
         };
         pace::wait(self).await?;
+        let begun = Instant::now();
         match &self.job.step {
             None => statement::pass(self, rest).await?,
             Some(_) if trial::is_due(self) => trial::pass(self, rest).await?,
             Some(_) => self.pass(rest).await?,
         }
+        self.job.brake.took(begun.elapsed());
         Ok(false)
     }
 
@@ -356,6 +362,9 @@ impl Chunk {
         let error = match stop {
             Stop::Lost => return Ended::Lost,
             Stop::HandBack => {
+                if self.marked {
+                    self.unmark().await;
+                }
                 report(self.hold.release(None, false, Duration::ZERO).await);
                 return Ended::HandedBack;
             }
@@ -401,7 +410,7 @@ impl Chunk {
     async fn hold_type(self, reason: &str, wait: Duration) -> Ended {
         let job_type = &self.job.definition().name;
         let reason = format!("held, and tried again by itself: {reason}");
-        match self.hold.store().hold_type(job_type, &reason, wait).await {
+        match self.hold.store().hold(job_type, &reason, wait).await {
             Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
             // Another chunk of it was faster.
             Ok(false) => {}
@@ -433,14 +442,18 @@ impl Chunk {
         self.hold.cancel().await
     }
 
-    /// Clears the mark of a chunk that ends without having done all of it.
+    /// Clears the mark of a chunk that ends, or is left, without having done all of it.
     async fn unmark(&mut self) {
         let Some(rest) = self.rest().filter(|_| self.job.definition().step.mark.is_some()) else {
             return;
         };
         let cursor = self.ledger.cursor.clone();
-        if let Err(error) = self.commit(Commit::new(cursor, Effect::Unmark(rest))).await {
-            tracing::warn!(chunk = %self.lease().chunk, %error, "its mark could not be cleared");
+        match self.commit(Commit::new(cursor, Effect::Unmark(rest))).await {
+            // Whoever holds the chunk now sees to the mark, too.
+            Ok(()) | Err(DataError::LeaseLost) => {}
+            Err(error) => {
+                tracing::warn!(chunk = %self.lease().chunk, %error, "its mark could not be cleared");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::controls::Controls;
 use crate::engine::Engine;
+use crate::health::Brake;
 use crate::loader::Failure;
 use crate::seal::Keyring;
 use crate::step::{JobFacts, Refusing, Step};
@@ -24,6 +25,8 @@ pub(crate) struct JobContext {
     pub(crate) facts: Arc<JobFacts>,
     /// What operators say of its type and of itself.
     pub(crate) controls: Arc<Controls>,
+    /// How far the health of its database slows it.
+    pub(crate) brake: Arc<Brake>,
     resolved: Instant,
 }
 
@@ -82,7 +85,8 @@ impl Engine {
         let table = self.describe(&definition.source).await?;
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
-        Ok(JobContext { pinned, scope, connection, step, facts, controls, resolved })
+        let brake = self.brake(&scope.job_type.source.connection);
+        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved })
     }
 
     /// A job's step, and the token it sends along. A process that lacks a secret can load the job
@@ -111,7 +115,8 @@ impl Engine {
         let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         let facts = Arc::new(JobFacts::new(&pinned, None, false));
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
-        Ok(JobContext { pinned, scope, connection, step: None, facts, controls, resolved })
+        let (step, brake) = (None, Arc::default());
+        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::planner::plan;
 use crate::worker::{Idle, Shutdown};
 use crate::{EngineError, Result};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{FilterValue, KeyRange, PaginationState};
@@ -20,6 +20,9 @@ use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 /// Chunks cut per page: large enough that the store's commit is small beside the cutting, small
 /// enough that workers begin at once and a lost loader loses little.
 const CHUNKS_PER_PAGE: u32 = 500;
+
+/// No load rests longer than this before its next page, however its database is.
+const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// Loads segments until shutdown, a few side by side.
 pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shutdown: Shutdown) {
@@ -106,7 +109,10 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
         if shutdown.requested() || job.is_stopped() {
             return Ok(Loaded::HandBack);
         }
+        job.brake.rest(LONGEST_REST).await;
+        let begun = Instant::now();
         let page = page(&job, &segment, state).await?;
+        job.brake.took(begun.elapsed());
         let (last, to) = (page.last, page.to.clone());
         if engine.store().load(page).await? == Kept::Lost {
             return Ok(Loaded::Lost);

@@ -1,37 +1,59 @@
-//! The pace of a job whose items are limited a second.
+//! The pace of a chunk: before each batch it waits as the health of its database and the limit of
+//! its job's items a second ask for.
 
 use crate::executor::{Chunk, Stop};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A slot that waits for its batch's time looks this often whether the limit was changed.
-const PACE_LOOK: Duration = Duration::from_millis(200);
+/// A slot that waits looks this often whether it still should.
+const LOOK: Duration = Duration::from_millis(200);
 /// A chunk whose time is too far away is looked at again after this.
-const LONGEST_PACE: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_secs(2);
 
-/// Waits for the time of the next batch, where the job's items are limited a second. The time
-/// is reserved in the store, so that all machines together keep the limit.
+/// Waits for the time of the next batch.
 pub(crate) async fn wait(chunk: &Chunk) -> Result<(), Stop> {
-    let Some(rate) = chunk.job.controls.rate(&chunk.job.pinned) else { return Ok(()) };
+    // A good part of the chunk's time is left for its work.
+    let most = chunk.job.definition().chunk.timeout / 4;
+    tokio::select! {
+        biased;
+        () = chunk.job.brake.rest(most) => {}
+        stop = called_back(chunk) => return Err(stop),
+    }
+    limit(chunk, most).await
+}
+
+/// Waits where the job's items are limited a second. The time is reserved in the store, so that all
+/// machines together keep the limit.
+async fn limit(chunk: &Chunk, most: Duration) -> Result<(), Stop> {
+    let rate = || chunk.job.controls.rate(&chunk.job.pinned);
+    let Some(now) = rate() else { return Ok(()) };
     let left = chunk.claimed.items - chunk.ledger.counts.read;
     let items = left.clamp(1, chunk.size.into());
-    let most = chunk.job.definition().chunk.timeout / 4;
     let wait = chunk.hold.store().reserve(chunk.lease().chunk.job, items, most).await?;
     if wait > most {
-        return Err(Stop::Wait(LONGEST_PACE.min(wait)));
+        return Err(Stop::Wait(LONGEST.min(wait)));
     }
-    let until = Instant::now() + wait;
-    while let Some(wait) = until.checked_duration_since(Instant::now()) {
+    let changed = async {
+        while rate() == Some(now) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = tokio::time::sleep(wait) => Ok(()),
+        // What was reserved at the old limit is forgotten.
+        () = changed => Ok(()),
+        stop = called_back(chunk) => Err(stop),
+    }
+}
+
+/// Waits until the chunk is lost or to be handed back.
+async fn called_back(chunk: &Chunk) -> Stop {
+    loop {
         tokio::select! {
-            () = tokio::time::sleep(wait.min(PACE_LOOK)) => {}
-            () = chunk.pulse().lost() => return Err(Stop::Lost),
+            () = tokio::time::sleep(LOOK) => {}
+            () = chunk.pulse().lost() => return Stop::Lost,
         }
         if chunk.is_called_back() {
-            return Err(Stop::HandBack);
-        }
-        // The limit was changed, and what was reserved at the old one is forgotten.
-        if chunk.job.controls.rate(&chunk.job.pinned) != Some(rate) {
-            break;
+            return Stop::HandBack;
         }
     }
-    Ok(())
 }

@@ -7,7 +7,7 @@ use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
-use crate::{EngineError, housekeeper, loader};
+use crate::{EngineError, health, housekeeper, loader, pruner};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -92,9 +92,16 @@ impl Worker {
             self.options.slots,
             self.shutdown.clone(),
         ));
+        for (name, connection) in &self.engine.config().connections {
+            if let Some(health) = connection.health.clone() {
+                let (engine, shutdown) = (self.engine.clone(), self.shutdown.clone());
+                tokio::spawn(health::watch(engine, name.clone(), health, shutdown));
+            }
+        }
+        let pruning = tokio::spawn(pruner::run(self.engine.clone(), self.shutdown.clone()));
         let tally = self.work(&by, &heart).await;
         // The heart goes on until everything is handed back.
-        let _ = tokio::join!(loading, housekeeping);
+        let _ = tokio::join!(loading, housekeeping, pruning);
         self.engine.shared.steps.rest(Duration::ZERO).await;
         self.shutdown.move_to(State::Complete);
         let _ = heartbeat.await;

@@ -6,10 +6,15 @@ use serde::Serialize;
 /// The subject that means everything.
 pub const EVERYTHING: &str = "*";
 
-/// What is said of a subject: a job type, a job by its id, or [`EVERYTHING`].
+/// The subject that means a connection: how its database is, as the processes that use it say.
+pub fn of_connection(name: &str) -> String {
+    format!("connection:{name}")
+}
+
+/// What is said of a subject: a job type, a job by its id, a connection, or [`EVERYTHING`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Control {
-    /// The job type, the job's id, or `*`.
+    /// The job type, the job's id, `connection:NAME`, or `*`.
     pub subject: String,
     /// Whether nothing of it is loaded or claimed.
     pub stopped: bool,

@@ -160,13 +160,8 @@ macro_rules! door {
                 work::end(self, lease, progress, Ending::Cancelled).await
             }
 
-            async fn hold_type(
-                &self,
-                job_type: &str,
-                reason: &str,
-                wait: Duration,
-            ) -> Result<bool> {
-                control::hold_type(self, job_type, &crate::values::clean(reason), wait).await
+            async fn hold(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
+                control::hold(self, subject, &crate::values::clean(reason), wait).await
             }
 
             async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
@@ -227,16 +222,50 @@ macro_rules! door {
                 letters::mark(self, filter, to).await
             }
 
-            async fn prunable(&self, age: Duration, limit: u32) -> Result<Vec<JobId>> {
-                household::prunable(self, age, limit).await
+            async fn job_types(&self) -> Result<Vec<String>> {
+                prune::job_types(self).await
             }
 
-            async fn pruned(&self, job: JobId) -> Result<()> {
-                household::pruned(self, job).await
+            async fn prunable(
+                &self,
+                job_type: &str,
+                age: Duration,
+                limit: u32,
+            ) -> Result<Vec<JobId>> {
+                prune::jobs(self, sql!("prunable"), job_type, age, limit).await
+            }
+
+            async fn remove_chunks(&self, job: JobId) -> Result<u64> {
+                let removed = prune::remove_chunks(self, job).await?;
+                prune::remove_segments(self, job).await?;
+                Ok(removed)
+            }
+
+            async fn expired(
+                &self,
+                job_type: &str,
+                age: Duration,
+                limit: u32,
+            ) -> Result<Vec<JobId>> {
+                prune::jobs(self, sql!("expired"), job_type, age, limit).await
+            }
+
+            async fn close(&self, job: JobId) -> Result<bool> {
+                prune::close(self, job).await
+            }
+
+            async fn remove(&self, job: JobId) -> Result<u64> {
+                let removed = prune::remove_chunks(self, job).await?;
+                prune::remove(self, job).await?;
+                Ok(removed)
+            }
+
+            async fn remove_letters(&self, job_type: &str, age: Duration) -> Result<u64> {
+                prune::remove_letters(self, job_type, age).await
             }
 
             async fn changed(&self, at_most: Duration) {
-                household::changed(self, at_most).await
+                wait::changed(self, at_most).await
             }
         }
     };

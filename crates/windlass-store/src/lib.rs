@@ -20,7 +20,7 @@ mod unit;
 mod values;
 
 pub use connect::connect;
-pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow};
+pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
@@ -138,8 +138,9 @@ pub trait Store: Send + Sync {
     // Control.
 
     /// Holds a job type: for so long none of its chunks is claimed by anybody, and its jobs show the
-    /// reason. False where it is held for longer already.
-    async fn hold_type(&self, job_type: &str, reason: &str, wait: Duration) -> Result<bool>;
+    /// reason. Of a connection ([`of_connection`]) only the reason is shown. False where it is held
+    /// for longer already.
+    async fn hold(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool>;
     /// Stops a subject, or lets it go on: while it is stopped nothing of it is loaded or claimed.
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()>;
     /// Limits the chunks at work at once and the items a second of a job type or job, over all
@@ -181,12 +182,28 @@ pub trait Store: Send + Sync {
     /// Sets the status of matching `new` letters that are not being redriven; says how many.
     async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64>;
 
-    // Household.
+    // Prune.
 
-    /// Jobs that completed longer ago than this and whose ledger rows are not pruned yet.
-    async fn prunable(&self, age: Duration, limit: u32) -> Result<Vec<JobId>>;
-    /// Remembers that a job's ledger rows are gone.
-    async fn pruned(&self, job: JobId) -> Result<()>;
+    /// The job types of jobs that have ended.
+    async fn job_types(&self) -> Result<Vec<String>>;
+    /// Jobs of a type that ended for good longer ago than this and whose chunks are still there.
+    async fn prunable(&self, job_type: &str, age: Duration, limit: u32) -> Result<Vec<JobId>>;
+    /// Removes the chunks and segments of a job that ended for good and whose ledger is gone, and
+    /// closes it; says how many chunks.
+    async fn remove_chunks(&self, job: JobId) -> Result<u64>;
+    /// Jobs of a type that ended longer ago than this and have no letter that is `new`.
+    async fn expired(&self, job_type: &str, age: Duration, limit: u32) -> Result<Vec<JobId>>;
+    /// Closes a job that has ended: nobody can retry it any more, so that its ledger may be removed.
+    /// False where it has not ended.
+    async fn close(&self, job: JobId) -> Result<bool>;
+    /// Removes a closed job with everything of it; says how many chunks.
+    async fn remove(&self, job: JobId) -> Result<u64>;
+    /// Removes letters of a job type to which nothing has happened for so long, unless a redrive
+    /// holds them; says how many.
+    async fn remove_letters(&self, job_type: &str, age: Duration) -> Result<u64>;
+
+    // Wait.
+
     /// Waits until something may have changed since the calling task last waited here, at most so
     /// long. A change between two waits of a task is not missed; its first call does not wait.
     async fn changed(&self, at_most: Duration);

@@ -22,6 +22,8 @@ pub(crate) struct Head {
     pub(crate) items_total: i64,
     pub(crate) grants: i64,
     pub(crate) failures: Option<Failures>,
+    /// Whether its chunks and its ledger may be gone.
+    pub(crate) closed: bool,
 }
 
 impl Head {
@@ -38,6 +40,7 @@ impl Head {
             items_total: row.int("items_total")?,
             grants: row.int("grants")?,
             failures: failures.map(|text| serde_json::from_str(&text)).transpose()?,
+            closed: row.flag("closed")?,
         })
     }
 
@@ -126,6 +129,10 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
     from.check_edge(to).map_err(|edge| refuse(edge.to_string()))?;
     if !allowed {
         return Err(refuse(format!("the job is {from}")));
+    }
+    if matches!(steering, Steering::Retry) && head.closed {
+        let detail = "the job ended so long ago that it is being pruned; submit it again";
+        return Err(Problem::new(Code::Status, detail));
     }
     // Once all of a redrive has ended, its letters may be redriven by another job; to run it
     // again as well would do their items twice.

@@ -12,6 +12,9 @@ use crate::{LetterFilter, NewJob, NewLetter, Result};
 /// A segment's lease, and that of a chunk which is claimed to be ended.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
+/// Rows that one transaction removes at most.
+pub(crate) const BITE: u32 = 10_000;
+
 /// The most letters one redrive takes: they are ids in its request.
 const MOST_REDRIVEN: u32 = 10_000;
 

@@ -30,12 +30,12 @@
 pub use windlass_core::{
     Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts,
     ItemError, Job, JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record,
-    Request, Secret, Value,
+    Request, Retention, Secret, Value,
 };
 pub use windlass_data::{Emitted, FIRST};
 pub use windlass_engine::{
-    Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Redriven,
-    Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,
+    Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Pruned,
+    Redriven, Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,
 };
 pub use windlass_store::{
     ChunkRow, Control, DeadLetter, JobFilter, LetterFilter, Submitted, WorkerRow,

@@ -12,7 +12,7 @@ mod row;
 mod split;
 mod write;
 
-use crate::sql::{Bind, Sql};
+use crate::sql::{Bind, Sql, inner};
 use crate::{
     Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
     Result, Scope, Source, Target, WriteItem,
@@ -91,6 +91,9 @@ fn writing(scope: &Scope) -> String {
 /// How long a look at the catalog or a walk through an index may take.
 const LOOKING: Duration = Duration::from_secs(600);
 
+/// How long a database may take to say how it is.
+const MEASURING: Duration = Duration::from_secs(5);
+
 /// Zero would mean no time-out at all, and more than fits would be refused.
 fn milliseconds(timeout: Duration) -> i32 {
     i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX).max(1)
@@ -147,6 +150,16 @@ macro_rules! in_reading {
 impl Source for PostgresData {
     async fn tables(&self) -> Result<Vec<String>> {
         in_reading!(self, LOOKING, |transaction| describe::tables(&transaction))
+    }
+
+    async fn measure(&self, sql: &str) -> Result<Option<f64>> {
+        let sql = format!("SELECT (\n{}\n)::float8", inner(sql));
+        let settings = format!(
+            "SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {}",
+            milliseconds(MEASURING)
+        );
+        let rows = self.db.single(&settings, &sql, &[]).await?;
+        rows.first().map_or(Ok(None), |row| row::get(row, 0))
     }
 
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {

@@ -12,7 +12,7 @@ mod split;
 mod write;
 
 use crate::page::Page;
-use crate::sql::{Bind, Sql};
+use crate::sql::{Bind, Sql, inner};
 use crate::{
     Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
     Result, Scope, Source, Target, WriteItem,
@@ -108,6 +108,14 @@ impl Sql<'_> {
 impl Source for SqliteData {
     async fn tables(&self) -> Result<Vec<String>> {
         self.read(describe::tables).await
+    }
+
+    async fn measure(&self, sql: &str) -> Result<Option<f64>> {
+        let sql = format!("SELECT CAST((\n{}\n) AS REAL)", inner(sql));
+        self.read(move |connection| {
+            connection.query_row(&sql, [], |row| row.get(0)).map_err(failed)
+        })
+        .await
     }
 
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use std::time::Duration;
-use windlass_core::{ChunkStatus, Cursor};
+use windlass_core::{ChunkStatus, Cursor, Retention};
 use windlass_store::Standing;
 use windlass_testkit::{PostgresServer, eventually};
 
@@ -18,7 +18,8 @@ async fn a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it(w
 
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
-    assert_eq!(engine.prune(Duration::ZERO).await.unwrap(), 1);
+    let now = Retention { chunks: Duration::ZERO, ..Retention::default() };
+    assert_eq!(engine.prune(Some(&now)).await.unwrap().emptied, 1);
     assert_eq!(world.int("SELECT count(*) FROM windlass_ledger").await, 0);
 
     let ledger = stalled.fence().await.expect("the row is made anew, at the old epoch");
@@ -57,7 +58,8 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
     world.expire("windlass_chunks").await;
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
-    engine.prune(Duration::ZERO).await.unwrap();
+    let now = Retention { chunks: Duration::ZERO, ..Retention::default() };
+    engine.prune(Some(&now)).await.unwrap();
     assert_eq!(world.int("SELECT count(*) FROM windlass_ledger").await, 0);
 
     gate.open();

@@ -22,6 +22,7 @@ mod halving;
 mod item_errors;
 mod late_fence;
 mod leases;
+mod pruning;
 mod reach;
 mod redrive;
 mod stalled_loader;

@@ -1,4 +1,4 @@
--- Frees the letters of a redrive that was cancelled.
+-- Frees the letters of a redrive that was cancelled or is being removed.
 -- Lock: the letters, in the order of their ids, after the job. Index: windlass_dead_letters_redrive.
 WITH freed AS MATERIALIZED (
     SELECT id

@@ -24,7 +24,7 @@ SELECT
         (
             SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
             FROM windlass_controls h
-            WHERE h.subject IN ('*', p.job_type)
+            WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
                 AND p.status IN ('QUEUED', 'PROCESSING')
                 AND (h.stopped OR h.held_until > clock_timestamp())
             ORDER BY h.stopped DESC

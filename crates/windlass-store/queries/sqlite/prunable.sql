@@ -1,9 +1,10 @@
--- Jobs that completed longer ago than ?1 milliseconds and whose ledger rows are still there.
--- Lock: none. Index: windlass_jobs_prunable.
+-- Jobs of a type that ended for good longer ago than ?2 milliseconds and whose chunks are still
+-- there. Lock: none. Index: windlass_jobs_ended.
 SELECT id
 FROM windlass_jobs
-WHERE status = 'COMPLETED'
-    AND ledger_pruned = 0
-    AND finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?1
+WHERE job_type = ?1
+    AND finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
+    AND status IN ('COMPLETED', 'CANCELLED')
+    AND closed = 0
 ORDER BY finished_at
-LIMIT ?2
+LIMIT ?3

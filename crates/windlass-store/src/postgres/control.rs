@@ -8,14 +8,14 @@ use super::{PostgresStore, params, sql};
 use crate::values::millis;
 use crate::{Control, Lease, Result, WorkerRow, rows};
 
-pub(super) async fn hold_type(
+pub(super) async fn hold(
     store: &PostgresStore,
-    job_type: &str,
+    subject: &str,
     reason: &str,
     wait: Duration,
 ) -> Result<bool> {
     let tx = store.begin().await?;
-    let held = tx.execute(sql!("hold_type"), params![job_type, millis(wait), reason]).await?;
+    let held = tx.execute(sql!("hold"), params![subject, millis(wait), reason]).await?;
     tx.commit().await?;
     Ok(held > 0)
 }

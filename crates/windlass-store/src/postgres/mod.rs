@@ -2,14 +2,15 @@
 
 mod advance;
 mod control;
-mod household;
 mod lease;
 mod letters;
 mod load;
 mod look;
 mod migrate;
+mod prune;
 mod steer;
 mod submit;
+mod wait;
 mod work;
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::{Postgres, Row, Transaction};
 
-use self::household::Ear;
+use self::wait::Ear;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{

@@ -16,6 +16,7 @@ fn head(status: JobStatus) -> Head {
         items_total: 20_000,
         grants: 1,
         failures: None,
+        closed: false,
     }
 }
 
@@ -30,6 +31,12 @@ fn a_failed_redrive_is_retried_only_while_its_letters_are_its_own() {
     assert!(steer(&ended, &Steering::Retry).unwrap_err().detail.contains("dead redrive"));
     let open = Head { open_chunks: 1, ..ended };
     assert!(steer(&open, &Steering::Retry).is_ok());
+}
+
+#[test]
+fn a_job_that_is_being_pruned_is_not_retried() {
+    let closed = Head { closed: true, ..head(JobStatus::Failed) };
+    assert!(steer(&closed, &Steering::Retry).unwrap_err().detail.contains("submit it again"));
 }
 
 #[test]

@@ -10,14 +10,14 @@ use super::{SqliteStore, sql};
 use crate::values::millis;
 use crate::{Control, Lease, Result, WorkerRow, rows};
 
-pub(super) async fn hold_type(
+pub(super) async fn hold(
     store: &SqliteStore,
-    job_type: &str,
+    subject: &str,
     reason: &str,
     wait: Duration,
 ) -> Result<bool> {
-    let params = (job_type.to_owned(), millis(wait), reason.to_owned());
-    Ok(store.write(move |tx| tx.execute(sql!("hold_type"), params)).await? > 0)
+    let params = (subject.to_owned(), millis(wait), reason.to_owned());
+    Ok(store.write(move |tx| tx.execute(sql!("hold"), params)).await? > 0)
 }
 
 pub(super) async fn stop(store: &SqliteStore, subject: &str, stopped: bool) -> Result<()> {

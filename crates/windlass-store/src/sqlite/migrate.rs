@@ -8,7 +8,8 @@ use crate::Result;
 use crate::fields::Fields;
 use crate::migrations::{migrations, pending};
 
-const MIGRATIONS: &[(&str, &str)] = migrations!("sqlite": "0001_jobs", "0002_controls");
+const MIGRATIONS: &[(&str, &str)] =
+    migrations!("sqlite": "0001_jobs", "0002_controls", "0003_retention");
 
 pub(super) async fn migrate(store: &SqliteStore) -> Result<()> {
     // BEGIN IMMEDIATE lets one process do it; whoever comes second then finds nothing to do.

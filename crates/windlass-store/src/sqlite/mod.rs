@@ -2,15 +2,16 @@
 
 mod advance;
 mod control;
-mod household;
 mod lease;
 mod letters;
 mod load;
 mod look;
 mod migrate;
+mod prune;
 mod steer;
 mod submit;
 mod transaction;
+mod wait;
 mod work;
 
 use std::time::Duration;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::Sqlite;
 
-use self::household::Eye;
+use self::wait::Eye;
 use crate::changes::Changes;
 use crate::door::door;
 use crate::rules::{Ending, Steering};

@@ -23,7 +23,7 @@ both!(
     a_composite_key_is_redriven_as_a_list,
 );
 
-fn letter(number: i64, error: &str) -> NewLetter {
+pub(crate) fn letter(number: i64, error: &str) -> NewLetter {
     NewLetter {
         key: Key(vec![Value::Int(number)]).to_text(),
         record: json!({ "id": number, "text": "ü\u{0}\"" }),
@@ -40,7 +40,7 @@ async fn all(bench: &Bench) -> Vec<DeadLetter> {
 }
 
 /// A completed job with these letters.
-async fn dead(bench: &Bench, letters: &[NewLetter]) -> JobId {
+pub(crate) async fn dead(bench: &Bench, letters: &[NewLetter]) -> JobId {
     let job = bench.loaded(1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
     assert_eq!(bench.store.add_letters(chunk.lease, letters).await.unwrap(), Kept::Yes);
@@ -53,12 +53,16 @@ fn redriving(original: JobId) -> NewJob {
     NewJob { root: original, ..new_job() }
 }
 
-async fn redrive(bench: &Bench, original: JobId, filter: &LetterFilter) -> Option<(JobId, u64)> {
+pub(crate) async fn redrive(
+    bench: &Bench,
+    original: JobId,
+    filter: &LetterFilter,
+) -> Option<(JobId, u64)> {
     bench.store.redrive(original, filter, redriving(original)).await.unwrap()
 }
 
 /// Loads a redrive with one chunk and claims it.
-async fn begin(bench: &Bench, job: JobId) -> ClaimedChunk {
+pub(crate) async fn begin(bench: &Bench, job: JobId) -> ClaimedChunk {
     let plan = bench.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(1));
     assert_eq!(bench.store.load(page).await.unwrap(), Kept::Yes);

@@ -37,6 +37,7 @@ mod lease;
 mod letters;
 mod load;
 mod migrate;
+mod prune;
 mod races;
 mod steering;
 mod submit;

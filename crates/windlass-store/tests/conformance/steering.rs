@@ -119,7 +119,7 @@ async fn a_retried_job_without_failures_ends(bench: Bench) {
 async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
     let job = bench.loaded(2).await;
     let job_type = bench.job(job).await.job_type;
-    let hold = |wait| bench.store.hold_type(&job_type, "the endpoint is down", wait);
+    let hold = |wait| bench.store.hold(&job_type, "the endpoint is down", wait);
     hold(LIMIT).await.unwrap();
     assert!(bench.claim(job, 1).await.is_empty());
     let held = bench.job(job).await;
@@ -127,7 +127,7 @@ async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
     let listed = bench.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).await.unwrap();
     assert_eq!(listed[0].error, held.error);
     // Loading goes on, and so do other types.
-    bench.store.hold_type("OTHER", "x", LIMIT).await.unwrap();
+    bench.store.hold("OTHER", "x", LIMIT).await.unwrap();
     let other = bench.submit().await;
     assert_eq!(bench.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, other);
 
@@ -140,7 +140,7 @@ async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
 async fn a_longer_hold_stands(bench: Bench) {
     let job = bench.loaded(1).await;
     let job_type = bench.job(job).await.job_type;
-    assert!(bench.store.hold_type(&job_type, "long", LIMIT).await.unwrap());
-    assert!(!bench.store.hold_type(&job_type, "short", Duration::from_millis(1)).await.unwrap());
+    assert!(bench.store.hold(&job_type, "long", LIMIT).await.unwrap());
+    assert!(!bench.store.hold(&job_type, "short", Duration::from_millis(1)).await.unwrap());
     assert_eq!(bench.job(job).await.error.as_deref(), Some("long"));
 }

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use windlass::{Checked, Engine, JobType, Problem, step_problem};
 use windlass_core::StepKind;
+use windlass_core::config::Health;
+use windlass_core::problem::Code;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -18,9 +20,17 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let config = load::config(path)?;
     let mut problems = config.problems();
-    let mut plans = Vec::new();
+    let (mut plans, mut healths) = (Vec::new(), Vec::new());
     if problems.is_empty() {
         let engine = Engine::builder(config).connect().await?;
+        for (name, connection) in &engine.config().connections {
+            if let Some(health) = &connection.health {
+                match measure(&engine, name, health).await {
+                    Ok(number) => healths.push((name.clone(), number, health.limit)),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
         for job_type in engine.config().jobs.values() {
             match engine.check_job_type(job_type).await {
                 Ok(checked) => match ask(&engine, job_type).await {
@@ -42,12 +52,32 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             })
         };
         let plans: Vec<_> = plans.iter().map(plan).collect();
-        output::json(&json!({"ok": problems.is_empty(), "jobTypes": plans, "problems": problems}))?;
+        let health = |(name, number, limit): &(String, Option<f64>, f64)| json!({"connection": name, "measures": number, "limit": limit});
+        let healths: Vec<_> = healths.iter().map(health).collect();
+        let ok = problems.is_empty();
+        output::json(
+            &json!({"ok": ok, "jobTypes": plans, "health": healths, "problems": problems}),
+        )?;
     } else {
+        for (name, number, limit) in &healths {
+            let number = number.map_or("nothing".to_owned(), |number| number.to_string());
+            println!("connection {name} measures {number}; work slows down above {limit}\n");
+        }
         plans.iter().for_each(|(checked, answered)| show(checked, *answered));
         show_problems(path, &problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// What a connection's health statement says now.
+async fn measure(engine: &Engine, name: &str, health: &Health) -> Result<Option<f64>, Problem> {
+    let problem = |error: String| {
+        let field = format!("connections.{name}.health.sql");
+        let detail = format!("{error}; a SELECT of one number would be right");
+        Problem::field(Code::Configuration, field, detail)
+    };
+    let connection = engine.connection(name).map_err(|error| problem(error.to_string()))?;
+    connection.measure(&health.sql).await.map_err(|error| problem(error.to_string()))
 }
 
 /// Asks a command or a service an empty batch, and says how long the answer took. Handlers are

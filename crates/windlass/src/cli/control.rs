@@ -110,6 +110,9 @@ fn show(controls: &[Control]) {
     for control in controls {
         let state = match control {
             Control { stopped: true, .. } => "stopped",
+            Control { held: Some(_), subject, .. } if subject.starts_with("connection:") => {
+                "slowed"
+            }
             Control { held: Some(_), .. } => "held",
             _ => "goes",
         };

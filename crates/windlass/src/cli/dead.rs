@@ -201,9 +201,13 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
     if !letter.context.is_null() {
         println!("  context   {}", letter.context);
     }
-    println!("  record");
-    for (column, value) in letter.record.as_object().into_iter().flatten() {
-        println!("    {column}: {}", output::scalar(value));
+    // The rows of a key that is not unique died together.
+    let alone = std::slice::from_ref(&letter.record);
+    for record in letter.record.as_array().map_or(alone, Vec::as_slice) {
+        println!("  record");
+        for (column, value) in record.as_object().into_iter().flatten() {
+            println!("    {column}: {}", output::scalar(value));
+        }
     }
     Ok(())
 }

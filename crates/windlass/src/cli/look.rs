@@ -120,7 +120,7 @@ pub(super) async fn watch(args: JobArgs, config: &Path) -> Result<ExitCode> {
 
 pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
-    engine.job(args.id).await?;
+    let job = engine.job(args.id).await?;
     let chunks = engine.store().chunks(args.id, args.status, args.after, args.limit).await?;
     if args.json {
         output::json(&chunks)?;
@@ -149,6 +149,9 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
         ]);
     }
     println!("{table}");
+    if chunks.is_empty() && args.after.is_none() && args.status.is_none() && job.chunks.total > 0 {
+        println!("its {} chunks are pruned", output::number(job.chunks.total));
+    }
     if chunks.len() == args.limit as usize
         && let Some(last) = chunks.last()
     {

@@ -13,6 +13,7 @@ mod look;
 mod migrate;
 mod output;
 mod progress;
+mod prune;
 mod request;
 mod run;
 mod steer;
@@ -95,6 +96,8 @@ enum Command {
     Audit(audit::Args),
     /// Bring the store and the ledgers up to date
     Migrate(migrate::Args),
+    /// Remove what ended long ago; workers do it by themselves
+    Prune(prune::Args),
 }
 
 /// Runs the command and turns what came of it into an exit code.
@@ -124,6 +127,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Dead(command) => dead::run(command, config).await,
         Command::Audit(args) => audit::run(args, config).await,
         Command::Migrate(args) => migrate::run(args, config).await,
+        Command::Prune(args) => prune::run(args, config).await,
     };
     result.unwrap_or_else(|error| exit::refused(&error))
 }

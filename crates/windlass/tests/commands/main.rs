@@ -19,6 +19,7 @@ mod help;
 mod init;
 mod look;
 mod migrate;
+mod prune;
 mod run;
 mod steer;
 mod submit;

@@ -1,27 +1,13 @@
-//! Pruning, and waiting for a change.
+//! Waiting for a change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use windlass_core::JobId;
 use windlass_db::Error;
-use windlass_db::rusqlite::{Connection, params};
+use windlass_db::rusqlite::Connection;
 
 use super::{SqliteStore, sql};
-use crate::Result;
-use crate::fields::Fields;
-use crate::values::millis;
-
-pub(super) async fn prunable(store: &SqliteStore, age: Duration, limit: u32) -> Result<Vec<JobId>> {
-    let age = millis(age);
-    store.read(move |tx| tx.query(sql!("prunable"), params![age, limit], |row| row.id("id"))).await
-}
-
-pub(super) async fn pruned(store: &SqliteStore, job: JobId) -> Result<()> {
-    store.write(move |tx| tx.execute(sql!("pruned"), [job.to_string()])).await?;
-    Ok(())
-}
 
 /// Changes made through this store wake at once; for those of other processes, the file is looked
 /// at every few milliseconds.

@@ -1,32 +1,13 @@
-//! Pruning, and waiting for a change.
+//! Waiting for a change.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use windlass_core::JobId;
-use windlass_db::{Listener, Postgres, Row};
+use windlass_db::{Listener, Postgres};
 
-use super::{PostgresStore, params, sql};
-use crate::Result;
+use super::PostgresStore;
 use crate::changes::Changes;
-use crate::fields::Fields;
-use crate::values::millis;
-
-pub(super) async fn prunable(
-    store: &PostgresStore,
-    age: Duration,
-    limit: u32,
-) -> Result<Vec<JobId>> {
-    store.read(sql!("prunable"), params![millis(age), limit], |row: &Row| row.id("id")).await
-}
-
-pub(super) async fn pruned(store: &PostgresStore, job: JobId) -> Result<()> {
-    let tx = store.begin().await?;
-    tx.execute(sql!("pruned"), params![job]).await?;
-    tx.commit().await?;
-    Ok(())
-}
 
 pub(super) async fn changed(store: &PostgresStore, at_most: Duration) {
     store.ear.listen();

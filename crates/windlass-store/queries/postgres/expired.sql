@@ -1,0 +1,12 @@
+-- Jobs of a type that ended longer ago than $2 milliseconds and have no letter that somebody must
+-- still decide about. Lock: none. Index: windlass_jobs_ended; windlass_dead_letters_item.
+SELECT j.id
+FROM windlass_jobs j
+WHERE j.job_type = $1
+    AND j.finished_at <= clock_timestamp() - $2 * interval '1 millisecond'
+    AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    AND NOT EXISTS (
+        SELECT FROM windlass_dead_letters l WHERE l.job_id = j.id AND l.status = 'new'
+    )
+ORDER BY j.finished_at
+LIMIT $3

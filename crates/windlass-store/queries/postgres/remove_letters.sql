@@ -1,0 +1,17 @@
+-- Removes up to $3 letters of a job type to which nothing has happened for $2 milliseconds, unless
+-- a redrive holds them. Lock: the letters, in the order of their ids. Index: none, they are few.
+WITH chosen AS MATERIALIZED (
+    SELECT l.id
+    FROM windlass_dead_letters l
+    WHERE l.job_type = $1
+        AND l.updated_at <= clock_timestamp() - $2 * interval '1 millisecond'
+        AND NOT EXISTS (
+            SELECT
+            FROM windlass_jobs j
+            WHERE j.id = l.redrive_job AND j.open_segments + j.open_chunks > 0
+        )
+    ORDER BY l.id
+    LIMIT $3
+    FOR UPDATE OF l
+)
+DELETE FROM windlass_dead_letters WHERE id IN (SELECT id FROM chosen)

@@ -1,0 +1,2 @@
+-- Removes the letters of a closed job. Lock: the letters. Index: windlass_dead_letters_item.
+DELETE FROM windlass_dead_letters WHERE job_id = $1

@@ -1,0 +1,2 @@
+-- Removes the letters of a closed job. Lock: the writer's. Index: windlass_dead_letters_item.
+DELETE FROM windlass_dead_letters WHERE job_id = ?1

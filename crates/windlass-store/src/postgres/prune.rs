@@ -1,0 +1,77 @@
+//! Removing what has ended long ago, in bites that hold no lock for long.
+
+use std::time::Duration;
+
+use windlass_core::JobId;
+use windlass_db::{Param, Row};
+
+use super::{PostgresStore, params, sql};
+use crate::Result;
+use crate::fields::Fields;
+use crate::values::{BITE, millis};
+
+pub(super) async fn job_types(store: &PostgresStore) -> Result<Vec<String>> {
+    store.read(sql!("job_types"), &[], |row: &Row| row.text("job_type")).await
+}
+
+pub(super) async fn jobs(
+    store: &PostgresStore,
+    sql: &str,
+    job_type: &str,
+    age: Duration,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    store.read(sql, params![job_type, millis(age), limit], |row: &Row| row.id("id")).await
+}
+
+pub(super) async fn remove_chunks(store: &PostgresStore, job: JobId) -> Result<u64> {
+    bite(store, sql!("remove_chunks"), params![job, BITE]).await
+}
+
+pub(super) async fn remove_segments(store: &PostgresStore, job: JobId) -> Result<()> {
+    let tx = store.begin().await?;
+    tx.execute(sql!("remove_segments"), params![job]).await?;
+    tx.execute(sql!("close_job"), params![job]).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn close(store: &PostgresStore, job: JobId) -> Result<bool> {
+    let tx = store.begin().await?;
+    let closed = tx.execute(sql!("close_job"), params![job]).await?;
+    tx.commit().await?;
+    Ok(closed > 0)
+}
+
+pub(super) async fn remove(store: &PostgresStore, job: JobId) -> Result<()> {
+    let tx = store.begin().await?;
+    tx.execute(sql!("remove_segments"), params![job]).await?;
+    tx.execute(sql!("remove_letters_of"), params![job]).await?;
+    tx.execute(sql!("free_letters"), params![job]).await?;
+    tx.execute(sql!("remove_control"), params![job.to_string()]).await?;
+    tx.execute(sql!("remove_job"), params![job]).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn remove_letters(
+    store: &PostgresStore,
+    job_type: &str,
+    age: Duration,
+) -> Result<u64> {
+    bite(store, sql!("remove_letters"), params![job_type, millis(age), BITE]).await
+}
+
+/// Runs a statement that removes some, until it finds no more.
+async fn bite(store: &PostgresStore, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+    let mut removed = 0;
+    loop {
+        let tx = store.begin().await?;
+        let now = tx.execute(sql, params).await?;
+        tx.commit().await?;
+        removed += now;
+        if now < u64::from(BITE) {
+            return Ok(removed);
+        }
+    }
+}
