@@ -131,6 +131,7 @@ impl Engine {
             connections: if processing_enabled() { self.open_connections() } else { Vec::new() },
             handlers: self.shared.steps.handlers.keys().cloned().collect(),
             only,
+            above: None,
         }
     }
 }

@@ -220,6 +220,11 @@ impl Chunk {
         }
     }
 
+    /// How urgent its job is.
+    pub(crate) fn priority(&self) -> u8 {
+        self.job.pinned.request.priority()
+    }
+
     /// Whether the chunk is to be handed back as soon as nothing is on its way.
     pub(crate) fn is_called_back(&self) -> bool {
         self.hold.heart().is_stopping()

@@ -21,6 +21,9 @@ use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 /// enough that workers begin at once and a lost loader loses little.
 const CHUNKS_PER_PAGE: u32 = 500;
 
+/// A segment is handed back after this long, so that a job that is more urgent gets its turn.
+const TURN: Duration = Duration::from_secs(1);
+
 /// No load rests longer than this before its next page, however its database is.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
@@ -105,8 +108,10 @@ enum Loaded {
 async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
     let job = engine.context(segment.lease.job).await?;
     let mut state = segment.state.clone();
+    let claimed = Instant::now();
     loop {
-        if shutdown.requested() || job.is_stopped() {
+        let long = claimed.elapsed() >= TURN;
+        if shutdown.requested() || job.is_stopped() || long {
             return Ok(Loaded::HandBack);
         }
         job.brake.rest(LONGEST_REST).await;

@@ -11,7 +11,7 @@ use crate::{EngineError, health, housekeeper, loader, pruner};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use windlass_core::{JobId, RetryPolicy};
 use windlass_data::{Fence, Ledger};
@@ -114,6 +114,8 @@ impl Worker {
         // Slots go on while the next chunks are claimed and fenced.
         let mut claiming = std::pin::pin!(Fuse::terminated());
         let mut drained = false;
+        // When to look for something more urgent than what is claimed ahead, at the latest.
+        let mut look_at = Instant::now();
         while !self.shutdown.requested() {
             while crew.has_free_slot()
                 && let Some(chunk) = ready.pop_front()
@@ -122,12 +124,21 @@ impl Worker {
             }
             let most = crew.room(ready.len());
             if most > 0 && claiming.is_terminated() {
-                claiming.set(self.claim(by, heart, Next { most, drained }).fuse());
+                let next = Next { most, drained, above: None };
+                claiming.set(self.claim(by, heart, next).fuse());
             }
+            let waiting = ready.back().map(Chunk::priority);
             tokio::select! {
-                claimed = &mut claiming, if !claiming.is_terminated() => {
-                    ready.extend(claimed.0);
-                    drained = claimed.1;
+                (claimed, took_all) = &mut claiming, if !claiming.is_terminated() => {
+                    claimed.into_iter().for_each(|chunk| queue(&mut ready, chunk));
+                    drained = took_all;
+                }
+                () = self.engine.store().changed(look_at.saturating_duration_since(Instant::now())),
+                    if waiting.is_some() && claiming.is_terminated() =>
+                {
+                    look_at = Instant::now() + LOOK;
+                    let next = Next { most: self.options.slots, drained: false, above: waiting };
+                    claiming.set(self.claim(by, heart, next).fuse());
                 }
                 () = crew.progress() => {}
                 () = self.shutdown.wait() => {}
@@ -139,11 +150,13 @@ impl Worker {
         crew.disband(ready).await
     }
 
-    /// Waits for chunks, and opens them. None when the worker shuts down. Where the last claim
-    /// took all there was, the store says when there is more.
+    /// Waits for chunks, and opens them. None when the worker shuts down, or when nothing is more
+    /// urgent than what is there. Where the last claim took all there was, the store says when there
+    /// is more. Says also whether this one did.
     async fn claim(&self, by: &Capabilities, heart: &Arc<Heart>, next: Next) -> (Vec<Chunk>, bool) {
         let mut idle = Idle::default();
         let mut drained = next.drained;
+        let by = &Capabilities { above: next.above, ..by.clone() };
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
@@ -154,8 +167,9 @@ impl Worker {
             }
             match self.engine.store().claim_chunks(by, next.most as u32).await {
                 Ok(claimed) => {
-                    drained = claimed.len() < next.most;
-                    if !claimed.is_empty() {
+                    // Of what is less urgent, nothing was asked.
+                    drained = claimed.len() < next.most && next.above.is_none();
+                    if !claimed.is_empty() || next.above.is_some() {
                         return (self.open(claimed, heart).await, drained);
                     }
                 }
@@ -304,6 +318,17 @@ struct Next {
     most: usize,
     /// Whether the last claim took all there was.
     drained: bool,
+    /// Only what is more urgent than this priority, and without waiting for it.
+    above: Option<u8>,
+}
+
+/// How often a worker that has claimed ahead looks for something more urgent, where nobody wakes it.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Puts a chunk before those that are less urgent.
+fn queue(ready: &mut VecDeque<Chunk>, chunk: Chunk) {
+    let place = ready.partition_point(|waiting| waiting.priority() >= chunk.priority());
+    ready.insert(place, chunk);
 }
 
 fn fence_of(chunk: &ClaimedChunk) -> Fence {

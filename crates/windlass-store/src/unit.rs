@@ -17,6 +17,8 @@ pub struct Capabilities {
     pub handlers: Vec<String>,
     /// Only this job, for `windlass run`.
     pub only: Option<JobId>,
+    /// Only chunks of jobs with a higher priority than this.
+    pub above: Option<u8>,
 }
 
 /// A chunk held at an epoch: whoever claims it next has a higher one.

@@ -27,3 +27,4 @@ mod reach;
 mod redrive;
 mod stalled_loader;
 mod steering;
+mod urgent;

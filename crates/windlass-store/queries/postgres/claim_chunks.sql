@@ -24,6 +24,7 @@ available AS MATERIALIZED (
             AND w.connection = ANY ($1)
             AND (w.handler IS NULL OR w.handler = ANY ($2))
             AND ($3::uuid IS NULL OR w.id = $3)
+            AND ($6::bigint IS NULL OR w.priority > $6)
             AND coalesce(least(t.room, o.room), 1) > 0
             AND NOT EXISTS (
                 SELECT

@@ -8,6 +8,7 @@ WHERE status IN ('QUEUED', 'PROCESSING')
     AND connection IN (SELECT value FROM json_each(?1))
     AND (handler IS NULL OR handler IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR id = ?3)
+    AND (?5 IS NULL OR priority > ?5)
     AND NOT EXISTS (
         SELECT 1
         FROM windlass_controls h

@@ -17,7 +17,8 @@ pub(super) async fn claim(
     limit: u32,
 ) -> Result<Vec<ClaimedChunk>> {
     let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
-    let params = params![connections, handlers, by.only, limit, &by.worker];
+    let above = by.above.map(i64::from);
+    let params = params![connections, handlers, by.only, limit, &by.worker, above];
     let claimed = store.claim(sql!("claim_chunks"), params).await?;
     claimed.iter().map(rows::claimed_chunk).collect()
 }

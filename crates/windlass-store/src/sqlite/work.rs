@@ -54,7 +54,7 @@ pub(super) fn claimable(
     let connections = serde_json::to_string(&by.connections)?;
     let handlers = serde_json::to_string(&by.handlers)?;
     let only = by.only.map(|id| id.to_string());
-    let params = params![connections, handlers, only, what];
+    let params = params![connections, handlers, only, what, by.above];
     tx.query(sql!("pick_jobs"), params, |row| row.text("id"))
 }
 

@@ -14,6 +14,7 @@ both!(
     a_claim_holds_a_chunk_at_a_new_epoch,
     no_chunk_is_claimed_twice,
     higher_priority_then_older_first,
+    a_claim_above_a_priority_leaves_the_rest,
     a_process_claims_only_what_it_can_do,
     a_waiting_chunk_is_left_alone,
     a_job_that_does_not_run_is_left_alone,
@@ -75,6 +76,18 @@ async fn higher_priority_then_older_first(bench: Bench) {
         claimed.extend(next.iter().map(|chunk| chunk.lease.chunk.job));
     }
     assert_eq!(claimed, order);
+}
+
+async fn a_claim_above_a_priority_leaves_the_rest(bench: Bench) {
+    let mut jobs = Vec::new();
+    for priority in [4, 5, 6] {
+        let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
+        jobs.push(bench.loaded_as(job_with(json!({}), request), 2).await);
+    }
+    let urgent = Capabilities { above: Some(5), ..by() };
+    let claimed = bench.store.claim_chunks(&urgent, 10).await.unwrap();
+    assert_eq!(claimed.len(), 2);
+    assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == jobs[2]));
 }
 
 async fn a_process_claims_only_what_it_can_do(bench: Bench) {

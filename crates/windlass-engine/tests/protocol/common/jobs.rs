@@ -150,6 +150,7 @@ pub(crate) fn by_hand(job: JobId) -> Capabilities {
         connections: vec!["app".to_owned()],
         handlers: vec!["work".to_owned()],
         only: Some(job),
+        above: None,
     }
 }
 
