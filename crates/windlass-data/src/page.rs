@@ -77,9 +77,9 @@ impl Page {
         self.chunks.push((Extent { within: self.within.clone(), part }, items));
     }
 
-    /// A full chunk that ends at this key.
-    pub(crate) fn jump(&mut self, upto: Key) {
-        self.push(upto, self.items as i64);
+    /// What a chunk that ends at this key would reach.
+    pub(crate) fn upto(&self, key: &Key) -> KeyRange {
+        KeyRange { upto: Some(key.clone()), ..self.rest() }
     }
 
     /// What is to be done after the jumps.

@@ -77,4 +77,11 @@ impl Scope {
         }
         self.table.index_on(&columns).is_some()
     }
+
+    /// Whether several records may have one key, by what the table's indexes say. They are always
+    /// together, so a range that ends at the n-th key may have more than n records.
+    pub(crate) fn shares_keys(&self) -> bool {
+        let columns: Vec<&str> = self.key().iter().map(String::as_str).collect();
+        self.table.index_on(&columns).is_some() && !self.table.is_unique(&columns)
+    }
 }

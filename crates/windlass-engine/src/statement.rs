@@ -71,20 +71,28 @@ async fn next_batch(chunk: &Chunk, rest: Extent) -> Result<(Extent, Cursor, i64)
     }
 }
 
-/// The one row of the batch makes the statement fail: it is held as dead, with the whole record.
+/// The row of the batch, or the rows of its one key, make the statement fail: they are held as one
+/// dead item, with all their data.
 async fn set_aside(
     chunk: &mut Chunk,
     batch: Extent,
-    cursor: Cursor,
+    mut cursor: Cursor,
     error: DataError,
 ) -> Result<(), Stop> {
-    let read = chunk.connection().read(&chunk.job.scope, &batch, 2, usize::MAX).await?;
-    if read.items.len() > 1 {
+    let read = chunk.connection().read(&chunk.job.scope, &batch, MOST_RECORDS, usize::MAX).await?;
+    let mut items = read.items;
+    if items.windows(2).any(|pair| pair[0].key != pair[1].key) {
         // A row came in since the batch was cut: which of them is the bad one, the next cut tells.
         return Ok(());
     }
-    let mut commit = Commit::new(cursor, Effect::Nothing);
-    match read.items.into_iter().next() {
+    if let (false, Some(item), Part::Range(_)) = (read.end, items.first(), &batch.part) {
+        // Rows that were not read have this key, or one that the next batch begins with.
+        cursor = Cursor::Key(item.key.clone());
+    }
+    // The cursor passes the mark, which nobody would clear later.
+    let mut commit = Commit::new(cursor, Effect::Unmark(batch.clone()));
+    let mut records: Vec<_> = items.iter().map(|item| item.record.to_json()).collect();
+    match items.pop() {
         Some(item) => {
             commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };
             commit.hold.push(Held {
@@ -94,7 +102,10 @@ async fn set_aside(
                 conflicts: 0,
                 error: error.to_string(),
                 context: serde_json::Value::Null,
-                record: item.record.to_json(),
+                record: match records.len() {
+                    1 => records.remove(0),
+                    _ => records.into(),
+                },
                 wait: std::time::Duration::ZERO,
             });
         }
@@ -106,3 +117,6 @@ async fn set_aside(
     }
     Ok(chunk.commit(commit).await?)
 }
+
+/// How many records a dead letter of a key that is not unique keeps.
+const MOST_RECORDS: u32 = 100;

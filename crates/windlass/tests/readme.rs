@@ -1,7 +1,7 @@
-//! The commands of README.md work as they stand there.
+//! The commands of README.md, and of an example's, work as they stand there.
 //!
 //! A line `<!-- test -->` directly before a block of shell commands means: run every line of the
-//! block, in an empty folder, with the built binary first on the PATH.
+//! block, in a folder of its own, with the built binary first on the PATH.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,24 +10,42 @@
 )]
 
 use std::path::Path;
-use windlass_testkit::Windlass;
+use windlass_testkit::{PostgresServer, Windlass};
 
 const MARK: &str = "<!-- test -->";
 
 #[tokio::test]
 async fn the_readmes_commands_work() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(&readme)
-        .unwrap_or_else(|error| panic!("{}: {error}", readme.display()));
+    run_marked("README.md", &[], "").await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_visits_example_work() {
+    let database = PostgresServer::shared().database().await;
+    let files = ["visits.sql", "windlass.toml"];
+    run_marked("examples/visits/README.md", &files, database.url()).await;
+}
+
+/// Runs the marked blocks of a page, each in a folder with these files from beside the page.
+async fn run_marked(page: &str, files: &[&str], database: &str) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let text = std::fs::read_to_string(&page)
+        .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let scripts = scripts(&text);
-    assert!(!scripts.is_empty(), "README.md has no {MARK} before a ```sh block");
+    assert!(!scripts.is_empty(), "{} has no {MARK} before a ```sh block", page.display());
 
     let binary = Path::new(env!("CARGO_BIN_EXE_windlass"));
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", binary.parent().unwrap().display());
     for script in scripts {
         let folder = tempfile::TempDir::new().unwrap();
-        let shell = Windlass::new(folder.path()).binary("/bin/sh").env("PATH", &path);
+        for file in files {
+            std::fs::copy(page.with_file_name(file), folder.path().join(file)).unwrap();
+        }
+        let shell = Windlass::new(folder.path())
+            .binary("/bin/sh")
+            .env("PATH", &path)
+            .env("DATABASE_URL", database);
         // One shell for the block, so that `cd` and variables last; it stops at what fails.
         let output = shell.run(["-e", "-u", "-c", &script]).await;
         assert_eq!(

@@ -23,7 +23,8 @@ pub(super) async fn cut(
         return Ok(page.keys(keys));
     }
     for key in cutter.jumps(&page.rest(), page.items(), page.jumps()).await? {
-        page.jump(key);
+        let items = cutter.items(&page.upto(&key), page.items()).await?;
+        page.push(key, items);
     }
     let limit = match page.next() {
         Next::Finish { done } => return Ok(page.finish(done)),
@@ -33,7 +34,8 @@ pub(super) async fn cut(
     if let Some(limit) = limit
         && let Some(last) = cutter.jumps(&rest, limit, 1).await?.pop()
     {
-        page.push(last, limit as i64);
+        let items = cutter.items(&page.upto(&last), limit).await?;
+        page.push(last, items);
         return Ok(page.finish(true));
     }
     let left = cutter.count(&rest).await?;
@@ -146,6 +148,14 @@ impl Cutter<'_> {
         let columns = quote_columns(self.scope.key(), None);
         sql.push(format!(" ORDER BY {} DESC LIMIT 1", columns.join(" DESC, ")));
         Ok(self.keys(&sql).await?.pop())
+    }
+
+    /// How many records a range has that a jump over so many found the end of.
+    async fn items(&self, range: &KeyRange, jumped: u64) -> Result<i64> {
+        match self.scope.shares_keys() {
+            true => self.count(range).await,
+            false => Ok(jumped as i64),
+        }
     }
 
     async fn count(&self, range: &KeyRange) -> Result<i64> {

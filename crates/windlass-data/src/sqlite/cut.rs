@@ -22,14 +22,13 @@ pub(super) fn cut(
             return Ok(page.keys(keys));
         }
         for key in cutter.number(&page.rest(), page.items(), page.jumps())? {
-            page.jump(key);
+            page.push(key, page.items() as i64);
         }
     } else {
         for _ in 0..page.jumps() {
-            match cutter.jump(&page.rest(), page.items())? {
-                Some(key) => page.jump(key),
-                None => break,
-            }
+            let Some(key) = cutter.jump(&page.rest(), page.items())? else { break };
+            let items = cutter.items(&page.upto(&key), page.items())?;
+            page.push(key, items);
         }
     }
     let limit = match page.next() {
@@ -40,7 +39,8 @@ pub(super) fn cut(
     if let Some(limit) = limit
         && let Some(last) = cutter.jump(&rest, limit)?
     {
-        page.push(last, limit as i64);
+        let items = cutter.items(&page.upto(&last), limit)?;
+        page.push(last, items);
         return Ok(page.finish(true));
     }
     let left = cutter.count(&rest)?;
@@ -113,6 +113,14 @@ impl Cutter<'_> {
             ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
         ));
         row::keys(self.connection, &sql, columns.len())
+    }
+
+    /// How many records a range has that a jump over so many found the end of.
+    fn items(&self, range: &KeyRange, jumped: u64) -> Result<i64> {
+        match self.scope.shares_keys() {
+            true => self.count(range),
+            false => Ok(jumped as i64),
+        }
     }
 
     fn count(&self, range: &KeyRange) -> Result<i64> {

@@ -259,8 +259,9 @@ async fn equal_keys_stay_together(db: Db) {
     for range in ranges {
         let cuts = db.data.cut(&scope, None, &range, 15, 100, None).await.unwrap();
         assert!(cuts.done);
-        for (extent, _) in &cuts.chunks {
-            total += db.data.count(&scope, extent).await.unwrap();
+        for (extent, items) in &cuts.chunks {
+            assert_eq!(db.data.count(&scope, extent).await.unwrap(), *items);
+            total += items;
         }
     }
     assert_eq!(total, 200);

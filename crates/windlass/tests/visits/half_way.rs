@@ -1,0 +1,45 @@
+//! Scenario 2: a process is killed in the middle of a chunk. The chunk goes on with the rows that
+//! are left.
+
+use crate::world::World;
+
+#[tokio::test]
+async fn a_chunk_killed_half_way_goes_on_with_the_rows_that_are_left() {
+    let world = World::new().await;
+    let (id, worker) = world.half_way().await;
+    let (left, changes) = (world.due().await, world.changes().await);
+    worker.kill9();
+    worker.wait().await;
+    world.open().await;
+
+    // Some of the chunk is done. What is left is still marked, so that anybody can see it.
+    assert!((200..400).contains(&left), "{left} rows are left");
+    assert_eq!(world.marked().await, left);
+
+    // They need no second mark: they are updated, once, and that is all that happens.
+    world.complete(&id).await;
+    assert_eq!(world.changes().await - changes, left);
+    world.updated_once().await;
+
+    let chunks = world.place.chunks(&id).await;
+    // To lose a lease is no failed attempt.
+    assert_eq!((&chunks[0]["losses"], &chunks[0]["attempts"]), (&1.into(), &0.into()));
+    assert!(chunks[1..].iter().all(|chunk| chunk["losses"] == 0 && chunk["epoch"] == 1));
+    world.place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn it_goes_on_after_its_last_commit_and_does_not_look_back() {
+    let world = World::new().await;
+    let (id, worker) = world.half_way().await;
+    worker.kill9();
+    worker.wait().await;
+    world.open().await;
+    let left = world.due().await;
+    // Behind the last commit, so it waits for the next job.
+    world.change(1).await;
+    let changes = world.changes().await;
+    world.complete(&id).await;
+    assert_eq!((world.changes().await - changes, world.due().await), (left, 1));
+    world.place.prove(&id).await;
+}

@@ -1,0 +1,61 @@
+//! Mark, then update: the rows of a running chunk carry the mark in the user's own column.
+
+use crate::common::eventually;
+use crate::world::World;
+
+#[tokio::test]
+async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
+    let world = World::new().await;
+    let (id, worker) = world.half_way().await;
+    // Two commits of the chunk are done; all that is left of it is marked, and nothing else.
+    let first = &world.place.chunks(&id).await[0];
+    let marked = format!("update_flag = 1 AND updated_date IS NULL AND {}", World::within(first));
+    let marked = world.number(&format!("SELECT count(*) FROM visits WHERE {marked}")).await;
+    assert!((200..500).contains(&marked), "{marked} rows are marked");
+    assert_eq!((world.marked().await, world.due().await), (marked, marked));
+    world.open().await;
+    worker.wait().await.ok();
+    world.updated_once().await;
+    world.place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_asked_to_leave_takes_its_marks_along() {
+    let world = World::new().await;
+    let (id, worker) = world.half_way().await;
+    assert!(world.marked().await > 0);
+    worker.term();
+    says_goodbye(&world).await;
+    world.open().await;
+    worker.wait().await;
+    assert!(world.due().await > 0, "the job was over");
+    assert_eq!(world.marked().await, 0);
+    world.complete(&id).await;
+    world.updated_once().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_paused_leaves_no_mark_and_goes_on_where_it_was() {
+    let world = World::new().await;
+    let (id, worker) = world.half_way().await;
+    assert!(world.marked().await > 0);
+    world.place.run(&format!("pause {id}")).await.ok();
+    says_goodbye(&world).await;
+    world.open().await;
+    assert_eq!(worker.wait().await.code, Some(4));
+    assert!(world.due().await > 0, "the job was over");
+    assert_eq!(world.marked().await, 0);
+    world.place.run(&format!("resume {id}")).await.ok();
+    world.complete(&id).await;
+    world.updated_once().await;
+    world.place.prove(&id).await;
+}
+
+/// Waits until the worker knows that it is to leave: then it is not listed any more, though a
+/// commit of its is still on the way.
+async fn says_goodbye(world: &World) {
+    eventually("the worker has said goodbye", async || {
+        world.place.json("workers").await == serde_json::json!([])
+    })
+    .await;
+}
