@@ -1,7 +1,7 @@
 //! `command` step that changes nothing against the same script alone on a pipe.
 
-use crate::noop::{Noop, job};
 use crate::report::Report;
+use crate::script::{Script, job};
 use crate::setup::{Bench, accounts, builder, median, time_job};
 use anyhow::Result;
 use windlass::Options;
@@ -10,12 +10,12 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rows = bench.rows(1_000_000);
     let database = bench.database().await;
     accounts(&database, rows).await;
-    let noop = Noop::prepare()?;
-    let lines = noop.record(&database, rows).await?;
-    let engine = builder(&database, &job("NOTHING", &noop.step()))?.connect().await?;
+    let script = Script::prepare()?;
+    let lines = script.record(&database, rows).await?;
+    let engine = builder(&database, &job("NOTHING", &script.step()))?.connect().await?;
     let (mut alone, mut ours, mut one) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..3 {
-        alone.push(noop.time(&lines)?);
+        alone.push(script.time(&lines)?);
         ours.push(time_job(&engine, "NOTHING", Options::default().slots).await?);
         one.push(time_job(&engine, "NOTHING", 1).await?);
     }

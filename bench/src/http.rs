@@ -1,9 +1,9 @@
 //! `http` step to a service that changes nothing against bare POSTs to the same service.
 
-use crate::noop::{Noop, job};
 use crate::posts::Posts;
 use crate::python::interpreter;
 use crate::report::Report;
+use crate::script::{Script, job};
 use crate::setup::{Bench, accounts, builder, median, time_job};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let database = bench.database().await;
     accounts(&database, rows).await;
     // A service gets what a command gets.
-    let posts = Posts::read(&Noop::prepare()?.record(&database, rows).await?)?;
+    let posts = Posts::read(&Script::prepare()?.record(&database, rows).await?)?;
     let service = Service::start()?;
     let step = format!("step.http = \"http://127.0.0.1:{}/\"", service.port);
     let engine = builder(&database, &job("NOTHING", &step))?.connect().await?;

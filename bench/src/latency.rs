@@ -4,9 +4,9 @@ use crate::report::Report;
 use crate::setup::{Bench, accounts, binary, builder, folder};
 use anyhow::Result;
 use rand::Rng;
-use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 use windlass::{Engine, Request};
+use windlass_testkit::Windlass;
 
 /// Each row notes when it was written, by the same machine's clock that the submit is taken by.
 const JOBS: &str = "[jobs.TOUCH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -17,12 +17,8 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let database = bench.database().await;
     accounts(&database, 10).await;
     let engine = builder(&database, JOBS)?.connect().await?;
-    let folder = folder(&database, JOBS)?;
-    let mut worker = Command::new(binary()?)
-        .arg("worker")
-        .current_dir(folder.path())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let folder = folder(&database, &database, JOBS)?;
+    let _worker = Windlass::new(folder.path()).binary(binary()?).spawn(["worker"]);
     let mut times = Vec::new();
     for round in 0..SUBMITS + 5 {
         // Random pauses, so that nothing falls into step with a poll.
@@ -37,8 +33,6 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
             times.push(Duration::from_micros(u64::try_from(written - begun)?));
         }
     }
-    worker.kill()?;
-    worker.wait()?;
     times.sort();
     let at = |share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1000.0;
     let detail = format!("p50 {:.1} ms, p95 {:.1} ms over {SUBMITS} submits", at(0.5), at(0.95));

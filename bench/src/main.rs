@@ -2,17 +2,22 @@
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick]`.
 
 mod command;
+mod graphile;
 mod handler;
 mod http;
 mod latency;
 mod load;
+mod machines;
 mod memory;
 mod noop;
+mod planned;
 mod posts;
 mod python;
 mod report;
+mod script;
 mod setup;
 mod sql;
+mod statements;
 
 use anyhow::Result;
 use report::Report;
@@ -26,7 +31,7 @@ async fn main() -> Result<()> {
         let mut names = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
         names.peek().is_none() || names.any(|argument| argument == name)
     };
-    let bench = Bench::start(quick)?;
+    let bench = Bench::start(quick);
     let mut report = Report::default();
     if wanted("sql") {
         sql::run(&bench, &mut report).await?;
@@ -48,6 +53,15 @@ async fn main() -> Result<()> {
     }
     if wanted("latency") {
         latency::run(&bench, &mut report).await?;
+    }
+    if wanted("machines") {
+        machines::run(&bench, &mut report).await?;
+    }
+    if wanted("statements") {
+        statements::run(&bench, &mut report).await?;
+    }
+    if wanted("noop") {
+        noop::run(&bench, &mut report).await?;
     }
     report.print();
     Ok(())

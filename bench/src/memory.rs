@@ -1,19 +1,16 @@
 //! Peak memory of `windlass run` for ten million rows against one million.
 
 use crate::report::Report;
-use crate::setup::{Bench, accounts, binary, folder};
+use crate::setup::{Bench, RAISE, accounts, binary, folder};
 use anyhow::{Result, ensure};
 use std::process::{Command, Stdio};
-
-const JOBS: &str = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-    step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
 
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut peaks = Vec::new();
     for rows in [bench.rows(1_000_000), bench.rows(10_000_000)] {
         let database = bench.database().await;
         accounts(&database, rows).await;
-        let folder = folder(&database, JOBS)?;
+        let folder = folder(&database, &database, RAISE)?;
         peaks.push(peak(folder.path())?);
         database.run("DROP TABLE accounts").await;
     }

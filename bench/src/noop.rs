@@ -1,63 +1,52 @@
-//! The command that changes nothing: as a step, alone on a pipe, and the lines it gets.
+//! Chunks that do nothing against jobs that do nothing of a job queue on the same server.
 
-use crate::python::{interpreter, succeed};
-use crate::setup::{builder, time_job};
-use anyhow::{Result, ensure};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use windlass_testkit::Database;
+use crate::graphile::Graphile;
+use crate::planned;
+use crate::report::Report;
+use crate::setup::{Bench, Running, accounts, builder, median, settle};
+use anyhow::Result;
+use serde::de::IgnoredAny;
+use std::time::Duration;
+use windlass::Outcome;
 
-const NOOP: &str = include_str!("../python/noop.py");
+/// As many at once, and connections for them, as each process of the other side has.
+const SLOTS: usize = 24;
+const JOBS: &str = "max_connections = 25\n\
+    [jobs.NOTHING]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+    step.handler = \"nothing\"\nstep.version = \"version\"\nchunk.items = 1\n";
 
-/// The script, in a folder of its own.
-pub(crate) struct Noop {
-    folder: TempDir,
-    interpreter: String,
-    script: String,
+pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    let chunks = bench.rows(30_000);
+    let graphile = Graphile::prepare()?;
+    let (mut ours, mut plain, mut batched) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        ours.push(time(bench, chunks).await?);
+        plain.push(graphile.time(&bench.database().await, chunks, "plain").await?);
+        batched.push(graphile.time(&bench.database().await, chunks, "batched").await?);
+    }
+    let ours = median(ours);
+    let figures =
+        [("noop: against graphile-worker", plain), ("noop: the same, its jobs batched", batched)];
+    for (what, times) in figures {
+        let theirs = median(times);
+        let (rate, jobs) = (chunks as f64 / ours, chunks as f64 / theirs);
+        let detail = format!("{rate:.0} chunks/s, graphile-worker {jobs:.0} jobs/s");
+        report.note(what, theirs / ours, detail);
+    }
+    Ok(())
 }
 
-impl Noop {
-    pub(crate) fn prepare() -> Result<Noop> {
-        let folder = tempfile::tempdir()?;
-        let script = folder.path().join("noop.py");
-        std::fs::write(&script, NOOP)?;
-        Ok(Noop { script: script.display().to_string(), folder, interpreter: interpreter()? })
-    }
-
-    /// The script as a step.
-    pub(crate) fn step(&self) -> String {
-        format!("step.command = ['{}', '{}']", self.interpreter, self.script)
-    }
-
-    /// Keeps the lines of a job over all of `accounts` in a file, so that the other side of the
-    /// comparison gets the very same.
-    pub(crate) async fn record(&self, database: &Database, rows: u64) -> Result<PathBuf> {
-        let lines = self.folder.path().join("lines.jsonl");
-        let pipe = format!("tee -a {} | {} {}", lines.display(), self.interpreter, self.script);
-        let jobs = job("RECORD", &format!("step.command = ['sh', '-c', '{pipe}']"));
-        let engine = builder(database, &jobs)?.connect().await?;
-        time_job(&engine, "RECORD", 1).await?;
-        let batches = std::fs::read_to_string(&lines)?.lines().count() as u64;
-        ensure!(batches >= rows.div_ceil(1000), "{batches} lines for {rows} rows");
-        Ok(lines)
-    }
-
-    /// How long the script takes for these lines by itself, its interpreter's start included.
-    pub(crate) fn time(&self, lines: &Path) -> Result<Duration> {
-        let lines = lines.display();
-        let pipe = format!("cat {lines} | {} {} > /dev/null", self.interpreter, self.script);
-        let begun = Instant::now();
-        succeed(Command::new("sh").args(["-c", &pipe]))?;
-        Ok(begun.elapsed())
-    }
-}
-
-/// A job type over `accounts` with this step.
-pub(crate) fn job(name: &str, step: &str) -> String {
-    format!(
-        "[jobs.{name}]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-         step.version = \"version\"\n{step}\nchunk.commit = 1000\n"
-    )
+async fn time(bench: &Bench, chunks: u64) -> Result<Duration> {
+    let database = bench.database().await;
+    accounts(&database, chunks).await;
+    let engine = builder(&database, JOBS)?
+        .handler("nothing", |_: IgnoredAny, _| async move { Ok(Outcome::Skip) })
+        .connect()
+        .await?;
+    let (id, _) = planned::cut(&engine, "NOTHING").await?;
+    settle(&database).await;
+    let running = Running::start(&engine, SLOTS);
+    let took = planned::worked(&database, &id.to_string()).await?;
+    running.stop().await?;
+    Ok(took)
 }

@@ -15,16 +15,26 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Starts a server with fsync on and room for the tables.
-    pub(crate) fn start(quick: bool) -> Result<Bench> {
+    pub(crate) fn start(quick: bool) -> Bench {
+        Bench::with(quick, &[])
+    }
+
+    /// Starts another server that counts statements, which costs a little of its time.
+    pub(crate) fn counting(&self) -> Bench {
+        Bench::with(self.quick, &[("shared_preload_libraries", "pg_stat_statements")])
+    }
+
+    fn with(quick: bool, more: &[(&str, &str)]) -> Bench {
         let settings = [
             ("shared_buffers", "2GB"),
             ("max_wal_size", "16GB"),
             ("checkpoint_timeout", "30min"),
             ("autovacuum", "off"),
         ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let settings = settings.iter().chain(more).map(owned).collect();
         let options = windlass_testkit::Options { fsync: true, settings };
-        Ok(Bench { server: PostgresServer::start(options), quick })
+        Bench { server: PostgresServer::start(options), quick }
     }
 
     /// A size, or a tenth of it in a quick run.
@@ -53,19 +63,29 @@ pub(crate) async fn accounts(database: &Database, rows: u64) {
             "INSERT INTO accounts SELECT i, 'owner ' || i, i % 1000, 1 FROM generate_series(1, {rows}) i"
         ))
         .await;
-    database.run("VACUUM (ANALYZE, FREEZE) accounts").await;
+    settle(database).await;
+}
+
+/// Vacuums and flushes what was written, with nothing left to do for the server afterwards.
+pub(crate) async fn settle(database: &Database) {
+    database.run("VACUUM (ANALYZE, FREEZE)").await;
     database.run("CHECKPOINT").await;
 }
 
-/// A configuration with the store and the data in this database, and these job types.
-pub(crate) fn config(database: &Database, jobs: &str) -> String {
-    let url = database.url();
-    format!("[store]\nurl = \"{url}\"\n[connections.app]\nurl = \"{url}\"\n{jobs}")
+/// A job type that raises all of `accounts`, in chunks of the usual size.
+pub(crate) const RAISE: &str = "[jobs.RAISE]\nsource.connection = \"app\"\n\
+    source.table = \"accounts\"\n\
+    step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
+
+/// A configuration with the store and the data in these databases, and these job types.
+fn config(store: &Database, data: &Database, jobs: &str) -> String {
+    let (store, data) = (store.url(), data.url());
+    format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{data}\"\n{jobs}")
 }
 
-/// An engine's builder for these job types.
+/// An engine's builder for these job types, with the store beside the data.
 pub(crate) fn builder(database: &Database, jobs: &str) -> Result<Builder> {
-    Ok(Engine::builder(Config::parse(&config(database, jobs), |_| None)?))
+    Ok(Engine::builder(Config::parse(&config(database, database, jobs), |_| None)?))
 }
 
 /// The binary that was built with the bench.
@@ -76,9 +96,9 @@ pub(crate) fn binary() -> Result<PathBuf> {
 }
 
 /// A folder with a configuration for the binary.
-pub(crate) fn folder(database: &Database, jobs: &str) -> Result<TempDir> {
+pub(crate) fn folder(store: &Database, data: &Database, jobs: &str) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("windlass.toml"), config(database, jobs))?;
+    std::fs::write(folder.path().join("windlass.toml"), config(store, data, jobs))?;
     Ok(folder)
 }
 

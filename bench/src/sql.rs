@@ -1,13 +1,10 @@
 //! `sql` step against one single UPDATE over the same rows.
 
 use crate::report::Report;
-use crate::setup::{Bench, accounts, builder, median, time_job};
+use crate::setup::{Bench, RAISE, accounts, builder, median, time_job};
 use anyhow::Result;
 use std::time::Instant;
 use windlass::Options;
-
-const JOBS: &str = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-    step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
 
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rows = bench.rows(2_000_000);
@@ -21,7 +18,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         single.push(begun.elapsed());
         for (slots, times) in [(2, &mut two), (Options::default().slots, &mut default)] {
             accounts(&database, rows).await;
-            let engine = builder(&database, JOBS)?.connect().await?;
+            let engine = builder(&database, RAISE)?.connect().await?;
             times.push(time_job(&engine, "RAISE", slots).await?);
         }
     }

@@ -21,8 +21,8 @@ Tasks:
                         Installs PostgreSQL if it is missing and you are root.
                         With --only: just the tests whose name contains FILTER, and no other check
   bench [NAME ...] [--quick]
-                        Measure: sql, handler, command, http, load, memory, latency; ratios
-                        within one run
+                        Measure: sql, handler, command, http, load, memory, latency,
+                        machines, statements, noop; ratios within one run
   tidy                  Format the code, then run the checks that need no tests
 
 Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";

@@ -1,0 +1,47 @@
+//! Jobs whose chunks are all cut before anybody works them, so that the work alone is measured.
+
+use crate::setup::Running;
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+use windlass::{Engine, JobId, Request};
+use windlass_testkit::Database;
+
+/// Submits a job and cuts it, with nobody working it; the time that this takes.
+pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Duration)> {
+    let running = Running::start(engine, 0);
+    let begun = Instant::now();
+    let id = engine.submit(Request::new(job_type), Engine::local_identity()).await?.id();
+    while !engine
+        .store()
+        .segments(id)
+        .await?
+        .iter()
+        .all(|row| row.status == windlass::ChunkStatus::Completed)
+    {
+        engine.store().changed(Duration::from_millis(20)).await;
+    }
+    let took = begun.elapsed();
+    running.stop().await?;
+    Ok((id, took))
+}
+
+/// Waits for a job's end, which must be a good one; the time from its first claim to its last
+/// completion. It looks at the job's row alone, and uncounted: a live view adds up all chunks.
+pub(crate) async fn worked(store: &Database, id: &str) -> Result<Duration> {
+    let client = store.client().await;
+    client.batch_execute("SET pg_stat_statements.track = 'none'").await?;
+    let look = format!("SELECT status FROM windlass_jobs WHERE id = '{id}'");
+    let status = loop {
+        let status: String = client.query_one(&look, &[]).await?.get(0);
+        if status != "QUEUED" && status != "PROCESSING" {
+            break status;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    ensure!(status == "COMPLETED", "{status}");
+    let span = format!(
+        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8
+         FROM windlass_chunks WHERE job_id = '{id}'"
+    );
+    Ok(Duration::from_secs_f64(client.query_one(&span, &[]).await?.get(0)))
+}
