@@ -142,7 +142,7 @@ pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
         match job.status {
             JobStatus::Completed => return Ok(()),
             status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
-            _ => engine.next_look(Duration::from_millis(100)).await,
+            _ => engine.next_look(id, Duration::ZERO).await,
         }
     }
 }

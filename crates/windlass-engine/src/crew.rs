@@ -26,8 +26,10 @@ pub(crate) struct Crew {
     slots: usize,
     shutdown: Shutdown,
     working: JoinSet<(Left, Duration)>,
-    /// Plain chunks that wait until those before them are completed, to go together.
+    /// Plain chunks that gather, to be completed together.
     plain: Vec<Worked>,
+    /// When they are completed at the latest.
+    due: Option<Instant>,
     completing: JoinSet<Vec<Ended>>,
     pace: Pace,
     tally: Tally,
@@ -38,6 +40,10 @@ enum Left {
     Plain(Box<Worked>),
     Ended(Ended),
 }
+
+/// How long plain chunks gather before they are completed, while others are at work: short beside
+/// what people notice, long beside the work on a short chunk.
+const GATHERING: Duration = Duration::from_millis(20);
 
 /// Plain chunks per slot that wait for the store, beyond which no slot takes another: the store
 /// cannot keep up.
@@ -50,6 +56,7 @@ impl Crew {
             shutdown,
             working: JoinSet::new(),
             plain: Vec::new(),
+            due: None,
             completing: JoinSet::new(),
             pace: Pace::default(),
             tally: Tally::default(),
@@ -81,13 +88,13 @@ impl Crew {
 
     /// Waits until a chunk leaves its slot or some are completed; for ever when there are none.
     pub(crate) async fn progress(&mut self) {
+        // Now that free slots have been given what there is.
+        self.complete_plain();
+        let due = self.due.filter(|_| self.completing.is_empty());
         tokio::select! {
             Some(left) = self.working.join_next() => self.left(left),
-            Some(ended) = self.completing.join_next() => {
-                self.ended(ended);
-                self.complete_plain();
-            }
-            else => std::future::pending().await,
+            Some(ended) = self.completing.join_next() => self.ended(ended),
+            () = sleep_until(due) => {}
         }
     }
 
@@ -97,7 +104,7 @@ impl Crew {
             let ended = chunk.hand_back().await;
             self.ended(Ok(vec![ended]));
         }
-        while !(self.working.is_empty() && self.completing.is_empty()) {
+        while !(self.working.is_empty() && self.plain.is_empty() && self.completing.is_empty()) {
             self.progress().await;
         }
         self.tally
@@ -111,7 +118,7 @@ impl Crew {
                     Left::Ended(ended) => self.ended(Ok(vec![ended])),
                     Left::Plain(worked) => {
                         self.plain.push(*worked);
-                        self.complete_plain();
+                        self.due.get_or_insert_with(|| Instant::now() + GATHERING);
                     }
                 }
             }
@@ -120,15 +127,19 @@ impl Crew {
         }
     }
 
-    /// Completes what has gathered, a job at a time, unless that is going on already: the longer
-    /// it takes the more go together.
+    /// Completes what has gathered, a job at a time, when it is due or nothing else is at work;
+    /// unless that is going on already: the longer it takes the more go together.
     fn complete_plain(&mut self) {
+        let due = self.due.is_some_and(|due| due <= Instant::now()) || self.working.is_empty();
         if let Some(first) = self.plain.first()
             && self.completing.is_empty()
+            && due
         {
             let job = first.job();
-            let (together, others) = self.plain.drain(..).partition(|worked| worked.job() == job);
+            let (together, others): (Vec<_>, _) =
+                self.plain.drain(..).partition(|worked| worked.job() == job);
             self.plain = others;
+            self.due = self.due.filter(|_| !self.plain.is_empty());
             self.completing.spawn(Worked::end_together(together));
         }
     }
@@ -145,6 +156,14 @@ impl Crew {
                 Ended::Lost => self.tally.lost += 1,
             }
         }
+    }
+}
+
+/// For ever where there is no such time.
+async fn sleep_until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

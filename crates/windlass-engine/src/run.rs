@@ -3,18 +3,29 @@
 use crate::Result;
 use crate::engine::Engine;
 use crate::worker::{Options, Worker};
-use std::time::Duration;
-use windlass_core::{Job, JobStatus, Request};
+use std::time::{Duration, Instant};
+use windlass_core::{Job, JobId, JobStatus, Request};
 
-/// The shortest time between two looks at a job: each adds up its chunks, and a job that works
-/// changes many times in a moment.
+/// The shortest time between two looks at a job: one that works changes many times in a moment.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// The longest, where nobody says that something has changed.
+const LONGEST: Duration = Duration::from_millis(200);
+/// A look adds up the job's chunks; all looks together take one part in so many of the time.
+const SHARE: u32 = 20;
 
 impl Engine {
-    /// Waits until a job that was just looked at is worth another look, at most so long.
-    pub async fn next_look(&self, at_most: Duration) {
-        tokio::time::sleep(BETWEEN_LOOKS.min(at_most)).await;
-        self.store().changed(at_most.saturating_sub(BETWEEN_LOOKS)).await;
+    /// Waits until a job that was just looked at is worth another look, or has come to an end. The
+    /// longer the look took, the longer it waits for the next.
+    pub async fn next_look(&self, id: JobId, took: Duration) {
+        let until = Instant::now() + (took * SHARE).max(LONGEST);
+        while Instant::now() < until {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            self.store().changed(LONGEST - BETWEEN_LOOKS).await;
+            match self.store().status(id).await {
+                Ok(Some(status)) if !stands(status) => {}
+                _ => return,
+            }
+        }
     }
 
     /// Submits a request under the local identity and works it here until it has ended or is
@@ -25,15 +36,21 @@ impl Engine {
         let (worker, handle) = Worker::new(self.clone(), options);
         let working = tokio::spawn(worker.run());
         let ended = loop {
-            match self.job(id).await {
-                Ok(job) if !job.status.is_final() && job.status != JobStatus::Paused => {
-                    self.next_look(Duration::from_millis(200)).await;
+            match self.store().status(id).await {
+                Ok(Some(status)) if !stands(status) => {
+                    tokio::time::sleep(BETWEEN_LOOKS).await;
+                    self.store().changed(LONGEST - BETWEEN_LOOKS).await;
                 }
-                ended => break ended,
+                _ => break self.job(id).await,
             }
         };
         handle.shutdown();
         let _ = working.await;
         ended
     }
+}
+
+/// Whether nothing more happens to a job by itself.
+fn stands(status: JobStatus) -> bool {
+    status.is_final() || status == JobStatus::Paused
 }

@@ -17,6 +17,10 @@ macro_rules! door {
                 look::job(self, id).await
             }
 
+            async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
+                look::status(self, id).await
+            }
+
             async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
                 look::jobs(self, filter).await
             }

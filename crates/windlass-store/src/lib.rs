@@ -46,6 +46,8 @@ pub trait Store: Send + Sync {
     async fn submit(&self, job: NewJob) -> Result<Submitted>;
     /// A job as people see it.
     async fn job(&self, id: JobId) -> Result<Option<Job>>;
+    /// The status of a job; costs next to nothing, however many chunks it has.
+    async fn status(&self, id: JobId) -> Result<Option<JobStatus>>;
     /// Jobs, newest first.
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>>;
     /// What a job was submitted with.

@@ -39,15 +39,7 @@ impl PostgresData {
     /// A transaction that only reads, on one snapshot for all its statements. Dates are written
     /// in the ISO form; how the user's own conditions read dates is left as it is.
     async fn reading(&self, timeout: Duration) -> Result<Transaction> {
-        let settings = format!(
-            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
-             SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'postgres'; \
-             SET LOCAL statement_timeout = {}; \
-             SET LOCAL idle_in_transaction_session_timeout = {}",
-            milliseconds(timeout),
-            milliseconds(timeout),
-        );
-        Ok(self.db.transaction(&settings).await?)
+        Ok(self.db.transaction(&reading(timeout)).await?)
     }
 
     /// A transaction that writes for a job. Short time-outs keep a stalled worker from holding
@@ -72,6 +64,18 @@ impl PostgresData {
     }
 }
 
+/// What a transaction that only reads begins with.
+fn reading(timeout: Duration) -> String {
+    let timeout = milliseconds(timeout);
+    format!(
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+         SELECT set_config('datestyle', 'ISO', true), \
+         set_config('intervalstyle', 'postgres', true), \
+         set_config('statement_timeout', '{timeout}', true), \
+         set_config('idle_in_transaction_session_timeout', '{timeout}', true)"
+    )
+}
+
 /// Time-outs of the ledger's own statements, which touch a row each by its key.
 const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
                        SET LOCAL idle_in_transaction_session_timeout = 60000";
@@ -80,10 +84,11 @@ const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
 fn writing(scope: &Scope) -> String {
     let chunk = &scope.job_type.chunk;
     format!(
-        "SET LOCAL synchronous_commit = on; SET LOCAL statement_timeout = {}; \
-         SET LOCAL idle_in_transaction_session_timeout = {}; SET LOCAL lock_timeout = {}",
+        "SELECT set_config('synchronous_commit', 'on', true), \
+         set_config('statement_timeout', '{}', true), \
+         set_config('idle_in_transaction_session_timeout', '{1}', true), \
+         set_config('lock_timeout', '{1}', true)",
         milliseconds(chunk.timeout),
-        milliseconds(chunk.lease),
         milliseconds(chunk.lease),
     )
 }
@@ -190,14 +195,8 @@ impl Source for PostgresData {
         limit: u32,
         bytes: usize,
     ) -> Result<Batch> {
-        let timeout = scope.job_type.chunk.timeout;
-        in_reading!(self, timeout, |transaction| read::read(
-            &transaction,
-            scope,
-            extent,
-            limit,
-            bytes
-        ))
+        let settings = reading(scope.job_type.chunk.timeout);
+        read::read(&self.db, &settings, scope, extent, limit, bytes).await
     }
 
     async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64> {

@@ -25,7 +25,7 @@ async fn try_out(
 ) -> Result<Vec<Preview>> {
     transaction.batch("SET LOCAL DateStyle = 'ISO'").await?;
     let select = statement::select(Dialect::Postgres, scope, extent, Bounds::All, PREVIEWED);
-    let (before, _) = read::fetch(transaction, scope, &select, usize::MAX).await?;
+    let before = read::fetch(transaction, scope, &select).await?;
     if before.is_empty() {
         return Ok(Vec::new());
     }
@@ -35,7 +35,7 @@ async fn try_out(
     transaction.execute(&step.text, &step.params()).await?;
     // By key alone: the statement may have moved the records out of the fixed condition.
     let select = statement::select(Dialect::Postgres, scope, &few, Bounds::Keys, u32::MAX.into());
-    let (mut after, _) = read::fetch(transaction, scope, &select, usize::MAX).await?;
+    let mut after = read::fetch(transaction, scope, &select).await?;
     let pair = |item: crate::Item| {
         let place = after.iter().position(|after| after.key == item.key);
         let after = place.map(|place| after.swap_remove(place).record);

@@ -5,13 +5,15 @@ use crate::array::Array;
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql, quote};
 use crate::{Batch, Item, Result, Scope, statement};
-use futures::StreamExt as _;
-use windlass_core::{Extent, Record, Value};
-use windlass_db::Transaction;
+use std::ops::ControlFlow;
+use windlass_core::{Columns, Extent, Record, Value};
+use windlass_db::{Postgres, Row, Transaction};
 
-/// Reads records of an extent in key order, at most so many and about so many bytes.
+/// Reads records of an extent in key order, at most so many and about so many bytes, in one round
+/// trip with these settings.
 pub(super) async fn read(
-    transaction: &Transaction,
+    db: &Postgres,
+    settings: &str,
     scope: &Scope,
     extent: &Extent,
     limit: u32,
@@ -19,34 +21,52 @@ pub(super) async fn read(
 ) -> Result<Batch> {
     let sql =
         statement::select(Dialect::Postgres, scope, extent, Bounds::All, u64::from(limit) + 1);
-    let (items, all) = fetch(transaction, scope, &sql, bytes).await?;
-    Ok(Batch::of(items, all, limit))
+    let mut reader = Reader::new(scope, bytes);
+    db.read(settings, &sql.text, &sql.params(), |row| reader.take(&row)).await?;
+    Ok(Batch::of(reader.items, reader.all, limit))
 }
 
-/// The items of a statement made by [`statement::select`], and whether they are all of them. What
-/// comes after the byte limit is dropped as it arrives.
+/// The items of a statement made by [`statement::select`], all of them.
 pub(super) async fn fetch(
     transaction: &Transaction,
     scope: &Scope,
     sql: &Sql<'_>,
-    bytes: usize,
-) -> Result<(Vec<Item>, bool)> {
-    let columns = statement::columns_of(scope);
-    let places = statement::Places::of(scope);
-    let mut rows = transaction.stream(&sql.text, &sql.params()).await?;
-    let (mut items, mut size) = (Vec::new(), 0);
-    while let Some(row) = rows.next().await {
-        let row = row?;
-        if size > bytes {
-            return Ok((items, false));
-        }
-        let values = values(&row, columns.len())?;
-        let (key, version) = (places.key(&values), places.version(&values));
-        let record = Record::new(columns.clone(), values);
-        size += record.size();
-        items.push(Item { key, version, record });
+) -> Result<Vec<Item>> {
+    let mut reader = Reader::new(scope, usize::MAX);
+    for row in transaction.query(&sql.text, &sql.params()).await? {
+        let _ = reader.take(&row)?;
     }
-    Ok((items, true))
+    Ok(reader.items)
+}
+
+/// Makes rows into items as they arrive, up to a limit of bytes.
+struct Reader {
+    columns: Columns,
+    places: statement::Places,
+    left: usize,
+    items: Vec<Item>,
+    /// Whether nothing was left out.
+    all: bool,
+}
+
+impl Reader {
+    fn new(scope: &Scope, bytes: usize) -> Reader {
+        let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
+        Reader { columns, places, left: bytes, items: Vec::new(), all: true }
+    }
+
+    fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
+        if self.left == 0 {
+            self.all = false;
+            return Ok(ControlFlow::Break(()));
+        }
+        let values = values(row, self.columns.len())?;
+        let (key, version) = (self.places.key(&values), self.places.version(&values));
+        let record = Record::new(self.columns.clone(), values);
+        self.left = self.left.saturating_sub(record.size());
+        self.items.push(Item { key, version, record });
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// How many records an extent has now.

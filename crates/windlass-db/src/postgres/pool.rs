@@ -1,6 +1,6 @@
 //! The pool: connections are made when first needed and checked when a transaction begins.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 
@@ -44,6 +44,19 @@ impl Postgres {
     ) -> Result<Vec<Row>, Error> {
         let client = self.pool.get().await?;
         Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
+    }
+
+    /// Runs one statement that only reads, in a transaction of its own with these settings and in
+    /// one round trip. Its rows go to `take` as they arrive, until it has enough.
+    pub async fn read<E: From<Error>>(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[Param<'_>],
+        take: impl FnMut(Row) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let client = self.pool.get().await.map_err(Error::from)?;
+        Transaction::read(client, self.settings.clone(), &begin(settings), sql, params, take).await
     }
 
     /// Begins a transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round trip.

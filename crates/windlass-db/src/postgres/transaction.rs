@@ -2,14 +2,18 @@
 
 use std::{
     future::Future,
+    ops::ControlFlow,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
 };
 
 use bytes::Bytes;
 use deadpool_postgres::{Client, Object};
+use futures::StreamExt as _;
 use tokio_postgres::{
     CopyInSink, Row,
     types::{ToSql, Type},
@@ -82,7 +86,7 @@ impl Transaction {
             biased;
             transaction.batch(begin),
             transaction.query(sql, params),
-            transaction.batch(COMMIT)
+            transaction.batch("COMMIT")
         );
         match begun.and(rows).and_then(|rows| committed.map(|()| rows)) {
             Ok(rows) => {
@@ -94,6 +98,45 @@ impl Transaction {
                 Err(error)
             }
         }
+    }
+
+    /// Begins, runs one statement that only reads, and ends, without waiting in between. Its rows
+    /// go to `take` as they arrive, until it has enough.
+    pub(super) async fn read<E: From<Error>>(
+        client: Client,
+        settings: Arc<Settings>,
+        begin: &str,
+        sql: &str,
+        params: &[Param<'_>],
+        mut take: impl FnMut(Row) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
+        let read = async {
+            let (begun, rows) =
+                tokio::join!(biased; transaction.batch(begin), transaction.stream(sql, params));
+            begun?;
+            let mut rows = rows?;
+            // Sent now and awaited when the rows have been read, which are in its way.
+            let mut ended = pin!(transaction.batch("COMMIT"));
+            let early = futures::poll!(&mut ended);
+            while let Some(row) = rows.next().await {
+                if take(row?)?.is_break() {
+                    break;
+                }
+            }
+            drop(rows);
+            match early {
+                Poll::Ready(ended) => ended?,
+                Poll::Pending => ended.await?,
+            }
+            Ok(())
+        };
+        let outcome = read.await;
+        if outcome.is_ok() {
+            transaction.running.store(0, Ordering::Relaxed);
+            transaction.give_back();
+        }
+        outcome
     }
 
     /// Runs a statement and gathers its rows.
@@ -172,7 +215,7 @@ impl Transaction {
         params: &[Param<'_>],
     ) -> Result<u64, Error> {
         let (executed, committed) =
-            tokio::join!(biased; self.execute(sql, params), self.batch(COMMIT));
+            tokio::join!(biased; self.execute(sql, params), self.batch("COMMIT"));
         match executed.and_then(|rows| committed.map(|()| rows)) {
             Ok(rows) => {
                 self.give_back();
@@ -246,7 +289,8 @@ impl Drop for Transaction {
 }
 
 /// COMMIT of a transaction in which a statement failed rolls back and reports success. The empty
-/// SELECT before it fails in that case, in the same round trip.
+/// SELECT before it fails in that case, in the same round trip. Who runs a statement together with
+/// its COMMIT hears of the failure from the statement.
 const COMMIT: &str = "SELECT; COMMIT";
 
 fn typed<'a>(params: &'a [Param<'_>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {

@@ -1,8 +1,10 @@
 -- Claims waiting chunks by job priority, then age, each at a new epoch, and begins their jobs. Of a
 -- job type or job that is limited, no more than there is room for; lock_limits.sql runs before it.
+-- Chunks that were claimed before come first; the others from the number that the caller knows to be
+-- the first free one of a job ($7, $8).
 -- Lock: the chosen chunks; a job row only when nobody holds it (SKIP LOCKED), so that taking it
 -- after a chunk cannot deadlock: whoever touches the job next begins it instead.
--- Index: windlass_jobs_claim; windlass_chunks_pending, once per job until there are enough.
+-- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until there are enough.
 WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.workers, l.default_workers) - (
         SELECT count(*)
@@ -15,8 +17,11 @@ WITH room AS MATERIALIZED (
 available AS MATERIALIZED (
     SELECT c.job_id, c.number, c.lost, j.job_type, j.of_type
     FROM (
-        SELECT w.id, w.job_type, t.room AS of_type, least(t.room, o.room) AS room
+        SELECT
+            w.id, w.job_type, t.room AS of_type, least(t.room, o.room) AS room,
+            coalesce(f.number, 0) AS first
         FROM windlass_jobs w
+            LEFT JOIN unnest($7::uuid[], $8::bigint[]) AS f (id, number) ON f.id = w.id
             LEFT JOIN room t ON t.subject = w.job_type
             LEFT JOIN room o ON o.subject = w.id::text
         WHERE w.status IN ('QUEUED', 'PROCESSING')
@@ -35,12 +40,31 @@ available AS MATERIALIZED (
         ORDER BY w.priority DESC, w.created_at, w.id
     ) j
     CROSS JOIN LATERAL (
-        SELECT job_id, number, lost
-        FROM windlass_chunks
-        WHERE job_id = j.id AND status = 'PENDING' AND available_at <= clock_timestamp()
-        ORDER BY number
+        SELECT *
+        FROM (
+            SELECT job_id, number, lost
+            FROM windlass_chunks
+            WHERE job_id = j.id
+                AND status = 'PENDING'
+                AND epoch > 0
+                AND available_at <= clock_timestamp()
+            ORDER BY number
+            FOR UPDATE SKIP LOCKED
+        ) again
+        UNION ALL
+        SELECT *
+        FROM (
+            SELECT job_id, number, lost
+            FROM windlass_chunks
+            WHERE job_id = j.id
+                AND status = 'PENDING'
+                AND epoch = 0
+                AND number >= j.first
+                AND available_at <= clock_timestamp()
+            ORDER BY number
+            FOR UPDATE SKIP LOCKED
+        ) fresh
         LIMIT least($4, j.room)
-        FOR UPDATE SKIP LOCKED
     ) c
     LIMIT $4
 ),

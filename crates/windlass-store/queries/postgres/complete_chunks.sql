@@ -1,17 +1,44 @@
--- Completes the chunks of a job that are held at these epochs. Lock: the chunks, after their job.
--- Index: the primary key.
-UPDATE windlass_chunks c
-SET status = 'COMPLETED',
-    cursor = d.cursor,
-    read = d.read,
-    processed = d.processed,
-    skipped = d.skipped,
-    dead = d.dead,
-    conflicts = d.conflicts,
-    lease_until = NULL,
-    finished_at = clock_timestamp()
-FROM unnest(
-    $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-    $8::bigint[], $9::bigint[]
-) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts)
-WHERE c.job_id = $1 AND c.number = d.number AND c.epoch = d.epoch AND c.status = 'PROCESSING'
+-- Completes the chunks of a job that are held at these epochs, if all $10 of them are, and counts so
+-- many open ones less; nothing otherwise, nor when they are the last ones unless $11 says so.
+-- Lock: the job, then the chunks. Index: the primary keys; the status is compared as an expression,
+-- since the entries of the partial index pile up while somebody's long transaction is open.
+WITH head AS MATERIALIZED (
+    SELECT id FROM windlass_jobs WHERE id = $1 FOR NO KEY UPDATE
+),
+held AS MATERIALIZED (
+    SELECT d.*
+    FROM head
+        CROSS JOIN unnest(
+            $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
+            $8::bigint[], $9::bigint[]
+        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts)
+        JOIN windlass_chunks c ON c.job_id = $1 AND c.number = d.number
+    WHERE c.epoch = d.epoch AND c.status || '' = 'PROCESSING'
+    FOR UPDATE OF c
+),
+job AS (
+    UPDATE windlass_jobs
+    SET open_chunks = open_chunks - $10,
+        status = CASE status WHEN 'QUEUED' THEN 'PROCESSING' ELSE status END,
+        started_at = coalesce(started_at, clock_timestamp())
+    WHERE id = $1
+        AND (SELECT count(*) FROM held) = $10
+        AND ($11 OR open_segments + open_chunks > $10)
+    RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
+        items_total, grants, failures, closed
+),
+completed AS (
+    UPDATE windlass_chunks c
+    SET status = 'COMPLETED',
+        cursor = d.cursor,
+        read = d.read,
+        processed = d.processed,
+        skipped = d.skipped,
+        dead = d.dead,
+        conflicts = d.conflicts,
+        lease_until = NULL,
+        finished_at = clock_timestamp()
+    FROM held d, job
+    WHERE c.job_id = $1 AND c.number = d.number
+)
+SELECT * FROM job

@@ -1,2 +1,2 @@
--- The request of the job with this id. Lock: none. Index: the primary key.
-SELECT id, request FROM windlass_jobs WHERE id = $1
+-- The job with this id, without its sums. Lock: none. Index: the primary key.
+SELECT id, status FROM windlass_jobs WHERE id = $1

@@ -1,6 +1,7 @@
 -- Extends the leases of chunks held at these epochs, never past their deadline, and keeps their
 -- progress where it is given. Lock: the chunks; their holder alone waits for them.
--- Index: the primary keys; it changes no indexed column.
+-- Index: the primary keys, for which the status is compared as an expression (see confirm.sql); it
+-- changes no indexed column.
 UPDATE windlass_chunks c
 SET lease_until =
         least(clock_timestamp() + j.lease_ms * interval '1 millisecond', c.deadline),
@@ -16,5 +17,5 @@ FROM unnest(
     ) WITH ORDINALITY
         AS b (job, number, epoch, cursor, read, processed, skipped, dead, conflicts, place)
     JOIN windlass_jobs j ON j.id = b.job
-WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.status = 'PROCESSING'
+WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.status || '' = 'PROCESSING'
 RETURNING b.place, j.status

@@ -1,2 +1,2 @@
--- The request of the job with this id. Lock: the writer's. Index: the primary key.
-SELECT id, request FROM windlass_jobs WHERE id = ?1
+-- The job with this id, without its sums. Lock: the writer's. Index: the primary key.
+SELECT id, status FROM windlass_jobs WHERE id = ?1

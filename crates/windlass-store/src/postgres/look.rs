@@ -1,13 +1,19 @@
 //! Jobs, chunks and segments as people see them.
 
-use windlass_core::{ChunkStatus, Job, JobId};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 
 use super::{PostgresStore, params, sql};
+use crate::fields::Fields;
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
     let jobs = store.read(sql!("show_job", "job_sums"), params![id], rows::job).await?;
     Ok(jobs.into_iter().next())
+}
+
+pub(super) async fn status(store: &PostgresStore, id: JobId) -> Result<Option<JobStatus>> {
+    let status = store.read(sql!("find_job"), params![id], |row| row.status("status")).await?;
+    Ok(status.into_iter().next())
 }
 
 pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Vec<Job>> {

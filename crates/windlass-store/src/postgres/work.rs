@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, Counts};
-use windlass_db::Transaction;
+use windlass_db::{Param, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
@@ -18,9 +18,11 @@ pub(super) async fn claim(
 ) -> Result<Vec<ClaimedChunk>> {
     let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
     let above = by.above.map(i64::from);
-    let params = params![connections, handlers, by.only, limit, &by.worker, above];
+    let (jobs, firsts) = store.firsts.known();
+    let params = params![connections, handlers, by.only, limit, &by.worker, above, jobs, firsts];
     let claimed = store.claim(sql!("claim_chunks"), params).await?;
-    claimed.iter().map(rows::claimed_chunk).collect()
+    let claimed: Result<Vec<_>> = claimed.iter().map(rows::claimed_chunk).collect();
+    claimed.inspect(|claimed| store.firsts.learn(claimed))
 }
 
 /// Ends a chunk, and the job when it was the last.
@@ -54,13 +56,11 @@ pub(super) async fn complete_together(
     chunks: &[(Lease, Progress)],
 ) -> Result<bool> {
     let Some((first, _)) = chunks.first() else { return Ok(true) };
-    let params = params![first.chunk.job, chunks.len() as i64];
-    let (tx, closed) = store.begin_lightly_with(sql!("close_chunk"), params).await?;
     let count = |of: fn(&Counts) -> i64| -> Vec<i64> {
         chunks.iter().map(|(_, progress)| of(&progress.counts)).collect()
     };
     let cursors: Vec<_> = chunks.iter().map(|(_, progress)| progress.cursor.to_text()).collect();
-    let params = params![
+    let held: &[Param<'_>] = params![
         first.chunk.job,
         chunks.iter().map(|(lease, _)| lease.chunk.number).collect::<Vec<_>>(),
         chunks.iter().map(|(lease, _)| lease.epoch).collect::<Vec<_>>(),
@@ -70,21 +70,23 @@ pub(super) async fn complete_together(
         count(|counts| counts.skipped),
         count(|counts| counts.dead),
         count(|counts| counts.conflicts),
+        chunks.len() as i64,
     ];
-    let ended = tx.execute(sql!("complete_chunks"), params).await?;
-    match closed.first() {
-        Some(row) if ended == chunks.len() as u64 => {
-            let mut head = Head::read(row)?;
-            stand_if_last(&tx, &head).await?;
-            advance::advance(&tx, &mut head).await?;
-            tx.commit().await?;
-            Ok(true)
-        }
-        _ => {
-            tx.rollback().await?;
-            Ok(false)
-        }
+    let sql = sql!("complete_chunks");
+    let last = |may_be: bool| [held, params![may_be]].concat();
+    if !store.single_lightly(sql, &last(false)).await?.is_empty() {
+        return Ok(true);
     }
+    let (tx, closed) = store.begin_lightly_with(sql, &last(true)).await?;
+    let Some(row) = closed.first() else {
+        tx.rollback().await?;
+        return Ok(false);
+    };
+    let mut head = Head::read(row)?;
+    stand_if_last(&tx, &head).await?;
+    advance::advance(&tx, &mut head).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// What people are told of a job's end must stand; the other chunks' ends stand with it.

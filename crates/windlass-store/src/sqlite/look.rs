@@ -1,10 +1,11 @@
 //! Jobs, chunks and segments as people see them.
 
-use windlass_core::{ChunkStatus, Job, JobId};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
+use crate::fields::Fields;
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
 pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
@@ -13,6 +14,13 @@ pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
             tx.query_opt(sql!("show_job", "job_sums"), [id.to_string()], |row| rows::job(row))
         })
         .await
+}
+
+pub(super) async fn status(store: &SqliteStore, id: JobId) -> Result<Option<JobStatus>> {
+    let find = move |tx: &Transaction<'_>| {
+        tx.query_opt(sql!("find_job"), [id.to_string()], |row| row.status("status"))
+    };
+    store.read(find).await
 }
 
 pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<Job>> {

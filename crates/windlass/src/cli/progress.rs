@@ -33,6 +33,7 @@ impl Interrupt {
 pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<bool> {
     let mut show = Show::new();
     loop {
+        let begun = Instant::now();
         match engine.job(id).await {
             Ok(job) => {
                 show.update(&job);
@@ -46,7 +47,7 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
-            () = engine.next_look(Duration::from_millis(200)) => {}
+            () = engine.next_look(id, begun.elapsed()) => {}
             () = interrupt.wait() => { show.finish(); return Ok(false); }
         }
     }

@@ -1,0 +1,54 @@
+//! Where the next claim of each job begins: a hint that spares it the chunks which are taken.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::ClaimedChunk;
+
+/// Up to which number the chunks of jobs that were never claimed before are taken, as far as this
+/// process knows.
+///
+/// It can be wrong: somebody who was taking a chunk when we passed it may have died. So it is
+/// forgotten when a claim finds nothing, and after a while in any case.
+#[derive(Default)]
+pub(super) struct Firsts {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    numbers: HashMap<Uuid, i64>,
+    since: Option<Instant>,
+}
+
+/// How long it is believed.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// Jobs it is remembered of; more are seldom worked at once.
+const MOST: usize = 64;
+
+impl Firsts {
+    /// The jobs, and the first number of each that may be free.
+    pub(super) fn known(&self) -> (Vec<Uuid>, Vec<i64>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.since.is_none_or(|since| since.elapsed() > BELIEVED) {
+            *known = Known { since: Some(Instant::now()), ..Known::default() };
+        }
+        known.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
+    }
+
+    /// Learns from what was claimed.
+    pub(super) fn learn(&self, claimed: &[ClaimedChunk]) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if claimed.is_empty() || known.numbers.len() > MOST {
+            known.numbers.clear();
+        }
+        // At epoch 1 it was never claimed before; those that were come in no order.
+        for lease in claimed.iter().map(|chunk| chunk.lease).filter(|lease| lease.epoch == 1) {
+            let first = known.numbers.entry(lease.chunk.job).or_default();
+            *first = (*first).max(lease.chunk.number + 1);
+        }
+    }
+}
