@@ -43,7 +43,7 @@ enum Left {
 
 /// How long plain chunks gather before they are completed, while others are at work: short beside
 /// what people notice, long beside the work on a short chunk.
-const GATHERING: Duration = Duration::from_millis(20);
+const GATHERING: Duration = Duration::from_millis(50);
 
 /// Plain chunks per slot that wait for the store, beyond which no slot takes another: the store
 /// cannot keep up.

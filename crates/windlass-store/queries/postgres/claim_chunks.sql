@@ -4,6 +4,7 @@
 -- the first free one of a job ($7, $8).
 -- Lock: the chosen chunks; a job row only when nobody holds it (SKIP LOCKED), so that taking it
 -- after a chunk cannot deadlock: whoever touches the job next begins it instead.
+-- Each job's row is read once: while somebody's long transaction is open it has many old versions.
 -- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until there are enough.
 WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.workers, l.default_workers) - (
@@ -15,11 +16,13 @@ WITH room AS MATERIALIZED (
     WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
 ),
 available AS MATERIALIZED (
-    SELECT c.job_id, c.number, c.lost, j.job_type, j.of_type
+    SELECT
+        c.job_id, c.number, c.lost, j.job_type, j.of_type, j.priority, j.created_at, j.lease_ms,
+        j.timeout_ms
     FROM (
         SELECT
-            w.id, w.job_type, t.room AS of_type, least(t.room, o.room) AS room,
-            coalesce(f.number, 0) AS first
+            w.id, w.job_type, w.priority, w.created_at, w.lease_ms, w.timeout_ms,
+            t.room AS of_type, least(t.room, o.room) AS room, coalesce(f.number, 0) AS first
         FROM windlass_jobs w
             LEFT JOIN unnest($7::uuid[], $8::bigint[]) AS f (id, number) ON f.id = w.id
             LEFT JOIN room t ON t.subject = w.job_type
@@ -69,7 +72,7 @@ available AS MATERIALIZED (
     LIMIT $4
 ),
 picked AS MATERIALIZED (
-    SELECT job_id, number, lost
+    SELECT *
     FROM (
         SELECT *, row_number() OVER (PARTITION BY job_type) AS place
         FROM available
@@ -84,12 +87,13 @@ claimed AS (
         lost = false,
         ending = false,
         started_at = coalesce(c.started_at, clock_timestamp()),
-        deadline = clock_timestamp() + j.timeout_ms * interval '1 millisecond',
+        deadline = clock_timestamp() + p.timeout_ms * interval '1 millisecond',
         lease_until =
-            clock_timestamp() + least(j.lease_ms, j.timeout_ms) * interval '1 millisecond'
-    FROM picked p JOIN windlass_jobs j ON j.id = p.job_id
+            clock_timestamp() + least(p.lease_ms, p.timeout_ms) * interval '1 millisecond'
+    FROM picked p
     WHERE c.job_id = p.job_id AND c.number = p.number
-    RETURNING c.job_id, c.number, c.epoch, c.extent, c.items, c.attempts, p.lost, c.error
+    RETURNING c.job_id, c.number, c.epoch, c.extent, c.items, c.attempts, p.lost, c.error,
+        p.priority, p.created_at
 ),
 begun AS (
     UPDATE windlass_jobs
@@ -102,6 +106,6 @@ begun AS (
             FOR NO KEY UPDATE SKIP LOCKED
         )
 )
-SELECT c.*
-FROM claimed c JOIN windlass_jobs j ON j.id = c.job_id
-ORDER BY j.priority DESC, j.created_at, j.id, c.number
+SELECT job_id, number, epoch, extent, items, attempts, lost, error
+FROM claimed
+ORDER BY priority DESC, created_at, job_id, number

@@ -2,6 +2,9 @@
 -- progress where it is given. Lock: the chunks; their holder alone waits for them.
 -- Index: the primary keys, for which the status is compared as an expression (see confirm.sql); it
 -- changes no indexed column.
+WITH jobs AS MATERIALIZED (
+    SELECT id, status, lease_ms FROM windlass_jobs WHERE id = ANY ($1)
+)
 UPDATE windlass_chunks c
 SET lease_until =
         least(clock_timestamp() + j.lease_ms * interval '1 millisecond', c.deadline),
@@ -16,6 +19,6 @@ FROM unnest(
         $7::bigint[], $8::bigint[], $9::bigint[]
     ) WITH ORDINALITY
         AS b (job, number, epoch, cursor, read, processed, skipped, dead, conflicts, place)
-    JOIN windlass_jobs j ON j.id = b.job
+    JOIN jobs j ON j.id = b.job
 WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.status || '' = 'PROCESSING'
 RETURNING b.place, j.status
