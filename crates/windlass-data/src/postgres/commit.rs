@@ -1,5 +1,6 @@
 //! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
 
+use super::together::Advance;
 use super::{PostgresData, finish, held, row, write, writing};
 use crate::sql::Dialect;
 use crate::{Commit, Committed, DataError, Effect, Held, Ledger, Result, Scope, statement};
@@ -7,7 +8,7 @@ use windlass_core::{Counts, Extent, Part};
 use windlass_db::{Param, Transaction};
 
 /// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
-/// is left with COMMIT. Where only the ledger moves, one is enough.
+/// is left with COMMIT. Where only the ledger moves, one is enough, for several chunks together.
 pub(super) async fn commit(
     data: &PostgresData,
     scope: &Scope,
@@ -20,13 +21,13 @@ pub(super) async fn commit(
     if let Effect::Write(items) = &effect {
         counts.processed += items.len() as i64;
     }
+    if effect.is_none() && hold.is_empty() && settle.is_empty() {
+        let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
+        let ledger = data.together.advance(&data.db, advance).await?;
+        return Ok(Committed { ledger });
+    }
     let params = advance(ledger, cursor.to_text(), counts);
     let sql = include_str!("../../sql/postgres/advance.sql");
-    if effect.is_none() && hold.is_empty() && settle.is_empty() {
-        let advanced = data.db.single(&writing(scope), sql, &params).await?;
-        let row = advanced.first().ok_or(DataError::LeaseLost)?;
-        return Ok(Committed { ledger: row::ledger(row)? });
-    }
     let (transaction, advanced) = data.db.transaction_with(&writing(scope), sql, &params).await?;
     // No row: somebody else has the chunk, or this commit has happened.
     let Some(advanced) = advanced.first() else {

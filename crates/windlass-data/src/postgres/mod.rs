@@ -10,6 +10,7 @@ mod preview;
 mod read;
 mod row;
 mod split;
+mod together;
 mod write;
 
 use crate::sql::{Bind, Sql, inner};
@@ -29,11 +30,12 @@ pub(crate) struct PostgresData {
     db: Postgres,
     /// The columns of tables that items insert into, which say how their values are cast.
     columns: Mutex<HashMap<String, Arc<Vec<Column>>>>,
+    together: together::Together,
 }
 
 impl PostgresData {
     pub(crate) fn new(db: Postgres) -> PostgresData {
-        PostgresData { db, columns: Mutex::default() }
+        PostgresData { db, columns: Mutex::default(), together: Default::default() }
     }
 
     /// A transaction that only reads, on one snapshot for all its statements. Dates are written

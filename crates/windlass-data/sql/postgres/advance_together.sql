@@ -1,0 +1,24 @@
+-- advance.sql for several chunks at once, none of which does anything but move on. A row comes back
+-- for each that was at the expected epoch and commit.
+--
+-- Lock: the rows, in key order as they are given, so that two processes never wait for each other in
+-- a circle. Index: the primary key.
+UPDATE windlass_ledger AS ledger SET
+    cursor = d.cursor,
+    commits = ledger.commits + 1,
+    read = ledger.read + d.read,
+    processed = ledger.processed + d.processed,
+    skipped = ledger.skipped + d.skipped,
+    dead = ledger.dead + d.dead,
+    conflicts = ledger.conflicts + d.conflicts,
+    updated_at = clock_timestamp()
+FROM unnest(
+    $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
+    $8::bigint[], $9::bigint[], $10::bigint[]
+) AS d (job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts)
+WHERE ledger.job_id = d.job_id
+    AND ledger.chunk = d.chunk
+    AND ledger.epoch = d.epoch
+    AND ledger.commits = d.commits
+RETURNING ledger.job_id, ledger.chunk, ledger.epoch, ledger.commits, ledger.cursor, ledger.read,
+    ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls

@@ -1,0 +1,130 @@
+//! Commits that only move the ledger go together: those that come while one is on its way make up
+//! the next. So the wait for the disk, and the statement, are shared by as many chunks as are at work.
+
+use super::{KEEPING, row};
+use crate::{DataError, Ledger, Result};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use windlass_core::Counts;
+use windlass_db::{Class, Error, Param, Postgres};
+
+/// A move of one chunk's ledger row.
+#[derive(Clone)]
+pub(super) struct Advance {
+    /// The row as it is expected to be.
+    pub(super) ledger: Ledger,
+    /// The cursor after the move.
+    pub(super) cursor: String,
+    /// What is added to the counts.
+    pub(super) counts: Counts,
+}
+
+/// The moves that wait, and whether somebody makes them.
+#[derive(Clone, Default)]
+pub(super) struct Together {
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<(Advance, oneshot::Sender<Answer>)>,
+    busy: bool,
+}
+
+/// The row as it is now; none where it was not as expected.
+type Answer = std::result::Result<Option<Ledger>, Error>;
+
+impl Together {
+    /// Moves a row with whichever others wait, and says how it is now.
+    pub(super) async fn advance(&self, db: &Postgres, advance: Advance) -> Result<Ledger> {
+        let (sender, answer) = oneshot::channel();
+        let idle = {
+            let mut queue = self.queue();
+            queue.waiting.push((advance, sender));
+            !std::mem::replace(&mut queue.busy, true)
+        };
+        if idle {
+            // A task of its own: whoever waits may give up, and the others must not notice.
+            tokio::spawn(self.clone().work(db.clone()));
+        }
+        let given_up = || Error::new(Class::Connection, "the commit was given up");
+        let answer = answer.await.map_err(|_| given_up())?;
+        answer?.ok_or(DataError::LeaseLost)
+    }
+
+    async fn work(self, db: Postgres) {
+        loop {
+            let mut batch = {
+                let mut queue = self.queue();
+                if queue.waiting.is_empty() {
+                    queue.busy = false;
+                    return;
+                }
+                std::mem::take(&mut queue.waiting)
+            };
+            batch.sort_by_key(|(advance, _)| {
+                (advance.ledger.chunk.job, advance.ledger.chunk.number)
+            });
+            let (advances, senders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            for (sender, answer) in senders.into_iter().zip(answers(&db, &advances).await) {
+                // Somebody who has given up does not hear it.
+                let _ = sender.send(answer);
+            }
+        }
+    }
+
+    /// Plain values, which a panic elsewhere cannot leave half changed.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What becomes of each. A row that somebody holds must not keep the others from moving on, so when
+/// they cannot go together each goes alone.
+async fn answers(db: &Postgres, advances: &[Advance]) -> Vec<Answer> {
+    let together = go(db, advances, "1s").await;
+    if advances.len() == 1 || !together.iter().any(|answer| is_refused(answer)) {
+        return together;
+    }
+    let alone = advances.iter().map(|advance| go(db, std::slice::from_ref(advance), "30s"));
+    futures::future::join_all(alone).await.concat()
+}
+
+fn is_refused(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|error| error.class != Class::Connection)
+}
+
+async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> {
+    let number = |of: fn(&Advance) -> i64| -> Param<'_> {
+        advances.iter().map(of).collect::<Vec<_>>().into()
+    };
+    let cursors: Vec<_> = advances.iter().map(|advance| advance.cursor.clone()).collect();
+    let params = [
+        advances.iter().map(|advance| advance.ledger.chunk.job).collect::<Vec<_>>().into(),
+        number(|advance| advance.ledger.chunk.number),
+        number(|advance| advance.ledger.epoch),
+        number(|advance| advance.ledger.commits),
+        cursors.as_slice().into(),
+        number(|advance| advance.counts.read),
+        number(|advance| advance.counts.processed),
+        number(|advance| advance.counts.skipped),
+        number(|advance| advance.counts.dead),
+        number(|advance| advance.counts.conflicts),
+    ];
+    let settings = format!(
+        "{KEEPING}; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{patience}'"
+    );
+    let sql = include_str!("../../sql/postgres/advance_together.sql");
+    let moved = db.single(&settings, sql, &params).await.and_then(|rows| {
+        let ledgers = rows.iter().map(|row| row::ledger(row).map(|ledger| (ledger.chunk, ledger)));
+        let unreadable = |error: DataError| Error::new(Class::Other, error.to_string());
+        ledgers.collect::<Result<HashMap<_, _>>>().map_err(unreadable)
+    });
+    match moved {
+        Ok(mut moved) => {
+            advances.iter().map(|advance| Ok(moved.remove(&advance.ledger.chunk))).collect()
+        }
+        Err(error) => vec![Err(error); advances.len()],
+    }
+}
