@@ -19,6 +19,7 @@ const NEEDS: &[Need] = &[
         is_there: has_postgres,
     },
     Need { what: "PgBouncer", package: "pgbouncer", is_there: has_pgbouncer },
+    Need { what: "libfaketime", package: "libfaketime", is_there: has_libfaketime },
     Need { what: "Python 3", package: "python3", is_there: || on_path("python3") },
     Need { what: "Node", package: "nodejs", is_there: || on_path("node") },
     Need { what: "jq", package: "jq", is_there: || on_path("jq") },
@@ -53,6 +54,11 @@ fn has_postgres() -> bool {
         .chain(versions.map(|version| version.path().join("bin")))
         .chain(path())
         .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+fn has_libfaketime() -> bool {
+    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    folders.into_iter().any(|folder| folder.path().join("faketime/libfaketime.so.1").is_file())
 }
 
 /// Debian installs it where only root looks for programs.

@@ -12,7 +12,7 @@ use crate::ClaimedChunk;
 /// process knows.
 ///
 /// It can be wrong: somebody who was taking a chunk when we passed it may have died. So it is
-/// forgotten when a claim finds nothing, and after a while in any case.
+/// forgotten after a while, and sooner when a claim finds nothing.
 #[derive(Default)]
 pub(super) struct Firsts {
     known: Mutex<Known>,
@@ -26,6 +26,8 @@ struct Known {
 
 /// How long it is believed.
 const BELIEVED: Duration = Duration::from_secs(5);
+/// How long it is believed when nothing is found.
+const DOUBTED: Duration = Duration::from_secs(1);
 /// Jobs it is remembered of; more are seldom worked at once.
 const MOST: usize = 64;
 
@@ -33,22 +35,31 @@ impl Firsts {
     /// The jobs, and the first number of each that may be free.
     pub(super) fn known(&self) -> (Vec<Uuid>, Vec<i64>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.since.is_none_or(|since| since.elapsed() > BELIEVED) {
-            *known = Known { since: Some(Instant::now()), ..Known::default() };
-        }
+        known.forget_after(BELIEVED);
         known.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
     }
 
     /// Learns from what was claimed.
     pub(super) fn learn(&self, claimed: &[ClaimedChunk]) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimed.is_empty() || known.numbers.len() > MOST {
+        if claimed.is_empty() {
+            known.forget_after(DOUBTED);
+        }
+        if known.numbers.len() > MOST {
             known.numbers.clear();
         }
         // At epoch 1 it was never claimed before; those that were come in no order.
         for lease in claimed.iter().map(|chunk| chunk.lease).filter(|lease| lease.epoch == 1) {
             let first = known.numbers.entry(lease.chunk.job).or_default();
             *first = (*first).max(lease.chunk.number + 1);
+        }
+    }
+}
+
+impl Known {
+    fn forget_after(&mut self, time: Duration) {
+        if self.since.is_none_or(|since| since.elapsed() > time) {
+            *self = Known { since: Some(Instant::now()), ..Known::default() };
         }
     }
 }

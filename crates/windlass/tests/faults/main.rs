@@ -12,6 +12,7 @@ mod common;
 mod dice;
 mod kill;
 mod loader;
+mod pinned;
 mod pooler;
 mod restart;
 mod shutdown;

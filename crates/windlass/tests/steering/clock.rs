@@ -1,0 +1,60 @@
+//! Clocks that are an hour off change nothing: time is the database's.
+
+use crate::common::{Data, Place, slow_raise, worked_by};
+use std::path::PathBuf;
+
+const ROWS: i64 = 4_000;
+
+/// A process whose clock is so far off. Its stopwatch is left alone, as a wrong clock leaves it.
+fn off(place: Place, by: &str) -> Place {
+    let library = library().expect("libfaketime; `cargo xtask test` installs it");
+    place
+        .env("LD_PRELOAD", &library.display().to_string())
+        .env("FAKETIME", by)
+        .env("DONT_FAKE_MONOTONIC", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+}
+
+fn library() -> Option<PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+    let paths = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+#[tokio::test]
+async fn clocks_an_hour_off_change_nothing() {
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.05).await;
+    // Leases that a clock in front would take for long gone.
+    let jobs = slow_raise(20) + "chunk.lease = \"30s\"\n";
+    let right = Place::on(&data, &jobs);
+    let ahead = off(Place::on(&data, &jobs), "+3600");
+    let behind = off(Place::on(&data, &jobs), "-3600");
+    let id = ahead.submit("RAISE").await;
+    // The id was made by that process's clock, which is off indeed; the rest is the database's.
+    let made = i64::from_str_radix(&id.replace('-', "")[..12], 16).unwrap();
+    let created = "SELECT (extract(epoch FROM created_at) * 1000)::bigint FROM windlass_jobs";
+    let difference = made - data.number(created).await;
+    assert!((3_500_000..3_700_000).contains(&difference), "{difference}");
+    let workers = [
+        right.spawn("worker"),
+        ahead.spawn("worker"),
+        behind.spawn("worker"),
+        right.spawn("worker"),
+    ];
+    let done = right.completed(&id).await;
+    let chunks = right.chunks(&id).await;
+    for worker in &workers {
+        let worked = chunks.iter().filter(|chunk| worked_by(chunk, worker.id())).count();
+        assert!(worked > 0, "each of them did a part");
+    }
+    for chunk in &chunks {
+        assert_eq!((&chunk["losses"], &chunk["epoch"]), (&0.into(), &1.into()), "{chunk:#}");
+    }
+    // The listing of one whose clock is off says the same.
+    assert_eq!(behind.job(&id).await, done);
+    let listed = ahead.json("workers").await;
+    assert!(listed.as_array().unwrap().iter().all(|worker| worker["vanished"] == false));
+    data.raised_once(ROWS).await;
+    right.prove(&id).await;
+}
