@@ -1,5 +1,9 @@
 //! windlass.toml: the text, its environment variables, and where in it something is wrong.
 
+mod service;
+
+pub use service::{Auth, Permission, Role, Server};
+
 use crate::JobType;
 use crate::problem::{Code, Problem};
 use serde::Deserialize;
@@ -15,6 +19,10 @@ pub struct Config {
     pub connections: BTreeMap<String, Connection>,
     /// The job types by name.
     pub jobs: BTreeMap<String, JobType>,
+    /// Where the API listens.
+    pub server: Server,
+    /// Who may do what there; nobody is asked where it is missing.
+    pub auth: Option<Auth>,
 }
 
 /// `[store]`
@@ -79,7 +87,8 @@ impl Config {
             let line = line_at(&text, spanned.span().start);
             jobs.insert(name.clone(), JobType { name, line, ..spanned.into_inner() });
         }
-        Ok(Config { store: file.store, connections: file.connections, jobs })
+        let File { store, connections, server, auth, .. } = file;
+        Ok(Config { store, connections, jobs, server, auth })
     }
 
     /// Everything that is wrong with the file by itself, without asking a database.
@@ -111,6 +120,7 @@ impl Config {
                 }
             }
         }
+        problems.extend(service::problems(&self.server, self.auth.as_ref()));
         problems
     }
 
@@ -139,6 +149,10 @@ struct File {
     connections: BTreeMap<String, Connection>,
     #[serde(default)]
     jobs: BTreeMap<String, toml::Spanned<JobType>>,
+    #[serde(default)]
+    server: Server,
+    #[serde(default)]
+    auth: Option<Auth>,
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

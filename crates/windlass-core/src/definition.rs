@@ -2,7 +2,7 @@
 //! database.
 
 use crate::problem::{Code, Problem};
-use crate::{Failures, Retention, RetryPolicy, Step, StepKind, Template};
+use crate::{Failures, Retention, RetryPolicy, Schedule, Step, StepKind, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct JobType {
     /// How fast it may go, over all machines.
     #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
     pub throughput: Throughput,
+    /// When it is submitted by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// How long what has ended is kept.
     #[serde(default, skip_serializing_if = "Retention::is_default")]
     pub retention: Retention,
@@ -207,6 +210,9 @@ impl JobType {
         }
         if self.throughput.items_per_second == Some(0) {
             refuse("throughput.items_per_second", "is 0; 1 or more would be right".into());
+        }
+        if let Some((field, detail)) = self.schedule.as_ref().and_then(Schedule::problem) {
+            refuse(field, detail);
         }
         let wrong = self.step.problems(self);
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));

@@ -2,6 +2,7 @@
 
 use crate::problem::{Code, Problem};
 use crate::{Identity, JobType, Table, config};
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -16,16 +17,16 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<BTreeMap<String, Option<Vec<Json>>>>,
     /// How many segments are loaded side by side; chosen by the table's size when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub parallel_segments: Option<u32>,
     /// A segment stops after so many items.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub max_items_per_segment: Option<u64>,
     /// Values for `:name` in statements, and for handlers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Json>,
     /// 0 to 9, higher first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// The same request again under the same key is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,6 +133,22 @@ impl Request {
     }
 }
 
+/// Reads a whole number as JSON Schema understands one: `3.0` is `3`.
+pub fn whole<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
+    // Beyond 2^53 a float says no more which number is meant.
+    let exact = || float().filter(|float| *float < 9e15).map(|float| float as u64);
+    let whole = number.as_u64().or_else(exact).and_then(|whole| T::try_from(whole).ok());
+    whole.map(Some).ok_or_else(|| D::Error::custom(format!("{number} is not a number that fits")))
+}
+
 fn check_id(key: &[String], id: &Json, table: &Table) -> Result<(), String> {
     let parts: Vec<&Json> = match id {
         Json::Array(parts) => parts.iter().collect(),
@@ -185,6 +202,20 @@ mod tests {
         check(text.clone()).unwrap();
         let request: Request = serde_json::from_value(text.clone()).unwrap();
         assert_eq!(serde_json::to_value(&request).unwrap(), text);
+    }
+
+    #[test]
+    fn whole_numbers_are_read_as_json_schema_understands_them() {
+        let read = |number: &str| {
+            let text = format!("{{\"jobType\": \"J\", \"priority\": {number}}}");
+            serde_json::from_str::<Request>(&text).map(|request| request.priority)
+        };
+        assert_eq!(read("3").unwrap(), Some(3));
+        assert_eq!(read("3.0").unwrap(), Some(3));
+        assert_eq!(read("null").unwrap(), None);
+        for wrong in ["3.5", "-1", "-1.0", "256", "1e300", "\"3\"", "[]"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

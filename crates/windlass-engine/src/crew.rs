@@ -130,7 +130,9 @@ impl Crew {
     /// Completes what has gathered, a job at a time, when it is due or nothing else is at work;
     /// unless that is going on already: the longer it takes the more go together.
     fn complete_plain(&mut self) {
-        let due = self.due.is_some_and(|due| due <= Instant::now()) || self.working.is_empty();
+        let due = self.due.is_some_and(|due| due <= Instant::now())
+            || self.working.is_empty()
+            || self.plain.len() > MOST_WAITING * self.slots;
         if let Some(first) = self.plain.first()
             && self.completing.is_empty()
             && due

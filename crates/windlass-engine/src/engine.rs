@@ -119,7 +119,7 @@ impl Engine {
         Ok(connection.emitted(job, after, limit).await?)
     }
 
-    fn open_connections(&self) -> Vec<String> {
+    pub(crate) fn open_connections(&self) -> Vec<String> {
         let open = self.shared.connections.iter().filter(|(_, connection)| connection.is_ok());
         open.map(|(name, _)| name.clone()).collect()
     }

@@ -10,8 +10,10 @@ use tokio::time::Instant;
 use windlass_core::config::Health;
 use windlass_store::of_connection;
 
-/// Each level halves the pace; at the last one a thousandth of it is left.
+/// Each level halves the pace, as far as rests are not cut short.
 const MOST: u32 = 10;
+/// No rest is longer than this: a slot that rests is one that other jobs lack.
+pub(crate) const LONGEST_REST: Duration = Duration::from_secs(10);
 /// Whoever rests looks this often whether it still should.
 const LOOK: Duration = Duration::from_millis(200);
 /// A database that does not say for so long how it is, is not well.
@@ -64,8 +66,12 @@ pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown
     while !shutdown.requested() {
         let ill = ill(&engine, &name, &health).await;
         let (before, level) = brake.shift(ill.is_none());
-        if let Some(why) = &ill {
-            let reason = format!("slowed to 1/{}: connection {name} {why}", 1 << level);
+        let why = ill.unwrap_or_else(|| "recovers".to_owned());
+        if level > 0 {
+            let times = (1 << level) - 1;
+            let reason = format!(
+                "slowed, resting {times} times as long as working: connection {name} {why}"
+            );
             if before == 0 {
                 tracing::warn!("{reason}");
             }

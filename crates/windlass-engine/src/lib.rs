@@ -27,6 +27,7 @@ mod planner;
 mod pruner;
 mod redrive;
 mod run;
+mod scheduler;
 mod seal;
 mod statement;
 mod step;

@@ -4,6 +4,7 @@
 //! segment's epoch and state: a loader that stalled and woke up commits nothing.
 
 use crate::engine::Engine;
+use crate::health::LONGEST_REST;
 use crate::heart::Heart;
 use crate::job::JobContext;
 use crate::planner::plan;
@@ -24,9 +25,6 @@ const CHUNKS_PER_PAGE: u32 = 500;
 /// A segment is handed back after this long, so that a job that is more urgent gets its turn.
 const TURN: Duration = Duration::from_secs(1);
 
-/// No load rests longer than this before its next page, however its database is.
-const LONGEST_REST: Duration = Duration::from_secs(10);
-
 /// Loads segments until shutdown, a few side by side.
 pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shutdown: Shutdown) {
     let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
@@ -44,7 +42,8 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shu
             tokio::select! {
                 () = engine.store().changed(idle.next()) => drained = false,
                 () = shutdown.wait() => {}
-                Some(_) = loads.join_next() => {}
+                // It may have handed its segment back.
+                Some(_) = loads.join_next() => drained = false,
             }
             continue;
         }
@@ -114,7 +113,10 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
         if shutdown.requested() || job.is_stopped() || long {
             return Ok(Loaded::HandBack);
         }
-        job.brake.rest(LONGEST_REST).await;
+        tokio::select! {
+            () = job.brake.rest(LONGEST_REST) => {}
+            () = shutdown.wait() => continue,
+        }
         let begun = Instant::now();
         let page = page(&job, &segment, state).await?;
         job.brake.took(begun.elapsed());

@@ -2,6 +2,7 @@
 //! its job's items a second ask for.
 
 use crate::executor::{Chunk, Stop};
+use crate::health::LONGEST_REST;
 use std::time::Duration;
 
 /// A slot that waits looks this often whether it still should.
@@ -15,7 +16,7 @@ pub(crate) async fn wait(chunk: &Chunk) -> Result<(), Stop> {
     let most = chunk.job.definition().chunk.timeout / 4;
     tokio::select! {
         biased;
-        () = chunk.job.brake.rest(most) => {}
+        () = chunk.job.brake.rest(most.min(LONGEST_REST)) => {}
         stop = called_back(chunk) => return Err(stop),
     }
     limit(chunk, most).await

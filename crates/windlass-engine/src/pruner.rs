@@ -8,6 +8,7 @@ use crate::Result;
 use crate::engine::Engine;
 use crate::worker::Shutdown;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::time::Duration;
 use windlass_core::{JobId, Retention};
 
@@ -70,33 +71,57 @@ impl Engine {
         retention: &Retention,
         pruned: &mut Pruned,
     ) -> Result<()> {
-        let store = self.store();
+        let (store, connections) = (self.store(), self.open_connections());
         if let Some(age) = retention.dead_letters {
             pruned.dead_letters += store.remove_letters(job_type, age).await?;
         }
+        let (mut result, mut tried) = (Ok(()), HashSet::new());
         loop {
-            let before = *pruned;
-            for job in store.expired(job_type, retention.jobs, JOBS).await? {
-                if store.close(job).await?
-                    && let Some(rows) = self.prune_ledger(job).await?
-                {
-                    pruned.ledger_rows += rows;
-                    pruned.chunks += store.remove(job).await?;
-                    pruned.jobs += 1;
+            let expired = store.expired(job_type, retention.jobs, &connections, JOBS).await?;
+            let emptied = store.prunable(job_type, retention.chunks, &connections, JOBS).await?;
+            let before = tried.len();
+            for (job, whole) in [(expired, true), (emptied, false)]
+                .into_iter()
+                .flat_map(|(jobs, whole)| jobs.into_iter().map(move |job| (job, whole)))
+            {
+                // One that could not be pruned must not keep the others waiting.
+                if tried.insert((job, whole)) {
+                    let age = whole.then_some(retention.jobs);
+                    result = result.and(self.prune_job(job, age, pruned).await);
                 }
             }
-            for job in store.prunable(job_type, retention.chunks, JOBS).await? {
-                if let Some(rows) = self.prune_ledger(job).await? {
-                    pruned.ledger_rows += rows;
-                    pruned.chunks += store.remove_chunks(job).await?;
-                    pruned.emptied += 1;
-                }
-            }
-            // Those whose connection this process lacks are left to another.
-            if *pruned == before {
-                return Ok(());
+            if tried.len() == before {
+                return result;
             }
         }
+    }
+
+    /// Prunes one job: all of it where it has ended longer ago than `age`, or else its chunks.
+    async fn prune_job(
+        &self,
+        job: JobId,
+        age: Option<Duration>,
+        pruned: &mut Pruned,
+    ) -> Result<()> {
+        let store = self.store();
+        if let Some(age) = age
+            && !store.close(job, age).await?
+        {
+            return Ok(());
+        }
+        let Some(rows) = self.prune_ledger(job).await? else { return Ok(()) };
+        pruned.ledger_rows += rows;
+        match age {
+            Some(_) => {
+                pruned.chunks += store.remove(job).await?;
+                pruned.jobs += 1;
+            }
+            None => {
+                pruned.chunks += store.remove_chunks(job).await?;
+                pruned.emptied += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the ledger rows of a job; nothing is said where this process cannot reach them.

@@ -116,8 +116,22 @@ impl Worker {
         let mut drained = false;
         // When to look for something more urgent than what is claimed ahead, at the latest.
         let mut look_at = Instant::now();
+        let mut looking = false;
         while !self.shutdown.requested() {
+            // Of what is more urgent than the least urgent that waits, no more than there are slots:
+            // other processes want some too.
+            let least = ready.back().map_or(u8::MAX, Chunk::priority);
+            let urgent = ready.iter().take_while(|chunk| chunk.priority() > least).count();
+            let wanted =
+                if ready.is_empty() { 0 } else { self.options.slots.saturating_sub(urgent) };
+            if wanted > 0 && claiming.is_terminated() && look_at <= Instant::now() {
+                (looking, look_at) = (true, Instant::now() + LOOK);
+                let next = Next { most: wanted, drained: false, above: Some(least) };
+                claiming.set(self.claim(by, heart, next).fuse());
+            }
+            // What is less urgent does not begin while something more urgent may be on its way.
             while crew.has_free_slot()
+                && ready.front().is_some_and(|next| !looking || next.priority() > least)
                 && let Some(chunk) = ready.pop_front()
             {
                 crew.take(chunk);
@@ -127,19 +141,19 @@ impl Worker {
                 let next = Next { most, drained, above: None };
                 claiming.set(self.claim(by, heart, next).fuse());
             }
-            let waiting = ready.back().map(Chunk::priority);
+            let until_look = look_at.saturating_duration_since(Instant::now());
             tokio::select! {
                 (claimed, took_all) = &mut claiming, if !claiming.is_terminated() => {
-                    claimed.into_iter().for_each(|chunk| queue(&mut ready, chunk));
+                    if looking && !claimed.is_empty() {
+                        // There may be more of it.
+                        look_at = Instant::now();
+                    }
+                    looking = false;
                     drained = took_all;
+                    claimed.into_iter().for_each(|chunk| queue(&mut ready, chunk));
                 }
-                () = self.engine.store().changed(look_at.saturating_duration_since(Instant::now())),
-                    if waiting.is_some() && claiming.is_terminated() =>
-                {
-                    look_at = Instant::now() + LOOK;
-                    let next = Next { most: self.options.slots, drained: false, above: waiting };
-                    claiming.set(self.claim(by, heart, next).fuse());
-                }
+                () = self.engine.store().changed(until_look),
+                    if wanted > 0 && claiming.is_terminated() => look_at = Instant::now(),
                 () = crew.progress() => {}
                 () = self.shutdown.wait() => {}
             }
@@ -173,6 +187,8 @@ impl Worker {
                         return (self.open(claimed, heart).await, drained);
                     }
                 }
+                // What is claimed already is not kept waiting.
+                Err(_) if next.above.is_some() => return (Vec::new(), false),
                 Err(error) => {
                     tracing::warn!(%error, "cannot claim chunks; trying again");
                     idle.pause().await;

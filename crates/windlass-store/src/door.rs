@@ -205,6 +205,46 @@ macro_rules! door {
                 control::workers(self).await
             }
 
+            async fn now(&self) -> Result<DateTime<Utc>> {
+                schedule::now(self).await
+            }
+
+            async fn put_schedule(
+                &self,
+                job_type: &str,
+                spec: &str,
+                next_at: Option<DateTime<Utc>>,
+            ) -> Result<()> {
+                schedule::put(self, job_type, spec, next_at).await
+            }
+
+            async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
+                schedule::list(self).await
+            }
+
+            async fn fired(
+                &self,
+                job_type: &str,
+                from: DateTime<Utc>,
+                to: Option<DateTime<Utc>>,
+                fired: Option<(DateTime<Utc>, JobId)>,
+            ) -> Result<bool> {
+                schedule::fired(self, job_type, from, to, fired).await
+            }
+
+            async fn fail_schedule(&self, job_type: &str, error: &str) -> Result<()> {
+                schedule::fail(self, job_type, &crate::values::clean(error)).await
+            }
+
+            async fn pause_schedule(
+                &self,
+                job_type: &str,
+                paused: bool,
+                next_at: Option<DateTime<Utc>>,
+            ) -> Result<bool> {
+                schedule::pause(self, job_type, paused, next_at).await
+            }
+
             async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
                 letters::list(self, filter).await
             }
@@ -234,14 +274,17 @@ macro_rules! door {
                 &self,
                 job_type: &str,
                 age: Duration,
+                connections: &[String],
                 limit: u32,
             ) -> Result<Vec<JobId>> {
-                prune::jobs(self, sql!("prunable"), job_type, age, limit).await
+                prune::jobs(self, sql!("prunable"), job_type, age, connections, limit).await
             }
 
             async fn remove_chunks(&self, job: JobId) -> Result<u64> {
-                let removed = prune::remove_chunks(self, job).await?;
+                // Segments first: a job without them is known to be pruned.
                 prune::remove_segments(self, job).await?;
+                let removed = prune::remove_chunks(self, job).await?;
+                prune::close(self, job).await?;
                 Ok(removed)
             }
 
@@ -249,16 +292,18 @@ macro_rules! door {
                 &self,
                 job_type: &str,
                 age: Duration,
+                connections: &[String],
                 limit: u32,
             ) -> Result<Vec<JobId>> {
-                prune::jobs(self, sql!("expired"), job_type, age, limit).await
+                prune::jobs(self, sql!("expired"), job_type, age, connections, limit).await
             }
 
-            async fn close(&self, job: JobId) -> Result<bool> {
-                prune::close(self, job).await
+            async fn close(&self, job: JobId, age: Duration) -> Result<bool> {
+                prune::expire(self, job, age).await
             }
 
             async fn remove(&self, job: JobId) -> Result<u64> {
+                prune::remove_segments(self, job).await?;
                 let removed = prune::remove_chunks(self, job).await?;
                 prune::remove(self, job).await?;
                 Ok(removed)

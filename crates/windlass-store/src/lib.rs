@@ -15,6 +15,7 @@ mod migrations;
 mod postgres;
 mod rows;
 mod rules;
+mod schedule;
 mod sqlite;
 mod unit;
 mod values;
@@ -24,12 +25,14 @@ pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_conn
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
+pub use schedule::ScheduleRow;
 pub use unit::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, NewChunk, NewSegment,
     Page, Progress, SegmentLease, SegmentRow, Standing,
 };
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
 
@@ -167,6 +170,38 @@ pub trait Store: Send + Sync {
     /// The processes that work.
     async fn workers(&self) -> Result<Vec<WorkerRow>>;
 
+    // Schedules.
+
+    /// What time it is.
+    async fn now(&self) -> Result<DateTime<Utc>>;
+    /// Keeps the schedule of a job type. One that is as it was keeps its next time.
+    async fn put_schedule(
+        &self,
+        job_type: &str,
+        spec: &str,
+        next_at: Option<DateTime<Utc>>,
+    ) -> Result<()>;
+    /// All schedules.
+    async fn schedules(&self) -> Result<Vec<ScheduleRow>>;
+    /// Moves a schedule on from the time that was seen to, and says which job was submitted for
+    /// which time, if one was. False where somebody has moved it on already.
+    async fn fired(
+        &self,
+        job_type: &str,
+        from: DateTime<Utc>,
+        to: Option<DateTime<Utc>>,
+        fired: Option<(DateTime<Utc>, JobId)>,
+    ) -> Result<bool>;
+    /// Says why a schedule could not be fired.
+    async fn fail_schedule(&self, job_type: &str, error: &str) -> Result<()>;
+    /// Pauses a schedule, or lets it go on from this time. False where there is none.
+    async fn pause_schedule(
+        &self,
+        job_type: &str,
+        paused: bool,
+        next_at: Option<DateTime<Utc>>,
+    ) -> Result<bool>;
+
     // Dead letters.
 
     /// Dead letters, newest first.
@@ -189,19 +224,34 @@ pub trait Store: Send + Sync {
     /// The job types of jobs that have ended.
     async fn job_types(&self) -> Result<Vec<String>>;
     /// Jobs of a type that ended for good longer ago than this and whose chunks are still there.
-    async fn prunable(&self, job_type: &str, age: Duration, limit: u32) -> Result<Vec<JobId>>;
+    /// Only those on these connections.
+    async fn prunable(
+        &self,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>>;
     /// Removes the chunks and segments of a job that ended for good and whose ledger is gone, and
     /// closes it; says how many chunks.
     async fn remove_chunks(&self, job: JobId) -> Result<u64>;
-    /// Jobs of a type that ended longer ago than this and have no letter that is `new`.
-    async fn expired(&self, job_type: &str, age: Duration, limit: u32) -> Result<Vec<JobId>>;
-    /// Closes a job that has ended: nobody can retry it any more, so that its ledger may be removed.
-    /// False where it has not ended.
-    async fn close(&self, job: JobId) -> Result<bool>;
-    /// Removes a closed job with everything of it; says how many chunks.
+    /// Jobs of a type that ended longer ago than this and have no letter that is `new`. Only those
+    /// on these connections.
+    async fn expired(
+        &self,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>>;
+    /// Closes a job of which that is still true: nobody can retry it any more, so that its ledger
+    /// may be removed.
+    async fn close(&self, job: JobId, age: Duration) -> Result<bool>;
+    /// Removes a closed job with everything of it; says how many chunks. Where a letter has come in
+    /// that is `new`, the job stays with it.
     async fn remove(&self, job: JobId) -> Result<u64>;
-    /// Removes letters of a job type to which nothing has happened for so long, unless a redrive
-    /// holds them; says how many.
+    /// Removes letters of a job type to which nothing has happened for so long, unless their job has
+    /// not ended or a redrive holds them; says how many.
     async fn remove_letters(&self, job_type: &str, age: Duration) -> Result<u64>;
 
     // Wait.

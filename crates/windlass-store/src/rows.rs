@@ -10,7 +10,7 @@ use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::{
     ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Pinned, RedriveRoot,
-    Result, SegmentLease, SegmentRow, StoreError, WorkerRow,
+    Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, WorkerRow,
 };
 
 /// A job as people see it.
@@ -197,5 +197,19 @@ pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
         started_at: row.time("started_at")?,
         seen_at: row.time("seen_at")?,
         vanished: row.int("silent")? > VANISHED,
+    })
+}
+
+/// A schedule.
+pub(crate) fn schedule(row: &impl Fields) -> Result<ScheduleRow> {
+    Ok(ScheduleRow {
+        job_type: row.text("job_type")?,
+        spec: row.text("spec")?,
+        next_at: row.opt_time("next_at")?,
+        paused: row.flag("paused")?,
+        last_at: row.opt_time("last_at")?,
+        last_job: row.opt_id("last_job")?,
+        error: row.opt_text("error")?,
+        now: row.time("now")?,
     })
 }

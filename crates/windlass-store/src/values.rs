@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use windlass_core::{KeyRange, PaginationState, StepKind};
@@ -14,6 +15,11 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Rows that one transaction removes at most.
 pub(crate) const BITE: u32 = 10_000;
+
+/// A time as both databases take it: milliseconds since 1970.
+pub(crate) fn instant(time: DateTime<Utc>) -> i64 {
+    time.timestamp_millis()
+}
 
 /// The most letters one redrive takes: they are ids in its request.
 const MOST_REDRIVEN: u32 = 10_000;

@@ -37,6 +37,7 @@ pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Pruned,
     Redriven, Result, Sample, Step, StepBatch, StepError, StepItem, Tally, Worker, step_problem,
 };
+pub use windlass_server::{Server, ServerError};
 pub use windlass_store::{
     ChunkRow, Control, DeadLetter, JobFilter, LetterFilter, Submitted, WorkerRow,
 };

@@ -108,20 +108,26 @@ pub(super) async fn emitted(
     rows.iter().map(emitted).collect()
 }
 
-/// Forgets everything of a job.
+/// Forgets everything of a job, in bites: it may have emitted any number of rows.
 pub(super) async fn prune(data: &PostgresData, job: JobId) -> Result<u64> {
-    let transaction = data.keeping().await?;
-    let outcome = async {
-        let mut gone = 0;
-        for sql in [
-            include_str!("../../sql/postgres/prune_emitted.sql"),
-            include_str!("../../sql/postgres/prune_held.sql"),
-            include_str!("../../sql/postgres/prune_ledger.sql"),
-        ] {
-            gone += transaction.execute(sql, &[Param::from(job)]).await?;
+    let mut gone = 0;
+    for sql in [
+        include_str!("../../sql/postgres/prune_emitted.sql"),
+        include_str!("../../sql/postgres/prune_held.sql"),
+        include_str!("../../sql/postgres/prune_ledger.sql"),
+    ] {
+        loop {
+            let transaction = data.keeping().await?;
+            let bite = transaction.execute(sql, &[Param::from(job), Param::from(BITE)]).await;
+            let bite = finish(transaction, bite.map_err(DataError::from)).await?;
+            gone += bite;
+            if bite < BITE as u64 {
+                break;
+            }
         }
-        Ok(gone)
-    };
-    let outcome = outcome.await;
-    finish(transaction, outcome).await
+    }
+    Ok(gone)
 }
+
+/// Rows that one transaction removes at most.
+const BITE: i64 = 50_000;

@@ -54,22 +54,36 @@ impl Together {
     }
 
     async fn work(self, db: Postgres) {
+        let mut guard = Guard(Some(self.clone()));
         loop {
             let mut batch = {
                 let mut queue = self.queue();
                 if queue.waiting.is_empty() {
                     queue.busy = false;
+                    guard.0 = None;
                     return;
                 }
                 std::mem::take(&mut queue.waiting)
             };
+            // Whoever has given up no longer wants the move either.
+            batch.retain(|(_, sender)| !sender.is_closed());
+            if batch.is_empty() {
+                continue;
+            }
             batch.sort_by_key(|(advance, _)| {
                 (advance.ledger.chunk.job, advance.ledger.chunk.number)
             });
             let (advances, senders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-            for (sender, answer) in senders.into_iter().zip(answers(&db, &advances).await) {
-                // Somebody who has given up does not hear it.
-                let _ = sender.send(answer);
+            let answers = go(&db, &advances, "1s").await;
+            for ((advance, sender), answer) in advances.into_iter().zip(senders).zip(answers) {
+                let refused = answer.as_ref().is_err_and(|error| error.class != Class::Connection);
+                if refused {
+                    // Somebody holds one of the rows. Each goes alone then, and nobody waits for it.
+                    tokio::spawn(alone(db.clone(), advance, sender));
+                } else {
+                    // Somebody who has given up meanwhile does not hear it.
+                    let _ = sender.send(answer);
+                }
             }
         }
     }
@@ -80,21 +94,27 @@ impl Together {
     }
 }
 
-/// What becomes of each. A row that somebody holds must not keep the others from moving on, so when
-/// they cannot go together each goes alone.
-async fn answers(db: &Postgres, advances: &[Advance]) -> Vec<Answer> {
-    let together = go(db, advances, "1s").await;
-    if advances.len() == 1 || !together.iter().any(|answer| is_refused(answer)) {
-        return together;
+/// Lets the next one work, should this one end before its time.
+struct Guard(Option<Together>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(together) = &self.0 {
+            let mut queue = together.queue();
+            queue.busy = false;
+            // Their callers hear that it was given up, and look what became of it.
+            queue.waiting.clear();
+        }
     }
-    let alone = advances.iter().map(|advance| go(db, std::slice::from_ref(advance), "30s"));
-    futures::future::join_all(alone).await.concat()
 }
 
-fn is_refused(answer: &Answer) -> bool {
-    answer.as_ref().is_err_and(|error| error.class != Class::Connection)
+async fn alone(db: Postgres, advance: Advance, sender: oneshot::Sender<Answer>) {
+    if let Some(answer) = go(&db, &[advance], "30s").await.pop() {
+        let _ = sender.send(answer);
+    }
 }
 
+/// What becomes of each.
 async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> {
     let number = |of: fn(&Advance) -> i64| -> Param<'_> {
         advances.iter().map(of).collect::<Vec<_>>().into()

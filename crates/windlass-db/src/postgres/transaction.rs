@@ -112,16 +112,21 @@ impl Transaction {
     ) -> Result<(), E> {
         let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let read = async {
-            let (begun, rows) =
-                tokio::join!(biased; transaction.batch(begin), transaction.stream(sql, params));
+            // COMMIT is sent with the rest and awaited after the rows, which are in its way.
+            let mut ended = pin!(transaction.batch("COMMIT"));
+            let (begun, rows, early) = tokio::join!(
+                biased;
+                transaction.batch(begin),
+                transaction.stream(sql, params),
+                async { futures::poll!(&mut ended) }
+            );
             begun?;
             let mut rows = rows?;
-            // Sent now and awaited when the rows have been read, which are in its way.
-            let mut ended = pin!(transaction.batch("COMMIT"));
-            let early = futures::poll!(&mut ended);
             while let Some(row) = rows.next().await {
-                if take(row?)?.is_break() {
-                    break;
+                match take(row?) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => break,
+                    Err(refused) => return Ok(Err(refused)),
                 }
             }
             drop(rows);
@@ -129,14 +134,21 @@ impl Transaction {
                 Poll::Ready(ended) => ended?,
                 Poll::Pending => ended.await?,
             }
-            Ok(())
+            Ok(Ok(()))
         };
-        let outcome = read.await;
-        if outcome.is_ok() {
-            transaction.running.store(0, Ordering::Relaxed);
-            transaction.give_back();
+        match read.await {
+            Ok(taken) => {
+                if taken.is_ok() {
+                    transaction.running.store(0, Ordering::Relaxed);
+                    transaction.give_back();
+                }
+                taken
+            }
+            Err(error) => {
+                transaction.roll_back_after(&error).await;
+                Err(error.into())
+            }
         }
-        outcome
     }
 
     /// Runs a statement and gathers its rows.

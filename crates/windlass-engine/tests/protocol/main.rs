@@ -25,6 +25,7 @@ mod leases;
 mod pruning;
 mod reach;
 mod redrive;
+mod schedules;
 mod stalled_loader;
 mod steering;
 mod urgent;

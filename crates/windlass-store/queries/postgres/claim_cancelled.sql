@@ -1,6 +1,6 @@
 -- Claims, at a new epoch and whoever holds them, the chunks of cancelled jobs that were ever
 -- claimed, but not those that another ender claimed and still may end.
--- Lock: the chosen chunks. Index: windlass_jobs_cancelled; windlass_chunks_again and _processing.
+-- Lock: the chosen chunks. Index: windlass_jobs_cancelled; the chunks' primary key.
 WITH picked AS MATERIALIZED (
     SELECT c.job_id, c.number, c.lost
     FROM (

@@ -74,7 +74,7 @@ available AS MATERIALIZED (
 picked AS MATERIALIZED (
     SELECT *
     FROM (
-        SELECT *, row_number() OVER (PARTITION BY job_type) AS place
+        SELECT *, row_number() OVER (PARTITION BY job_type ORDER BY priority DESC, created_at, number) AS place
         FROM available
     ) placed
     WHERE of_type IS NULL OR place <= of_type

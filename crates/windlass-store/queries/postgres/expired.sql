@@ -5,6 +5,7 @@ FROM windlass_jobs j
 WHERE j.job_type = $1
     AND j.finished_at <= clock_timestamp() - $2 * interval '1 millisecond'
     AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    AND j.connection = ANY ($4)
     AND NOT EXISTS (
         SELECT FROM windlass_dead_letters l WHERE l.job_id = j.id AND l.status = 'new'
     )

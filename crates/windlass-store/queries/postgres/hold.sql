@@ -1,4 +1,5 @@
--- Holds a job type for so many milliseconds: none of its chunks is claimed. A longer hold stands.
+-- Holds a subject for so many milliseconds: of a job type, no chunk is claimed meanwhile. A longer
+-- hold stands.
 -- Lock: the control row. Index: the primary key.
 INSERT INTO windlass_controls AS c (subject, held_until, reason)
 VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond', $3)

@@ -6,5 +6,6 @@ WHERE job_type = $1
     AND finished_at <= clock_timestamp() - $2 * interval '1 millisecond'
     AND status IN ('COMPLETED', 'CANCELLED')
     AND NOT closed
+    AND connection = ANY ($4)
 ORDER BY finished_at
 LIMIT $3

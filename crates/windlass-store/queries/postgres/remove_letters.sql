@@ -1,10 +1,13 @@
 -- Removes up to $3 letters of a job type to which nothing has happened for $2 milliseconds, unless
--- a redrive holds them. Lock: the letters, in the order of their ids. Index: none, they are few.
+-- their job has not ended or a redrive holds them. Lock: the letters, in the order of their ids. Index: none, they are few.
 WITH chosen AS MATERIALIZED (
     SELECT l.id
     FROM windlass_dead_letters l
     WHERE l.job_type = $1
         AND l.updated_at <= clock_timestamp() - $2 * interval '1 millisecond'
+        AND EXISTS (
+            SELECT FROM windlass_jobs j WHERE j.id = l.job_id AND j.finished_at IS NOT NULL
+        )
         AND NOT EXISTS (
             SELECT
             FROM windlass_jobs j

@@ -1,2 +1,3 @@
--- Removes the letters of a closed job. Lock: the letters. Index: windlass_dead_letters_item.
-DELETE FROM windlass_dead_letters WHERE job_id = $1
+-- Removes the letters of a closed job that are settled. Lock: the letters.
+-- Index: windlass_dead_letters_item.
+DELETE FROM windlass_dead_letters WHERE job_id = $1 AND status <> 'new'

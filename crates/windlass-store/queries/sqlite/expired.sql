@@ -5,6 +5,7 @@ FROM windlass_jobs j
 WHERE j.job_type = ?1
     AND j.finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
     AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    AND j.connection IN (SELECT value FROM json_each(?4))
     AND NOT EXISTS (
         SELECT 1 FROM windlass_dead_letters l WHERE l.job_id = j.id AND l.status = 'new'
     )

@@ -27,7 +27,7 @@ SELECT
             WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
                 AND p.status IN ('QUEUED', 'PROCESSING')
                 AND (h.stopped OR h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
-            ORDER BY h.stopped DESC
+            ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'
             LIMIT 1
         ),
         p.error

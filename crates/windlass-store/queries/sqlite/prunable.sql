@@ -6,5 +6,6 @@ WHERE job_type = ?1
     AND finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
     AND status IN ('COMPLETED', 'CANCELLED')
     AND closed = 0
+    AND connection IN (SELECT value FROM json_each(?4))
 ORDER BY finished_at
 LIMIT ?3

@@ -1,11 +1,14 @@
 -- Removes up to ?3 letters of a job type to which nothing has happened for ?2 milliseconds, unless
--- a redrive holds them. Lock: the writer's. Index: none, they are few.
+-- their job has not ended or a redrive holds them. Lock: the writer's. Index: none, they are few.
 DELETE FROM windlass_dead_letters
 WHERE id IN (
     SELECT l.id
     FROM windlass_dead_letters l
     WHERE l.job_type = ?1
         AND l.updated_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
+        AND EXISTS (
+            SELECT 1 FROM windlass_jobs j WHERE j.id = l.job_id AND j.finished_at IS NOT NULL
+        )
         AND NOT EXISTS (
             SELECT 1
             FROM windlass_jobs j

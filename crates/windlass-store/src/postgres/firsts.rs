@@ -39,10 +39,10 @@ impl Firsts {
         known.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
     }
 
-    /// Learns from what was claimed.
-    pub(super) fn learn(&self, claimed: &[ClaimedChunk]) {
+    /// Learns from what was claimed, of all there was or only of what is urgent.
+    pub(super) fn learn(&self, claimed: &[ClaimedChunk], of_all: bool) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if claimed.is_empty() {
+        if claimed.is_empty() && of_all {
             known.forget_after(DOUBTED);
         }
         if known.numbers.len() > MOST {

@@ -9,6 +9,7 @@ mod load;
 mod look;
 mod migrate;
 mod prune;
+mod schedule;
 mod steer;
 mod submit;
 mod wait;
@@ -16,6 +17,7 @@ mod work;
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::{Postgres, Row, Transaction};
 
@@ -26,7 +28,7 @@ use crate::rules::{Ending, Steering};
 use crate::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
     Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
-    SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
+    ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
 };
 
 /// A store in PostgreSQL, shared by any number of processes.
@@ -73,8 +75,7 @@ impl PostgresStore {
         sql: &str,
         params: &[windlass_db::Param<'_>],
     ) -> Result<Vec<Row>> {
-        let settings = format!("{ISOLATION}; SET LOCAL synchronous_commit = off");
-        Ok(self.database.single(&settings, sql, params).await?)
+        Ok(self.database.single(&lightly(), sql, params).await?)
     }
 
     /// Runs a claim, in one round trip. It walks indexes in their order and stops early, which the
@@ -84,7 +85,8 @@ impl PostgresStore {
         let settings = format!(
             "{ISOLATION}; SELECT set_config('jit', 'off', true), \
              set_config('enable_seqscan', 'off', true), \
-             set_config('enable_bitmapscan', 'off', true); {}",
+             set_config('enable_bitmapscan', 'off', true), \
+             set_config('idle_in_transaction_session_timeout', '30s', true); {}",
             sql!("lock_limits")
         );
         Ok(self.database.single(&settings, sql, params).await?)

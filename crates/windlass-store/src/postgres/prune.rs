@@ -19,9 +19,11 @@ pub(super) async fn jobs(
     sql: &str,
     job_type: &str,
     age: Duration,
+    connections: &[String],
     limit: u32,
 ) -> Result<Vec<JobId>> {
-    store.read(sql, params![job_type, millis(age), limit], |row: &Row| row.id("id")).await
+    let params = params![job_type, millis(age), limit, connections];
+    store.read(sql, params, |row: &Row| row.id("id")).await
 }
 
 pub(super) async fn remove_chunks(store: &PostgresStore, job: JobId) -> Result<u64> {
@@ -29,27 +31,35 @@ pub(super) async fn remove_chunks(store: &PostgresStore, job: JobId) -> Result<u
 }
 
 pub(super) async fn remove_segments(store: &PostgresStore, job: JobId) -> Result<()> {
-    let tx = store.begin().await?;
-    tx.execute(sql!("remove_segments"), params![job]).await?;
-    tx.execute(sql!("close_job"), params![job]).await?;
-    tx.commit().await?;
-    Ok(())
+    under_lock(store, job, &[sql!("remove_segments")]).await
 }
 
-pub(super) async fn close(store: &PostgresStore, job: JobId) -> Result<bool> {
+pub(super) async fn close(store: &PostgresStore, job: JobId) -> Result<()> {
+    under_lock(store, job, &[sql!("close_job")]).await
+}
+
+pub(super) async fn expire(store: &PostgresStore, job: JobId, age: Duration) -> Result<bool> {
     let tx = store.begin().await?;
-    let closed = tx.execute(sql!("close_job"), params![job]).await?;
+    // Locked by a statement of its own, so that the next one sees what happened before it.
+    tx.execute(sql!("lock_job"), params![job]).await?;
+    let closed = tx.execute(sql!("expire_job"), params![job, millis(age)]).await?;
     tx.commit().await?;
     Ok(closed > 0)
 }
 
 pub(super) async fn remove(store: &PostgresStore, job: JobId) -> Result<()> {
+    store.single(sql!("remove_control"), params![job.to_string()]).await?;
+    let rest = [sql!("remove_letters_of"), sql!("free_letters"), sql!("remove_job")];
+    under_lock(store, job, &rest).await
+}
+
+/// Runs statements on a job in one transaction that locks it first.
+async fn under_lock(store: &PostgresStore, job: JobId, statements: &[&str]) -> Result<()> {
     let tx = store.begin().await?;
-    tx.execute(sql!("remove_segments"), params![job]).await?;
-    tx.execute(sql!("remove_letters_of"), params![job]).await?;
-    tx.execute(sql!("free_letters"), params![job]).await?;
-    tx.execute(sql!("remove_control"), params![job.to_string()]).await?;
-    tx.execute(sql!("remove_job"), params![job]).await?;
+    tx.execute(sql!("lock_job"), params![job]).await?;
+    for sql in statements {
+        tx.execute(sql, params![job]).await?;
+    }
     tx.commit().await?;
     Ok(())
 }

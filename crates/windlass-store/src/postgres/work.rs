@@ -22,7 +22,7 @@ pub(super) async fn claim(
     let params = params![connections, handlers, by.only, limit, &by.worker, above, jobs, firsts];
     let claimed = store.claim(sql!("claim_chunks"), params).await?;
     let claimed: Result<Vec<_>> = claimed.iter().map(rows::claimed_chunk).collect();
-    claimed.inspect(|claimed| store.firsts.learn(claimed))
+    claimed.inspect(|claimed| store.firsts.learn(claimed, by.above.is_none()))
 }
 
 /// Ends a chunk, and the job when it was the last.

@@ -8,6 +8,7 @@ mod load;
 mod look;
 mod migrate;
 mod prune;
+mod schedule;
 mod steer;
 mod submit;
 mod transaction;
@@ -16,6 +17,7 @@ mod work;
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::Sqlite;
 
@@ -26,7 +28,7 @@ use crate::rules::{Ending, Steering};
 use crate::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
     Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
-    SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
+    ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

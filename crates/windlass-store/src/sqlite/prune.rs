@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use windlass_core::JobId;
-use windlass_db::rusqlite::params;
 use windlass_db::rusqlite::types::Value;
 
 use super::{SqliteStore, sql};
@@ -20,10 +19,13 @@ pub(super) async fn jobs(
     sql: &'static str,
     job_type: &str,
     age: Duration,
+    connections: &[String],
     limit: u32,
 ) -> Result<Vec<JobId>> {
     let (job_type, age) = (job_type.to_owned(), millis(age));
-    store.read(move |tx| tx.query(sql, params![job_type, age, limit], |row| row.id("id"))).await
+    let connections = serde_json::to_string(connections)?;
+    let params = (job_type, age, limit, connections);
+    store.read(move |tx| tx.query(sql, params, |row| row.id("id"))).await
 }
 
 pub(super) async fn remove_chunks(store: &SqliteStore, job: JobId) -> Result<u64> {
@@ -31,29 +33,35 @@ pub(super) async fn remove_chunks(store: &SqliteStore, job: JobId) -> Result<u64
 }
 
 pub(super) async fn remove_segments(store: &SqliteStore, job: JobId) -> Result<()> {
-    let job = job.to_string();
-    let work = store.write(move |tx| {
-        tx.execute(sql!("remove_segments"), [&job])?;
-        tx.execute(sql!("close_job"), [&job])
-    });
-    work.await.map(drop)
+    all(store, job, &[sql!("remove_segments")]).await
 }
 
-pub(super) async fn close(store: &SqliteStore, job: JobId) -> Result<bool> {
-    let closed = store.write(move |tx| tx.execute(sql!("close_job"), [job.to_string()])).await?;
-    Ok(closed > 0)
+pub(super) async fn close(store: &SqliteStore, job: JobId) -> Result<()> {
+    all(store, job, &[sql!("close_job")]).await
+}
+
+pub(super) async fn expire(store: &SqliteStore, job: JobId, age: Duration) -> Result<bool> {
+    let params = (job.to_string(), millis(age));
+    Ok(store.write(move |tx| tx.execute(sql!("expire_job"), params)).await? > 0)
 }
 
 pub(super) async fn remove(store: &SqliteStore, job: JobId) -> Result<()> {
-    let job = job.to_string();
-    let work = store.write(move |tx| {
-        tx.execute(sql!("remove_segments"), [&job])?;
-        tx.execute(sql!("remove_letters_of"), [&job])?;
-        tx.execute(sql!("free_letters"), [&job])?;
-        tx.execute(sql!("remove_control"), [&job])?;
-        tx.execute(sql!("remove_job"), [&job])
-    });
-    work.await.map(drop)
+    let all_of = [
+        sql!("remove_control"),
+        sql!("remove_letters_of"),
+        sql!("free_letters"),
+        sql!("remove_job"),
+    ];
+    all(store, job, &all_of).await
+}
+
+/// Runs statements on a job in one transaction.
+async fn all(store: &SqliteStore, job: JobId, statements: &[&'static str]) -> Result<()> {
+    let (job, statements) = (job.to_string(), statements.to_vec());
+    let work = move |tx: &super::transaction::Transaction<'_>| {
+        statements.iter().try_for_each(|sql| tx.execute(sql, [&job]).map(drop))
+    };
+    store.write(work).await
 }
 
 pub(super) async fn remove_letters(

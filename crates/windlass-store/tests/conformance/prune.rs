@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_core::{JobId, JobStatus, LetterStatus};
 use windlass_store::{Kept, LetterFilter};
 
-use crate::bench::{Bench, done};
+use crate::bench::{Bench, by, done};
 use crate::letters::{begin, dead, letter, redrive};
 
 both!(
@@ -38,15 +38,15 @@ async fn failed(bench: &Bench) -> JobId {
 }
 
 async fn prunable(bench: &Bench, age: Duration) -> Vec<JobId> {
-    bench.store.prunable("REFRESH", age, 10).await.unwrap()
+    bench.store.prunable("REFRESH", age, &by().connections, 10).await.unwrap()
 }
 
 async fn expired(bench: &Bench, age: Duration) -> Vec<JobId> {
-    bench.store.expired("REFRESH", age, 10).await.unwrap()
+    bench.store.expired("REFRESH", age, &by().connections, 10).await.unwrap()
 }
 
 async fn remove(bench: &Bench, job: JobId) -> u64 {
-    assert!(bench.store.close(job).await.unwrap());
+    assert!(bench.store.close(job, NOW).await.unwrap());
     bench.store.remove(job).await.unwrap()
 }
 
@@ -54,7 +54,7 @@ async fn chunks_go_and_the_sums_of_their_job_stay(bench: Bench) {
     let job = completed(&bench, 3).await;
     assert_eq!(bench.store.job_types().await.unwrap(), ["REFRESH"]);
     assert!(prunable(&bench, LONG_AGO).await.is_empty());
-    assert!(bench.store.prunable("OTHER", NOW, 10).await.unwrap().is_empty());
+    assert!(bench.store.prunable("OTHER", NOW, &by().connections, 10).await.unwrap().is_empty());
     assert_eq!(prunable(&bench, NOW).await, [job]);
     let before = bench.job(job).await;
     assert_eq!(bench.store.remove_chunks(job).await.unwrap(), 3);
@@ -70,7 +70,7 @@ async fn a_failed_job_keeps_its_chunks_until_it_is_closed(bench: Bench) {
     assert!(prunable(&bench, NOW).await.is_empty(), "it may be retried");
     assert!(expired(&bench, LONG_AGO).await.is_empty());
     assert_eq!(expired(&bench, NOW).await, [job]);
-    assert!(bench.store.close(job).await.unwrap());
+    assert!(bench.store.close(job, NOW).await.unwrap());
     let refused = bench.store.retry(job).await.unwrap_err().to_string();
     assert!(refused.contains("submit it again"), "{refused}");
     assert_eq!(bench.store.remove(job).await.unwrap(), 1);
@@ -82,6 +82,7 @@ async fn a_closed_job_is_removed_with_everything_of_it(bench: Bench) {
     bench.store.set_throughput(&job.to_string(), Some(1), None).await.unwrap();
     bench.store.mark_letters(&LetterFilter::default(), LetterStatus::Ignored).await.unwrap();
     let other = completed(&bench, 1).await;
+    assert!(!bench.store.close(job, LONG_AGO).await.unwrap(), "not yet");
     assert_eq!(bench.store.remove(job).await.unwrap(), 1, "its chunk");
     assert!(bench.store.job(job).await.unwrap().is_some(), "it was not closed");
     assert_eq!(remove(&bench, job).await, 0);
@@ -98,13 +99,13 @@ async fn what_has_not_ended_is_neither_prunable_nor_closed(bench: Bench) {
         assert_eq!(bench.status(job).await, status);
         assert!(prunable(&bench, NOW).await.is_empty());
         assert!(expired(&bench, NOW).await.is_empty());
-        assert!(!bench.store.close(job).await.unwrap());
+        assert!(!bench.store.close(job, NOW).await.unwrap());
         // A cancelled job ends when the chunk that was claimed is fenced.
         if status == JobStatus::Processing {
             bench.store.cancel(job).await.unwrap();
         }
     }
-    assert!(bench.store.claim_cancelled(&crate::bench::by(), 1).await.unwrap().len() == 1);
+    assert!(bench.store.claim_cancelled(&by(), 1).await.unwrap().len() == 1);
     let lease = windlass_store::Lease { epoch: chunk.lease.epoch + 1, ..chunk.lease };
     assert_eq!(bench.store.end_cancelled(lease, &done(0)).await.unwrap(), Kept::Yes);
     assert_eq!(prunable(&bench, NOW).await, [job]);
@@ -114,6 +115,8 @@ async fn a_job_with_a_new_letter_stays(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad")]).await;
     assert!(expired(&bench, NOW).await.is_empty());
     assert_eq!(prunable(&bench, NOW).await, [job], "its chunks go all the same");
+    assert!(bench.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
+    assert!(!bench.store.close(job, NOW).await.unwrap(), "it is looked at again under its lock");
     bench.store.mark_letters(&LetterFilter::default(), LetterStatus::Ignored).await.unwrap();
     assert_eq!(expired(&bench, NOW).await, [job]);
 }

@@ -30,6 +30,9 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         Err(error) if is_broken_pipe(&error) => return Ok(ExitCode::SUCCESS),
         printed => printed?,
     }
+    if engine.store().segments(args.id).await?.is_empty() {
+        eprintln!("what the job emitted is pruned, with its chunks");
+    }
     if job.status != JobStatus::Completed {
         eprintln!("the job is {}: this is what is committed so far", job.status);
     }

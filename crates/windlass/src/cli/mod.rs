@@ -16,8 +16,11 @@ mod progress;
 mod prune;
 mod request;
 mod run;
+mod schedules;
+mod serve;
 mod steer;
 mod submit;
+mod token;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -63,6 +66,8 @@ enum Command {
     Submit(submit::Args),
     /// Work the queue until stopped
     Worker(worker::Args),
+    /// Serve the API, and work the queue beside it
+    Serve(serve::Args),
     /// List jobs
     Jobs(look::JobsArgs),
     /// Show a job
@@ -87,6 +92,8 @@ enum Command {
     Start(control::StopArgs),
     /// Limit a job type or a job over all machines, while it runs
     Throughput(control::ThroughputArgs),
+    /// List schedules, pause and resume them
+    Schedules(schedules::Args),
     /// List the processes that work
     Workers(control::WorkersArgs),
     /// Look after dead letters
@@ -94,6 +101,8 @@ enum Command {
     Dead(dead::Command),
     /// Prove that a job missed nothing and did nothing twice
     Audit(audit::Args),
+    /// Make a token for development
+    Token(token::Args),
     /// Bring the store and the ledgers up to date
     Migrate(migrate::Args),
     /// Remove what ended long ago; workers do it by themselves
@@ -111,6 +120,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Run(args) => run::run(args, config).await,
         Command::Submit(args) => submit::run(args, config).await,
         Command::Worker(args) => worker::run(args, config).await,
+        Command::Serve(args) => serve::run(args, config).await,
         Command::Jobs(args) => look::jobs(args, config).await,
         Command::Job(args) => look::job(args, config).await,
         Command::Watch(args) => look::watch(args, config).await,
@@ -123,9 +133,11 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Stop(args) => control::stop(args, config, true).await,
         Command::Start(args) => control::stop(args, config, false).await,
         Command::Throughput(args) => control::throughput(args, config).await,
+        Command::Schedules(args) => schedules::run(args, config).await,
         Command::Workers(args) => control::workers(args, config).await,
         Command::Dead(command) => dead::run(command, config).await,
         Command::Audit(args) => audit::run(args, config).await,
+        Command::Token(args) => token::run(args, config).await,
         Command::Migrate(args) => migrate::run(args, config).await,
         Command::Prune(args) => prune::run(args, config).await,
     };

@@ -77,7 +77,8 @@ pub(super) fn token() -> Option<Secret> {
     Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(Secret::from)
 }
 
-fn pairs<'a>(flags: &'a [String], flag: &str) -> Result<Vec<(String, &'a str)>> {
+/// Flags of the form NAME=VALUE, taken apart.
+pub(super) fn pairs<'a>(flags: &'a [String], flag: &str) -> Result<Vec<(String, &'a str)>> {
     let split = |text: &'a String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
         _ => bail!("{flag} {text}: NAME=VALUE would be right"),

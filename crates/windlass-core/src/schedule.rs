@@ -1,0 +1,304 @@
+//! When a job type is submitted by itself.
+
+use crate::{Claims, Value};
+use chrono::{DateTime, Offset, TimeDelta, TimeZone, Timelike, Utc};
+use chrono_tz::Tz;
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// `schedule = { cron = "0 3 * * *", timezone = "Asia/Tokyo", … }`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Five fields, or `@daily` and its like.
+    pub cron: String,
+    /// Any zone of the IANA database; UTC when nothing is said.
+    #[serde(default = "utc")]
+    pub timezone: Tz,
+    /// How long after its time a job should have ended.
+    #[serde(default, with = "humantime_serde", skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
+    /// What becomes of times at which nobody was there.
+    #[serde(default)]
+    pub missed: Missed,
+    /// What happens when the job before has not ended.
+    #[serde(default)]
+    pub overlap: Overlap,
+    /// The claims its jobs have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claims: BTreeMap<String, OneOrMore>,
+    /// The params of its jobs; `{date}` and `{time}` in a text are those of the firing, in its zone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Json>,
+}
+
+/// What becomes of times at which nobody was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missed {
+    /// They are left out.
+    Skip,
+    /// The last of them is made up for.
+    #[default]
+    RunOnce,
+    /// Each is made up for.
+    RunAll,
+}
+
+/// What happens when the job before has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// This time is left out.
+    Skip,
+    /// Both are worked, the older first.
+    #[default]
+    Queue,
+    /// The job before is cancelled.
+    CancelRunning,
+}
+
+/// A claim's value, or several of which any will do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// Any of these.
+    More(Vec<Json>),
+    /// This.
+    One(Json),
+}
+
+fn utc() -> Tz {
+    Tz::UTC
+}
+
+impl Schedule {
+    /// The first time after this one, if there ever is one.
+    ///
+    /// A clock that is set back shows an hour twice. What runs at a time of day runs once then; what
+    /// runs every hour goes on running every hour.
+    pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let cron = self.parse().ok()?;
+        // The library keeps the part of a second that it was given.
+        let after = after.with_nanosecond(0)?;
+        let next = |from: DateTime<Tz>| cron.find_next_occurrence(&from, false).ok();
+        let local = after.with_timezone(&self.timezone);
+        // Within the hour that comes again, the library may find the first of the two once more.
+        let hours = (0..=2).map(|hours| next(local + TimeDelta::hours(hours)));
+        let once = hours.flatten().find(|time| *time > after);
+        let straight = || {
+            let unchanged = after.with_timezone(&local.offset().fix());
+            let time = cron.find_next_occurrence(&unchanged, false).ok()?;
+            let time = time.with_timezone(&self.timezone);
+            cron.is_time_matching(&time).unwrap_or(false).then_some(time)
+        };
+        let again = self.is_hourly().then(straight).flatten();
+        once.into_iter().chain(again).min().map(|time| time.with_timezone(&Utc))
+    }
+
+    /// The times that are due now, oldest first, by what `missed` says; and the next one to come.
+    /// `due` is the first that has not been seen to.
+    pub fn due(
+        &self,
+        due: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> (Vec<DateTime<Utc>>, Option<DateTime<Utc>>) {
+        let (first, most) = match self.missed {
+            Missed::RunAll => (due, MOST_AT_ONCE),
+            Missed::RunOnce | Missed::Skip => (self.recent(due, now), usize::MAX),
+        };
+        let (mut times, mut next) = (Vec::new(), Some(first));
+        while let Some(time) = next.filter(|time| *time <= now && times.len() < most) {
+            times.push(time);
+            next = self.next_after(time);
+        }
+        let late = |time: &DateTime<Utc>| (now - *time).to_std().unwrap_or_default() > ON_TIME;
+        match self.missed {
+            Missed::RunAll => {}
+            Missed::RunOnce => drop(times.drain(..times.len().saturating_sub(1))),
+            Missed::Skip => times.retain(|time| !late(time)),
+        }
+        (times, next)
+    }
+
+    /// A time to begin with where only the last one counts: of a year's minutes, not all.
+    fn recent(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
+        let recent = self.next_after(now - TimeDelta::days(2));
+        recent.filter(|time| due < *time && *time <= now).unwrap_or(due)
+    }
+
+    /// The params of a job that is fired at this time.
+    pub fn params_at(&self, time: DateTime<Utc>) -> BTreeMap<String, Json> {
+        let local = time.with_timezone(&self.timezone);
+        let (date, time) =
+            (local.format("%Y-%m-%d").to_string(), local.format("%H:%M").to_string());
+        let fill = |value: &Json| match value {
+            Json::String(text) => text.replace("{date}", &date).replace("{time}", &time).into(),
+            other => other.clone(),
+        };
+        self.params.iter().map(|(name, value)| (name.clone(), fill(value))).collect()
+    }
+
+    /// The claims of its jobs.
+    pub fn claims(&self) -> Claims {
+        let values = |value: &OneOrMore| match value {
+            OneOrMore::More(values) => values.iter().cloned().map(Value::from_json).collect(),
+            OneOrMore::One(value) => vec![Value::from_json(value.clone())],
+        };
+        self.claims.iter().map(|(name, value)| (name.clone(), values(value))).collect()
+    }
+
+    /// What is wrong with it.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        if let Err(error) = self.parse() {
+            let detail = format!("`{}`: {error}; five fields, as in `0 3 * * *`", self.cron);
+            return Some(("schedule.cron", detail));
+        }
+        let epoch = Utc.timestamp_opt(0, 0).single()?;
+        if self.next_after(epoch).is_none() {
+            return Some(("schedule.cron", format!("`{}` never comes", self.cron)));
+        }
+        None
+    }
+
+    fn parse(&self) -> Result<Cron, croner::errors::CronError> {
+        let parser = CronParser::builder();
+        parser.seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(&self.cron)
+    }
+
+    fn is_hourly(&self) -> bool {
+        let hours = self.cron.split_whitespace().nth(1);
+        self.cron.trim() == "@hourly" || hours.is_some_and(|hours| hours.starts_with('*'))
+    }
+}
+
+/// A firing that is not later than this is on time.
+const ON_TIME: Duration = Duration::from_secs(60);
+/// Times seen to in one go; what is left is seen to in the next.
+const MOST_AT_ONCE: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schedule(cron: &str, timezone: &str, more: Json) -> Schedule {
+        let mut json = json!({ "cron": cron, "timezone": timezone });
+        json.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    /// The next times after one, as UTC.
+    fn times(cron: &str, timezone: &str, after: &str, count: usize) -> Vec<String> {
+        let schedule = schedule(cron, timezone, json!({}));
+        let mut time = at(after);
+        let mut next = || {
+            time = schedule.next_after(time).unwrap();
+            time.format("%m-%d %H:%M").to_string()
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn tokyos_night_is_the_evening_before_in_utc() {
+        let nights = times("0 3 * * *", "Asia/Tokyo", "2026-01-01T00:00:00Z", 2);
+        assert_eq!(nights, ["01-01 18:00", "01-02 18:00"]);
+        assert_eq!(times("@daily", "UTC", "2026-01-01T00:00:00Z", 1), ["01-02 00:00"]);
+    }
+
+    #[test]
+    fn a_time_that_is_left_out_in_spring_comes_right_after() {
+        let days = times("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", 3);
+        assert_eq!(days, ["03-28 01:30", "03-29 01:00", "03-30 00:30"]);
+        let hours = times("30 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", 3);
+        assert_eq!(hours, ["03-29 00:30", "03-29 01:30", "03-29 02:30"]);
+    }
+
+    #[test]
+    fn a_time_that_comes_twice_in_autumn_is_fired_once_and_an_hour_every_hour() {
+        let days = times("30 2 * * *", "Europe/Berlin", "2026-10-24T00:00:00Z", 3);
+        assert_eq!(days, ["10-24 00:30", "10-25 00:30", "10-26 01:30"]);
+        let within = times("30 2 * * *", "Europe/Berlin", "2026-10-25T01:00:00Z", 1);
+        assert_eq!(within, ["10-26 01:30"]);
+        let hours = times("30 * * * *", "Europe/Berlin", "2026-10-24T23:00:00Z", 5);
+        let expected = ["10-24 23:30", "10-25 00:30", "10-25 01:30", "10-25 02:30", "10-25 03:30"];
+        assert_eq!(hours, expected);
+        let quarters = times("*/15 * * * *", "America/New_York", "2026-11-01T05:30:00Z", 6);
+        let expected = [
+            "11-01 05:45",
+            "11-01 06:00",
+            "11-01 06:15",
+            "11-01 06:30",
+            "11-01 06:45",
+            "11-01 07:00",
+        ];
+        assert_eq!(quarters, expected);
+    }
+
+    #[test]
+    fn missed_times_are_made_up_for_as_said() {
+        let due = |missed: &str, now: &str| {
+            let schedule = schedule("0 * * * *", "UTC", json!({ "missed": missed }));
+            let (times, next) = schedule.due(at("2026-01-01T01:00:00Z"), at(now));
+            let hours: Vec<_> = times.iter().map(|time| time.format("%H").to_string()).collect();
+            (hours.join(" "), next.unwrap().format("%H").to_string())
+        };
+        let late = "2026-01-01T03:20:00Z";
+        assert_eq!(due("skip", late), (String::new(), "04".to_owned()));
+        assert_eq!(due("run-once", late), ("03".to_owned(), "04".to_owned()));
+        assert_eq!(due("run-all", late), ("01 02 03".to_owned(), "04".to_owned()));
+        let years_late = "2029-01-01T03:20:00Z";
+        assert_eq!(due("run-once", years_late), ("03".to_owned(), "04".to_owned()));
+        let on_time = "2026-01-01T01:00:02Z";
+        for missed in ["skip", "run-once", "run-all"] {
+            assert_eq!(due(missed, on_time), ("01".to_owned(), "02".to_owned()));
+            assert_eq!(due(missed, "2026-01-01T00:59:59Z"), (String::new(), "01".to_owned()));
+        }
+    }
+
+    #[test]
+    fn params_and_claims_are_filled_in() {
+        let more = json!({
+            "params": { "day": "{date}", "n": 3 }, "claims": { "county": "all", "years": [1, 2] }
+        });
+        let schedule = schedule("0 3 * * *", "Asia/Tokyo", more);
+        let params = schedule.params_at(at("2026-01-01T18:00:00Z"));
+        assert_eq!(params["day"], "2026-01-02");
+        assert_eq!(params["n"], 3);
+        assert_eq!(schedule.claims()["county"], [Value::Text("all".to_owned())]);
+        assert_eq!(schedule.claims()["years"].len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let problem = |cron: &str| schedule(cron, "UTC", json!({})).problem();
+        assert_eq!(problem("0 3 * * *"), None);
+        for wrong in ["3", "0 3 * * * *", "61 * * * *", "0 0 30 2 *", "@never"] {
+            assert!(problem(wrong).is_some(), "{wrong}");
+        }
+    }
+
+    proptest::proptest! {
+        /// However the clocks are set: never back, and every minute's schedule every minute.
+        #[test]
+        fn times_only_go_forward(minutes in 0i64..60 * 24 * 366) {
+            let after = at("2026-01-01T00:00:29.750Z") + TimeDelta::minutes(minutes);
+            for zone in ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Tokyo"] {
+                for cron in ["30 2 * * *", "*/15 * * * *", "0 1-3 * * *"] {
+                    let next = schedule(cron, zone, json!({})).next_after(after).unwrap();
+                    proptest::prop_assert!(next > after, "{cron} {zone} {after}: {next}");
+                }
+                let next = schedule("* * * * *", zone, json!({})).next_after(after).unwrap();
+                proptest::prop_assert_eq!(next - after, TimeDelta::milliseconds(30_250));
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Who asks, and what they may do.
+
+mod caller;
+mod door;
+mod keys;
+mod token;
+
+pub(crate) use caller::{Administrator, Caller, Operator, Submitter, Viewer};
+pub(crate) use door::Door;
+pub use token::{TokenRequest, make_token};
+
+/// The configuration does not tell who may do what.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// A key cannot be used.
+    #[error("auth.{field}: {detail}")]
+    Key {
+        /// Which field of `[auth]`.
+        field: &'static str,
+        /// What is wrong and what would be right.
+        detail: String,
+    },
+}
+
+impl AuthError {
+    fn new(field: &'static str, detail: impl Into<String>) -> AuthError {
+        AuthError::Key { field, detail: detail.into() }
+    }
+}

@@ -1,0 +1,81 @@
+//! Live events (SSE): how jobs and their chunks come along.
+
+use crate::App;
+use crate::auth::{Caller, Viewer};
+use crate::extract::Id;
+use crate::problem::Answer;
+use crate::watch::{Change, has_ended};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream::{self, Stream, StreamExt};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a comment says that the stream is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Follow a job
+///
+/// Events `job` and `chunk`, each with the job or the chunk as it is by then. The first is the job as
+/// it is now; the stream ends when the job has ended. A chunk that begins and ends between two looks
+/// at the store has no event of its own; the job's counts have it. Whoever comes back with
+/// `last-event-id` after the end is answered 204, so that browsers stop coming back.
+#[utoipa::path(get, path = "/jobs/{id}/events", tag = "jobs",
+    params(("id" = Uuid, Path), ("last-event-id" = Option<String>, Header)), responses(
+    (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+    (status = 204, description = "The job has ended, and the caller has seen it"),
+    (status = 400, description = "The id is none"),
+    (status = 404, description = "There is no such job"),
+))]
+pub(crate) async fn of_job(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let job = app.job(&caller, id).await?;
+    if has_ended(&job) {
+        return Ok(match headers.contains_key("last-event-id") {
+            true => StatusCode::NO_CONTENT.into_response(),
+            false => answer(&caller, stream::iter([Change::of_job(&job)])),
+        });
+    }
+    // Followed first and looked at then: nothing falls between the two.
+    let changes = app.watch.follow(Some(id));
+    let now = Change::of_job(&app.job(&caller, id).await?);
+    Ok(answer(&caller, stream::iter([now]).chain(changes)))
+}
+
+/// Follow all jobs
+///
+/// An event `job` for every change of a job that the caller sees, until the server stops.
+#[utoipa::path(get, path = "/events", tag = "jobs",
+    params(("last-event-id" = Option<String>, Header)), responses(
+    (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+))]
+pub(crate) async fn of_all(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Response {
+    let whose = caller.clone();
+    let own = move |change: &Change| {
+        let seen = whose.sees_jobs_of(&change.owner);
+        async move { seen }
+    };
+    answer(&caller, app.watch.follow(None).filter(own))
+}
+
+/// The stream as it is sent, no longer than the caller's token is good.
+fn answer(caller: &Caller, changes: impl Stream<Item = Change> + Send + 'static) -> Response {
+    let events = stream::unfold(Box::pin(changes), |mut changes| async move {
+        match tokio::time::timeout(HEARTBEAT, changes.next()).await {
+            Ok(change) => Some((change?.text, changes)),
+            Err(_) => Some((Bytes::from_static(b":\n\n"), changes)),
+        }
+    });
+    let events = events.take_until(caller.expiry()).map(Ok::<_, Infallible>);
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+    (headers, Body::from_stream(events)).into_response()
+}

@@ -1,0 +1,49 @@
+//! The routes, a file per topic. Each handler's first extractor says who may call it.
+
+mod control;
+mod events;
+mod health;
+mod jobs;
+mod letters;
+mod output;
+mod page;
+mod steer;
+
+use crate::{App, document};
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// All routes, with their document.
+pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(jobs::list, jobs::submit))
+        .routes(routes!(jobs::show))
+        .routes(routes!(jobs::chunks))
+        .routes(routes!(jobs::segments))
+        .routes(routes!(steer::cancel))
+        .routes(routes!(steer::pause))
+        .routes(routes!(steer::resume))
+        .routes(routes!(steer::retry))
+        .routes(routes!(output::download))
+        .routes(routes!(events::of_job))
+        .routes(routes!(events::of_all))
+        .routes(routes!(letters::list))
+        .routes(routes!(letters::show))
+        .routes(routes!(letters::redrive))
+        .routes(routes!(letters::ignore))
+        .routes(routes!(control::list))
+        .routes(routes!(control::limit_job_type))
+        .routes(routes!(control::limit_job))
+        .routes(routes!(control::stop))
+        .routes(routes!(control::start))
+        .routes(routes!(control::workers))
+        .routes(routes!(health::document));
+    let mut all = OpenApiRouter::with_openapi(document::begin())
+        .nest("/api/v1", api)
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics));
+    document::complete(all.get_openapi_mut(), with_auth);
+    all
+}

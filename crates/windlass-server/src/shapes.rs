@@ -1,0 +1,241 @@
+//! What the JSON of the API looks like, for its document. The values themselves are the engine's
+//! and the store's own; the tests hold these descriptions to them.
+
+#![allow(dead_code, reason = "they describe, and are never made outside tests")]
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// Writes descriptions that take nothing beyond their fields.
+macro_rules! shapes {
+    ($($(#[$meta:meta])* struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* })+) => {$(
+        $(#[$meta])*
+        #[derive(Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub(crate) struct $name { $($(#[$field_meta])* pub(crate) $field: $type,)* }
+    )+};
+}
+
+shapes! {
+    /// A request for one job. Only `jobType` is needed.
+    struct Request {
+        /// Which job type.
+        job_type: String,
+        /// Values by filter; none, null and empty lists mean all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filter: Option<BTreeMap<String, Option<Vec<Json>>>>,
+        /// How many segments are loaded side by side; chosen by the table's size when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 1, maximum = 1000)]
+        parallel_segments: Option<u32>,
+        /// A segment stops after so many items.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 1)]
+        max_items_per_segment: Option<u64>,
+        /// Values for `:name` in statements, and for handlers.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        params: BTreeMap<String, Json>,
+        /// 0 to 9, higher first; 5 when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 0, maximum = 9)]
+        priority: Option<u8>,
+        /// The same request again under the same key is the same job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idempotency_key: Option<String>,
+        /// Just these keys; a key of several columns is a list.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(min_items = 1)]
+        ids: Option<Vec<Json>>,
+    }
+
+    /// One run of a job type.
+    struct Job {
+        id: Uuid,
+        job_type: String,
+        status: JobStatus,
+        /// What it is busy with, while `PROCESSING`.
+        phase: Option<Phase>,
+        #[schema(minimum = 0, maximum = 9)]
+        priority: u8,
+        /// What was asked for.
+        request: Request,
+        /// Who asked.
+        submitted_by: String,
+        created_at: DateTime<Utc>,
+        started_at: Option<DateTime<Utc>>,
+        finished_at: Option<DateTime<Utc>>,
+        items: ItemCounts,
+        chunks: ChunkCounts,
+        /// Why it failed, is paused, or waits.
+        error: Option<String>,
+    }
+
+    /// A job's items by what became of them.
+    struct ItemCounts {
+        total: i64,
+        processed: i64,
+        skipped: i64,
+        dead: i64,
+        /// Concurrent writes found in time.
+        conflicts: i64,
+    }
+
+    /// A job's chunks by status.
+    struct ChunkCounts {
+        total: i64,
+        pending: i64,
+        processing: i64,
+        completed: i64,
+        failed: i64,
+        cancelled: i64,
+    }
+
+    /// A disjoint set of records: the unit of claim, lease, retry and commit.
+    struct Chunk {
+        job_id: Uuid,
+        /// Its number, from zero.
+        chunk: i64,
+        /// The segment it was cut from.
+        segment: i32,
+        status: ChunkStatus,
+        /// How often it was claimed.
+        epoch: i64,
+        /// Its records: a range of keys or a list.
+        #[schema(value_type = Object)]
+        extent: Map<String, Json>,
+        /// How many records it had when it was cut.
+        items: i64,
+        /// How far it is: null, a key, a number of keys, or `"end"`.
+        #[schema(value_type = Value)]
+        cursor: Json,
+        counts: Counts,
+        /// How often the work on it failed.
+        attempts: u32,
+        /// How often its lease was lost.
+        losses: u32,
+        /// Who holds it, or did last.
+        worker: Option<String>,
+        started_at: Option<DateTime<Utc>>,
+        finished_at: Option<DateTime<Utc>>,
+        error: Option<String>,
+    }
+
+    /// What became of a chunk's items.
+    struct Counts {
+        /// The others but `conflicts` add up to it.
+        read: i64,
+        processed: i64,
+        skipped: i64,
+        dead: i64,
+        conflicts: i64,
+    }
+
+    /// A part of the source that is cut into chunks independently.
+    struct Segment {
+        /// Its number; zero is the plan.
+        segment: i32,
+        status: ChunkStatus,
+        /// Where its load stands.
+        #[schema(value_type = Object)]
+        state: Map<String, Json>,
+        /// The keys it is bounded by.
+        #[schema(value_type = Object)]
+        range: Map<String, Json>,
+        error: Option<String>,
+    }
+
+    /// An item that failed for good.
+    struct DeadLetter {
+        id: Uuid,
+        /// The job whose item it is.
+        job_id: Uuid,
+        job_type: String,
+        /// The chunk it fell out of.
+        chunk: i64,
+        /// The item's key, as a request's `ids` writes it.
+        #[schema(value_type = Value)]
+        key: Json,
+        /// The whole record as it was read.
+        #[schema(value_type = Value)]
+        record: Json,
+        error: String,
+        /// What helps to understand it.
+        #[schema(value_type = Value)]
+        context: Json,
+        /// How often it was tried, over all redrives.
+        attempts: u32,
+        status: LetterStatus,
+        /// The job that redrives it, or did last.
+        redrive_job: Option<Uuid>,
+        created_at: DateTime<Utc>,
+        updated_at: DateTime<Utc>,
+    }
+
+    /// A job that redrives letters of an original job.
+    struct Redriven {
+        job_id: Uuid,
+        original_job: Uuid,
+        letters: u64,
+    }
+
+    /// What holds for a subject: a job type, a job's id, `connection:NAME`, or `*` for everything.
+    struct Control {
+        subject: String,
+        /// Whether nothing of it is loaded or claimed.
+        stopped: bool,
+        /// Why none of its chunks is claimed for a while.
+        held: Option<String>,
+        /// Chunks at work at once, over all machines; 9223372036854775807 is no limit.
+        workers: Option<i64>,
+        /// Items a second, over all machines; 9223372036854775807 is no limit.
+        rate: Option<i64>,
+    }
+
+    /// A process that works.
+    struct Worker {
+        name: String,
+        /// How many chunks it works at once.
+        slots: i64,
+        /// How many it holds.
+        chunks: i64,
+        /// The job types they are of.
+        job_types: Option<String>,
+        started_at: DateTime<Utc>,
+        seen_at: DateTime<Utc>,
+        /// Whether it has been silent for so long that its chunks have gone to others.
+        vanished: bool,
+    }
+}
+
+/// Writes descriptions of statuses.
+macro_rules! statuses {
+    ($($(#[$meta:meta])* $name:ident { $($variant:ident = $text:tt,)* })+) => {$(
+        $(#[$meta])*
+        #[derive(Serialize, Deserialize, ToSchema)]
+        pub(crate) enum $name { $(#[serde(rename = $text)] $variant,)* }
+    )+};
+}
+
+statuses! {
+    /// Where a job is in its life.
+    JobStatus {
+        Queued = "QUEUED", Processing = "PROCESSING", Paused = "PAUSED", Completed = "COMPLETED",
+        Failed = "FAILED", Cancelled = "CANCELLED",
+    }
+    /// What a `PROCESSING` job is busy with.
+    Phase { Loading = "loading", Working = "working", Merging = "merging", }
+    /// Where a chunk or a segment is in its life.
+    ChunkStatus {
+        Pending = "PENDING", Processing = "PROCESSING", Completed = "COMPLETED", Failed = "FAILED",
+        Cancelled = "CANCELLED",
+    }
+    /// What became of a dead letter.
+    LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+-- Closes a job that ended longer ago than ?2 milliseconds and has no letter that somebody must still
+-- decide about, so that nobody retries it. Lock: the writer's. Index: the primary key;
+-- windlass_dead_letters_item.
+UPDATE windlass_jobs
+SET closed = 1
+WHERE id = ?1
+    AND status IN ('COMPLETED', 'FAILED', 'CANCELLED')
+    AND finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
+    AND NOT EXISTS (
+        SELECT 1 FROM windlass_dead_letters l WHERE l.job_id = ?1 AND l.status = 'new'
+    )

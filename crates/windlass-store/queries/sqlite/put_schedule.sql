@@ -1,0 +1,7 @@
+-- Keeps the schedule of a job type. One that is as it was keeps its next time. Lock: the writer's.
+-- Index: the primary key.
+INSERT INTO windlass_schedules AS s (job_type, spec, next_at)
+VALUES (?1, ?2, ?3)
+ON CONFLICT (job_type) DO UPDATE
+SET spec = excluded.spec, next_at = excluded.next_at, error = NULL
+WHERE s.spec <> excluded.spec

@@ -1,0 +1,68 @@
+//! What machines ask of the server.
+
+use crate::common::{Place, eventually};
+use crate::served::{Served, auth, purses, take, token};
+use serde_json::json;
+use windlass_testkit::{Options, PostgresServer};
+
+#[tokio::test]
+async fn it_is_alive_and_ready_whoever_asks() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    assert_eq!(served.get("/healthz").await.is(200), json!({"status": "alive"}));
+    assert_eq!(served.get("/readyz").await.is(200), json!({"status": "ready"}));
+    served.get("/api/v1/openapi.json").await.is(200);
+    assert_eq!(served.get("/metrics").await.status, 401);
+}
+
+#[tokio::test]
+async fn it_is_not_ready_while_the_store_is_away() {
+    let server = PostgresServer::start(Options::default());
+    let database = server.database().await;
+    let served =
+        Served::start(Place::with(&format!("[store]\nurl = \"{}\"\n", database.url()))).await;
+    served.get("/readyz").await.is(200);
+    server.stop_immediate();
+    eventually("not ready", async || served.get("/readyz").await.status == 503).await;
+    served.get("/healthz").await.is(200);
+    let jobs = served.get("/api/v1/jobs").await;
+    assert!(!jobs.text.contains("postgres"), "{jobs:?}");
+    assert_eq!(jobs.status, 503);
+    server.start_again();
+    eventually("ready again", async || served.get("/readyz").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn metrics_tell_what_became_of_items() {
+    let data = purses().await;
+    let mut served = Served::with(Place::on(&data, &(take("") + &auth())), 1).await;
+    served.token(&token("chief", "chief"));
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    served.until(&id, "COMPLETED").await;
+    let expected = [
+        "windlass_items_total{job_type=\"TAKE\",outcome=\"processed\"} 38",
+        "windlass_items_total{job_type=\"TAKE\",outcome=\"dead\"} 2",
+        "windlass_items_total{job_type=\"TAKE\",outcome=\"skipped\"} 0",
+        "windlass_conflicts_total{job_type=\"TAKE\"} 0",
+        "windlass_lease_losses_total{job_type=\"TAKE\"} 0",
+        "windlass_chunk_seconds_count{job_type=\"TAKE\"} 4",
+        "windlass_chunks_pending{job_type=\"TAKE\"} 0",
+        "windlass_chunks_in_flight{job_type=\"TAKE\"} 0",
+        "windlass_jobs{job_type=\"TAKE\",status=\"QUEUED\"} 0",
+        "windlass_dead_letters{job_type=\"TAKE\"} 2",
+        "windlass_workers 1",
+        "windlass_slots 1",
+        "windlass_http_requests_total{method=\"POST\",route=\"/api/v1/jobs\",status=\"201\"} 1",
+    ];
+    let mut text = String::new();
+    eventually("everything is measured", async || {
+        text = served.get("/metrics").await.text;
+        expected.iter().all(|line| text.lines().any(|found| found == *line))
+    })
+    .await;
+    let page = include_str!("../../../../docs/metrics.md");
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/metrics.md");
+    }
+}

@@ -1,0 +1,28 @@
+//! The API as its clients use it: a real `windlass serve`, asked over HTTP.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test tells its failure"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod control;
+mod document;
+mod events;
+mod forwarding;
+mod health;
+mod jobs;
+mod jwks;
+mod letters;
+mod limits;
+mod output;
+mod permissions;
+mod problems;
+mod rows;
+mod served;
+mod shutdown;
+mod stub;
+mod tokens;
