@@ -2,7 +2,7 @@
 
 use crate::common::{Data, Place, raise, refused, said};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 32] = [
     "demo",
     "init",
     "check",
@@ -25,6 +25,16 @@ const COMMANDS: [&str; 22] = [
     "dead export",
     "audit",
     "migrate",
+    "output",
+    "prune",
+    "schedules",
+    "schedules pause",
+    "serve",
+    "stop",
+    "start",
+    "throughput",
+    "token",
+    "workers",
 ];
 
 #[tokio::test]

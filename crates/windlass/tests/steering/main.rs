@@ -12,5 +12,6 @@ mod common;
 mod clock;
 mod health;
 mod limits;
+mod schedules;
 mod stop;
 mod workers;
