@@ -35,14 +35,28 @@ async fn noting(world: &World, permits: usize) -> (Engine, Arc<Semaphore>, Arc<M
     (world.builder(&jobs).handler("work", handler).connect().await.unwrap(), permits, noted)
 }
 
-async fn what_was_claimed_ahead_waits(world: World) {
-    world.visits(URGENT).await;
-    let (engine, permits, noted) = noting(&world, 60).await;
+/// One slot that is held up in the middle of a job that is not urgent.
+struct Busy {
+    engine: Engine,
+    permits: Arc<Semaphore>,
+    noted: Arc<Mutex<Vec<i64>>>,
+    many: JobId,
+    worker: Working,
+}
+
+async fn busy(world: &World) -> Busy {
+    let (engine, permits, noted) = noting(world, 60).await;
     let many = submit_with(&engine, "JOB", 1).await;
     load(&engine, many).await;
     let worker = Working::start(&engine, "worker", 1);
     let blocked = async || noted.lock().unwrap().len() == 60 && permits.available_permits() == 0;
     eventually("the slot is busy", PATIENCE, blocked).await;
+    Busy { engine, permits, noted, many, worker }
+}
+
+async fn what_was_claimed_ahead_waits(world: World) {
+    world.visits(URGENT).await;
+    let Busy { engine, permits, noted, many, worker } = busy(&world).await;
 
     let urgent = submit_with(&engine, "URGENT", 9).await;
     // Claimed while the slot is busy, unless the worker was too slow to claim anything ahead.
@@ -66,12 +80,7 @@ async fn what_was_claimed_ahead_waits(world: World) {
 /// One process does not take all of an urgent job: others want some too.
 async fn no_more_is_claimed_than_there_are_slots(world: World) {
     world.visits(URGENT + 20).await;
-    let (engine, permits, noted) = noting(&world, 60).await;
-    let many = submit_with(&engine, "JOB", 1).await;
-    load(&engine, many).await;
-    let worker = Working::start(&engine, "worker", 1);
-    let blocked = async || noted.lock().unwrap().len() == 60 && permits.available_permits() == 0;
-    eventually("the slot is busy", PATIENCE, blocked).await;
+    let Busy { engine, permits, worker, .. } = busy(&world).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;
     let loaded = async |id| {
         let loaded = async || engine.job(id).await.unwrap().chunks.total > 20;
