@@ -22,9 +22,19 @@ pub struct Checked {
 impl Engine {
     /// Submits a job: a request, by somebody, on the definition as it is now.
     pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
+        self.submit_as(JobId::now_v7(), request, identity).await
+    }
+
+    /// Submits a job whose id was given out before. The same id again is the same job, so whoever
+    /// submits from a row of a database may do so twice.
+    pub async fn submit_as(
+        &self,
+        id: JobId,
+        request: Request,
+        identity: Identity,
+    ) -> Result<Submitted> {
         let checked = self.check_request(&request, &identity).await?;
         self.prepare(&checked.definition.source.connection).await?;
-        let id = JobId::now_v7();
         let definition = checked.definition;
         let identity = sealed(&definition, identity, id)?;
         let job = NewJob { id, definition, request, identity, root: id };
