@@ -4,7 +4,7 @@ mod service;
 
 pub use service::{Auth, Permission, Role, Server};
 
-use crate::JobType;
+use crate::{Dependency, JobType};
 use crate::problem::{Code, Problem};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ pub struct Config {
     pub connections: BTreeMap<String, Connection>,
     /// The job types by name.
     pub jobs: BTreeMap<String, JobType>,
+    /// Which job follows which.
+    pub dependencies: Vec<Dependency>,
     /// Where the API listens.
     pub server: Server,
     /// Who may do what there; nobody is asked where it is missing.
@@ -87,8 +89,13 @@ impl Config {
             let line = line_at(&text, spanned.span().start);
             jobs.insert(name.clone(), JobType { name, line, ..spanned.into_inner() });
         }
+        let rule = |spanned: toml::Spanned<Dependency>| {
+            let line = line_at(&text, spanned.span().start);
+            Dependency { line, ..spanned.into_inner() }
+        };
+        let dependencies = file.dependencies.into_iter().map(rule).collect();
         let File { store, connections, server, auth, .. } = file;
-        Ok(Config { store, connections, jobs, server, auth })
+        Ok(Config { store, connections, jobs, dependencies, server, auth })
     }
 
     /// Everything that is wrong with the file by itself, without asking a database.
@@ -120,6 +127,7 @@ impl Config {
                 }
             }
         }
+        problems.extend(Dependency::problems(&self.dependencies, &self.jobs));
         problems.extend(service::problems(&self.server, self.auth.as_ref()));
         problems
     }
@@ -149,6 +157,8 @@ struct File {
     connections: BTreeMap<String, Connection>,
     #[serde(default)]
     jobs: BTreeMap<String, toml::Spanned<JobType>>,
+    #[serde(default)]
+    dependencies: Vec<toml::Spanned<Dependency>>,
     #[serde(default)]
     server: Server,
     #[serde(default)]
@@ -226,6 +236,15 @@ chunk.timeout = "5m"
 chunk.lease = "30s"
 retry = { attempts = 3, backoff = "1s", factor = 2.0, max = "1m" }
 failures = { budget = "0.01%", on_exceeded = "pause" }
+
+[jobs.REINDEX]
+source = { connection = "app", table = "candidates" }
+step.sql = "UPDATE candidates SET indexed = true WHERE {chunk}"
+
+[[dependencies]]
+job = "REINDEX"
+after = ["REFRESH_CANDIDATES"]
+match = ["month"]
 "#;
 
     fn env(name: &str) -> Option<String> {
@@ -268,6 +287,10 @@ failures = { budget = "0.01%", on_exceeded = "pause" }
             ("attempts = 3", "attempts = 0", &["retry.attempts"]),
             ("chunk.items = 1000", "chunk.items = 0", &["chunk.items"]),
             ("step.version = \"version\"", "step.version = \"identifier\"", &["another chunk"]),
+            ("job = \"REINDEX\"", "job = \"INDEX\"", &["line 31", "`INDEX` is no job type"]),
+            ("after = [\"REFRESH_CANDIDATES\"]", "after = []", &["line 31", "dependencies.after"]),
+            ("after = [\"", "after = [\"REINDEX\", \"", &["REINDEX → REINDEX"]),
+            ("match = [\"month\"]", "on_failed = \"wait\"", &["line 34", "`block`"]),
         ];
         for (find, replace, expected) in cases {
             let message = refusal(|text| text.replacen(find, replace, 1));

@@ -1,7 +1,7 @@
 //! The request: what the command line, the API, cron, dependencies and the outbox all submit.
 
 use crate::problem::{Code, Problem};
-use crate::{Identity, JobType, Table, config};
+use crate::{Identity, JobId, JobType, OnFailed, Table, config};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -31,6 +31,12 @@ pub struct Request {
     /// The same request again under the same key is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// Only after these jobs have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Vec<JobId>>,
+    /// What one of them that failed or was cancelled means; `block` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failed: Option<OnFailed>,
     /// Just these keys; a key of several columns is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<Json>>,
@@ -40,6 +46,8 @@ pub struct Request {
 pub const DEFAULT_SEGMENTS: u32 = 10;
 /// The most segments a request may ask for.
 pub const MOST_SEGMENTS: u32 = 1000;
+/// The most jobs that a request may wait for.
+pub const MOST_PARENTS: usize = 1000;
 /// The priority when the request does not say.
 pub const DEFAULT_PRIORITY: u8 = 5;
 
@@ -63,6 +71,14 @@ impl Request {
         self.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
+    /// The jobs it is to come after, each once.
+    pub fn parents(&self) -> Vec<JobId> {
+        let mut parents = self.after.clone().unwrap_or_default();
+        parents.sort();
+        parents.dedup();
+        parents
+    }
+
     /// Refuses a request that the job type cannot serve, before anything is written.
     pub fn check(
         &self,
@@ -83,6 +99,12 @@ impl Request {
         }
         if self.priority() > 9 {
             return refuse("priority", format!("is {}; 0 to 9 would be right", self.priority()));
+        }
+        if self.parents().len() > MOST_PARENTS {
+            return refuse("after", format!("names more than {MOST_PARENTS} jobs"));
+        }
+        if self.on_failed.is_some() && self.parents().is_empty() {
+            return refuse("onFailed", "says something of `after`, which is missing".into());
         }
         for (name, values) in self.filters() {
             let field = format!("filter.{name}");
@@ -198,7 +220,8 @@ mod tests {
     fn the_contracts_request_is_accepted_and_round_trips() {
         let text = json!({"jobType": "J", "filter": {"years": ["2024", 2025]}, "parallelSegments": 10,
             "maxItemsPerSegment": 100, "params": {"month": "2025-01"}, "priority": 5,
-            "idempotencyKey": "k", "ids": [1, "2"]});
+            "idempotencyKey": "k", "ids": [1, "2"], "onFailed": "run",
+            "after": ["0193a0c0-0000-7000-8000-000000000000"]});
         check(text.clone()).unwrap();
         let request: Request = serde_json::from_value(text.clone()).unwrap();
         assert_eq!(serde_json::to_value(&request).unwrap(), text);
@@ -249,6 +272,9 @@ mod tests {
             (json!({"jobType": "J", "params": month, "ids": ["x"]}), "ids[0]"),
             (json!({"jobType": "J", "params": month, "ids": [[1, 2]]}), "the key is (id)"),
             (json!({"jobType": "J", "params": month, "ids": []}), "ids"),
+            (json!({"jobType": "J", "params": month, "after": ["x"]}), "invalid"),
+            (json!({"jobType": "J", "params": month, "onFailed": "run"}), "onFailed"),
+            (json!({"jobType": "J", "params": month, "onFailed": "soon"}), "`cancel`"),
             (json!({"jobType": "J"}), "params.month"),
             (json!({"jobType": "J", "params": {"month": []}}), "params.month"),
             (json!({"jobType": "J", "colour": 1}), "colour"),

@@ -11,6 +11,7 @@ mod canceller;
 mod catalog;
 mod controls;
 mod crew;
+mod dependents;
 mod dry_run;
 mod engine;
 mod error;

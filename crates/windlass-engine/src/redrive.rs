@@ -45,6 +45,8 @@ impl Engine {
                     request,
                     identity: original.identity.clone(),
                     root: original.root,
+                    // What came after the original has come.
+                    rules: Vec::new(),
                 };
                 match self.store().redrive(root.job, filter, job).await? {
                     Some((job_id, letters)) => {

@@ -37,7 +37,9 @@ impl Engine {
         self.prepare(&checked.definition.source.connection).await?;
         let definition = checked.definition;
         let identity = sealed(&definition, identity, id)?;
-        let job = NewJob { id, definition, request, identity, root: id };
+        let rules = self.config().dependencies.iter();
+        let rules = rules.filter(|rule| rule.after.contains(&definition.name)).cloned().collect();
+        let job = NewJob { id, definition, request, identity, root: id, rules };
         Ok(self.shared.store.submit(job).await?)
     }
 

@@ -245,6 +245,30 @@ macro_rules! door {
                 schedule::pause(self, job_type, paused, next_at).await
             }
 
+            async fn graph(&self, job: JobId, limit: u32) -> Result<Vec<Linked>> {
+                dependents::graph(self, job, limit).await
+            }
+
+            async fn meetings(&self, limit: u32) -> Result<Vec<MeetingRow>> {
+                dependents::meetings(self, limit).await
+            }
+
+            async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
+                dependents::triggers(self, limit).await
+            }
+
+            async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
+                dependents::claim_triggers(self, limit, lease).await
+            }
+
+            async fn triggered(&self, id: JobId) -> Result<()> {
+                dependents::triggered(self, id).await
+            }
+
+            async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
+                dependents::fail_trigger(self, id, error, wait).await
+            }
+
             async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
                 letters::list(self, filter).await
             }

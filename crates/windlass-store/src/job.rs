@@ -1,6 +1,6 @@
 //! Jobs on their way into the store and out of it.
 
-use windlass_core::{Identity, JobId, JobStatus, JobType, Request};
+use windlass_core::{Dependency, Identity, JobId, JobStatus, JobType, Request};
 
 /// A job to submit.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct NewJob {
     pub identity: Identity,
     /// The job whose items these are: itself, or the original of a redrive.
     pub root: JobId,
+    /// The rules that wait for a job of this type to end.
+    pub rules: Vec<Dependency>,
 }
 
 /// What became of a submit.

@@ -6,9 +6,11 @@
 mod changes;
 mod connect;
 mod control;
+mod dependency;
 mod door;
 mod error;
 mod fields;
+mod follow;
 mod job;
 mod letter;
 mod migrations;
@@ -22,6 +24,7 @@ mod values;
 
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
+pub use dependency::{Linked, MeetingRow, Trigger};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
@@ -201,6 +204,21 @@ pub trait Store: Send + Sync {
         paused: bool,
         next_at: Option<DateTime<Utc>>,
     ) -> Result<bool>;
+
+    // Dependencies.
+
+    /// A job with all it came after and all that comes after it, the oldest first.
+    async fn graph(&self, job: JobId, limit: u32) -> Result<Vec<Linked>>;
+    /// The rules of which some parents have ended and others are missing, the newest first.
+    async fn meetings(&self, limit: u32) -> Result<Vec<MeetingRow>>;
+    /// The jobs that are still to be submitted, since their parents have ended.
+    async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>>;
+    /// Takes some of them that are due, for so long.
+    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>>;
+    /// Such a job is submitted.
+    async fn triggered(&self, id: JobId) -> Result<()>;
+    /// Such a job was refused; it is tried again after `wait`.
+    async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()>;
 
     // Dead letters.
 

@@ -9,8 +9,8 @@ use windlass_core::{
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::{
-    ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Pinned, RedriveRoot,
-    Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, WorkerRow,
+    ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Linked, MeetingRow, Pinned,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Trigger, WorkerRow,
 };
 
 /// A job as people see it.
@@ -197,6 +197,41 @@ pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
         started_at: row.time("started_at")?,
         seen_at: row.time("seen_at")?,
         vanished: row.int("silent")? > VANISHED,
+    })
+}
+
+/// A job in a graph.
+pub(crate) fn linked(row: &impl Fields) -> Result<Linked> {
+    let parents = row.opt_text("parents")?.unwrap_or_default();
+    let id = |text: &str| text.parse().map_err(|_| StoreError::Unreadable(format!("job {text}")));
+    Ok(Linked {
+        id: row.id("id")?,
+        job_type: row.text("job_type")?,
+        status: row.status("status")?,
+        submitted_by: row.text("submitter")?,
+        after: parents.split_whitespace().map(id).collect::<Result<_>>()?,
+    })
+}
+
+/// A meeting.
+pub(crate) fn meeting(row: &impl Fields) -> Result<MeetingRow> {
+    Ok(MeetingRow {
+        rule: row.json("rule")?,
+        agreed: row.json("agreed")?,
+        arrived: row.json("arrived")?,
+        updated_at: row.time("updated_at")?,
+    })
+}
+
+/// A trigger.
+pub(crate) fn trigger(row: &impl Fields) -> Result<Trigger> {
+    Ok(Trigger {
+        id: row.id("id")?,
+        request: row.json("request")?,
+        identity: row.json("identity")?,
+        root: row.id("root")?,
+        attempts: row.int("attempts")?,
+        error: row.opt_text("error")?,
     })
 }
 

@@ -65,8 +65,13 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    fn end(status: JobStatus, error: Option<String>) -> Move {
+    pub(crate) fn end(status: JobStatus, error: Option<String>) -> Move {
         Move { status, error, grants: 0, finish: "now" }
+    }
+
+    /// Whether the job has ended with it.
+    pub(crate) fn ends(&self) -> bool {
+        self.finish == "now"
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct JobColumns {
     pub(crate) timeout: i64,
     pub(crate) workers: Option<i64>,
     pub(crate) rate: Option<i64>,
+    pub(crate) on_failed: &'static str,
+    pub(crate) rules: Option<String>,
 }
 
 impl JobColumns {
@@ -73,6 +75,10 @@ impl JobColumns {
             timeout: millis(job.definition.chunk.timeout),
             workers: job.definition.throughput.workers.map(i64::from),
             rate: job.definition.throughput.items_per_second.map(i64::from),
+            on_failed: job.request.on_failed.unwrap_or_default().as_str(),
+            rules: (!job.rules.is_empty())
+                .then(|| serde_json::to_string(&job.rules))
+                .transpose()?,
         })
     }
 }

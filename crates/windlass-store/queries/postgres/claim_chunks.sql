@@ -10,7 +10,7 @@ WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.workers, l.default_workers) - (
         SELECT count(*)
         FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
-        WHERE l.subject IN (a.job_type, a.id::text) AND a.status IN ('QUEUED', 'PROCESSING')
+        WHERE l.subject IN (a.job_type, a.id::text) AND a.status IN ('QUEUED', 'PROCESSING') AND a.waits = 0
     ) AS room
     FROM windlass_controls l
     WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
@@ -28,6 +28,7 @@ available AS MATERIALIZED (
             LEFT JOIN room t ON t.subject = w.job_type
             LEFT JOIN room o ON o.subject = w.id::text
         WHERE w.status IN ('QUEUED', 'PROCESSING')
+            AND w.waits = 0
             AND w.open_chunks > 0
             AND w.connection = ANY ($1)
             AND (w.handler IS NULL OR w.handler = ANY ($2))

@@ -8,6 +8,7 @@ WITH picked AS MATERIALIZED (
         SELECT id
         FROM windlass_jobs
         WHERE status IN ('QUEUED', 'PROCESSING')
+            AND waits = 0
             AND open_segments > 0
             AND connection = ANY ($1)
             AND (handler IS NULL OR handler = ANY ($2))

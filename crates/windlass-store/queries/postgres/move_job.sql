@@ -1,8 +1,9 @@
--- Moves a job to a status that the table of edges allows; $5 is now, clear or keep.
+-- Moves a job to a status that the table of edges allows; $5 is now, clear or keep. A cancelled job keeps
+-- the reason when it comes to its end. Says whether others follow it.
 -- Lock: the job, held already. Index: the primary key.
 UPDATE windlass_jobs
 SET status = $2,
-    error = $3,
+    error = CASE status WHEN 'CANCELLED' THEN coalesce($3, error) ELSE $3 END,
     grants = grants + $4,
     finished_at = CASE $5::text
         WHEN 'now' THEN clock_timestamp()
@@ -10,3 +11,5 @@ SET status = $2,
         ELSE finished_at
     END
 WHERE id = $1
+RETURNING rules IS NOT NULL
+    OR EXISTS (SELECT 1 FROM windlass_links l WHERE l.parent = $1 AND l.waits) AS followed

@@ -1,6 +1,6 @@
--- Closes a job that ended longer ago than ?2 milliseconds and has no letter that somebody must still
--- decide about, so that nobody retries it. Lock: the writer's. Index: the primary key;
--- windlass_dead_letters_item.
+-- Closes a job that ended longer ago than ?2 milliseconds, has no letter that somebody must still
+-- decide about and nobody who waits for it, so that nobody retries it. Lock: the writer's.
+-- Index: the primary key; windlass_dead_letters_item; windlass_links_parent.
 UPDATE windlass_jobs
 SET closed = 1
 WHERE id = ?1
@@ -8,4 +8,9 @@ WHERE id = ?1
     AND finished_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?2
     AND NOT EXISTS (
         SELECT 1 FROM windlass_dead_letters l WHERE l.job_id = ?1 AND l.status = 'new'
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM windlass_links l JOIN windlass_jobs c ON c.id = l.child
+        WHERE l.parent = ?1 AND l.waits AND c.finished_at IS NULL
     )

@@ -1,5 +1,6 @@
 -- The rest of list_jobs.sql and show_job.sql: the sums over the chunks of a page's jobs that have not
--- come to rest, in one GROUP BY, and what is said of their types. Lock: none.
+-- come to rest, in one GROUP BY, and what is said of their types, or which
+-- jobs they wait for. Lock: none.
 -- Index: the chunks' primary key.
 sums AS (
     SELECT
@@ -29,6 +30,17 @@ SELECT
                 AND (h.stopped OR h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
             ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'
             LIMIT 1
+        ),
+        (
+            SELECT 'waits for ' || p.waits || CASE p.waits WHEN 1 THEN ' job: ' ELSE ' jobs: ' END
+                || group_concat(w.parent || ' ' || w.status, ', ')
+            FROM (
+                SELECT l.parent, j.status, j.created_at
+                FROM windlass_links l JOIN windlass_jobs j ON j.id = l.parent
+                WHERE l.child = p.id AND l.waits AND p.waits > 0 AND p.status = 'QUEUED'
+                ORDER BY j.created_at
+                LIMIT 3
+            ) w
         ),
         p.error
     ) AS error,

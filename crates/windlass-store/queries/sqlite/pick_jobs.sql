@@ -4,6 +4,7 @@
 SELECT id
 FROM windlass_jobs
 WHERE status IN ('QUEUED', 'PROCESSING')
+    AND waits = 0
     AND CASE ?4 WHEN 'segments' THEN open_segments ELSE open_chunks END > 0
     AND connection IN (SELECT value FROM json_each(?1))
     AND (handler IS NULL OR handler IN (SELECT value FROM json_each(?2)))

@@ -6,7 +6,7 @@ FROM (
         coalesce(l.workers, l.default_workers) - (
             SELECT count(*)
             FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
-            WHERE l.subject IN (a.job_type, a.id) AND a.status IN ('QUEUED', 'PROCESSING')
+            WHERE l.subject IN (a.job_type, a.id) AND a.status IN ('QUEUED', 'PROCESSING') AND a.waits = 0
         ) AS room
     FROM windlass_jobs j JOIN windlass_controls l ON l.subject IN (j.job_type, j.id)
     WHERE j.id = ?1 AND coalesce(l.workers, l.default_workers) IS NOT NULL

@@ -11,5 +11,6 @@ FROM (
     JOIN windlass_chunks c ON c.job_id = j.id AND c.status = 'PROCESSING'
     WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
         AND j.status IN ('QUEUED', 'PROCESSING')
+        AND j.waits = 0
 ) ranked
 WHERE place > most

@@ -7,7 +7,7 @@ FROM windlass_workers w
 LEFT JOIN (
     SELECT c.worker, count(*) AS chunks, group_concat(DISTINCT j.job_type) AS job_types
     FROM windlass_jobs j JOIN windlass_chunks c ON c.job_id = j.id AND c.status = 'PROCESSING'
-    WHERE j.status IN ('QUEUED', 'PROCESSING')
+    WHERE j.status IN ('QUEUED', 'PROCESSING') AND j.waits = 0
     GROUP BY c.worker
 ) a ON a.worker = w.name
 ORDER BY w.started_at, w.name

@@ -3,7 +3,7 @@
 use windlass_core::JobId;
 use windlass_db::Transaction;
 
-use super::{params, sql};
+use super::{dependents, params, sql};
 use crate::Result;
 use crate::fields::Fields;
 use crate::rules::{self, FailedUnits, Head, Move, Rest};
@@ -14,13 +14,20 @@ pub(super) async fn lock(tx: &Transaction, id: JobId) -> Result<Option<Head>> {
     row.as_ref().map(Head::read).transpose()
 }
 
-/// Makes a move and tells those who wait.
+/// Makes a move and tells those who wait; an end moves on what comes after the job.
 pub(super) async fn apply(tx: &Transaction, head: &mut Head, made: &Move) -> Result<()> {
+    let followed = moved(tx, head, made).await?;
+    if followed && made.ends() { dependents::follow(tx, head.id).await } else { Ok(()) }
+}
+
+/// Makes a move and no more; says whether other jobs come after this one.
+pub(super) async fn moved(tx: &Transaction, head: &mut Head, made: &Move) -> Result<bool> {
     let (status, error) = (made.status.as_str(), made.error.as_deref());
     let params = params![head.id, status, error, made.grants, made.finish];
-    tx.execute(sql!("move_job"), params).await?;
+    let followed = tx.query_one(sql!("move_job"), params).await?.flag("followed")?;
     head.status = made.status;
-    signal(tx).await
+    signal(tx).await?;
+    Ok(followed)
 }
 
 /// Ends a job of which nothing is open any more. The job is locked.

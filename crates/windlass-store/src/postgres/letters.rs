@@ -105,7 +105,7 @@ async fn redrive_in(
     }
     let keys = taken.iter().map(|row| rows::key_id(&row.text("key")?));
     job.request.ids = Some(keys.collect::<Result<_>>()?);
-    if !submit::insert(tx, &JobColumns::of(&job, true)?).await? {
+    if !submit::insert(tx, &JobColumns::of(&job, true)?, 0).await? {
         return Err(rules::key_taken().into());
     }
     Ok(taken.len() as u64)

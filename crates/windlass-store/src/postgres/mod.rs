@@ -2,6 +2,7 @@
 
 mod advance;
 mod control;
+mod dependents;
 mod firsts;
 mod lease;
 mod letters;
@@ -27,8 +28,9 @@ use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
-    Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
-    ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
+    Kept, Lease, LetterFilter, Linked, MeetingRow, NewJob, NewLetter, Page, Pinned, Progress,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, Trigger,
+    WorkerRow,
 };
 
 /// A store in PostgreSQL, shared by any number of processes.

@@ -2,7 +2,7 @@
 
 use windlass_db::{Param, Transaction};
 
-use super::{PostgresStore, advance, params, sql};
+use super::{PostgresStore, advance, dependents, params, sql};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns};
 use crate::{NewJob, Result, StoreError, Submitted, rules};
@@ -10,19 +10,38 @@ use crate::{NewJob, Result, StoreError, Submitted, rules};
 pub(super) async fn submit(store: &PostgresStore, job: NewJob) -> Result<Submitted> {
     let columns = JobColumns::of(&job, false)?;
     let tx = store.begin().await?;
-    if insert(&tx, &columns).await? {
-        tx.commit().await?;
+    match submit_in(&tx, &job, &columns).await {
+        Ok(Submitted::New(id)) => {
+            tx.commit().await?;
+            Ok(Submitted::New(id))
+        }
+        other => {
+            // Nothing was written, so how this ends is of no interest.
+            let _ = tx.rollback().await;
+            other
+        }
+    }
+}
+
+async fn submit_in(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+    // A repeated request is the same job, even if its parents would be refused by now.
+    if job.request.after.is_some()
+        && let Some(submitted) = existing(tx, job, columns).await?
+    {
+        return Ok(submitted);
+    }
+    let admission = dependents::admit(tx, &job.request).await?;
+    if insert(tx, columns, admission.waits()).await? {
+        dependents::link(tx, job.id, &admission).await?;
         return Ok(Submitted::New(job.id));
     }
     // The insert has waited for whoever inserted the same, so it can be seen now.
-    let submitted = existing(&tx, &job, &columns).await;
-    // Nothing was written, so how this ends is of no interest.
-    let _ = tx.rollback().await;
-    submitted
+    let submitted = existing(tx, job, columns).await?;
+    submitted.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))
 }
 
 /// Inserts a job and the segment it begins with, unless its id or its key is there.
-pub(super) async fn insert(tx: &Transaction, job: &JobColumns) -> Result<bool> {
+pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
     let inserted = tx
         .query_opt(
             sql!("insert_job"),
@@ -43,6 +62,9 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns) -> Result<bool> {
                 job.handler.as_deref(),
                 job.lease,
                 job.timeout,
+                waits,
+                job.on_failed,
+                job.rules.as_deref(),
             ],
         )
         .await?;
@@ -58,15 +80,19 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns) -> Result<bool> {
     Ok(true)
 }
 
-/// The job that stood in the way of an insert.
-async fn existing(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+/// The job that was submitted before by this id or key.
+async fn existing(
+    tx: &Transaction,
+    job: &NewJob,
+    columns: &JobColumns,
+) -> Result<Option<Submitted>> {
     if tx.query_opt(sql!("find_job"), params![job.id]).await?.is_some() {
         // This very submit, repeated because its answer was lost.
-        return Ok(Submitted::New(job.id));
+        return Ok(Some(Submitted::New(job.id)));
     }
     let (key, by) = (columns.idempotency_key.as_deref(), &columns.submitter);
     let row = tx.query_opt(sql!("find_by_key"), params![&columns.job_type, by, key]).await?;
-    let row = row.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))?;
+    let Some(row) = row else { return Ok(None) };
     rules::check_same_request(&row.text("request")?, &job.request)?;
-    Ok(Submitted::Existing(row.id("id")?))
+    Ok(Some(Submitted::Existing(row.id("id")?)))
 }

@@ -3,8 +3,8 @@
 use windlass_core::JobId;
 use windlass_db::rusqlite::params;
 
-use super::sql;
 use super::transaction::Transaction;
+use super::{dependents, sql};
 use crate::Result;
 use crate::fields::Fields;
 use crate::rules::{self, FailedUnits, Head, Move, Rest};
@@ -14,12 +14,20 @@ pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<Head>> {
     tx.query_opt(sql!("lock_job"), [id.to_string()], |row| Head::read(row))
 }
 
-/// Makes a move and tells those who wait.
+/// Makes a move and tells those who wait; an end moves on what comes after the job.
 pub(super) fn apply(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<()> {
+    let followed = moved(tx, head, made)?;
+    if followed && made.ends() { dependents::follow(tx, head.id) } else { Ok(()) }
+}
+
+/// Makes a move and no more; says whether other jobs come after this one.
+pub(super) fn moved(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<bool> {
     let (id, status) = (head.id.to_string(), made.status.as_str());
-    tx.execute(sql!("move_job"), params![id, status, made.error, made.grants, made.finish])?;
+    let params = params![id, status, made.error, made.grants, made.finish];
+    let followed = tx.query_one(sql!("move_job"), params, |row| row.flag("followed"))?;
     head.status = made.status;
-    tx.signal()
+    tx.signal()?;
+    Ok(followed)
 }
 
 /// Ends a job of which nothing is open any more.

@@ -89,7 +89,7 @@ fn redrive_in(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Resu
     }
     let taken = keys.len() as u64;
     job.request.ids = Some(keys);
-    if !submit::insert(tx, &JobColumns::of(&job, true)?)? {
+    if !submit::insert(tx, &JobColumns::of(&job, true)?, 0)? {
         return Err(rules::key_taken().into());
     }
     Ok(taken)

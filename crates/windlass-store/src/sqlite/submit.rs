@@ -3,24 +3,31 @@
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, dependents, sql};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns};
 use crate::{NewJob, Result, StoreError, Submitted, rules};
 
 pub(super) async fn submit(store: &SqliteStore, job: NewJob) -> Result<Submitted> {
     let columns = JobColumns::of(&job, false)?;
-    let work = move |tx: &Transaction<'_>| {
-        if insert(tx, &columns)? {
-            return Ok(Submitted::New(job.id));
-        }
-        existing(tx, &job, &columns)
-    };
-    store.write(work).await
+    store.write(move |tx| submit_in(tx, &job, &columns)).await
+}
+
+fn submit_in(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+    // A repeated request is the same job, even if its parents would be refused by now.
+    if let Some(submitted) = existing(tx, job, columns)? {
+        return Ok(submitted);
+    }
+    let admission = dependents::admit(tx, &job.request)?;
+    if !insert(tx, columns, admission.waits())? {
+        return Err(StoreError::Unreadable(format!("job {}", job.id)));
+    }
+    dependents::link(tx, job.id, &admission)?;
+    Ok(Submitted::New(job.id))
 }
 
 /// Inserts a job and the segment it begins with, unless its id or its key is there.
-pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns) -> Result<bool> {
+pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Result<bool> {
     let id = job.id.to_string();
     let inserted = tx.query_opt(
         sql!("insert_job"),
@@ -41,6 +48,9 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns) -> Result<bool> {
             job.handler,
             job.lease,
             job.timeout,
+            waits,
+            job.on_failed,
+            job.rules,
         ],
         |_| Ok(()),
     )?;
@@ -54,16 +64,16 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns) -> Result<bool> {
     Ok(true)
 }
 
-/// The job that stood in the way of an insert.
-fn existing(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+/// The job that was submitted before by this id or key.
+fn existing(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Option<Submitted>> {
     if tx.query_opt(sql!("find_job"), [job.id.to_string()], |_| Ok(()))?.is_some() {
         // This very submit, repeated because its answer was lost.
-        return Ok(Submitted::New(job.id));
+        return Ok(Some(Submitted::New(job.id)));
     }
     let params = params![columns.job_type, columns.submitter, columns.idempotency_key];
     let found =
         tx.query_opt(sql!("find_by_key"), params, |row| Ok((row.id("id")?, row.text("request")?)))?;
-    let (id, request) = found.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))?;
+    let Some((id, request)) = found else { return Ok(None) };
     rules::check_same_request(&request, &job.request)?;
-    Ok(Submitted::Existing(id))
+    Ok(Some(Submitted::Existing(id)))
 }

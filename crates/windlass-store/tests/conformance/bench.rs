@@ -209,7 +209,7 @@ pub(crate) fn new_job() -> NewJob {
 pub(crate) fn job_with(more: serde_json::Value, request: Request) -> NewJob {
     let id = JobId::now_v7();
     let identity = Identity { name: "clerk".to_owned(), ..Identity::default() };
-    NewJob { id, definition: definition(more), request, identity, root: id }
+    NewJob { id, definition: definition(more), request, identity, root: id, rules: Vec::new() }
 }
 
 /// A definition whose leases run out while a test waits.

@@ -33,6 +33,7 @@ mod changes;
 mod claim;
 mod completion;
 mod control;
+mod dependencies;
 mod lease;
 mod letters;
 mod load;

@@ -1,0 +1,2 @@
+-- A job that is to be submitted, since its parents have ended. Lock: the new row. Index: the primary key.
+INSERT INTO windlass_triggers (id, request, identity, root) VALUES ($1, $2, $3, $4)

@@ -1,0 +1,7 @@
+-- Says why a trigger could not be submitted; it is tried again after ?3 milliseconds.
+-- Lock: the writer's. Index: the primary key.
+UPDATE windlass_triggers
+SET attempts = attempts + 1,
+    error = ?2,
+    available_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?3
+WHERE id = ?1
