@@ -4,8 +4,8 @@ mod service;
 
 pub use service::{Auth, Permission, Role, Server};
 
-use crate::{Dependency, JobType};
 use crate::problem::{Code, Problem};
+use crate::{Dependency, JobType};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;

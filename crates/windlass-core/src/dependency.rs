@@ -137,8 +137,7 @@ impl Dependency {
     /// submitters' claims. A param that is missing is null.
     pub fn values(&self, params: &BTreeMap<String, Json>, claims: &Claims) -> Json {
         let value = |name: &String| params.get(name).cloned().unwrap_or_default();
-        let matched: BTreeMap<_, _> =
-            self.matched.iter().map(|name| (name, value(name))).collect();
+        let matched: BTreeMap<_, _> = self.matched.iter().map(|name| (name, value(name))).collect();
         serde_json::json!({ "match": matched, "claims": claims })
     }
 

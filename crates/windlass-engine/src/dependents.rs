@@ -8,9 +8,10 @@ use crate::engine::Engine;
 use crate::seal::Keyring;
 use crate::worker::Shutdown;
 use crate::{EngineError, Result};
+use serde::Serialize;
 use std::time::Duration;
-use windlass_core::Identity;
-use windlass_store::{StoreError, Submitted, Trigger};
+use windlass_core::{Dependency, Identity, JobId, Request};
+use windlass_store::{Linked, MeetingRow, StoreError, Submitted, Trigger};
 
 /// The longest time between two looks, where nobody says that something has changed.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -26,25 +27,71 @@ const MOST: Duration = Duration::from_secs(60);
 
 /// Submits what is due, until shutdown and once more: the job that just ended may be a parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
-    loop {
-        let last = shutdown.requested();
-        if let Err(error) = engine.submit_triggered().await {
-            tracing::warn!(%error, "dependent jobs cannot be submitted; trying again");
-        }
-        if last {
-            return;
-        }
-        tokio::select! {
-            () = async {
-                tokio::time::sleep(SHORTEST).await;
-                engine.store().changed(LONGEST).await;
-            } => {}
-            () = shutdown.wait() => {}
-        }
+    tokio::select! {
+        () = engine.keep_dependents() => {}
+        () = shutdown.wait() => {}
     }
+    engine.try_triggered().await;
 }
 
+/// The rules, and what they wait for.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dependencies {
+    /// The rules of the configuration.
+    pub rules: Vec<Dependency>,
+    /// Where some parents have ended and others are missing.
+    pub waiting: Vec<MeetingRow>,
+    /// Jobs whose parents have ended and that are not submitted yet, with the reason.
+    pub due: Vec<Due>,
+}
+
+/// A job that is not submitted yet.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Due {
+    /// The id it will have.
+    pub id: JobId,
+    /// Its request.
+    pub request: Request,
+    /// Why it was refused; it is tried again.
+    pub error: Option<String>,
+}
+
+/// The most that is shown of each.
+const SHOWN: u32 = 1000;
+
 impl Engine {
+    /// The rules, and what they wait for.
+    pub async fn dependencies(&self) -> Result<Dependencies> {
+        let due = self.store().triggers(SHOWN).await?.into_iter();
+        Ok(Dependencies {
+            rules: self.config().dependencies.clone(),
+            waiting: self.store().meetings(SHOWN).await?,
+            due: due.map(|Trigger { id, request, error, .. }| Due { id, request, error }).collect(),
+        })
+    }
+
+    /// A job with all it came after and all that comes after it, the oldest first.
+    pub async fn graph(&self, job: JobId) -> Result<Vec<Linked>> {
+        Ok(self.store().graph(job, SHOWN).await?)
+    }
+
+    /// Submits jobs as soon as their parents have ended, for as long as it is polled.
+    pub async fn keep_dependents(&self) {
+        loop {
+            self.try_triggered().await;
+            tokio::time::sleep(SHORTEST).await;
+            self.store().changed(LONGEST).await;
+        }
+    }
+
+    async fn try_triggered(&self) {
+        if let Err(error) = self.submit_triggered().await {
+            tracing::warn!(%error, "dependent jobs cannot be submitted; trying again");
+        }
+    }
+
     /// Submits the jobs whose parents have ended; says how many. One that is refused says why and
     /// is tried again.
     pub async fn submit_triggered(&self) -> Result<u64> {
@@ -67,8 +114,11 @@ impl Engine {
                     Err(error) => {
                         let error = error.to_string();
                         if trigger.error.as_ref() != Some(&error) {
-                            tracing::warn!(job_type = trigger.request.job_type, error,
-                                "cannot be submitted, though its parents have ended");
+                            tracing::warn!(
+                                job_type = trigger.request.job_type,
+                                error,
+                                "cannot be submitted, though its parents have ended"
+                            );
                         }
                         let wait = Duration::from_secs(1 << trigger.attempts.clamp(0, 6)).min(MOST);
                         self.store().fail_trigger(trigger.id, &error, wait).await?;

@@ -38,6 +38,7 @@ mod worker;
 
 pub use audit::Audit;
 pub use crew::Tally;
+pub use dependents::{Dependencies, Due};
 pub use dry_run::{DryRun, Sample};
 pub use engine::{Builder, Engine};
 pub use error::{EngineError, Result};

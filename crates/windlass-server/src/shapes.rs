@@ -46,6 +46,13 @@ shapes! {
         /// The same request again under the same key is the same job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<String>,
+        /// Only after these jobs have ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(max_items = 1000)]
+        after: Option<Vec<Uuid>>,
+        /// What one of them that failed or was cancelled means; `block` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on_failed: Option<OnFailed>,
         /// Just these keys; a key of several columns is a list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(min_items = 1)]
@@ -195,6 +202,64 @@ shapes! {
         rate: Option<i64>,
     }
 
+    /// The rules, and what they wait for.
+    struct Dependencies {
+        rules: Vec<Dependency>,
+        /// Where some parents have ended and others are missing; for those who see every job.
+        waiting: Vec<Meeting>,
+        /// Jobs whose parents have ended and that are not submitted yet; likewise.
+        due: Vec<Due>,
+    }
+
+    /// Which job type is submitted when jobs of others have ended.
+    struct Dependency {
+        job: String,
+        after: Vec<String>,
+        /// Params that the parents must have in common.
+        r#match: Vec<String>,
+        #[serde(rename = "on_failed")]
+        on_failed: OnFailed,
+    }
+
+    /// The parents of a rule that have ended for some values, while others are missing.
+    struct Meeting {
+        rule: Dependency,
+        /// What they have in common: `match` and `claims`.
+        #[schema(value_type = Object)]
+        agreed: Map<String, Json>,
+        /// Who is here, by job type.
+        arrived: BTreeMap<String, Arrival>,
+        updated_at: DateTime<Utc>,
+    }
+
+    /// A parent that has ended.
+    struct Arrival {
+        job: Uuid,
+        status: JobStatus,
+        params: BTreeMap<String, Json>,
+        #[schema(minimum = 0, maximum = 9)]
+        priority: u8,
+    }
+
+    /// A job that is not submitted yet.
+    struct Due {
+        /// The id it will have.
+        id: Uuid,
+        request: Request,
+        /// Why it was refused; it is tried again.
+        error: Option<String>,
+    }
+
+    /// A job in the graph of another.
+    struct Linked {
+        id: Uuid,
+        job_type: String,
+        status: JobStatus,
+        submitted_by: String,
+        /// The jobs it comes after.
+        after: Vec<Uuid>,
+    }
+
     /// A process that works.
     struct Worker {
         name: String,
@@ -233,6 +298,8 @@ statuses! {
         Pending = "PENDING", Processing = "PROCESSING", Completed = "COMPLETED", Failed = "FAILED",
         Cancelled = "CANCELLED",
     }
+    /// What a parent that failed or was cancelled means to the job that waits for it.
+    OnFailed { Block = "block", Run = "run", Cancel = "cancel", }
     /// What became of a dead letter.
     LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
 }

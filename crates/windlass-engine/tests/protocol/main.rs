@@ -17,6 +17,7 @@ mod cancel;
 mod conflicts;
 mod crash;
 mod definition_errors;
+mod dependents;
 mod ending_together;
 mod halving;
 mod item_errors;

@@ -15,7 +15,8 @@ use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use uuid::Uuid;
-use windlass_core::{ChunkStatus, Job, JobStatus, Request};
+use windlass_core::problem::Code;
+use windlass_core::{ChunkStatus, Job, JobStatus, Problem, Request};
 use windlass_store::{JobFilter, SegmentRow, Submitted};
 
 #[derive(Deserialize, IntoParams)]
@@ -68,6 +69,13 @@ pub(crate) async fn submit(
     State(app): State<Arc<App>>,
     Body(request): Body<Request>,
 ) -> Answer<Response> {
+    for (place, parent) in request.after.iter().flatten().enumerate() {
+        let found = app.engine.store().job(*parent).await?;
+        if !found.is_some_and(|job| caller.sees(&job)) {
+            let (field, detail) = (format!("after[{place}]"), format!("there is no job {parent}"));
+            return Err(Problem::field(Code::Request, field, detail).into());
+        }
+    }
     let submitted = app.engine.submit(request, caller.identity()).await?;
     let job = app.engine.job(submitted.id()).await?;
     let location = [(LOCATION, format!("/api/v1/jobs/{}", job.id))];

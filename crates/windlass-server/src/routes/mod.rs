@@ -1,6 +1,7 @@
 //! The routes, a file per topic. Each handler's first extractor says who may call it.
 
 mod control;
+mod dependencies;
 mod events;
 mod health;
 mod jobs;
@@ -38,6 +39,8 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(control::stop))
         .routes(routes!(control::start))
         .routes(routes!(control::workers))
+        .routes(routes!(dependencies::list))
+        .routes(routes!(dependencies::of_job))
         .routes(routes!(health::document));
     let mut all = OpenApiRouter::with_openapi(document::begin())
         .nest("/api/v1", api)

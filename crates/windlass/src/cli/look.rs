@@ -1,7 +1,7 @@
 //! `windlass jobs`, `job`, `watch`, `chunks`: looking, without changing anything.
 
 use super::progress::{self, Interrupt};
-use super::{exit, load, output};
+use super::{dependencies, exit, load, output};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -101,7 +101,8 @@ pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     if args.json {
         output::json(&job)?
     } else {
-        output::summary(&job)
+        output::summary(&job);
+        dependencies::beside(&engine, &job).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ mod check;
 mod control;
 mod dead;
 mod demo;
+mod dependencies;
 mod emitted;
 mod exit;
 mod init;
@@ -94,6 +95,8 @@ enum Command {
     Throughput(control::ThroughputArgs),
     /// List schedules, pause and resume them
     Schedules(schedules::Args),
+    /// Show which job follows which
+    Dependencies(dependencies::Args),
     /// List the processes that work
     Workers(control::WorkersArgs),
     /// Look after dead letters
@@ -134,6 +137,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Start(args) => control::stop(args, config, false).await,
         Command::Throughput(args) => control::throughput(args, config).await,
         Command::Schedules(args) => schedules::run(args, config).await,
+        Command::Dependencies(args) => dependencies::run(args, config).await,
         Command::Workers(args) => control::workers(args, config).await,
         Command::Dead(command) => dead::run(command, config).await,
         Command::Audit(args) => audit::run(args, config).await,

@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
-use windlass::{Engine, Identity, Request, Secret, Value};
+use windlass::{Engine, Identity, JobId, Request, Secret, Value};
+use windlass_core::OnFailed;
 
 /// What to ask for.
 #[derive(clap::Args)]
@@ -26,6 +27,12 @@ pub(super) struct RequestArgs {
     /// A claim of the submitter, for job types with source.claims: --claim county=Kent
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
+    /// Only after this job has ended; may be given several times
+    #[arg(long, value_name = "ID")]
+    after: Vec<JobId>,
+    /// What such a job that failed or was cancelled means: block, run or cancel
+    #[arg(long, value_name = "WHAT", value_parser = on_failed)]
+    on_failed: Option<OnFailed>,
     /// 0 to 9, higher first
     #[arg(long, value_name = "N")]
     priority: Option<u8>,
@@ -57,6 +64,8 @@ impl RequestArgs {
             idempotency_key: self.idempotency_key,
             parallel_segments: self.parallel_segments,
             max_items_per_segment: self.max_items_per_segment,
+            after: (!self.after.is_empty()).then_some(self.after),
+            on_failed: self.on_failed,
             ids: self.ids_file.map(read_ids).transpose()?,
             ..Request::new(self.job_type)
         };
@@ -69,6 +78,12 @@ impl RequestArgs {
         }
         Ok((request, identity))
     }
+}
+
+fn on_failed(text: &str) -> Result<OnFailed, String> {
+    let known = [OnFailed::Block, OnFailed::Run, OnFailed::Cancel];
+    let found = known.into_iter().find(|known| known.as_str() == text);
+    found.ok_or_else(|| "`block`, `run` or `cancel` would be right".to_owned())
 }
 
 /// The submitter's own token, for job types that forward it.

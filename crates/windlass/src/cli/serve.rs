@@ -1,4 +1,4 @@
-//! `windlass serve`: the API, the schedules, and workers beside them.
+//! `windlass serve`: the API, schedules and dependencies, and workers beside them.
 
 use super::load;
 use super::progress::Interrupt;
@@ -38,7 +38,14 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
             (tokio::spawn(worker.run()), handle)
         })
         .unzip();
-    let schedules = tokio::spawn(async move { timekeeper.keep_schedules().await });
+    let alone = handle.is_none();
+    let keeping = tokio::spawn(async move {
+        tokio::select! {
+            () = timekeeper.keep_schedules() => {}
+            // A worker does this by itself.
+            () = timekeeper.keep_dependents(), if alone => {}
+        }
+    });
     let leave = || handle.iter().for_each(Handle::shutdown);
     let stop = async {
         interrupt.wait().await;
@@ -47,8 +54,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     };
     let served = server.run(stop).await;
     leave();
-    // Given up anywhere, a firing is finished by whoever keeps the time next.
-    schedules.abort();
+    // Given up anywhere, a firing or a trigger is finished by whoever comes next.
+    keeping.abort();
     if let Some(working) = working {
         working.await?;
     }

@@ -10,6 +10,7 @@
 mod common;
 
 mod control;
+mod dependencies;
 mod document;
 mod events;
 mod forwarding;

@@ -21,7 +21,7 @@ enum Asks {
 use Asks::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 25] = [
+const ROUTES: [(&str, &str, Asks); 27] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -38,6 +38,8 @@ const ROUTES: [(&str, &str, Asks); 25] = [
     ("POST", "/api/v1/jobs/{id}/resume", ForOwn("operator")),
     ("POST", "/api/v1/jobs/{id}/retry", ForOwn("operator")),
     ("PUT", "/api/v1/jobs/{id}/throughput", ForOwn("operator")),
+    ("GET", "/api/v1/jobs/{id}/dependencies", ForOwn("viewer")),
+    ("GET", "/api/v1/dependencies", For("viewer")),
     ("GET", "/api/v1/events", For("viewer")),
     ("GET", "/api/v1/dead-letters", For("viewer")),
     ("GET", "/api/v1/dead-letters/{id}", ForOwn("viewer")),

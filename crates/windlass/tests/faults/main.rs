@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod diamond;
 mod dice;
 mod kill;
 mod loader;
