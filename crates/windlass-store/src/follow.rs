@@ -62,7 +62,10 @@ fn never(parent: JobId, status: JobStatus) -> Move {
 
 /// Jobs that wait for one that has ended, by age: children are younger than their parents, so that
 /// locks go from parents to children everywhere.
-pub(crate) type Followers = BTreeMap<(DateTime<Utc>, JobId, JobId), Follower>;
+pub(crate) type Followers = BTreeMap<Place, Follower>;
+
+/// When the follower was created, its id, and whom it waits for.
+pub(crate) type Place = (DateTime<Utc>, JobId, JobId);
 
 /// A job that waits for one that has ended.
 pub(crate) struct Follower {
@@ -85,7 +88,7 @@ pub(crate) enum Next {
 
 impl Follower {
     /// The follower with its place among the others.
-    pub(crate) fn read(row: &impl Fields) -> Result<((DateTime<Utc>, JobId, JobId), Follower)> {
+    pub(crate) fn read(row: &impl Fields) -> Result<(Place, Follower)> {
         let (child, parent) = (row.id("child")?, row.id("parent")?);
         let on_failed = serde_json::from_value(row.text("on_failed")?.into())?;
         let follower = Follower { child, parent, status: row.status("status")?, on_failed };

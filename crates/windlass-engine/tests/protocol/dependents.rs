@@ -10,8 +10,6 @@ fn child(more: &str) -> String {
     job(ADD, more).replace("[jobs.JOB]", "[jobs.CHILD]")
 }
 
-both!(a_refused_dependent_says_why_and_is_submitted_once_it_can_be, a_run_triggers_what_follows_it);
-
 async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be(world: World) {
     world.visits(10).await;
     // The parent knows the rule; the process that submits the child does not know its type.
@@ -39,3 +37,8 @@ async fn a_run_triggers_what_follows_it(world: World) {
     let filter = JobFilter { job_type: Some("CHILD".to_owned()), ..JobFilter::default() };
     assert_eq!(engine.store().jobs(&filter).await.unwrap().len(), 1);
 }
+
+on_both!(
+    a_refused_dependent_says_why_and_is_submitted_once_it_can_be,
+    a_run_triggers_what_follows_it
+);
