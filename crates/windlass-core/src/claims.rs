@@ -1,6 +1,7 @@
 //! Who asked for a job, and what of the source they may reach.
 
 use crate::{Secret, Value};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ pub struct Identity {
     /// The claims that `source.claims` turns into a row filter.
     #[serde(default)]
     pub claims: Claims,
+    /// When the token that they came from is no longer good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<DateTime<Utc>>,
     /// The submitter's own token, as long as the request is at the door.
     #[serde(skip)]
     pub token: Option<Secret>,

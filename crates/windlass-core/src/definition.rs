@@ -83,6 +83,10 @@ pub struct Source {
     pub filters: BTreeMap<String, String>,
     /// The submitter's claims and the columns they filter.
     pub claims: BTreeMap<String, String>,
+    /// Whether a job ends when the token that its claims came from does. Otherwise they are good
+    /// for as long as it runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub claims_expire: bool,
 }
 
 /// How the source is cut, leased and committed.

@@ -191,6 +191,7 @@ impl Chunk {
                 }
                 Standing::Held => {}
             }
+            self.job.check_identity()?;
             let commits = self.ledger.commits;
             let round = async {
                 if !begun {

@@ -7,6 +7,7 @@ use crate::loader::Failure;
 use crate::seal::Keyring;
 use crate::step::{JobFacts, Refusing, Step};
 use crate::{EngineError, Result};
+use chrono::Utc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
@@ -49,6 +50,11 @@ impl JobContext {
         self.controls.is_stopped(&self.pinned.definition.name)
     }
 
+    /// Refuses to work a job whose submitter's identity has expired, where its type says so.
+    pub(crate) fn check_identity(&self) -> std::result::Result<(), Problem> {
+        check_identity(&self.pinned)
+    }
+
     /// Whether the job redrives another job's letters.
     pub(crate) fn is_redrive(&self) -> bool {
         self.pinned.root != self.pinned.id
@@ -78,6 +84,7 @@ impl Engine {
 
     /// Resolves what a job was submitted with against the database as it is now.
     pub(crate) async fn resolve(&self, pinned: Pinned, dry_run: bool) -> Result<JobContext> {
+        check_identity(&pinned)?;
         let (step, token) = self.step_of(&pinned)?;
         let facts = Arc::new(JobFacts::new(&pinned, token, dry_run));
         let definition = &pinned.definition;
@@ -117,6 +124,19 @@ impl Engine {
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
         let (step, brake) = (None, Arc::default());
         Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved })
+    }
+}
+
+fn check_identity(pinned: &Pinned) -> std::result::Result<(), Problem> {
+    match pinned.identity.expires {
+        Some(at) if pinned.definition.source.claims_expire && at <= Utc::now() => {
+            let detail = format!(
+                "the identity of {} expired at {at}; submit the job again",
+                pinned.identity.name
+            );
+            Err(Problem::new(Code::Request, detail))
+        }
+        _ => Ok(()),
     }
 }
 

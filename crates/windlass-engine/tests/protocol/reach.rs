@@ -185,7 +185,40 @@ async fn a_dry_run_changes_nothing(world: World) {
     }
 }
 
+/// Ends when the identity does, but only where the job type says so.
+async fn an_identity_that_expires_ends_the_jobs_that_say_so(world: World) {
+    world.visits(20).await;
+    let soon = chrono::Utc::now() + chrono::TimeDelta::milliseconds(300);
+    let expiring = Identity { name: "ann".into(), expires: Some(soon), ..Identity::default() };
+    for (says, processed) in [("true", 10), ("false", 20)] {
+        let more = format!("source.claims_expire = {says}\nchunk.items = 10\nchunk.commit = 1");
+        // The tenth item takes until the identity has expired.
+        let late = move |visit: Visit, _| async move {
+            while visit.id % 10 == 0 && chrono::Utc::now() <= soon {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            visit.done()
+        };
+        let engine = world.builder(&job(HANDLER, &more)).handler("work", late);
+        let engine = engine.connect().await.unwrap();
+        let id = engine.submit(request(), expiring.clone()).await.unwrap().id();
+        let options = windlass_engine::Options { slots: 1, only: Some(id), ..Default::default() };
+        let (worker, handle) = windlass_engine::Worker::new(engine.clone(), options);
+        let working = tokio::spawn(worker.run());
+        let done = ended(&engine, id).await;
+        handle.shutdown();
+        working.await.unwrap();
+        assert!(done.items.processed <= processed, "{done:?}");
+        if says == "true" {
+            assert!(done.error.unwrap().contains("expired"));
+        } else {
+            assert_eq!((done.error, done.items.processed), (None, 20));
+        }
+    }
+}
+
 on_both!(
+    an_identity_that_expires_ends_the_jobs_that_say_so,
     several_values_of_a_filter_are_loaded_side_by_side,
     several_filters_must_all_hold,
     empty_filters_mean_everything_and_unknown_values_nothing,

@@ -6,6 +6,7 @@ use crate::problem::{Answer, Failure};
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use chrono::DateTime;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ impl Caller {
     /// The identity of a job that the caller submits.
     pub(crate) fn identity(&self) -> Identity {
         let (name, claims, token) = (self.name.clone(), self.claims.clone(), self.token.clone());
-        Identity { name, claims, token, sealed_token: None }
+        let expires = self.expires.and_then(|at| DateTime::from_timestamp(at as i64, 0));
+        Identity { name, claims, expires, token, sealed_token: None }
     }
 
     /// Waits until the caller is no longer known: an answer that goes on ends then.
