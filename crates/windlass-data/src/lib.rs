@@ -108,6 +108,8 @@ pub trait Target: Send + Sync {
         after: &(i64, String, i64),
         limit: u32,
     ) -> Result<Vec<Emitted>>;
+    /// Removes the rows that the items of a job emitted; says how many.
+    async fn discard(&self, job: JobId) -> Result<u64>;
     /// Forgets the ledger of a job all of whose chunks are completed; says how many rows went.
     async fn prune(&self, job: JobId) -> Result<u64>;
     /// Runs the statement on an extent and takes it back: the records before and after.

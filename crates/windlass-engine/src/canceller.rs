@@ -19,8 +19,28 @@ impl Engine {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));
         while end_cancelled(self, &by).await? > 0 {}
+        discard_output(self).await?;
         Ok(status)
     }
+}
+
+/// Removes what cancelled jobs have put out: all their chunks are fenced, so that nobody adds to
+/// it any more.
+pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
+    let mut failed = None;
+    for (job, connection) in engine.store().discardable(&engine.open_connections(), 50).await? {
+        // A database that is away must not keep the others waiting.
+        match discard(engine, job, &connection).await {
+            Ok(()) => {}
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
+    engine.connection(connection)?.discard(job).await?;
+    Ok(engine.store().discarded(job).await?)
 }
 
 /// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended

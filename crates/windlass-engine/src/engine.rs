@@ -115,6 +115,10 @@ impl Engine {
     ) -> Result<Vec<Emitted>> {
         let none = || Problem::new(Code::NotFound, format!("there is no job {job}"));
         let pinned = self.shared.store.pinned(job).await?.ok_or_else(none)?;
+        // It is about to be removed.
+        if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
+            return Ok(Vec::new());
+        }
         let connection = self.connection(&pinned.definition.source.connection)?;
         Ok(connection.emitted(job, after, limit).await?)
     }

@@ -1,7 +1,8 @@
 //! The household of every worker process: it says that it is there, hears what operators say, and
-//! looks after leases that ran out, chunks of cancelled jobs and idle children.
+//! looks after leases that ran out, chunks and output of cancelled jobs,
+//! and idle children.
 
-use crate::canceller::end_cancelled;
+use crate::canceller::{discard_output, end_cancelled};
 use crate::engine::Engine;
 use crate::worker::Shutdown;
 use crate::{EngineError, Result};
@@ -46,5 +47,6 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
     if rescued > 0 {
         tracing::warn!(rescued, "leases ran out; their chunks go on elsewhere");
     }
-    end_cancelled(engine, by).await.map(drop)
+    end_cancelled(engine, by).await?;
+    discard_output(engine).await
 }

@@ -164,6 +164,18 @@ macro_rules! door {
                 work::end(self, lease, progress, Ending::Cancelled).await
             }
 
+            async fn discardable(
+                &self,
+                connections: &[String],
+                limit: u32,
+            ) -> Result<Vec<(JobId, String)>> {
+                steer::discardable(self, connections, limit).await
+            }
+
+            async fn discarded(&self, job: JobId) -> Result<()> {
+                steer::discarded(self, job).await
+            }
+
             async fn hold(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
                 control::hold(self, subject, &crate::values::clean(reason), wait).await
             }

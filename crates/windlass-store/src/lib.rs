@@ -142,6 +142,12 @@ pub trait Store: Send + Sync {
     async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
     /// Ends a fenced chunk `CANCELLED`.
     async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept>;
+    /// Cancelled jobs all of whose chunks have ended and whose output is still there, with their
+    /// connection. Only those on these connections.
+    async fn discardable(&self, connections: &[String], limit: u32)
+    -> Result<Vec<(JobId, String)>>;
+    /// The output of such a job is gone.
+    async fn discarded(&self, job: JobId) -> Result<()>;
 
     // Control.
 

@@ -110,23 +110,28 @@ pub(super) async fn emitted(
 
 /// Forgets everything of a job, in bites: it may have emitted any number of rows.
 pub(super) async fn prune(data: &PostgresData, job: JobId) -> Result<u64> {
+    let mut gone = discard(data, job).await?;
+    gone += bites(data, include_str!("../../sql/postgres/prune_held.sql"), job).await?;
+    gone += bites(data, include_str!("../../sql/postgres/prune_ledger.sql"), job).await?;
+    Ok(gone)
+}
+
+/// Removes what a job emitted.
+pub(super) async fn discard(data: &PostgresData, job: JobId) -> Result<u64> {
+    bites(data, include_str!("../../sql/postgres/prune_emitted.sql"), job).await
+}
+
+async fn bites(data: &PostgresData, sql: &str, job: JobId) -> Result<u64> {
     let mut gone = 0;
-    for sql in [
-        include_str!("../../sql/postgres/prune_emitted.sql"),
-        include_str!("../../sql/postgres/prune_held.sql"),
-        include_str!("../../sql/postgres/prune_ledger.sql"),
-    ] {
-        loop {
-            let transaction = data.keeping().await?;
-            let bite = transaction.execute(sql, &[Param::from(job), Param::from(BITE)]).await;
-            let bite = finish(transaction, bite.map_err(DataError::from)).await?;
-            gone += bite;
-            if bite < BITE as u64 {
-                break;
-            }
+    loop {
+        let transaction = data.keeping().await?;
+        let bite = transaction.execute(sql, &[Param::from(job), Param::from(BITE)]).await;
+        let bite = finish(transaction, bite.map_err(DataError::from)).await?;
+        gone += bite;
+        if bite < BITE as u64 {
+            return Ok(gone);
         }
     }
-    Ok(gone)
 }
 
 /// Rows that one transaction removes at most.

@@ -265,6 +265,10 @@ impl Target for PostgresData {
         held::emitted(self, job, after, limit).await
     }
 
+    async fn discard(&self, job: JobId) -> Result<u64> {
+        held::discard(self, job).await
+    }
+
     async fn prune(&self, job: JobId) -> Result<u64> {
         held::prune(self, job).await
     }

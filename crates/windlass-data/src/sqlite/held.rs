@@ -89,13 +89,18 @@ pub(super) fn emitted(
 
 /// Forgets everything of a job.
 pub(super) fn prune(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
-    let mut gone = 0;
+    let mut gone = discard(transaction, job)?;
     for sql in [
-        include_str!("../../sql/sqlite/prune_emitted.sql"),
         include_str!("../../sql/sqlite/prune_held.sql"),
         include_str!("../../sql/sqlite/prune_ledger.sql"),
     ] {
-        gone += transaction.execute(sql, [job.to_string()]).map_err(failed)?;
+        gone += transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64;
     }
-    Ok(gone as u64)
+    Ok(gone)
+}
+
+/// Removes what a job emitted.
+pub(super) fn discard(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
+    let sql = include_str!("../../sql/sqlite/prune_emitted.sql");
+    Ok(transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64)
 }

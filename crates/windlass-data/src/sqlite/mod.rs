@@ -220,6 +220,10 @@ impl Target for SqliteData {
         self.read(move |connection| held::emitted(connection, job, &after, limit)).await
     }
 
+    async fn discard(&self, job: JobId) -> Result<u64> {
+        self.write(move |transaction| held::discard(transaction, job)).await
+    }
+
     async fn prune(&self, job: JobId) -> Result<u64> {
         self.write(move |transaction| held::prune(transaction, job)).await
     }

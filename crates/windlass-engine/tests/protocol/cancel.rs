@@ -3,7 +3,7 @@
 use crate::common::*;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
-use windlass_core::{ChunkStatus, JobStatus};
+use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
 use windlass_data::DataError;
 use windlass_testkit::eventually;
 
@@ -132,7 +132,32 @@ async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
     assert!(engine.job(job).await.unwrap().finished_at.is_some());
 }
 
+async fn what_a_cancelled_job_emitted_is_removed(world: World) {
+    world.visits(20).await;
+    // Everything but the last item is committed with a row of output.
+    let handler = |visit: Visit, _| async move {
+        if visit.id == 20 {
+            std::future::pending::<()>().await;
+        }
+        let emit = vec![[("id".to_owned(), visit.id.into())].into()];
+        Ok(Outcome::Done(Change { emit, ..Change::default() }))
+    };
+    let more = "chunk.items = 10\nchunk.commit = 1";
+    let engine = world.builder(&job(HANDLER, more)).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let job = submit(&engine).await;
+    let working = Working::start(&engine, "emits", 2);
+    let rows = "SELECT count(*) FROM windlass_emitted";
+    eventually("all but one are emitted", PATIENCE, async || world.int(rows).await == 19).await;
+    assert_eq!(engine.output(job, &windlass_data::FIRST, 100).await.unwrap().len(), 19);
+    engine.cancel(job).await.unwrap();
+    assert_eq!(world.int(rows).await, 0);
+    assert!(engine.output(job, &windlass_data::FIRST, 100).await.unwrap().is_empty());
+    working.stop().await;
+}
+
 on_both!(
+    what_a_cancelled_job_emitted_is_removed,
     a_cancel_fences_what_it_ends,
     a_job_whose_table_is_gone_can_be_cancelled,
     a_stalled_worker_commits_nothing_after_a_cancel,

@@ -1,10 +1,12 @@
 -- Moves a job to a status that the table of edges allows; ?5 is now, clear or keep. A cancelled job keeps
--- the reason when it comes to its end. Says whether others follow it.
+-- the reason when it comes to its end. Its output is to be discarded then.
+-- Says whether others follow it.
 -- Lock: the writer's. Index: the primary key.
 UPDATE windlass_jobs
 SET status = ?2,
     error = CASE status WHEN 'CANCELLED' THEN coalesce(?3, error) ELSE ?3 END,
     grants = grants + ?4,
+    discard = discard OR ?2 = 'CANCELLED' AND ?5 = 'now' AND chunks_total > 0,
     finished_at = CASE ?5
         WHEN 'now' THEN CAST(unixepoch('subsec') * 1000 AS INTEGER)
         WHEN 'clear' THEN NULL

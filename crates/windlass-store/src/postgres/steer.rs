@@ -1,9 +1,10 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
 use windlass_core::{JobId, JobStatus};
-use windlass_db::Transaction;
+use windlass_db::{Row, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
+use crate::fields::Fields;
 use crate::rules::{self, Head, Steering};
 use crate::values::{LEASE, millis};
 use crate::{Capabilities, ClaimedChunk, Result, rows};
@@ -64,4 +65,17 @@ pub(super) async fn claim_cancelled(
     let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
     let claimed = store.claim(sql!("claim_cancelled"), params).await?;
     claimed.iter().map(rows::claimed_chunk).collect()
+}
+
+pub(super) async fn discardable(
+    store: &PostgresStore,
+    connections: &[String],
+    limit: u32,
+) -> Result<Vec<(JobId, String)>> {
+    let read = |row: &Row| Ok((row.id("id")?, row.text("connection")?));
+    store.read(sql!("discardable"), params![connections, limit], read).await
+}
+
+pub(super) async fn discarded(store: &PostgresStore, job: JobId) -> Result<()> {
+    store.single(sql!("discarded"), params![job]).await.map(drop)
 }

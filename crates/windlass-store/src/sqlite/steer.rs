@@ -1,7 +1,7 @@
 //! People steer a job; what a cancel leaves behind is ended.
 
 use windlass_core::{JobId, JobStatus};
-use windlass_db::rusqlite::params;
+use windlass_db::rusqlite::{Row, params};
 
 use super::transaction::Transaction;
 use super::{SqliteStore, advance, sql};
@@ -67,4 +67,18 @@ pub(super) async fn claim_cancelled(
         picked.into_iter().map(take).collect()
     };
     store.write(claim).await
+}
+
+pub(super) async fn discardable(
+    store: &SqliteStore,
+    connections: &[String],
+    limit: u32,
+) -> Result<Vec<(JobId, String)>> {
+    let params = (serde_json::to_string(connections)?, limit);
+    let read = |row: &Row<'_>| Ok((row.id("id")?, row.text("connection")?));
+    store.read(move |tx| tx.query(sql!("discardable"), params, read)).await
+}
+
+pub(super) async fn discarded(store: &SqliteStore, job: JobId) -> Result<()> {
+    store.write(move |tx| tx.execute(sql!("discarded"), [job.to_string()])).await.map(drop)
 }

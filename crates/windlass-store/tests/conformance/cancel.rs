@@ -16,7 +16,26 @@ both!(
     a_loader_learns_of_it_by_its_page,
     enders_honour_connections_and_only,
     a_chunk_may_complete_before_it_is_ended,
+    the_output_is_discarded_when_all_chunks_have_ended,
 );
+
+async fn the_output_is_discarded_when_all_chunks_have_ended(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let held = bench.claim(job, 1).await.remove(0);
+    let empty = bench.submit().await;
+    bench.store.cancel(empty).await.unwrap();
+    bench.store.cancel(job).await.unwrap();
+    let here = ["app".to_owned()];
+    let discardable = async |on: &[String]| bench.store.discardable(on, 10).await.unwrap();
+    assert_eq!(discardable(&here).await, [], "somebody may still commit");
+    let ending = bench.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
+    assert_eq!(ending.lease.chunk, held.lease.chunk);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(1)).await.unwrap(), Kept::Yes);
+    assert_eq!(discardable(&here).await, [(job, "app".to_owned())]);
+    assert_eq!(discardable(&["other".to_owned()]).await, []);
+    bench.store.discarded(job).await.unwrap();
+    assert_eq!(discardable(&here).await, []);
+}
 
 async fn a_job_that_never_began_ends_at_once(bench: Bench) {
     let queued = bench.submit().await;

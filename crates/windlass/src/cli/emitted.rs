@@ -33,8 +33,10 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     if engine.store().segments(args.id).await?.is_empty() {
         eprintln!("what the job emitted is pruned, with its chunks");
     }
-    if job.status != JobStatus::Completed {
-        eprintln!("the job is {}: this is what is committed so far", job.status);
+    match job.status {
+        JobStatus::Completed => {}
+        JobStatus::Cancelled => eprintln!("the job is CANCELLED: its output is removed"),
+        status => eprintln!("the job is {status}: this is what is committed so far"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,3 @@
+-- Cancelled jobs whose output is still there, with its connection. Lock: none.
+-- Index: windlass_jobs_discard.
+SELECT id, connection FROM windlass_jobs WHERE discard AND connection = ANY ($1) LIMIT $2
