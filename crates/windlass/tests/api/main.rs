@@ -8,6 +8,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[macro_use]
+mod purses;
 
 mod control;
 mod document;
