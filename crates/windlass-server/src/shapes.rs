@@ -209,6 +209,43 @@ shapes! {
         /// Whether it has been silent for so long that its chunks have gone to others.
         vanished: bool,
     }
+
+    /// When a job type is submitted by itself, and what became of that.
+    struct Schedule {
+        job_type: String,
+        /// The first time that has not been seen to.
+        next_at: Option<DateTime<Utc>>,
+        /// Whether it rests.
+        paused: bool,
+        /// When it was last fired.
+        last_at: Option<DateTime<Utc>>,
+        /// The job of that time, for those who see it.
+        last_job: Option<Uuid>,
+        /// Why it could not be fired.
+        error: Option<String>,
+        schedule: ScheduleDefinition,
+        /// The next times, unless it is paused.
+        next_times: Vec<DateTime<Utc>>,
+    }
+
+    /// What windlass.toml says of a schedule.
+    struct ScheduleDefinition {
+        /// Five fields, or `@daily` and its like.
+        cron: String,
+        /// A zone of the IANA database.
+        timezone: String,
+        /// How long after its time a job should have ended: `3h`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<String>,
+        missed: Missed,
+        overlap: Overlap,
+        /// The claims its jobs have.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        claims: BTreeMap<String, Json>,
+        /// The params of its jobs, before `{date}` and `{time}` are filled in.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        params: BTreeMap<String, Json>,
+    }
 }
 
 /// Writes descriptions of statuses.
@@ -235,6 +272,10 @@ statuses! {
     }
     /// What became of a dead letter.
     LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
+    /// What becomes of times at which nobody was there.
+    Missed { Skip = "skip", RunOnce = "run-once", RunAll = "run-all", }
+    /// What happens when the job before has not ended.
+    Overlap { Skip = "skip", Queue = "queue", CancelRunning = "cancel-running", }
 }
 
 #[cfg(test)]

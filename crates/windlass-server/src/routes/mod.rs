@@ -7,6 +7,7 @@ mod jobs;
 mod letters;
 mod output;
 mod page;
+mod schedules;
 mod steer;
 
 use crate::{App, document};
@@ -38,6 +39,9 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(control::stop))
         .routes(routes!(control::start))
         .routes(routes!(control::workers))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(health::document));
     let mut all = OpenApiRouter::with_openapi(document::begin())
         .nest("/api/v1", api)

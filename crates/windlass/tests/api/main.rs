@@ -24,6 +24,7 @@ mod output;
 mod permissions;
 mod problems;
 mod rows;
+mod schedules;
 mod served;
 mod shutdown;
 mod stub;

@@ -22,7 +22,7 @@ enum Asks {
 use Asks::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 25] = [
+const ROUTES: [(&str, &str, Asks); 28] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -47,14 +47,19 @@ const ROUTES: [(&str, &str, Asks); 25] = [
     ("GET", "/api/v1/throughput", For("viewer")),
     ("PUT", "/api/v1/throughput/{jobType}", For("administrator")),
     ("GET", "/api/v1/workers", For("viewer")),
+    ("GET", "/api/v1/schedules", For("viewer")),
+    ("POST", "/api/v1/schedules/{jobType}/pause", For("administrator")),
+    ("POST", "/api/v1/schedules/{jobType}/resume", For("administrator")),
     ("POST", "/api/v1/stop", For("administrator")),
 ];
 
 const PERMISSIONS: [&str; 5] = ["nobody", "viewer", "submitter", "operator", "administrator"];
 
+const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
+
 /// A server without workers, on which `ada` has a completed job with two letters.
 async fn with_a_job_of_ada(data: &Data) -> (Served, String, String) {
-    let mut served = Served::start(Place::on(data, &(take("") + &auth()))).await;
+    let mut served = Served::start(Place::on(data, &(take(SCHEDULE) + &auth()))).await;
     let id = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
     served.place.run(&format!("worker --job {id}")).await.ok();
     let letters = served.get("/api/v1/dead-letters").await.is(200);
