@@ -94,6 +94,18 @@ shapes! {
         cancelled: i64,
     }
 
+    /// One of the events that a stream is made of.
+    struct Event {
+        /// `job` or `chunk`.
+        #[schema(pattern = "^(job|chunk)$")]
+        event: String,
+        /// A new one for each, which browsers give back as `last-event-id`.
+        id: String,
+        /// The job or the chunk as it is by then, as JSON.
+        #[schema(content_media_type = "application/json")]
+        data: String,
+    }
+
     /// A disjoint set of records: the unit of claim, lease, retry and commit.
     struct Chunk {
         job_id: Uuid,

@@ -25,6 +25,7 @@ mod permissions;
 mod problems;
 mod rows;
 mod schedules;
+mod schemathesis;
 mod served;
 mod shutdown;
 mod stub;
