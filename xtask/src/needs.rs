@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 struct Need {
     what: &'static str,
@@ -21,6 +21,7 @@ const NEEDS: &[Need] = &[
     Need { what: "PgBouncer", package: "pgbouncer", is_there: has_pgbouncer },
     Need { what: "libfaketime", package: "libfaketime", is_there: has_libfaketime },
     Need { what: "Python 3", package: "python3", is_there: || on_path("python3") },
+    Need { what: "Python's venv", package: "python3-venv", is_there: has_venv },
     Need { what: "Node", package: "nodejs", is_there: || on_path("node") },
     Need { what: "jq", package: "jq", is_there: || on_path("jq") },
 ];
@@ -64,6 +65,13 @@ fn has_libfaketime() -> bool {
 /// Debian installs it where only root looks for programs.
 fn has_pgbouncer() -> bool {
     on_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
+}
+
+/// Debian ships Python without it.
+fn has_venv() -> bool {
+    let mut python = Command::new("python3");
+    python.args(["-c", "import ensurepip, venv"]).stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
 }
 
 fn on_path(program: &str) -> bool {

@@ -33,6 +33,7 @@ mod seal;
 mod statement;
 mod step;
 mod submit;
+mod timetable;
 mod trial;
 mod worker;
 
@@ -44,6 +45,8 @@ pub use engine::{Builder, Engine};
 pub use error::{EngineError, Result};
 pub use pruner::Pruned;
 pub use redrive::Redriven;
+pub use scheduler::SCHEDULER;
 pub use step::{ItemContext, Step, StepBatch, StepError, StepItem};
 pub use submit::{Checked, step_problem};
+pub use timetable::Scheduled;
 pub use worker::{Handle, Options, Worker};

@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_secs(1);
 /// How often running jobs are held against their deadlines.
 const PROJECTING: Duration = Duration::from_secs(10);
 /// The submitter's name of scheduled jobs.
-const NAME: &str = "schedule";
+pub const SCHEDULER: &str = "schedule";
 
 impl Engine {
     /// Keeps all schedules of the configuration, for as long as it is polled.
@@ -163,7 +163,7 @@ impl Engine {
             ..Request::new(&job_type.name)
         };
         let claims = schedule.claims();
-        let identity = Identity { name: NAME.to_owned(), claims, ..Identity::default() };
+        let identity = Identity { name: SCHEDULER.to_owned(), claims, ..Identity::default() };
         Ok(Some(self.submit(request, identity).await?.id()))
     }
 
@@ -176,7 +176,7 @@ impl Engine {
             open.extend(self.store().jobs(&filter).await?);
         }
         open.retain(|job| {
-            job.submitted_by == NAME && job.request.idempotency_key.as_deref() != Some(key)
+            job.submitted_by == SCHEDULER && job.request.idempotency_key.as_deref() != Some(key)
         });
         Ok(open)
     }

@@ -101,6 +101,18 @@ shapes! {
         cancelled: i64,
     }
 
+    /// One of the events that a stream is made of.
+    struct Event {
+        /// `job` or `chunk`.
+        #[schema(pattern = "^(job|chunk)$")]
+        event: String,
+        /// A new one for each, which browsers give back as `last-event-id`.
+        id: String,
+        /// The job or the chunk as it is by then, as JSON.
+        #[schema(content_media_type = "application/json")]
+        data: String,
+    }
+
     /// A disjoint set of records: the unit of claim, lease, retry and commit.
     struct Chunk {
         job_id: Uuid,
@@ -274,6 +286,43 @@ shapes! {
         /// Whether it has been silent for so long that its chunks have gone to others.
         vanished: bool,
     }
+
+    /// When a job type is submitted by itself, and what became of that.
+    struct Schedule {
+        job_type: String,
+        /// The first time that has not been seen to.
+        next_at: Option<DateTime<Utc>>,
+        /// Whether it rests.
+        paused: bool,
+        /// When it was last fired.
+        last_at: Option<DateTime<Utc>>,
+        /// The job of that time, for those who see it.
+        last_job: Option<Uuid>,
+        /// Why it could not be fired.
+        error: Option<String>,
+        schedule: ScheduleDefinition,
+        /// The next times, unless it is paused.
+        next_times: Vec<DateTime<Utc>>,
+    }
+
+    /// What windlass.toml says of a schedule.
+    struct ScheduleDefinition {
+        /// Five fields, or `@daily` and its like.
+        cron: String,
+        /// A zone of the IANA database.
+        timezone: String,
+        /// How long after its time a job should have ended: `3h`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<String>,
+        missed: Missed,
+        overlap: Overlap,
+        /// The claims its jobs have.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        claims: BTreeMap<String, Json>,
+        /// The params of its jobs, before `{date}` and `{time}` are filled in.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        params: BTreeMap<String, Json>,
+    }
 }
 
 /// Writes descriptions of statuses.
@@ -302,6 +351,10 @@ statuses! {
     OnFailed { Block = "block", Run = "run", Cancel = "cancel", }
     /// What became of a dead letter.
     LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
+    /// What becomes of times at which nobody was there.
+    Missed { Skip = "skip", RunOnce = "run-once", RunAll = "run-all", }
+    /// What happens when the job before has not ended.
+    Overlap { Skip = "skip", Queue = "queue", CancelRunning = "cancel-running", }
 }
 
 #[cfg(test)]

@@ -182,7 +182,8 @@ async fn set_stopped(
     said_of(app, subject).await
 }
 
-fn known(app: &App, job_type: &str) -> Answer<()> {
+/// Refuses a job type that there is none of.
+pub(super) fn known(app: &App, job_type: &str) -> Answer<()> {
     let found = app.engine.config().jobs.contains_key(job_type);
     found.then_some(()).ok_or_else(|| Failure::not_found("job type", job_type))
 }

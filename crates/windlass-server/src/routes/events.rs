@@ -4,6 +4,7 @@ use crate::App;
 use crate::auth::{Caller, Viewer};
 use crate::extract::Id;
 use crate::problem::Answer;
+use crate::shapes;
 use crate::watch::{Change, has_ended};
 use axum::body::Body;
 use axum::extract::State;
@@ -16,6 +17,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What events are sent as.
+const EVENT_STREAM: &str = "text/event-stream";
 /// How often a comment says that the stream is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -27,7 +30,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// `last-event-id` after the end is answered 204, so that browsers stop coming back.
 #[utoipa::path(get, path = "/jobs/{id}/events", tag = "jobs",
     params(("id" = Uuid, Path), ("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
     (status = 204, description = "The job has ended, and the caller has seen it"),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such job"),
@@ -56,7 +59,7 @@ pub(crate) async fn of_job(
 /// An event `job` for every change of a job that the caller sees, until the server stops.
 #[utoipa::path(get, path = "/events", tag = "jobs",
     params(("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
+    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
 ))]
 pub(crate) async fn of_all(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Response {
     let whose = caller.clone();
@@ -76,6 +79,6 @@ fn answer(caller: &Caller, changes: impl Stream<Item = Change> + Send + 'static)
         }
     });
     let events = events.take_until(caller.expiry()).map(Ok::<_, Infallible>);
-    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+    let headers = [(CONTENT_TYPE, EVENT_STREAM), (CACHE_CONTROL, "no-cache")];
     (headers, Body::from_stream(events)).into_response()
 }

@@ -8,6 +8,7 @@ mod jobs;
 mod letters;
 mod output;
 mod page;
+mod schedules;
 mod steer;
 
 use crate::{App, document};
@@ -41,6 +42,9 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(control::workers))
         .routes(routes!(dependencies::list))
         .routes(routes!(dependencies::of_job))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(health::document));
     let mut all = OpenApiRouter::with_openapi(document::begin())
         .nest("/api/v1", api)

@@ -2,6 +2,7 @@
 
 use super::*;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use windlass_core as core;
 use windlass_store as store;
 
@@ -99,6 +100,22 @@ fn every_shape_is_that_of_its_value() {
         seen_at: now,
         vanished: false,
     });
+    let schedule = json!({"cron": "0 3 * * *", "deadline": "3h", "params": {"day": "{date}"},
+        "claims": {"county": "all"}});
+    is_described::<Schedule>(&windlass_engine::Scheduled {
+        row: store::ScheduleRow {
+            job_type: "J".to_owned(),
+            spec: "s".to_owned(),
+            next_at: Some(now),
+            paused: false,
+            last_at: None,
+            last_job: Some(id),
+            error: None,
+            now,
+        },
+        schedule: serde_json::from_value(schedule).unwrap(),
+        next_times: vec![now],
+    });
 }
 
 #[test]
@@ -107,4 +124,8 @@ fn every_status_is_described() {
     core::Phase::ALL.iter().for_each(is_described::<Phase>);
     core::ChunkStatus::ALL.iter().for_each(is_described::<ChunkStatus>);
     core::LetterStatus::ALL.iter().for_each(is_described::<LetterStatus>);
+    let missed = [core::Missed::Skip, core::Missed::RunOnce, core::Missed::RunAll];
+    missed.iter().for_each(is_described::<Missed>);
+    let overlap = [core::Overlap::Skip, core::Overlap::Queue, core::Overlap::CancelRunning];
+    overlap.iter().for_each(is_described::<Overlap>);
 }

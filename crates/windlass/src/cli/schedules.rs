@@ -2,11 +2,9 @@
 
 use super::{load, output};
 use anyhow::Result;
-use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::Engine;
-use windlass_store::ScheduleRow;
+use windlass::{Engine, Scheduled};
 
 #[derive(clap::Args)]
 #[command(after_help = "Schedules are kept by `windlass serve`.
@@ -58,31 +56,16 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
 
 async fn list(engine: &Engine, as_json: bool) -> Result<()> {
     engine.put_schedules().await?;
-    let mut rows = engine.store().schedules().await?;
-    let schedule = |row: &ScheduleRow| engine.config().jobs.get(&row.job_type)?.schedule.clone();
-    rows.retain(|row| schedule(row).is_some());
-    let next_times = |row: &ScheduleRow| {
-        let schedule = schedule(row);
-        let next = |time: &_| schedule.as_ref()?.next_after(*time);
-        std::iter::successors(row.next_at, next).take(3).collect::<Vec<_>>()
-    };
+    let schedules = engine.schedules().await?;
     if as_json {
-        let shown = |row: &ScheduleRow| -> serde_json::Result<_> {
-            let mut json = serde_json::to_value(row)?;
-            json["schedule"] = json!(schedule(row));
-            json["nextTimes"] = json!(next_times(row));
-            Ok(json)
-        };
-        let shown = rows.iter().map(shown).collect::<serde_json::Result<Vec<_>>>()?;
-        return output::json(&shown);
+        return output::json(&schedules);
     }
-    if rows.is_empty() {
+    if schedules.is_empty() {
         println!("no schedules; `schedule = {{ cron = \"0 3 * * *\" }}` in a job type makes one");
         return Ok(());
     }
     let mut table = output::table(&["TYPE", "CRON", "ZONE", "NEXT", "LAST", "STATE"]);
-    for row in &rows {
-        let Some(schedule) = schedule(row) else { continue };
+    for Scheduled { row, schedule, next_times } in &schedules {
         let local = |time: &chrono::DateTime<chrono::Utc>| {
             time.with_timezone(&schedule.timezone).format("%Y-%m-%d %H:%M %Z").to_string()
         };
@@ -95,7 +78,7 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
             row.job_type.clone(),
             schedule.cron.clone(),
             schedule.timezone.to_string(),
-            next_times(row).iter().map(local).collect::<Vec<_>>().join("\n"),
+            next_times.iter().map(local).collect::<Vec<_>>().join("\n"),
             row.last_at.as_ref().map(local).unwrap_or_default(),
             state,
         ]);

@@ -1,13 +1,14 @@
 //! What machines ask of the server.
 
-use crate::common::{Place, eventually};
-use crate::served::{Served, auth, purses, take, token};
+use crate::common::{Data, Place, eventually};
+use crate::purses::{purses, take};
+use crate::served::{Served, auth, token};
 use serde_json::json;
 use windlass_testkit::{Options, PostgresServer};
 
 #[tokio::test]
 async fn it_is_alive_and_ready_whoever_asks() {
-    let data = purses().await;
+    let data = purses(Data::sqlite()).await;
     let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
     assert_eq!(served.get("/healthz").await.is(200), json!({"status": "alive"}));
     assert_eq!(served.get("/readyz").await.is(200), json!({"status": "ready"}));
@@ -34,7 +35,7 @@ async fn it_is_not_ready_while_the_store_is_away() {
 
 #[tokio::test]
 async fn metrics_tell_what_became_of_items() {
-    let data = purses().await;
+    let data = purses(Data::sqlite()).await;
     let mut served = Served::with(Place::on(&data, &(take("") + &auth())), 1).await;
     served.token(&token("chief", "chief"));
     let id = served.submit(json!({"jobType": "TAKE"})).await;

@@ -1,7 +1,8 @@
 //! Jobs over HTTP: submitted, listed, shown, steered, in the words of the command line.
 
 use crate::common::{Data, Place, raise, text};
-use crate::served::{Served, purses, take};
+use crate::purses::{purses, take};
+use crate::served::Served;
 use serde_json::json;
 
 #[tokio::test]
@@ -90,7 +91,7 @@ async fn jobs_are_paused_resumed_cancelled_and_retried() {
 
 #[tokio::test]
 async fn what_failed_is_retried() {
-    let data = purses().await;
+    let data = purses(Data::sqlite()).await;
     // No such column, which fails the job, until somebody adds it.
     let jobs = take("retry = { attempts = 1 }\n").replace("amount - 10", "amount - 10, seen = 1");
     let served = Served::with(Place::on(&data, &jobs), 1).await;

@@ -1,7 +1,8 @@
 //! Keys that their issuer rotates.
 
 use crate::common::{Data, Place};
-use crate::served::{ROLES, Served, claims, purses, take};
+use crate::purses::{purses, take};
+use crate::served::{ROLES, Served, claims};
 use crate::stub::Stub;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -57,7 +58,7 @@ fn set(keys: &[&Issued]) -> String {
 }
 
 async fn served(place: &str, files: &[(&str, &str)]) -> (Data, Served) {
-    let data = purses().await;
+    let data = purses(Data::sqlite()).await;
     let auth = format!("\n[auth]\njwks = \"{place}\"\n{ROLES}");
     let place = Place::on(&data, &(take("") + &auth));
     files.iter().for_each(|(name, text)| place.write(name, text));

@@ -1,12 +1,11 @@
 //! Dead letters over HTTP: listed, shown, redriven, ignored.
 
-use crate::common::{Place, text};
-use crate::served::{Served, purses, take};
+use crate::common::{Data, Place, text};
+use crate::purses::take;
+use crate::served::Served;
 use serde_json::json;
 
-#[tokio::test]
-async fn letters_are_listed_shown_redriven_and_ignored() {
-    let data = purses().await;
+async fn letters_are_listed_shown_redriven_and_ignored(data: Data) {
     let served = Served::with(Place::on(&data, &take("")), 1).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "COMPLETED").await;
@@ -47,3 +46,5 @@ async fn letters_are_listed_shown_redriven_and_ignored() {
         0
     );
 }
+
+on_both!(letters_are_listed_shown_redriven_and_ignored,);

@@ -1,11 +1,12 @@
 //! How often one may ask.
 
-use crate::common::{Place, eventually};
-use crate::served::{Served, auth, purses, take, token};
+use crate::common::{Data, Place, eventually};
+use crate::purses::{purses, take};
+use crate::served::{Served, auth, token};
 
 #[tokio::test]
 async fn whoever_asks_too_often_is_told_when_to_come_again_and_others_are_served() {
-    let data = purses().await;
+    let data = purses(Data::sqlite()).await;
     let config = take("") + &auth() + "\n[server]\nrequests_per_second = 1\n";
     let mut served = Served::start(Place::on(&data, &config)).await;
     served.token(&token("ada", "clerk"));

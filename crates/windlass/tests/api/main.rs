@@ -8,6 +8,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[macro_use]
+mod purses;
 
 mod control;
 mod dependencies;
@@ -23,6 +25,8 @@ mod output;
 mod permissions;
 mod problems;
 mod rows;
+mod schedules;
+mod schemathesis;
 mod served;
 mod shutdown;
 mod stub;

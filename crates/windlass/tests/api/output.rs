@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 /// Emits a row for every account.
-const EMITTER: &str = r#"
+pub(crate) const EMITTER: &str = r#"
 import json, sys
 for line in sys.stdin:
     items = json.loads(line)["items"]
@@ -14,12 +14,17 @@ for line in sys.stdin:
     print(json.dumps({"results": results}), flush=True)
 "#;
 
+/// The job type that does.
+pub(crate) fn emit() -> String {
+    "[jobs.EMIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+     step.version = \"version\"\nstep.command = [\"python3\", \"emit.py\"]\n"
+        .to_owned()
+}
+
 #[tokio::test]
 async fn output_is_downloaded_whole_and_in_ranges() {
     let data = Data::sqlite().with_accounts(2500).await;
-    let jobs = "[jobs.EMIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-                step.version = \"version\"\nstep.command = [\"python3\", \"emit.py\"]\n";
-    let place = Place::on(&data, jobs);
+    let place = Place::on(&data, &emit());
     place.write("emit.py", EMITTER);
     let served = Served::with(place, 2).await;
     let id = served.submit(json!({"jobType": "EMIT"})).await;

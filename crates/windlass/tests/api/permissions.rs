@@ -2,7 +2,8 @@
 
 use crate::common::{Data, Place, text};
 use crate::document::operations;
-use crate::served::{Served, auth, purses, take, token};
+use crate::purses::take;
+use crate::served::{Served, auth, token};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ enum Asks {
 use Asks::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 27] = [
+const ROUTES: [(&str, &str, Asks); 30] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -48,19 +49,23 @@ const ROUTES: [(&str, &str, Asks); 27] = [
     ("GET", "/api/v1/throughput", For("viewer")),
     ("PUT", "/api/v1/throughput/{jobType}", For("administrator")),
     ("GET", "/api/v1/workers", For("viewer")),
+    ("GET", "/api/v1/schedules", For("viewer")),
+    ("POST", "/api/v1/schedules/{jobType}/pause", For("administrator")),
+    ("POST", "/api/v1/schedules/{jobType}/resume", For("administrator")),
     ("POST", "/api/v1/stop", For("administrator")),
 ];
 
 const PERMISSIONS: [&str; 5] = ["nobody", "viewer", "submitter", "operator", "administrator"];
 
+const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
+
 /// A server without workers, on which `ada` has a completed job with two letters.
-async fn with_a_job_of_ada() -> (Data, Served, String, String) {
-    let data = purses().await;
-    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+async fn with_a_job_of_ada(data: &Data) -> (Served, String, String) {
+    let mut served = Served::start(Place::on(data, &(take(SCHEDULE) + &auth()))).await;
     let id = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
     served.place.run(&format!("worker --job {id}")).await.ok();
     let letters = served.get("/api/v1/dead-letters").await.is(200);
-    (data, served, id, text(&letters[0]["id"]))
+    (served, id, text(&letters[0]["id"]))
 }
 
 fn body(method: &str, path: &str) -> Option<Json> {
@@ -72,9 +77,8 @@ fn body(method: &str, path: &str) -> Option<Json> {
     }
 }
 
-#[tokio::test]
-async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there() {
-    let (_data, mut served, job, letter) = with_a_job_of_ada().await;
+async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data: Data) {
+    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
     for (method, route, asks) in &ROUTES {
         let id = if route.contains("dead-letters") { &letter } else { &job };
         let path = route.replace("{id}", id).replace("{jobType}", "TAKE");
@@ -112,9 +116,8 @@ async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there() {
     assert_eq!(all, known);
 }
 
-#[tokio::test]
-async fn lists_and_acts_reach_ones_own_jobs_only() {
-    let (_data, mut served, job, letter) = with_a_job_of_ada().await;
+async fn lists_and_acts_reach_ones_own_jobs_only(data: Data) {
+    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
     served.put(&format!("/api/v1/jobs/{job}/throughput"), &json!({"rate": 5})).await.is(200);
     served.token(&token("bob", "clerk"));
     let own = served.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
@@ -143,3 +146,8 @@ async fn lists_and_acts_reach_ones_own_jobs_only() {
     let path = format!("/api/v1/jobs/{}", text(&redriven[0]["jobId"]));
     assert_eq!(served.get(&path).await.is(200)["submittedBy"], "ada");
 }
+
+on_both!(
+    every_route_asks_for_its_permission_and_others_jobs_are_not_there,
+    lists_and_acts_reach_ones_own_jobs_only,
+);

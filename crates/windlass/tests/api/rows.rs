@@ -1,16 +1,15 @@
 //! Row level: a clerk of one county gets not one row of another, whatever is asked.
 
 use crate::common::{Data, Place, text};
-use crate::served::{Served, auth, claims, purses, signed, take};
+use crate::purses::take;
+use crate::served::{Served, auth, claims, signed};
 use serde_json::{Value as Json, json};
 
 const CLAIMS: &str = "source.claims = { county = \"county\" }\n";
 
-async fn served() -> (Data, Served) {
-    let data = purses().await;
+async fn served(data: &Data) -> Served {
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
-    let served = Served::with(Place::on(&data, &(take(CLAIMS) + &auth())), 1).await;
-    (data, served)
+    Served::with(Place::on(data, &(take(CLAIMS) + &auth())), 1).await
 }
 
 /// A clerk's token.
@@ -25,9 +24,8 @@ async fn changed(data: &Data, county: &str) -> i64 {
     data.number(&format!("{sql}'{county}'")).await
 }
 
-#[tokio::test]
-async fn a_run_its_letters_and_its_redrive_stay_in_the_county() {
-    let (data, mut served) = served().await;
+async fn a_run_its_letters_and_its_redrive_stay_in_the_county(data: Data) {
+    let mut served = served(&data).await;
     served.token(&clerk("ada", json!("Kent")));
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let job = served.until(&id, "COMPLETED").await;
@@ -57,9 +55,7 @@ async fn a_run_its_letters_and_its_redrive_stay_in_the_county() {
     assert_eq!(served.get("/api/v1/dead-letters").await.is(200), json!([]));
 }
 
-#[tokio::test]
-async fn a_retry_stays_in_the_county_whoever_asks_for_it() {
-    let data = purses().await;
+async fn a_retry_stays_in_the_county_whoever_asks_for_it(data: Data) {
     let jobs = take(&format!("{CLAIMS}retry = {{ attempts = 1 }}\n"));
     let jobs = jobs.replace("amount - 10", "amount - 10, seen = 1") + &auth();
     let mut served = Served::with(Place::on(&data, &jobs), 1).await;
@@ -75,9 +71,8 @@ async fn a_retry_stays_in_the_county_whoever_asks_for_it() {
     assert_eq!((changed(&data, "Kent").await, changed(&data, "Essex").await), (19, 0));
 }
 
-#[tokio::test]
-async fn a_list_means_any_and_nothing_means_refusal() {
-    let (data, mut served) = served().await;
+async fn a_list_means_any_and_nothing_means_refusal(data: Data) {
+    let mut served = served(&data).await;
     let request = json!({"jobType": "TAKE"});
     for nothing in [json!(null), json!([]), json!({"name": "Kent"}), json!(["Kent", null])] {
         served.token(&clerk("ada", nothing));
@@ -89,3 +84,9 @@ async fn a_list_means_any_and_nothing_means_refusal() {
     assert_eq!(served.until(&id, "COMPLETED").await["items"]["processed"], 38);
     assert_eq!((changed(&data, "Kent").await, changed(&data, "Essex").await), (19, 19));
 }
+
+on_both!(
+    a_run_its_letters_and_its_redrive_stay_in_the_county,
+    a_retry_stays_in_the_county_whoever_asks_for_it,
+    a_list_means_any_and_nothing_means_refusal,
+);

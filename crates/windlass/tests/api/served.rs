@@ -1,6 +1,6 @@
 //! A running `windlass serve`, and a client that holds every answer to what holds for all of them.
 
-use crate::common::{Data, PATIENCE, Place, eventually, text};
+use crate::common::{PATIENCE, Place, eventually, text};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value as Json, json};
@@ -200,29 +200,4 @@ pub(crate) fn token(subject: &str, role: &str) -> String {
 pub(crate) fn signed(claims: &Json) -> String {
     let key = jsonwebtoken::EncodingKey::from_secret(SECRET.as_bytes());
     jsonwebtoken::encode(&jsonwebtoken::Header::default(), claims, &key).unwrap()
-}
-
-/// Purses with an amount and a county. Taking ten leaves no purse below zero: those with ids 7 and 8
-/// have less, the first in Kent, the second in Essex.
-pub(crate) async fn purses() -> Data {
-    let data = Data::sqlite();
-    data.run(
-        "CREATE TABLE purses (id bigint PRIMARY KEY NOT NULL, county text NOT NULL,
-             amount bigint NOT NULL CONSTRAINT never_negative CHECK (amount >= 0));
-         WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 40)
-         INSERT INTO purses
-         SELECT n, CASE WHEN n % 2 = 1 THEN 'Kent' ELSE 'Essex' END,
-             CASE WHEN n IN (7, 8) THEN 5 ELSE 50 END FROM s;",
-    )
-    .await;
-    data
-}
-
-/// A job type on those purses, with these lines besides.
-pub(crate) fn take(more: &str) -> String {
-    format!(
-        "[jobs.TAKE]\nsource.connection = \"app\"\nsource.table = \"purses\"\n\
-         step.sql = \"UPDATE purses SET amount = amount - 10 WHERE {{chunk}}\"\n\
-         chunk.items = 10\n{more}"
-    )
 }

@@ -1,7 +1,8 @@
 //! Tokens: the good are let in, and the others learn nothing.
 
-use crate::common::{Place, refused};
-use crate::served::{ROLES, SECRET, Served, auth, claims, now, purses, signed, take, token};
+use crate::common::{Data, Place, refused};
+use crate::purses::take;
+use crate::served::{ROLES, SECRET, Served, auth, claims, now, signed, token};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -55,9 +56,7 @@ fn is_unknown(served: &Served, why: &str) -> impl Future<Output = ()> {
     }
 }
 
-#[tokio::test]
-async fn bad_tokens_are_refused_without_a_word_why() {
-    let data = purses().await;
+async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
     let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
     is_unknown(&served, "no token").await;
     let another = EncodingKey::from_secret(b"another secret of thirty-two bytes");
@@ -101,9 +100,7 @@ async fn bad_tokens_are_refused_without_a_word_why() {
     assert_eq!(served.token(&token("ada", "stranger")).get("/api/v1/jobs").await.status, 403);
 }
 
-#[tokio::test]
-async fn a_public_key_is_no_secret() {
-    let data = purses().await;
+async fn a_public_key_is_no_secret(data: Data) {
     let auth = format!("\n[auth]\nkey_file = \"rsa.pub.pem\"\n{ROLES}");
     let place = Place::on(&data, &(take("") + &auth));
     place.write("rsa.pub.pem", RSA_PUBLIC);
@@ -120,9 +117,7 @@ async fn a_public_key_is_no_secret() {
     is_unknown(&served, "another algorithm of the same key").await;
 }
 
-#[tokio::test]
-async fn the_command_line_makes_tokens_for_development() {
-    let data = purses().await;
+async fn the_command_line_makes_tokens_for_development(data: Data) {
     let jobs = take("source.claims = { county = \"county\" }\n");
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
     let mut served = Served::start(Place::on(&data, &(jobs + &auth()))).await;
@@ -144,9 +139,7 @@ async fn the_command_line_makes_tokens_for_development() {
     refused(&place.run("token --subject ada --role clerk").await, &["auth.jwks", "issuer"]);
 }
 
-#[tokio::test]
-async fn keys_that_cannot_be_used_are_refused_at_the_start() {
-    let data = purses().await;
+async fn keys_that_cannot_be_used_are_refused_at_the_start(data: Data) {
     for (key, expected) in [
         ("key = \"short\"", "32 or more"),
         ("key_file = \"nowhere.pem\"", "nowhere.pem"),
@@ -160,3 +153,10 @@ async fn keys_that_cannot_be_used_are_refused_at_the_start() {
         refused(&place.run("serve --listen 127.0.0.1:0").await, &["auth.", expected]);
     }
 }
+
+on_both!(
+    bad_tokens_are_refused_without_a_word_why,
+    a_public_key_is_no_secret,
+    the_command_line_makes_tokens_for_development,
+    keys_that_cannot_be_used_are_refused_at_the_start,
+);

@@ -51,13 +51,7 @@ impl Data {
 
     /// Makes `accounts` with this many rows, and `pace`, which slows nothing down yet.
     pub(crate) async fn with_accounts(self, rows: i64) -> Data {
-        let numbers = match &self {
-            Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {rows}) AS n"),
-            Data::Sqlite(_) => format!(
-                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {rows}) \
-                 SELECT n FROM s"
-            ),
-        };
+        let numbers = self.numbers(rows);
         self.run(&format!(
             "CREATE TABLE accounts (
                  id bigint PRIMARY KEY NOT NULL, branch integer NOT NULL, amount bigint NOT NULL,
@@ -70,6 +64,17 @@ impl Data {
         ))
         .await;
         self
+    }
+
+    /// A query of the numbers from one to this, as `n`.
+    pub(crate) fn numbers(&self, last: i64) -> String {
+        match self {
+            Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {last}) AS n"),
+            Data::Sqlite(_) => format!(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {last}) \
+                 SELECT n FROM s"
+            ),
+        }
     }
 
     /// Makes every commit of a `slow_raise` take this long.

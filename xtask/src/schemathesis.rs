@@ -1,0 +1,47 @@
+//! schemathesis, which tries the API by its own document, in a Python environment of its own beside
+//! what cargo builds. It is made once; the test that needs it fails where it cannot be made.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// What is installed. Both are pinned: the same seed gives the same requests.
+const PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "hypothesis==6.170.15"];
+
+/// Makes it unless it is there. Where it cannot be made, it says why: all other tests still run.
+pub(crate) fn make() {
+    if let Err(error) = try_make() {
+        eprintln!("xtask: schemathesis cannot be installed, so its test will fail: {error:#}");
+    }
+}
+
+fn try_make() -> anyhow::Result<()> {
+    let folder = folder()?;
+    // Written last, so that what was begun and not finished is begun anew.
+    let (stamp, wanted) = (folder.join("installed"), PACKAGES.join(" "));
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    eprintln!("xtask: installing {wanted} in {}", folder.display());
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(Command::new(folder.join("bin/python")).args(pip).args(PACKAGES))?;
+    fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
+}
+
+/// The test looks for it here: the folder that has the folders of all profiles.
+fn folder() -> anyhow::Result<PathBuf> {
+    let program = env::current_exe().context("a process knows its program")?;
+    let target = program.parent().and_then(Path::parent).context("cargo's folder is gone")?;
+    Ok(target.join("schemathesis"))
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let line = format!("{command:?}");
+    let status = command.status().with_context(|| line.clone())?;
+    ensure!(status.success(), "{line}: {status}");
+    Ok(())
+}
