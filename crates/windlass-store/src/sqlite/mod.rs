@@ -1,6 +1,7 @@
 //! The store in a SQLite file. `postgres/` has the same files for the same things.
 
 mod advance;
+mod alerts;
 mod control;
 mod lease;
 mod letters;
@@ -18,7 +19,8 @@ mod work;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use uuid::Uuid;
+use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::Sqlite;
 
 use self::wait::Eye;
@@ -26,9 +28,10 @@ use crate::changes::Changes;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
-    Kept, Lease, LetterFilter, NewJob, NewLetter, Page, Pinned, Progress, RedriveRoot, Result,
-    ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, WorkerRow,
+    Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
+    DeadLetter, JobFilter, Kept, Lease, LetterFilter, NewAlert, NewJob, NewLetter, Occurrence,
+    Page, Pinned, Progress, RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing,
+    Submitted, Unworked, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

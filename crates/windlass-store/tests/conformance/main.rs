@@ -26,6 +26,7 @@ macro_rules! both {
     };
 }
 
+mod alerts;
 mod bench;
 mod budget;
 mod cancel;
