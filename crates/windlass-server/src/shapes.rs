@@ -209,6 +209,31 @@ shapes! {
         /// Whether it has been silent for so long that its chunks have gone to others.
         vanished: bool,
     }
+
+    /// Something that went wrong.
+    struct Alert {
+        /// The same however often it is posted.
+        id: Uuid,
+        kind: AlertKind,
+        job_type: String,
+        /// The job, where it is about one.
+        job_id: Option<Uuid>,
+        message: String,
+        /// Numbers and times that help, by kind.
+        details: Map<String, Json>,
+        /// When it was raised.
+        at: DateTime<Utc>,
+        /// When the condition it is about did not hold any more.
+        cleared_at: Option<DateTime<Utc>>,
+        delivery: Delivery,
+        /// How often it was posted.
+        attempts: u32,
+        /// When it is posted next.
+        next_at: Option<DateTime<Utc>>,
+        delivered_at: Option<DateTime<Utc>>,
+        /// Why it could not be posted last time.
+        error: Option<String>,
+    }
 }
 
 /// Writes descriptions of statuses.
@@ -232,6 +257,15 @@ statuses! {
     ChunkStatus {
         Pending = "PENDING", Processing = "PROCESSING", Completed = "COMPLETED", Failed = "FAILED",
         Cancelled = "CANCELLED",
+    }
+    /// What an alert is about.
+    AlertKind {
+        JobFailed = "job-failed", BudgetExceeded = "budget-exceeded",
+        DeadlineAtRisk = "deadline-at-risk", DeadLetters = "dead-letters", NoWorker = "no-worker",
+    }
+    /// How the delivery of an alert stands.
+    Delivery {
+        Logged = "logged", Pending = "pending", Delivered = "delivered", GivenUp = "given-up",
     }
     /// What became of a dead letter.
     LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }

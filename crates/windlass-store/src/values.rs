@@ -121,6 +121,7 @@ pub(crate) struct LetterArguments {
     pub(crate) status: Option<&'static str>,
     pub(crate) age: Option<i64>,
     pub(crate) before: Option<Uuid>,
+    pub(crate) submitter: Option<String>,
 }
 
 impl LetterArguments {
@@ -133,6 +134,7 @@ impl LetterArguments {
             status: filter.status.map(|status| status.as_str()),
             age: filter.older_than.map(millis),
             before: filter.before,
+            submitter: filter.submitted_by.clone(),
         }
     }
 }

@@ -19,7 +19,8 @@ pub(super) async fn status(store: &PostgresStore, id: JobId) -> Result<Option<Jo
 pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Vec<Job>> {
     let job_type = filter.job_type.as_deref();
     let status = filter.status.map(|status| status.as_str());
-    let params = params![job_type, status, filter.before, values::listed(filter.limit)];
+    let by = filter.submitted_by.as_deref();
+    let params = params![job_type, status, filter.before, values::listed(filter.limit), by];
     store.read(sql!("list_jobs", "job_sums"), params, rows::job).await
 }
 

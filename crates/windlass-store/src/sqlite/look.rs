@@ -4,7 +4,7 @@ use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, given, sql};
 use crate::fields::Fields;
 use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
 
@@ -28,9 +28,11 @@ pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<
     let status = filter.status.map(|status| status.as_str());
     let before = filter.before.map(|id| id.to_string());
     let limit = values::listed(filter.limit);
+    let by = filter.submitted_by.clone();
+    let sql = given(sql!("list_jobs", "job_sums"), &by, "?5");
     let work = move |tx: &Transaction<'_>| {
-        let params = params![job_type, status, before, limit];
-        tx.query(sql!("list_jobs", "job_sums"), params, |row| rows::job(row))
+        let params = params![job_type, status, before, limit, by];
+        tx.query(&sql, params, |row| rows::job(row))
     };
     store.read(work).await
 }

@@ -51,6 +51,15 @@ impl SqliteStore {
 
 door!(SqliteStore);
 
+/// A statement whose condition on a parameter is plain where the parameter is given. SQLite plans
+/// before it knows the values, and would use no index for `?5 IS NULL OR submitter = ?5`.
+fn given<T>(sql: &str, value: &Option<T>, parameter: &str) -> String {
+    match value {
+        Some(_) => sql.replace(&format!("{parameter} IS NULL OR "), ""),
+        None => sql.to_owned(),
+    }
+}
+
 /// The text of a statement in `queries/sqlite`.
 macro_rules! sql {
     ($name:literal) => {

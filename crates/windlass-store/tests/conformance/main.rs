@@ -42,3 +42,4 @@ mod prune;
 mod races;
 mod steering;
 mod submit;
+mod submitters;
