@@ -1,4 +1,4 @@
-//! `windlass serve`: the API, the schedules, and workers beside them.
+//! `windlass serve`: the API, the schedules, the alerts, and workers beside them.
 
 use super::load;
 use super::progress::Interrupt;
@@ -38,7 +38,9 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
             (tokio::spawn(worker.run()), handle)
         })
         .unzip();
+    let herald = timekeeper.clone();
     let schedules = tokio::spawn(async move { timekeeper.keep_schedules().await });
+    let alerts = tokio::spawn(async move { herald.keep_alerts().await });
     let leave = || handle.iter().for_each(Handle::shutdown);
     let stop = async {
         interrupt.wait().await;
@@ -49,6 +51,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     leave();
     // Given up anywhere, a firing is finished by whoever keeps the time next.
     schedules.abort();
+    // What is raised and not posted yet is posted by whoever serves next.
+    alerts.abort();
     if let Some(working) = working {
         working.await?;
     }
