@@ -25,6 +25,14 @@ macro_rules! door {
                 look::jobs(self, filter).await
             }
 
+            async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
+                look::open_jobs(self, submitted_by, limit).await
+            }
+
+            async fn stats(&self) -> Result<Stats> {
+                look::stats(self).await
+            }
+
             async fn pinned(&self, id: JobId) -> Result<Option<Pinned>> {
                 look::pinned(self, id).await
             }

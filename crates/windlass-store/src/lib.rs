@@ -18,6 +18,7 @@ mod rows;
 mod rules;
 mod schedule;
 mod sqlite;
+mod stats;
 mod unit;
 mod values;
 
@@ -28,6 +29,7 @@ pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
 pub use schedule::ScheduleRow;
+pub use stats::{Depth, Losses, Stats};
 pub use unit::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, NewChunk, NewSegment,
     Page, Progress, SegmentLease, SegmentRow, Standing,
@@ -56,6 +58,11 @@ pub trait Store: Send + Sync {
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>>;
     /// Jobs, newest first.
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>>;
+    /// Jobs of a submitter that have not ended, the oldest first.
+    async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>>;
+    /// How many jobs and chunks there are that have not ended, by job type, and how many leases
+    /// were lost, by job. Costs little, however many there are.
+    async fn stats(&self) -> Result<Stats>;
     /// What a job was submitted with.
     async fn pinned(&self, id: JobId) -> Result<Option<Pinned>>;
     /// A job's chunks in order of number, after the given one.

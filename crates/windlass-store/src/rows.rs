@@ -9,8 +9,9 @@ use windlass_core::{
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::{
-    Alert, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Occurrence, Pinned,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Unworked, WorkerRow,
+    Alert, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Lease, Losses,
+    Occurrence, Pinned, RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError,
+    Unworked, WorkerRow,
 };
 
 /// A job as people see it.
@@ -265,4 +266,21 @@ pub(crate) fn unworked(row: &impl Fields) -> Result<Unworked> {
         connection: row.text("connection")?,
         handler: row.opt_text("handler")?,
     })
+}
+
+/// Jobs of a type that are in a status.
+pub(crate) fn depth(row: &impl Fields) -> Result<Depth> {
+    Ok(Depth {
+        job_type: row.text("job_type")?,
+        status: row.status("status")?,
+        jobs: row.int("jobs")?,
+        pending: row.int("pending")?,
+        processing: row.int("processing")?,
+    })
+}
+
+/// Leases that a job lost.
+pub(crate) fn losses(row: &impl Fields) -> Result<Losses> {
+    let job = row.id("job_id")?;
+    Ok(Losses { job, job_type: row.text("job_type")?, losses: row.int("losses")? })
 }

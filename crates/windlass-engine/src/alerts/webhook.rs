@@ -87,7 +87,7 @@ mod tests {
         // The example of the specification.
         let secret = Secret::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let poster = Poster {
-            client: Client::new(),
+            client: client().unwrap().build().unwrap(),
             url: String::new(),
             keys: vec![key(&secret), key(&Secret::from("another secret".to_owned()))],
         };

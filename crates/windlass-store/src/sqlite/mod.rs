@@ -31,7 +31,7 @@ use crate::{
     Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
     DeadLetter, JobFilter, Kept, Lease, LetterFilter, NewAlert, NewJob, NewLetter, Occurrence,
     Page, Pinned, Progress, RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing,
-    Submitted, Unworked, WorkerRow,
+    Stats, Submitted, Unworked, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

@@ -40,6 +40,7 @@ mod load;
 mod migrate;
 mod prune;
 mod races;
+mod stats;
 mod steering;
 mod submit;
 mod submitters;

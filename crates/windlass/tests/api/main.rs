@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod alerts;
 mod control;
 mod document;
 mod events;
