@@ -1,7 +1,9 @@
 //! windlass.toml: the text, its environment variables, and where in it something is wrong.
 
+mod alerts;
 mod service;
 
+pub use alerts::{Alerts, Webhook};
 pub use service::{Auth, Permission, Role, Server};
 
 use crate::problem::{Code, Problem};
@@ -25,6 +27,8 @@ pub struct Config {
     pub server: Server,
     /// Who may do what there; nobody is asked where it is missing.
     pub auth: Option<Auth>,
+    /// What is told to whom when something goes wrong.
+    pub alerts: Alerts,
 }
 
 /// `[store]`
@@ -94,8 +98,12 @@ impl Config {
             Dependency { line, ..spanned.into_inner() }
         };
         let dependencies = file.dependencies.into_iter().map(rule).collect();
+        let alerts = file.alerts.map_or_else(Alerts::default, |spanned| {
+            let line = line_at(&text, spanned.span().start);
+            Alerts { line, ..spanned.into_inner() }
+        });
         let File { store, connections, server, auth, .. } = file;
-        Ok(Config { store, connections, jobs, dependencies, server, auth })
+        Ok(Config { store, connections, jobs, dependencies, server, auth, alerts })
     }
 
     /// Everything that is wrong with the file by itself, without asking a database.
@@ -129,6 +137,7 @@ impl Config {
         }
         problems.extend(Dependency::problems(&self.dependencies, &self.jobs));
         problems.extend(service::problems(&self.server, self.auth.as_ref()));
+        problems.extend(self.alerts.problems());
         problems
     }
 
@@ -163,6 +172,8 @@ struct File {
     server: Server,
     #[serde(default)]
     auth: Option<Auth>,
+    #[serde(default)]
+    alerts: Option<toml::Spanned<Alerts>>,
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

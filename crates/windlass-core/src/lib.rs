@@ -46,7 +46,7 @@ pub use retention::Retention;
 pub use retry::RetryPolicy;
 pub use schedule::{Missed, Overlap, Schedule};
 pub use secret::Secret;
-pub use state::{ChunkStatus, JobStatus, LetterStatus, Phase};
+pub use state::{AlertKind, ChunkStatus, Delivery, JobStatus, LetterStatus, Phase};
 pub use step::{Endpoint, OnConflict, Step, StepKind};
 pub use table::{Column, ColumnType, Index, Table};
 pub use template::{Fragment, Template};

@@ -97,6 +97,36 @@ status! {
     }
 }
 
+status! {
+    /// What an alert is about.
+    AlertKind {
+        /// A job ended `FAILED`.
+        JobFailed = "job-failed",
+        /// More items of a job died than its budget allows.
+        BudgetExceeded = "budget-exceeded",
+        /// A job is late, or will be as it goes.
+        DeadlineAtRisk = "deadline-at-risk",
+        /// A job type has more dead letters than it should.
+        DeadLetters = "dead-letters",
+        /// Nobody can take the work that waits.
+        NoWorker = "no-worker",
+    }
+}
+
+status! {
+    /// How the delivery of an alert stands.
+    Delivery {
+        /// It is in the log and here, and nowhere else.
+        Logged = "logged",
+        /// It is on its way.
+        Pending = "pending",
+        /// The receiver has taken it.
+        Delivered = "delivered",
+        /// The receiver did not take it for so long that nobody tries any more.
+        GivenUp = "given-up",
+    }
+}
+
 /// A text that names no status.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is not a status; one of {known:?} would be")]

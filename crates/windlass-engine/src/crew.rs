@@ -2,6 +2,7 @@
 
 use crate::executor::{self, Chunk, Ended, Worked};
 use crate::worker::Shutdown;
+use metrics::histogram;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
@@ -41,6 +42,13 @@ enum Left {
     Ended(Ended),
 }
 
+impl Left {
+    /// Whether the chunk is done with, rather than handed back or lost.
+    fn is_over(&self) -> bool {
+        matches!(self, Left::Plain(_) | Left::Ended(Ended::Completed | Ended::Failed))
+    }
+}
+
 /// How long plain chunks gather before they are completed, while others are at work: short beside
 /// what people notice, long beside the work on a short chunk.
 const GATHERING: Duration = Duration::from_millis(50);
@@ -70,6 +78,7 @@ impl Crew {
     /// Puts a chunk to work.
     pub(crate) fn take(&mut self, chunk: Chunk) {
         let shutdown = self.shutdown.clone();
+        let job = chunk.job.clone();
         self.working.spawn(async move {
             let begun = Instant::now();
             let worked = executor::work(chunk, shutdown).await;
@@ -77,7 +86,12 @@ impl Crew {
                 true => Left::Plain(Box::new(worked)),
                 false => Left::Ended(worked.end().await),
             };
-            (left, begun.elapsed())
+            let took = begun.elapsed();
+            if left.is_over() {
+                let job_type = job.definition().name.clone();
+                histogram!("windlass_chunk_seconds", "job_type" => job_type).record(took);
+            }
+            (left, took)
         });
     }
 

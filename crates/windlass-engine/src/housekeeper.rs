@@ -23,7 +23,7 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown
         let mut round = round(&engine, &by).await;
         if said.is_none_or(|at| at.elapsed() >= SAYING) {
             said = Some(Instant::now());
-            let saying = engine.store().beat_worker(&by.worker, slots as i64).await;
+            let saying = engine.store().beat_worker(&by, slots as i64).await;
             round = round.and(saying.map_err(EngineError::from));
         }
         // Beside the rest: a child that does not end when it should must not hold up the others.

@@ -6,9 +6,11 @@
 //! the housekeeper rescues what others left behind. Follow a record: `submit` → `loader` →
 //! `worker` → `executor`.
 
+mod alerts;
 mod audit;
 mod canceller;
 mod catalog;
+mod client;
 mod controls;
 mod crew;
 mod dependents;
@@ -38,6 +40,7 @@ mod trial;
 mod worker;
 
 pub use audit::Audit;
+pub use client::client;
 pub use crew::Tally;
 pub use dependents::{Dependencies, Due};
 pub use dry_run::{DryRun, Sample};

@@ -14,6 +14,8 @@ use windlass_core::{JobId, Retention};
 
 /// How often it looks.
 const ROUND: Duration = Duration::from_secs(600);
+/// How long alerts are kept: longer than what happened is looked for, so that none is raised again.
+const ALERTS: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Jobs it takes up at a time.
 const JOBS: u32 = 100;
 
@@ -31,6 +33,8 @@ pub struct Pruned {
     pub ledger_rows: u64,
     /// Dead letters that went before their job.
     pub dead_letters: u64,
+    /// Alerts.
+    pub alerts: u64,
 }
 
 /// Prunes now and then until shutdown.
@@ -55,7 +59,8 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
 impl Engine {
     /// Removes what has ended longer ago than its job type says, or than `all` says for every one.
     pub async fn prune(&self, all: Option<&Retention>) -> Result<Pruned> {
-        let (mut pruned, mut result) = (Pruned::default(), Ok(()));
+        let alerts = self.store().remove_alerts(ALERTS).await?;
+        let (mut pruned, mut result) = (Pruned { alerts, ..Pruned::default() }, Ok(()));
         for job_type in self.store().job_types().await? {
             let defined = self.config().jobs.get(&job_type).map(|job_type| &job_type.retention);
             let retention = all.or(defined).cloned().unwrap_or_default();

@@ -4,11 +4,10 @@
 //! time that was seen to. So however many processes keep the time, and wherever one of them dies,
 //! each time is fired once.
 
+use crate::Result;
 use crate::engine::Engine;
-use crate::{EngineError, Result};
 use chrono::{DateTime, Utc};
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use windlass_core::problem::Code;
 use windlass_core::{
     Identity, Job, JobId, JobStatus, JobType, Overlap, Problem, Request, Schedule,
@@ -17,28 +16,20 @@ use windlass_store::{JobFilter, ScheduleRow};
 
 /// How often it looks what is due.
 const ROUND: Duration = Duration::from_secs(1);
-/// How often running jobs are held against their deadlines.
-const PROJECTING: Duration = Duration::from_secs(10);
 /// The submitter's name of scheduled jobs.
 pub const SCHEDULER: &str = "schedule";
 
 impl Engine {
     /// Keeps all schedules of the configuration, for as long as it is polled.
     pub async fn keep_schedules(&self) {
-        let (mut known, mut projected) = (false, None::<Instant>);
-        let mut late = HashSet::new();
+        let mut known = false;
         loop {
             let round = async {
                 if !known {
                     self.put_schedules().await?;
                     known = true;
                 }
-                self.fire_due().await?;
-                if projected.is_none_or(|at| at.elapsed() >= PROJECTING) {
-                    projected = Some(Instant::now());
-                    self.warn_of_deadlines(&mut late).await?;
-                }
-                Ok::<(), EngineError>(())
+                self.fire_due().await
             };
             if let Err(error) = round.await {
                 tracing::warn!(%error, "schedules cannot be kept; trying again");
@@ -180,37 +171,6 @@ impl Engine {
         });
         Ok(open)
     }
-
-    /// Says of each scheduled job once that it will not make its deadline as it goes.
-    async fn warn_of_deadlines(&self, said: &mut HashSet<JobId>) -> Result<()> {
-        for row in self.store().schedules().await? {
-            let schedule = self.schedule_of(&row).map(|(_, schedule)| schedule);
-            let deadline = schedule.and_then(|schedule| schedule.deadline);
-            let (Some(deadline), Some(at), Some(id)) = (deadline, row.last_at, row.last_job) else {
-                continue;
-            };
-            let Some(job) = self.store().job(id).await?.filter(|job| !job.status.is_final()) else {
-                continue;
-            };
-            let by = at + deadline;
-            if projected_end(&job, row.now).is_some_and(|end| end > by) && said.insert(id) {
-                tracing::warn!(job_type = job.job_type, job = %id, deadline = %by,
-                    "the deadline is at risk: as it goes, it will end later");
-            }
-        }
-        Ok(())
-    }
-}
-
-/// When a job will end if it goes on as it has; now at the earliest. Unknown before it has begun
-/// to work.
-fn projected_end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let items = &job.items;
-    let done = items.processed + items.skipped + items.dead;
-    let so_far = now - job.started_at?;
-    let left = (items.total - done).max(0) as f64 / done.max(1) as f64;
-    let left = so_far.as_seconds_f64() * left;
-    Some(now + chrono::TimeDelta::milliseconds((left * 1000.0).min(1e15) as i64))
 }
 
 /// What of a schedule its next time depends on.

@@ -4,7 +4,6 @@
 use crate::App;
 use crate::watch::has_ended;
 use axum::http::Method;
-use chrono::{DateTime, Utc};
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use windlass_core::{Job, JobId, JobStatus};
 use windlass_engine::Engine;
-use windlass_store::{JobFilter, LetterFilter, Result};
+use windlass_store::{JobFilter, LetterFilter, Result, Stats};
 
 /// Turns the metrics of this process into text.
 pub(crate) struct Meter {
@@ -27,8 +26,6 @@ const LETTERS_EVERY: u32 = 6;
 const MOST_JOBS: usize = 10_000;
 /// Jobs looked at for each status, and among the newest.
 const PAGE: u32 = 500;
-/// Chunks read at once.
-const CHUNKS: u32 = 1000;
 /// The bounds of a chunk's seconds, from a handful of rows to `chunk.timeout`.
 const CHUNK_SECONDS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0];
 /// The bounds of an answer's seconds.
@@ -75,8 +72,8 @@ fn describe() {
     describe_gauge!("windlass_slots", "Chunks that those can work at once");
     describe_counter!("windlass_items_total", "Items by what became of them");
     describe_counter!("windlass_conflicts_total", "Concurrent writes found in time");
-    describe_counter!("windlass_lease_losses_total", "Leases lost, in jobs that have ended");
-    describe_histogram!("windlass_chunk_seconds", "How long chunks took, in jobs that have ended");
+    describe_counter!("windlass_lease_losses_total", "Leases lost");
+    describe_histogram!("windlass_chunk_seconds", "How long this process was at work on a chunk");
     describe_counter!("windlass_http_requests_total", "Requests answered");
     describe_histogram!("windlass_http_request_seconds", "How long answers took to begin");
 }
@@ -114,6 +111,8 @@ struct Looker {
     known: BTreeMap<JobId, Seen>,
     /// Jobs up to this one that are not known are not counted from zero.
     before: JobId,
+    /// The leases that each job had lost at the last look; unknown before the first.
+    losses: Option<BTreeMap<JobId, i64>>,
     job_types: BTreeMap<String, Depth>,
 }
 
@@ -124,14 +123,12 @@ struct Seen {
     skipped: i64,
     dead: i64,
     conflicts: i64,
-    losses: u64,
-    /// Chunks that ended up to here are counted.
-    chunks_until: Option<DateTime<Utc>>,
+    ended: bool,
 }
 
 #[derive(Clone, Default)]
 struct Depth {
-    jobs: BTreeMap<&'static str, u32>,
+    jobs: BTreeMap<&'static str, i64>,
     pending: i64,
     in_flight: i64,
     letters: u64,
@@ -143,21 +140,20 @@ impl Looker {
     fn new(engine: Engine) -> Looker {
         let job_types = engine.config().jobs.keys().map(|name| (name.clone(), Depth::default()));
         let job_types = job_types.collect();
-        Looker { engine, known: BTreeMap::new(), before: JobId::now_v7(), job_types }
+        Looker { engine, known: BTreeMap::new(), before: JobId::now_v7(), losses: None, job_types }
     }
 
     async fn look(&mut self, mut letters: bool) -> Result<()> {
-        for depth in self.job_types.values_mut() {
-            *depth = Depth { letters: depth.letters, ..Depth::default() };
-        }
         let store = self.engine.store().clone();
+        self.measure_depth(store.stats().await?);
         let mut jobs = BTreeMap::new();
-        for status in UNENDED.map(Some).into_iter().chain([None]) {
+        // Those of which something may have been done, and the newest, which may have ended since.
+        for status in [Some(JobStatus::Processing), Some(JobStatus::Paused), None] {
             let filter = JobFilter { status, limit: PAGE, ..JobFilter::default() };
             jobs.extend(store.jobs(&filter).await?.into_iter().map(|job| (job.id, job)));
         }
         for job in jobs.values() {
-            letters |= self.count(job).await?;
+            letters |= self.count(job);
         }
         while self.known.len() > MOST_JOBS {
             if let Some((oldest, _)) = self.known.pop_first() {
@@ -178,20 +174,38 @@ impl Looker {
         Ok(())
     }
 
-    /// Adds what has become of a job since the last look; true when more of its items are dead.
-    async fn count(&mut self, job: &Job) -> Result<bool> {
-        let depth = self.job_types.entry(job.job_type.clone()).or_default();
-        if UNENDED.contains(&job.status) {
-            *depth.jobs.entry(job.status.as_str()).or_default() += 1;
-            depth.pending += job.chunks.pending;
-            depth.in_flight += job.chunks.processing;
+    /// Takes up what there is to do, and adds the leases lost since the last look.
+    fn measure_depth(&mut self, stats: Stats) {
+        for depth in self.job_types.values_mut() {
+            *depth = Depth { letters: depth.letters, ..Depth::default() };
         }
-        let old = job.id < self.before;
+        for row in stats.depths {
+            let depth = self.job_types.entry(row.job_type).or_default();
+            depth.jobs.insert(row.status.as_str(), row.jobs);
+            depth.pending += row.pending;
+            depth.in_flight += row.processing;
+        }
+        // Named from the beginning, so that the first loss is seen as one.
+        for job_type in self.job_types.keys() {
+            lost(job_type, 0);
+        }
+        if let Some(known) = &self.losses {
+            for row in &stats.losses {
+                let before = known.get(&row.job).copied().unwrap_or_default();
+                lost(&row.job_type, row.losses - before);
+            }
+        }
+        let now = stats.losses.into_iter().map(|row| (row.job, row.losses));
+        self.losses = Some(now.collect());
+    }
+
+    /// Adds what has become of a job since the last look; true when more of its items are dead.
+    fn count(&mut self, job: &Job) -> bool {
+        let (old, now) = (job.id < self.before, Seen::of(job));
         let seen = self.known.entry(job.id).or_insert_with(|| match old {
-            true => Seen { chunks_until: job.finished_at, ..Seen::of(job) },
+            true => now.clone(),
             false => Seen::default(),
         });
-        let now = Seen { losses: seen.losses, chunks_until: seen.chunks_until, ..Seen::of(job) };
         let items = [
             ("processed", now.processed - seen.processed),
             ("skipped", now.skipped - seen.skipped),
@@ -204,42 +218,16 @@ impl Looker {
         counter!("windlass_conflicts_total", "job_type" => job.job_type.clone())
             .increment((now.conflicts - seen.conflicts).max(0) as u64);
         // The letters of a chunk are there when it has ended, a little after they are counted.
-        let ends = has_ended(job) && seen.chunks_until != job.finished_at;
+        let ends = now.ended && !seen.ended;
         let died = now.dead != seen.dead || ends && now.dead > 0;
         *seen = now;
-        if ends {
-            self.count_chunks(job).await?;
-        }
-        Ok(died)
+        died
     }
+}
 
-    /// Adds the chunks of a job that has ended, once.
-    async fn count_chunks(&mut self, job: &Job) -> Result<()> {
-        let until = self.known.get(&job.id).and_then(|seen| seen.chunks_until);
-        let (mut after, mut losses) = (None, 0);
-        loop {
-            let page = self.engine.store().chunks(job.id, None, after, CHUNKS).await?;
-            for chunk in &page {
-                losses += u64::from(chunk.losses);
-                if let (Some(from), Some(to)) = (chunk.started_at, chunk.finished_at)
-                    && until.is_none_or(|until| to > until)
-                {
-                    histogram!("windlass_chunk_seconds", "job_type" => job.job_type.clone())
-                        .record((to - from).as_seconds_f64());
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == CHUNKS as usize => after = Some(last.chunk),
-                _ => break,
-            }
-        }
-        if let Some(seen) = self.known.get_mut(&job.id) {
-            counter!("windlass_lease_losses_total", "job_type" => job.job_type.clone())
-                .increment(losses.saturating_sub(seen.losses));
-            (seen.losses, seen.chunks_until) = (losses, job.finished_at);
-        }
-        Ok(())
-    }
+fn lost(job_type: &str, leases: i64) {
+    counter!("windlass_lease_losses_total", "job_type" => job_type.to_owned())
+        .increment(leases.max(0) as u64);
 }
 
 impl Seen {
@@ -250,7 +238,7 @@ impl Seen {
             skipped: items.skipped,
             dead: items.dead,
             conflicts: items.conflicts,
-            ..Seen::default()
+            ended: has_ended(job),
         }
     }
 }
@@ -259,7 +247,7 @@ fn say((job_type, depth): (&String, &Depth)) {
     for status in UNENDED {
         let jobs = depth.jobs.get(status.as_str()).copied().unwrap_or_default();
         let labels = [("job_type", job_type.clone()), ("status", status.as_str().to_owned())];
-        gauge!("windlass_jobs", &labels).set(f64::from(jobs));
+        gauge!("windlass_jobs", &labels).set(jobs as f64);
     }
     let labels = [("job_type", job_type.clone())];
     gauge!("windlass_chunks_pending", &labels).set(depth.pending as f64);

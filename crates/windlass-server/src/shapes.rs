@@ -323,6 +323,31 @@ shapes! {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         params: BTreeMap<String, Json>,
     }
+
+    /// Something that went wrong.
+    struct Alert {
+        /// The same however often it is posted.
+        id: Uuid,
+        kind: AlertKind,
+        job_type: String,
+        /// The job, where it is about one.
+        job_id: Option<Uuid>,
+        message: String,
+        /// Numbers and times that help, by kind.
+        details: Map<String, Json>,
+        /// When it was raised.
+        at: DateTime<Utc>,
+        /// When the condition it is about did not hold any more.
+        cleared_at: Option<DateTime<Utc>>,
+        delivery: Delivery,
+        /// How often it was posted.
+        attempts: u32,
+        /// When it is posted next.
+        next_at: Option<DateTime<Utc>>,
+        delivered_at: Option<DateTime<Utc>>,
+        /// Why it could not be posted last time.
+        error: Option<String>,
+    }
 }
 
 /// Writes descriptions of statuses.
@@ -349,6 +374,15 @@ statuses! {
     }
     /// What a parent that failed or was cancelled means to the job that waits for it.
     OnFailed { Block = "block", Run = "run", Cancel = "cancel", }
+    /// What an alert is about.
+    AlertKind {
+        JobFailed = "job-failed", BudgetExceeded = "budget-exceeded",
+        DeadlineAtRisk = "deadline-at-risk", DeadLetters = "dead-letters", NoWorker = "no-worker",
+    }
+    /// How the delivery of an alert stands.
+    Delivery {
+        Logged = "logged", Pending = "pending", Delivered = "delivered", GivenUp = "given-up",
+    }
     /// What became of a dead letter.
     LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
     /// What becomes of times at which nobody was there.

@@ -3,13 +3,9 @@
 use crate::App;
 use crate::auth::Caller;
 use crate::problem::{Answer, Failure};
-use std::collections::HashMap;
 use uuid::Uuid;
 use windlass_core::{Job, JobId};
-use windlass_store::{DeadLetter, JobFilter, LetterFilter};
-
-/// Rows looked through at once for those that are the caller's.
-const PAGE: u32 = 500;
+use windlass_store::{Alert, AlertFilter, DeadLetter, JobFilter, LetterFilter};
 
 impl App {
     /// A job that the caller sees. Others' jobs are not there.
@@ -20,22 +16,8 @@ impl App {
 
     /// A page of the jobs that the caller sees.
     pub(crate) async fn jobs(&self, caller: &Caller, mut filter: JobFilter) -> Answer<Vec<Job>> {
-        let store = self.engine.store();
-        if caller.sees_all() {
-            return Ok(store.jobs(&filter).await?);
-        }
-        let wanted = std::mem::replace(&mut filter.limit, PAGE) as usize;
-        let mut seen = Vec::new();
-        loop {
-            let page = store.jobs(&filter).await?;
-            filter.before = page.last().map(|job| job.id);
-            let last = page.len() < PAGE as usize;
-            seen.extend(page.into_iter().filter(|job| caller.sees(job)));
-            if last || seen.len() >= wanted {
-                seen.truncate(wanted);
-                return Ok(seen);
-            }
-        }
+        filter.submitted_by = only(caller);
+        Ok(self.engine.store().jobs(&filter).await?)
     }
 
     /// A dead letter that the caller sees.
@@ -49,62 +31,29 @@ impl App {
     pub(crate) async fn letters(
         &self,
         caller: &Caller,
-        mut filter: LetterFilter,
-    ) -> Answer<Vec<DeadLetter>> {
-        let store = self.engine.store();
-        if caller.sees_all() {
-            return Ok(store.letters(&filter).await?);
-        }
-        let wanted = std::mem::replace(&mut filter.limit, PAGE) as usize;
-        let mut whose = HashMap::new();
-        let mut seen = Vec::new();
-        loop {
-            let page = store.letters(&filter).await?;
-            filter.before = page.last().map(|letter| letter.id);
-            let last = page.len() < PAGE as usize;
-            for letter in page {
-                if self.owns(caller, letter.job_id, &mut whose).await? {
-                    seen.push(letter);
-                }
-            }
-            if last || seen.len() >= wanted {
-                seen.truncate(wanted);
-                return Ok(seen);
-            }
-        }
-    }
-
-    /// The filter of an act on letters, once for each job whose letters the caller sees, or once
-    /// for all.
-    pub(crate) async fn acts(
-        &self,
-        caller: &Caller,
         filter: LetterFilter,
-    ) -> Answer<Vec<LetterFilter>> {
-        if caller.sees_all() {
-            return Ok(vec![filter]);
-        }
-        let mut own = Vec::new();
-        for root in self.engine.store().redrivable(&filter).await? {
-            if self.owns(caller, root.job, &mut HashMap::new()).await? {
-                own.push(LetterFilter { job: Some(root.job), ..filter.clone() });
-            }
-        }
-        Ok(own)
+    ) -> Answer<Vec<DeadLetter>> {
+        Ok(self.engine.store().letters(&own(caller, filter)).await?)
     }
 
-    async fn owns(
+    /// A page of the alerts that the caller sees. What is about no job in particular is for those
+    /// who see all of them.
+    pub(crate) async fn alerts(
         &self,
         caller: &Caller,
-        job: JobId,
-        known: &mut HashMap<JobId, bool>,
-    ) -> Answer<bool> {
-        if let Some(owns) = known.get(&job) {
-            return Ok(*owns);
-        }
-        let found = self.engine.store().job(job).await?;
-        let owns = found.is_some_and(|job| caller.sees(&job));
-        known.insert(job, owns);
-        Ok(owns)
+        mut filter: AlertFilter,
+    ) -> Answer<Vec<Alert>> {
+        filter.submitted_by = only(caller);
+        Ok(self.engine.store().alerts(&filter).await?)
     }
+}
+
+/// Those of the letters that are the caller's to look at and to act on.
+pub(crate) fn own(caller: &Caller, filter: LetterFilter) -> LetterFilter {
+    LetterFilter { submitted_by: only(caller), ..filter }
+}
+
+/// Whose jobs a caller sees; everybody's where it is nobody's in particular.
+fn only(caller: &Caller) -> Option<String> {
+    (!caller.sees_all()).then(|| caller.name().to_owned())
 }

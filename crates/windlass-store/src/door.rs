@@ -25,6 +25,14 @@ macro_rules! door {
                 look::jobs(self, filter).await
             }
 
+            async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
+                look::open_jobs(self, submitted_by, limit).await
+            }
+
+            async fn stats(&self) -> Result<Stats> {
+                look::stats(self).await
+            }
+
             async fn pinned(&self, id: JobId) -> Result<Option<Pinned>> {
                 look::pinned(self, id).await
             }
@@ -205,8 +213,8 @@ macro_rules! door {
                 control::reserve(self, job, items, most).await
             }
 
-            async fn beat_worker(&self, name: &str, slots: i64) -> Result<()> {
-                control::beat_worker(self, name, slots).await
+            async fn beat_worker(&self, by: &Capabilities, slots: i64) -> Result<()> {
+                control::beat_worker(self, by, slots).await
             }
 
             async fn forget_worker(&self, name: &str) -> Result<()> {
@@ -300,6 +308,54 @@ macro_rules! door {
 
             async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64> {
                 letters::mark(self, filter, to).await
+            }
+
+            async fn raise(&self, alert: &NewAlert) -> Result<bool> {
+                alerts::raise(self, alert).await
+            }
+
+            async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>> {
+                alerts::open(self, kind).await
+            }
+
+            async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()> {
+                alerts::clear(self, kind, subject).await
+            }
+
+            async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>> {
+                alerts::occurrences(self, within, limit).await
+            }
+
+            async fn letters_by_type(&self, most: i64) -> Result<Vec<(String, i64)>> {
+                alerts::letters_by_type(self, most).await
+            }
+
+            async fn unworked(&self) -> Result<Vec<Unworked>> {
+                alerts::unworked(self).await
+            }
+
+            async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>> {
+                alerts::claim(self, lease).await
+            }
+
+            async fn settle_alert(
+                &self,
+                id: Uuid,
+                attempts: u32,
+                error: Option<&str>,
+                wait: Duration,
+                patience: Duration,
+            ) -> Result<Option<Delivery>> {
+                let error = error.map(crate::values::clean);
+                alerts::settle(self, id, attempts, error.as_deref(), wait, patience).await
+            }
+
+            async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>> {
+                alerts::list(self, filter).await
+            }
+
+            async fn remove_alerts(&self, age: Duration) -> Result<u64> {
+                alerts::remove(self, age).await
             }
 
             async fn job_types(&self) -> Result<Vec<String>> {

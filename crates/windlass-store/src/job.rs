@@ -59,6 +59,8 @@ pub struct JobFilter {
     pub job_type: Option<String>,
     /// In this status.
     pub status: Option<JobStatus>,
+    /// Submitted by this one.
+    pub submitted_by: Option<String>,
     /// Older than this job, for the next page.
     pub before: Option<JobId>,
     /// At most so many; zero means 50.

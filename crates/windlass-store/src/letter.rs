@@ -69,6 +69,8 @@ pub struct LetterFilter {
     pub status: Option<LetterStatus>,
     /// At least this old.
     pub older_than: Option<Duration>,
+    /// Of jobs that this one submitted.
+    pub submitted_by: Option<String>,
     /// Older than this letter, for the next page.
     pub before: Option<Uuid>,
     /// At most so many; zero means 50 for listings and no limit for marking.

@@ -3,6 +3,7 @@
 //! [`Store`] is the one door. `sqlite/` and `postgres/` mirror each other file by file, their
 //! statements stand in `queries/`, and one conformance suite holds both to the same behaviour.
 
+mod alert;
 mod changes;
 mod connect;
 mod control;
@@ -19,9 +20,11 @@ mod rows;
 mod rules;
 mod schedule;
 mod sqlite;
+mod stats;
 mod unit;
 mod values;
 
+pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unworked};
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
 pub use dependency::{Linked, MeetingRow, Trigger};
@@ -29,6 +32,7 @@ pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
 pub use schedule::ScheduleRow;
+pub use stats::{Depth, Losses, Stats};
 pub use unit::{
     Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, NewChunk, NewSegment,
     Page, Progress, SegmentLease, SegmentRow, Standing,
@@ -37,7 +41,8 @@ pub use unit::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use uuid::Uuid;
+use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
 
 /// The store. Every change of a chunk checks its expected state and epoch; time is the
 /// database's; locks are taken in the order job, segment, chunk.
@@ -56,6 +61,11 @@ pub trait Store: Send + Sync {
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>>;
     /// Jobs, newest first.
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>>;
+    /// Jobs of a submitter that have not ended, the oldest first.
+    async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>>;
+    /// How many jobs and chunks there are that have not ended, by job type, and how many leases
+    /// were lost, by job. Costs little, however many there are.
+    async fn stats(&self) -> Result<Stats>;
     /// What a job was submitted with.
     async fn pinned(&self, id: JobId) -> Result<Option<Pinned>>;
     /// A job's chunks in order of number, after the given one.
@@ -172,8 +182,8 @@ pub trait Store: Send + Sync {
     /// Reserves the time of so many items at the rate of their job, unless it begins later than
     /// `most` from now; says how long until it begins.
     async fn reserve(&self, job: JobId, items: i64, most: Duration) -> Result<Duration>;
-    /// A process says that it works, and how many chunks at once.
-    async fn beat_worker(&self, name: &str, slots: i64) -> Result<()>;
+    /// A process says that it works, on what it can, and how many chunks at once.
+    async fn beat_worker(&self, by: &Capabilities, slots: i64) -> Result<()>;
     /// A process has ended in order.
     async fn forget_worker(&self, name: &str) -> Result<()>;
     /// The processes that work.
@@ -242,6 +252,41 @@ pub trait Store: Send + Sync {
     ) -> Result<Option<(JobId, u64)>>;
     /// Sets the status of matching `new` letters that are not being redriven; says how many.
     async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64>;
+
+    // Alerts.
+
+    /// Raises an alert, unless it is raised already; one that must have held for a while is only
+    /// watched at first. True when it is raised by this call.
+    async fn raise(&self, alert: &NewAlert) -> Result<bool>;
+    /// The subjects of conditions of a kind that are raised or watched, with what they are above.
+    async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>>;
+    /// A condition is over: when it comes back, that is a new alert.
+    async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()>;
+    /// Jobs that failed or exceeded their budget within this time and have no alert of it yet, the
+    /// oldest first.
+    async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>>;
+    /// How many letters of each job type are `new`, counted up to so many.
+    async fn letters_by_type(&self, most: i64) -> Result<Vec<(String, i64)>>;
+    /// Work that waits and that no process can take, by job type.
+    async fn unworked(&self) -> Result<Vec<Unworked>>;
+    /// Takes an alert that is to be posted, for so long, and counts an attempt.
+    async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>>;
+    /// Says what came of an attempt to post an alert. After an error it is tried again in a while,
+    /// unless it was raised longer ago than `patience`. Says how its delivery stands; nothing where
+    /// a later attempt is another's.
+    async fn settle_alert(
+        &self,
+        id: Uuid,
+        attempts: u32,
+        error: Option<&str>,
+        wait: Duration,
+        patience: Duration,
+    ) -> Result<Option<Delivery>>;
+    /// Alerts, newest first.
+    async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>>;
+    /// Removes alerts that were raised longer ago than this, unless they hold still or are on their
+    /// way; says how many.
+    async fn remove_alerts(&self, age: Duration) -> Result<u64>;
 
     // Prune.
 

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use windlass_core::{
-    ChunkCounts, ChunkId, Counts, Cursor, ItemCounts, Job, JobStatus, JobType, Key, Phase,
+    ChunkCounts, ChunkId, Counts, Cursor, Delivery, ItemCounts, Job, JobStatus, JobType, Key, Phase,
 };
 
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::{
-    ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Lease, Linked, MeetingRow, Pinned,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Trigger, WorkerRow,
+    Alert, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Lease, Linked,
+    Losses, MeetingRow, Occurrence, Pinned, RedriveRoot, Result, ScheduleRow, SegmentLease,
+    SegmentRow, StoreError, Trigger, Unworked, WorkerRow,
 };
 
 /// A job as people see it.
@@ -247,4 +248,74 @@ pub(crate) fn schedule(row: &impl Fields) -> Result<ScheduleRow> {
         error: row.opt_text("error")?,
         now: row.time("now")?,
     })
+}
+
+/// An alert as people see it.
+pub(crate) fn alert(row: &impl Fields) -> Result<Alert> {
+    let delivery = row.status("delivery")?;
+    Ok(Alert {
+        id: row.id("id")?,
+        kind: row.status("kind")?,
+        job_type: row.text("job_type")?,
+        job_id: row.opt_id("job_id")?,
+        message: row.text("message")?,
+        details: row.json("details")?,
+        at: row.time("raised_at")?,
+        cleared_at: row.opt_time("cleared_at")?,
+        delivery,
+        attempts: row.small("attempts")?,
+        next_at: row.opt_time("next_at")?.filter(|_| delivery == Delivery::Pending),
+        delivered_at: row.opt_time("delivered_at")?,
+        error: row.opt_text("error")?,
+    })
+}
+
+/// A condition, by its subject, and what it is above.
+pub(crate) fn condition(row: &impl Fields) -> Result<(String, i64)> {
+    Ok((row.text("subject")?, row.int("threshold")?))
+}
+
+/// How many letters a job type has.
+pub(crate) fn letters_of_type(row: &impl Fields) -> Result<(String, i64)> {
+    Ok((row.text("job_type")?, row.int("letters")?))
+}
+
+/// A job of which an alert is due.
+pub(crate) fn occurrence(row: &impl Fields) -> Result<Occurrence> {
+    Ok(Occurrence {
+        kind: row.status("kind")?,
+        subject: row.text("subject")?,
+        job: row.id("id")?,
+        job_type: row.text("job_type")?,
+        submitted_by: row.text("submitter")?,
+        at: row.time("at")?,
+        error: row.opt_text("error")?,
+    })
+}
+
+/// Work that nobody can take.
+pub(crate) fn unworked(row: &impl Fields) -> Result<Unworked> {
+    Ok(Unworked {
+        job_type: row.text("job_type")?,
+        jobs: row.int("jobs")?,
+        connection: row.text("connection")?,
+        handler: row.opt_text("handler")?,
+    })
+}
+
+/// Jobs of a type that are in a status.
+pub(crate) fn depth(row: &impl Fields) -> Result<Depth> {
+    Ok(Depth {
+        job_type: row.text("job_type")?,
+        status: row.status("status")?,
+        jobs: row.int("jobs")?,
+        pending: row.int("pending")?,
+        processing: row.int("processing")?,
+    })
+}
+
+/// Leases that a job lost.
+pub(crate) fn losses(row: &impl Fields) -> Result<Losses> {
+    let job = row.id("job_id")?;
+    Ok(Losses { job, job_type: row.text("job_type")?, losses: row.int("losses")? })
 }

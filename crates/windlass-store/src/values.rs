@@ -6,9 +6,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use windlass_core::{KeyRange, PaginationState, StepKind};
+use windlass_core::{Delivery, KeyRange, PaginationState, StepKind};
 
-use crate::{LetterFilter, NewJob, NewLetter, Result};
+use crate::alert::UNSEEN;
+use crate::{LetterFilter, NewAlert, NewJob, NewLetter, Result};
 
 /// A segment's lease, and that of a chunk which is claimed to be ended.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -126,6 +127,7 @@ pub(crate) struct LetterArguments {
     pub(crate) status: Option<&'static str>,
     pub(crate) age: Option<i64>,
     pub(crate) before: Option<Uuid>,
+    pub(crate) submitter: Option<String>,
 }
 
 impl LetterArguments {
@@ -138,6 +140,44 @@ impl LetterArguments {
             status: filter.status.map(|status| status.as_str()),
             age: filter.older_than.map(millis),
             before: filter.before,
+            submitter: filter.submitted_by.clone(),
+        }
+    }
+}
+
+/// The columns of an alert.
+pub(crate) struct AlertColumns {
+    pub(crate) id: Uuid,
+    pub(crate) kind: &'static str,
+    pub(crate) subject: String,
+    pub(crate) job_type: String,
+    pub(crate) job: Option<Uuid>,
+    pub(crate) submitter: Option<String>,
+    pub(crate) message: String,
+    pub(crate) details: String,
+    pub(crate) above: Option<i64>,
+    pub(crate) after: i64,
+    pub(crate) unseen: i64,
+    pub(crate) delivery: &'static str,
+}
+
+impl AlertColumns {
+    pub(crate) fn of(alert: &NewAlert) -> AlertColumns {
+        let (job, submitter) = alert.job.clone().unzip();
+        let delivery = if alert.post { Delivery::Pending } else { Delivery::Logged };
+        AlertColumns {
+            id: Uuid::now_v7(),
+            kind: alert.kind.as_str(),
+            subject: alert.subject.clone(),
+            job_type: alert.job_type.clone(),
+            job,
+            submitter,
+            message: clean(&alert.message),
+            details: clean(&alert.details.to_string()),
+            above: alert.above,
+            after: millis(alert.after),
+            unseen: millis(UNSEEN),
+            delivery: delivery.as_str(),
         }
     }
 }

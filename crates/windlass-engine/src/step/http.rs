@@ -2,11 +2,10 @@
 
 use super::circuit::Circuit;
 use super::{Step, StepBatch, StepError, wire};
+use crate::client::{cause, client};
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, redirect};
-use rustls::crypto::ring;
-use std::sync::Arc;
+use reqwest::{Client, Response, StatusCode};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 use windlass_core::{Change, Endpoint, ItemError, JobType, Outcome, RetryPolicy, Secret};
@@ -59,13 +58,7 @@ impl HttpStep {
             value.set_sensitive(true);
             headers.insert(HeaderName::try_from(name).map_err(|_| bad())?, value);
         }
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls()?)
-            .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(|error| error.without_url().to_string())?;
+        let client = client()?.default_headers(headers).build().map_err(cause)?;
         let room = endpoint.concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
         Ok(HttpStep {
             client,
@@ -241,7 +234,7 @@ fn unreached(error: reqwest::Error) -> Failed {
     if error.is_timeout() {
         return Failed::Late;
     }
-    let cause = causes(error);
+    let cause = cause(error);
     if is_builder {
         return Failed::Unsendable(format!("the request cannot be made: {cause}"));
     }
@@ -250,16 +243,6 @@ fn unreached(error: reqwest::Error) -> Failed {
         false => "the connection to the endpoint broke",
     };
     Failed::Passing { message: format!("{what}: {cause}"), retry_after: None }
-}
-
-/// An error with what caused it, the outermost left out: it says only that a request failed.
-fn causes(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut cause: &dyn std::error::Error = &error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 /// Seconds, or a time.
@@ -287,15 +270,4 @@ async fn read(response: &mut Response) -> Result<Vec<u8>, Failed> {
         }
     }
     Ok(body)
-}
-
-/// TLS with the machine's roots and a crypto provider of our own: a library installs none for the
-/// whole process.
-fn tls() -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder =
-        builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

@@ -43,6 +43,8 @@ const BETWEEN: Duration = Duration::from_secs(60);
 const FRESH: Duration = Duration::from_secs(600);
 /// A set may not be longer than this.
 const MOST_BYTES: usize = 1 << 20;
+/// How long the issuer may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The shortest secret that HS256 allows.
 const SHORTEST_SECRET: usize = 32;
 
@@ -108,7 +110,9 @@ impl KeySet {
                           https:// would be right";
             return Err(AuthError::new("jwks", detail));
         }
-        let client = client().map_err(|detail| AuthError::new("jwks", detail))?;
+        let client = windlass_engine::client()
+            .and_then(|client| client.timeout(PATIENCE).build().map_err(|error| error.to_string()));
+        let client = client.map_err(|detail| AuthError::new("jwks", detail))?;
         let known = Known { keys: Arc::new([]), read: Instant::now() };
         Ok(KeySet { place, client, known: RwLock::new(known), asked: Mutex::default() })
     }
@@ -217,18 +221,4 @@ fn is_forgeable(place: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(place) else { return false };
     let host = url.host_str().unwrap_or_default();
     url.scheme() == "http" && !super::door::is_loopback(host)
-}
-
-fn client() -> Result<reqwest::Client, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider);
-    let tls = tls.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_secs(10))
-        .build()
-        .map_err(|error| error.to_string())
 }

@@ -50,7 +50,8 @@ pub(crate) async fn list(
 ) -> Answer<Response> {
     let limit = limit(query.limit, 50)?;
     let JobsQuery { job_type, status, before, .. } = query;
-    let jobs = app.jobs(&caller, JobFilter { job_type, status, before, limit }).await?;
+    let filter = JobFilter { job_type, status, before, limit, submitted_by: None };
+    let jobs = app.jobs(&caller, filter).await?;
     Ok(page(jobs, limit, &uri, "before", |job| job.id))
 }
 

@@ -6,6 +6,7 @@ use crate::auth::{Operator, Viewer};
 use crate::extract::{Body, Id, Query};
 use crate::problem::{Answer, Failure};
 use crate::shapes;
+use crate::visible::own;
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -66,6 +67,7 @@ pub(crate) async fn list(
         older_than: query.older_than.map(age).transpose()?,
         before: query.before,
         limit,
+        submitted_by: None,
     };
     let letters = app.letters(&caller, filter).await?;
     Ok(page(letters, limit, &uri, "before", |letter| letter.id))
@@ -144,11 +146,7 @@ pub(crate) async fn redrive(
     State(app): State<Arc<App>>,
     Body(which): Body<Which>,
 ) -> Answer<Json<Vec<Redriven>>> {
-    let mut redriven = Vec::new();
-    for filter in app.acts(&caller, which.filter()?).await? {
-        redriven.extend(app.engine.redrive(&filter).await?);
-    }
-    Ok(Json(redriven))
+    Ok(Json(app.engine.redrive(&own(&caller, which.filter()?)).await?))
 }
 
 /// How many letters are ignored from now on.
@@ -168,10 +166,8 @@ pub(crate) async fn ignore(
     State(app): State<Arc<App>>,
     Body(which): Body<Which>,
 ) -> Answer<Json<Ignored>> {
-    let mut ignored = 0;
-    for filter in app.acts(&caller, which.filter()?).await? {
-        ignored += app.engine.store().mark_letters(&filter, LetterStatus::Ignored).await?;
-    }
+    let filter = own(&caller, which.filter()?);
+    let ignored = app.engine.store().mark_letters(&filter, LetterStatus::Ignored).await?;
     Ok(Json(Ignored { ignored }))
 }
 

@@ -1,5 +1,6 @@
 //! The routes, a file per topic. Each handler's first extractor says who may call it.
 
+mod alerts;
 mod control;
 mod dependencies;
 mod events;
@@ -34,6 +35,7 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(letters::show))
         .routes(routes!(letters::redrive))
         .routes(routes!(letters::ignore))
+        .routes(routes!(alerts::list))
         .routes(routes!(control::list))
         .routes(routes!(control::limit_job_type))
         .routes(routes!(control::limit_job))

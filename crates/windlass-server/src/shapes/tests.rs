@@ -43,6 +43,21 @@ fn every_shape_is_that_of_its_value() {
         chunks: core::ChunkCounts::default(),
         error: None,
     });
+    is_described::<Alert>(&store::Alert {
+        id,
+        kind: core::AlertKind::JobFailed,
+        job_type: "J".to_owned(),
+        job_id: Some(id),
+        message: "m".to_owned(),
+        details: serde_json::json!({"a": 1}),
+        at: now,
+        cleared_at: None,
+        delivery: core::Delivery::Pending,
+        attempts: 1,
+        next_at: Some(now),
+        delivered_at: None,
+        error: None,
+    });
     is_described::<Chunk>(&store::ChunkRow {
         job_id: id,
         chunk: 0,

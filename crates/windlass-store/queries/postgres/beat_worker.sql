@@ -1,4 +1,9 @@
--- A process says that it works. Lock: its row. Index: the primary key.
-INSERT INTO windlass_workers (name, slots)
-VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET slots = excluded.slots, seen_at = clock_timestamp()
+-- A process says that it works, and on what it can. Lock: its row. Index: the primary key.
+INSERT INTO windlass_workers (name, slots, connections, handlers, only_job)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (name) DO UPDATE
+SET slots = excluded.slots,
+    connections = excluded.connections,
+    handlers = excluded.handlers,
+    only_job = excluded.only_job,
+    seen_at = clock_timestamp()

@@ -1,12 +1,13 @@
 -- Jobs newest first; job_sums.sql is the rest. Jobs that have not come to rest are summed over
 -- their chunks in one GROUP BY; those that have carry their sums. Lock: none.
--- Index: windlass_jobs_newest; the chunks' primary key.
+-- Index: windlass_jobs_newest, or _submitter when one is given; the chunks' primary key.
 WITH page AS MATERIALIZED (
     SELECT *,
         status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
     FROM windlass_jobs
     WHERE ($1::text IS NULL OR job_type = $1)
         AND ($2::text IS NULL OR status = $2)
+        AND ($5::text IS NULL OR submitter = $5)
         AND ($3::uuid IS NULL
             OR (created_at, id) < (SELECT b.created_at, b.id FROM windlass_jobs b WHERE b.id = $3))
     ORDER BY created_at DESC, id DESC

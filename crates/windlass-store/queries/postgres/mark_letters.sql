@@ -13,6 +13,7 @@ WITH chosen AS MATERIALIZED (
             AND ($5::text IS NULL OR m.status = $5)
             AND ($6::bigint IS NULL
                 OR m.created_at <= clock_timestamp() - $6 * interval '1 millisecond')
+            AND ($8::text IS NULL OR m.submitter = $8)
             AND ($7::uuid IS NULL OR (m.created_at, m.id)
                 < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
             AND m.status = 'new'
@@ -24,7 +25,7 @@ WITH chosen AS MATERIALIZED (
                 AND j.open_segments + j.open_chunks = 0
             ))
         ORDER BY m.created_at DESC, m.id DESC
-        LIMIT $8
+        LIMIT $9
     )
         AND l.status = 'new'
         AND (l.redrive_job IS NULL OR EXISTS (
@@ -38,6 +39,6 @@ WITH chosen AS MATERIALIZED (
     FOR UPDATE OF l
 )
 UPDATE windlass_dead_letters l
-SET status = $9, updated_at = clock_timestamp()
+SET status = $10, updated_at = clock_timestamp()
 FROM chosen c
 WHERE l.id = c.id

@@ -2,8 +2,8 @@
 -- Its status and its redrive are never touched here.
 -- Lock: the letters, in the order of their keys, after the chunk. Index: windlass_dead_letters_item.
 INSERT INTO windlass_dead_letters AS l
-    (id, job_id, job_type, chunk, key, record, error, context, attempts)
-SELECT n.id, $1, $2, $3, n.key, n.record, n.error, n.context, n.attempts
+    (id, job_id, job_type, chunk, key, record, error, context, attempts, submitter)
+SELECT n.id, $1, $2, $3, n.key, n.record, n.error, n.context, n.attempts, $10
 FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[])
     AS n (id, key, record, error, context, attempts)
 ORDER BY n.key

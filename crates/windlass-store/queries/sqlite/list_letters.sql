@@ -1,5 +1,5 @@
 -- Dead letters, newest first. Lock: none.
--- Index: windlass_dead_letters_newest, or _item when a job is given.
+-- Index: windlass_dead_letters_newest, _item when a job is given, or _submitter.
 SELECT id, job_id, job_type, chunk, key, record, error, context, attempts, status, redrive_job,
     created_at, updated_at
 FROM windlass_dead_letters
@@ -9,7 +9,8 @@ WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
     AND (?4 IS NULL OR error LIKE ?4 ESCAPE '\')
     AND (?5 IS NULL OR status = ?5)
     AND (?6 IS NULL OR created_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?6)
+    AND (?8 IS NULL OR submitter = ?8)
     AND (?7 IS NULL OR (created_at, id)
         < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = ?7))
 ORDER BY created_at DESC, id DESC
-LIMIT ?8
+LIMIT ?9

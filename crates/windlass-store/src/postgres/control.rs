@@ -6,7 +6,7 @@ use windlass_core::JobId;
 
 use super::{PostgresStore, params, sql};
 use crate::values::millis;
-use crate::{Control, Lease, Result, WorkerRow, rows};
+use crate::{Capabilities, Control, Lease, Result, WorkerRow, rows};
 
 pub(super) async fn hold(
     store: &PostgresStore,
@@ -52,8 +52,14 @@ pub(super) async fn reserve(
     rows.first().map_or(Ok(Duration::ZERO), rows::wait)
 }
 
-pub(super) async fn beat_worker(store: &PostgresStore, name: &str, slots: i64) -> Result<()> {
-    store.single(sql!("beat_worker"), params![name, slots]).await.map(drop)
+pub(super) async fn beat_worker(
+    store: &PostgresStore,
+    by: &Capabilities,
+    slots: i64,
+) -> Result<()> {
+    let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
+    let params = params![&by.worker, slots, connections, handlers, by.only];
+    store.single(sql!("beat_worker"), params).await.map(drop)
 }
 
 pub(super) async fn forget_worker(store: &PostgresStore, name: &str) -> Result<()> {

@@ -45,9 +45,10 @@ async fn add_in(tx: &Transaction, lease: Lease, letters: &[LetterColumns]) -> Re
         tx.execute(sql!("refail_letters"), &params).await?;
     } else {
         let ids: Vec<_> = letters.iter().map(|letter| letter.id).collect();
-        let job_type = row.text("job_type")?;
+        let (job_type, submitter) = (row.text("job_type")?, row.text("submitter")?);
         let mut params = params![chunk.job, job_type, chunk.number, ids].to_vec();
         params.extend(content);
+        params.push(submitter.into());
         tx.execute(sql!("upsert_letters"), &params).await?;
     }
     Ok(Kept::Yes)
@@ -132,7 +133,8 @@ fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
         None => Param::Text(None),
     };
     let (job_type, error) = (filter.job_type.as_deref(), filter.error.as_deref());
+    let submitter = filter.submitter.as_deref();
     let rest: &[Param<'_>] =
-        params![filter.job, job_type, error, filter.status, filter.age, filter.before];
+        params![filter.job, job_type, error, filter.status, filter.age, filter.before, submitter];
     [&[ids], rest].concat()
 }

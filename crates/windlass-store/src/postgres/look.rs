@@ -1,10 +1,11 @@
 //! Jobs, chunks and segments as people see them.
 
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
+use windlass_db::Row;
 
 use super::{PostgresStore, params, sql};
 use crate::fields::Fields;
-use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
+use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, Stats, rows, values};
 
 pub(super) async fn job(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
     let jobs = store.read(sql!("show_job", "job_sums"), params![id], rows::job).await?;
@@ -19,8 +20,23 @@ pub(super) async fn status(store: &PostgresStore, id: JobId) -> Result<Option<Jo
 pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Vec<Job>> {
     let job_type = filter.job_type.as_deref();
     let status = filter.status.map(|status| status.as_str());
-    let params = params![job_type, status, filter.before, values::listed(filter.limit)];
+    let by = filter.submitted_by.as_deref();
+    let params = params![job_type, status, filter.before, values::listed(filter.limit), by];
     store.read(sql!("list_jobs", "job_sums"), params, rows::job).await
+}
+
+pub(super) async fn open_jobs(
+    store: &PostgresStore,
+    submitted_by: &str,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    let params = params![submitted_by, limit];
+    store.read(sql!("open_jobs"), params, |row: &Row| row.id("id")).await
+}
+
+pub(super) async fn stats(store: &PostgresStore) -> Result<Stats> {
+    let depths = store.read(sql!("depths"), &[], rows::depth).await?;
+    Ok(Stats { depths, losses: store.read(sql!("losses"), &[], rows::losses).await? })
 }
 
 pub(super) async fn pinned(store: &PostgresStore, id: JobId) -> Result<Option<Pinned>> {

@@ -1,6 +1,7 @@
 //! The store in PostgreSQL. `sqlite/` has the same files for the same things.
 
 mod advance;
+mod alerts;
 mod control;
 mod dependents;
 mod firsts;
@@ -19,7 +20,8 @@ mod work;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use uuid::Uuid;
+use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::{Postgres, Row, Transaction};
 
 use self::firsts::Firsts;
@@ -27,10 +29,10 @@ use self::wait::Ear;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
-    Kept, Lease, LetterFilter, Linked, MeetingRow, NewJob, NewLetter, Page, Pinned, Progress,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, Trigger,
-    WorkerRow,
+    Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
+    DeadLetter, JobFilter, Kept, Lease, LetterFilter, Linked, MeetingRow, NewAlert, NewJob,
+    NewLetter, Occurrence, Page, Pinned, Progress, RedriveRoot, Result, ScheduleRow, SegmentLease,
+    SegmentRow, Standing, Stats, Submitted, Trigger, Unworked, WorkerRow,
 };
 
 /// A store in PostgreSQL, shared by any number of processes.

@@ -141,6 +141,7 @@ async fn follow(
     if rules::has_budget(&head, progress.counts.dead) {
         let dead = tx.query_one(sql!("dead_items"), params![head.id]).await?.int("dead")?;
         if let Some(made) = rules::budget(&head, dead) {
+            tx.execute(sql!("exceed_budget"), params![head.id]).await?;
             advance::apply(tx, &mut head, &made).await?;
         }
     }

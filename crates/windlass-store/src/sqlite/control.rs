@@ -8,7 +8,7 @@ use windlass_db::rusqlite::params;
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::values::millis;
-use crate::{Control, Lease, Result, WorkerRow, rows};
+use crate::{Capabilities, Control, Lease, Result, WorkerRow, rows};
 
 pub(super) async fn hold(
     store: &SqliteStore,
@@ -60,8 +60,11 @@ pub(super) async fn reserve(
     store.write(work).await
 }
 
-pub(super) async fn beat_worker(store: &SqliteStore, name: &str, slots: i64) -> Result<()> {
-    let params = (name.to_owned(), slots);
+pub(super) async fn beat_worker(store: &SqliteStore, by: &Capabilities, slots: i64) -> Result<()> {
+    let connections = serde_json::to_string(&by.connections)?;
+    let handlers = serde_json::to_string(&by.handlers)?;
+    let only = by.only.map(|id| id.to_string());
+    let params = (by.worker.clone(), slots, connections, handlers, only);
     store.write(move |tx| tx.execute(sql!("beat_worker"), params)).await.map(drop)
 }
 

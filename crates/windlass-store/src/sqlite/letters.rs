@@ -5,7 +5,7 @@ use windlass_db::rusqlite::params;
 use windlass_db::rusqlite::types::Value;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, sql, submit};
+use super::{SqliteStore, given, sql, submit};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
@@ -20,9 +20,9 @@ pub(super) async fn add(store: &SqliteStore, lease: Lease, letters: &[NewLetter]
 fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Result<Kept> {
     let (job, number) = (lease.chunk.job.to_string(), lease.chunk.number);
     let held = tx.query_opt(sql!("hold_chunk"), params![job, number, lease.epoch], |row| {
-        Ok((row.flag("redrive")?, row.text("job_type")?))
+        Ok((row.flag("redrive")?, row.text("job_type")?, row.text("submitter")?))
     })?;
-    let Some((redrive, job_type)) = held else {
+    let Some((redrive, job_type, submitter)) = held else {
         return Ok(Kept::Lost);
     };
     for LetterColumns { id, key, record, error, context, attempts } in letters {
@@ -31,7 +31,9 @@ fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Resu
             tx.execute(sql!("refail_letter"), params)?;
         } else {
             let id = id.to_string();
-            let params = params![job, job_type, number, id, key, record, error, context, attempts];
+            let params = params![
+                job, job_type, number, id, key, record, error, context, attempts, submitter
+            ];
             tx.execute(sql!("upsert_letter"), params)?;
         }
     }
@@ -41,9 +43,10 @@ fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Resu
 pub(super) async fn list(store: &SqliteStore, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
     let mut params = bind(filter)?;
     params.push(values::listed(filter.limit).into());
+    let sql = given(sql!("list_letters"), &filter.submitted_by, "?8");
     let work = move |tx: &Transaction<'_>| {
         let params = windlass_db::rusqlite::params_from_iter(params);
-        tx.query(sql!("list_letters"), params, |row| rows::letter(row))
+        tx.query(&sql, params, |row| rows::letter(row))
     };
     store.read(work).await
 }
@@ -53,9 +56,10 @@ pub(super) async fn redrivable(
     filter: &LetterFilter,
 ) -> Result<Vec<RedriveRoot>> {
     let params = bind(filter)?;
+    let sql = given(sql!("redrivable"), &filter.submitted_by, "?8");
     let work = move |tx: &Transaction<'_>| {
         let params = windlass_db::rusqlite::params_from_iter(params);
-        tx.query(sql!("redrivable"), params, |row| rows::redrive_root(row))
+        tx.query(&sql, params, |row| rows::redrive_root(row))
     };
     store.read(work).await
 }
@@ -103,8 +107,9 @@ pub(super) async fn mark(
     let mut params = bind(filter)?;
     params.push(values::marked(filter.limit).into());
     params.push(to.as_str().to_owned().into());
+    let sql = given(sql!("mark_letters"), &filter.submitted_by, "?8");
     let work = move |tx: &Transaction<'_>| {
-        tx.execute(sql!("mark_letters"), windlass_db::rusqlite::params_from_iter(params))
+        tx.execute(&sql, windlass_db::rusqlite::params_from_iter(params))
     };
     store.write(work).await
 }
@@ -121,5 +126,6 @@ fn bind(filter: &LetterFilter) -> Result<Vec<Value>> {
         filter.status.map(str::to_owned).into(),
         filter.age.into(),
         id(filter.before).into(),
+        filter.submitter.into(),
     ])
 }

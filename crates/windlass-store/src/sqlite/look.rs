@@ -4,9 +4,9 @@ use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, given, sql};
 use crate::fields::Fields;
-use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, rows, values};
+use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, Stats, rows, values};
 
 pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
     store
@@ -28,9 +28,28 @@ pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<
     let status = filter.status.map(|status| status.as_str());
     let before = filter.before.map(|id| id.to_string());
     let limit = values::listed(filter.limit);
+    let by = filter.submitted_by.clone();
+    let sql = given(sql!("list_jobs", "job_sums"), &by, "?5");
     let work = move |tx: &Transaction<'_>| {
-        let params = params![job_type, status, before, limit];
-        tx.query(sql!("list_jobs", "job_sums"), params, |row| rows::job(row))
+        let params = params![job_type, status, before, limit, by];
+        tx.query(&sql, params, |row| rows::job(row))
+    };
+    store.read(work).await
+}
+
+pub(super) async fn open_jobs(
+    store: &SqliteStore,
+    submitted_by: &str,
+    limit: u32,
+) -> Result<Vec<JobId>> {
+    let params = (submitted_by.to_owned(), limit);
+    store.read(move |tx| tx.query(sql!("open_jobs"), params, |row| row.id("id"))).await
+}
+
+pub(super) async fn stats(store: &SqliteStore) -> Result<Stats> {
+    let work = |tx: &Transaction<'_>| {
+        let depths = tx.query(sql!("depths"), [], |row| rows::depth(row))?;
+        Ok(Stats { depths, losses: tx.query(sql!("losses"), [], |row| rows::losses(row))? })
     };
     store.read(work).await
 }

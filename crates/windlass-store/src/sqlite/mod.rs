@@ -1,6 +1,7 @@
 //! The store in a SQLite file. `postgres/` has the same files for the same things.
 
 mod advance;
+mod alerts;
 mod control;
 mod dependents;
 mod lease;
@@ -19,7 +20,8 @@ mod work;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus, LetterStatus};
+use uuid::Uuid;
+use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
 use windlass_db::Sqlite;
 
 use self::wait::Eye;
@@ -27,10 +29,10 @@ use crate::changes::Changes;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, JobFilter,
-    Kept, Lease, LetterFilter, Linked, MeetingRow, NewJob, NewLetter, Page, Pinned, Progress,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Submitted, Trigger,
-    WorkerRow,
+    Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
+    DeadLetter, JobFilter, Kept, Lease, LetterFilter, Linked, MeetingRow, NewAlert, NewJob,
+    NewLetter, Occurrence, Page, Pinned, Progress, RedriveRoot, Result, ScheduleRow, SegmentLease,
+    SegmentRow, Standing, Stats, Submitted, Trigger, Unworked, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it
@@ -49,6 +51,15 @@ impl SqliteStore {
 }
 
 door!(SqliteStore);
+
+/// A statement whose condition on a parameter is plain where the parameter is given. SQLite plans
+/// before it knows the values, and would use no index for `?5 IS NULL OR submitter = ?5`.
+fn given<T>(sql: &str, value: &Option<T>, parameter: &str) -> String {
+    match value {
+        Some(_) => sql.replace(&format!("{parameter} IS NULL OR "), ""),
+        None => sql.to_owned(),
+    }
+}
 
 /// The text of a statement in `queries/sqlite`.
 macro_rules! sql {

@@ -149,6 +149,7 @@ fn follow(
     if rules::has_budget(&head, progress.counts.dead) {
         let dead = tx.query_one(sql!("dead_items"), [&id], |row| row.int("dead"))?;
         if let Some(made) = rules::budget(&head, dead) {
+            tx.execute(sql!("exceed_budget"), [&id])?;
             advance::apply(tx, &mut head, &made)?;
         }
     }

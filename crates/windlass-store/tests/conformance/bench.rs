@@ -55,6 +55,10 @@ impl Bench {
         Bench { store: connect(&url).await.unwrap(), url, place: Place::Postgres(database) }
     }
 
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.place, Place::Sqlite(_))
+    }
+
     /// Another handle on the same store, as another process has it.
     pub(crate) async fn other(&self) -> Arc<dyn Store> {
         connect(&self.url).await.unwrap()

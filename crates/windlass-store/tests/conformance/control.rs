@@ -4,7 +4,7 @@ use futures::future::join_all;
 use std::time::Duration;
 
 use windlass_core::Throughput;
-use windlass_store::{AS_DEFINED, EVERYTHING, Kept, UNLIMITED};
+use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, Kept, UNLIMITED};
 
 use crate::bench::{Bench, by, new_job};
 
@@ -140,10 +140,11 @@ async fn items_get_their_time_one_after_the_other(bench: Bench) {
 async fn workers_are_listed_with_what_they_are_at(bench: Bench) {
     let job = bench.loaded(3).await;
     let worker = by().worker;
-    bench.store.beat_worker(&worker, 4).await.unwrap();
+    let other = Capabilities { worker: "other".to_owned(), ..by() };
+    bench.store.beat_worker(&by(), 4).await.unwrap();
     bench.claim(job, 2).await;
-    bench.store.beat_worker("other", 1).await.unwrap();
-    bench.store.beat_worker(&worker, 4).await.unwrap();
+    bench.store.beat_worker(&other, 1).await.unwrap();
+    bench.store.beat_worker(&by(), 4).await.unwrap();
     let workers = bench.store.workers().await.unwrap();
     let busy = workers.iter().find(|row| row.name == worker).unwrap();
     assert_eq!((workers.len(), busy.slots, busy.chunks, busy.vanished), (2, 4, 2, false));

@@ -26,6 +26,7 @@ macro_rules! both {
     };
 }
 
+mod alerts;
 mod bench;
 mod budget;
 mod cancel;
@@ -40,5 +41,7 @@ mod load;
 mod migrate;
 mod prune;
 mod races;
+mod stats;
 mod steering;
 mod submit;
+mod submitters;

@@ -62,6 +62,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
         status: args.status,
         before: args.before,
         limit: args.limit,
+        ..JobFilter::default()
     };
     let jobs = engine.store().jobs(&filter).await?;
     if args.json {

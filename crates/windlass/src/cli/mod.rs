@@ -1,5 +1,6 @@
 //! The command line: one file per command, or per family of commands.
 
+mod alerts;
 mod audit;
 mod check;
 mod control;
@@ -97,6 +98,8 @@ enum Command {
     Schedules(schedules::Args),
     /// Show which job follows which
     Dependencies(dependencies::Args),
+    /// List what went wrong, and who has been told
+    Alerts(alerts::Args),
     /// List the processes that work
     Workers(control::WorkersArgs),
     /// Look after dead letters
@@ -138,6 +141,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Throughput(args) => control::throughput(args, config).await,
         Command::Schedules(args) => schedules::run(args, config).await,
         Command::Dependencies(args) => dependencies::run(args, config).await,
+        Command::Alerts(args) => alerts::run(args, config).await,
         Command::Workers(args) => control::workers(args, config).await,
         Command::Dead(command) => dead::run(command, config).await,
         Command::Audit(args) => audit::run(args, config).await,

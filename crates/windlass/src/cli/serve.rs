@@ -1,4 +1,4 @@
-//! `windlass serve`: the API, schedules and dependencies, and workers beside them.
+//! `windlass serve`: the API, schedules, dependencies and alerts, and workers beside them.
 
 use super::load;
 use super::progress::Interrupt;
@@ -42,6 +42,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let keeping = tokio::spawn(async move {
         tokio::select! {
             () = timekeeper.keep_schedules() => {}
+            () = timekeeper.keep_alerts() => {}
             // A worker does this by itself.
             () = timekeeper.keep_dependents(), if alone => {}
         }
@@ -54,7 +55,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     };
     let served = server.run(stop).await;
     leave();
-    // Given up anywhere, a firing or a trigger is finished by whoever comes next.
+    // Given up anywhere, a firing, a trigger or an alert is finished by whoever comes next.
     keeping.abort();
     if let Some(working) = working {
         working.await?;

@@ -1,7 +1,8 @@
 //! Jobs that follow others, over HTTP: by request and by rule, within what a caller sees.
 
 use crate::common::{Data, Place, eventually, raise, text};
-use crate::served::{Served, auth, claims, purses, signed, take, token};
+use crate::purses::take;
+use crate::served::{Served, auth, claims, signed, token};
 use serde_json::{Value as Json, json};
 
 const RULES: &str = "[[dependencies]]\njob = \"SUMMARY\"\nafter = [\"RAISE\", \"LIFT\"]\n\
@@ -88,9 +89,7 @@ async fn a_request_waits_for_the_jobs_it_names() {
     refused(json!({"jobType": "LIFT", "onFailed": "run"})).await.refuses(400, "onFailed");
 }
 
-#[tokio::test]
-async fn what_a_caller_does_not_see_is_no_parent_and_in_no_graph() {
-    let data = purses().await;
+async fn what_a_caller_does_not_see_is_no_parent_and_in_no_graph(data: Data) {
     let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
     let of_ada = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
     let request = json!({"jobType": "TAKE", "after": [of_ada]});
@@ -108,9 +107,7 @@ async fn what_a_caller_does_not_see_is_no_parent_and_in_no_graph() {
     assert!(!seen.to_string().contains(&of_eve));
 }
 
-#[tokio::test]
-async fn a_dependent_job_stays_in_the_county_of_its_parents() {
-    let data = purses().await;
+async fn a_dependent_job_stays_in_the_county_of_its_parents(data: Data) {
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
     let claimed = "source.claims = { county = \"county\" }\n";
     let child = take(claimed).replace("TAKE", "AGAIN").replace("- 10", "+ 100");
@@ -132,3 +129,8 @@ async fn a_dependent_job_stays_in_the_county_of_its_parents() {
     assert_eq!(data.number(&format!("{reached}'Essex'")).await, 0);
     assert_eq!(data.number(&format!("{reached}'Kent'")).await, 20);
 }
+
+on_both!(
+    what_a_caller_does_not_see_is_no_parent_and_in_no_graph,
+    a_dependent_job_stays_in_the_county_of_its_parents,
+);

@@ -1,6 +1,6 @@
 //! What machines ask of the server.
 
-use crate::common::{Data, Place, eventually};
+use crate::common::{Data, Place, eventually, slow_raise};
 use crate::purses::{purses, take};
 use crate::served::{Served, auth, token};
 use serde_json::json;
@@ -66,4 +66,37 @@ async fn metrics_tell_what_became_of_items() {
     for name in names {
         assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/metrics.md");
     }
+}
+
+#[tokio::test]
+async fn metrics_move_while_a_job_runs() {
+    let data = Data::postgres().await.with_accounts(5000).await;
+    data.pace(0.05).await;
+    let served =
+        Served::with(Place::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1).await;
+    let id = served.submit(json!({"jobType": "RAISE"})).await;
+    let worker = served.place.spawn("worker --workers 1");
+    let holds = async || !served.place.held_by(&id, worker.id()).await.is_empty();
+    eventually("another process holds a chunk", holds).await;
+    worker.kill9();
+    let mut text = String::new();
+    let above_zero = |text: &str, name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        value.is_some_and(|value: f64| value > 0.0)
+    };
+    let moving = [
+        "windlass_chunk_seconds_count{job_type=\"RAISE\"}",
+        "windlass_lease_losses_total{job_type=\"RAISE\"}",
+        "windlass_items_total{job_type=\"RAISE\",outcome=\"processed\"}",
+        "windlass_chunks_pending{job_type=\"RAISE\"}",
+        "windlass_chunks_in_flight{job_type=\"RAISE\"}",
+        "windlass_jobs{job_type=\"RAISE\",status=\"PROCESSING\"}",
+    ];
+    eventually("everything moves", async || {
+        text = served.get("/metrics").await.text;
+        moving.iter().all(|name| above_zero(&text, name))
+    })
+    .await;
+    let job = served.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+    assert_eq!(job["status"], "PROCESSING", "it was measured before the end");
 }

@@ -11,6 +11,7 @@ mod common;
 #[macro_use]
 mod purses;
 
+mod alerts;
 mod control;
 mod dependencies;
 mod document;

@@ -22,7 +22,7 @@ enum Asks {
 use Asks::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 30] = [
+const ROUTES: [(&str, &str, Asks); 31] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -46,6 +46,7 @@ const ROUTES: [(&str, &str, Asks); 30] = [
     ("GET", "/api/v1/dead-letters/{id}", ForOwn("viewer")),
     ("POST", "/api/v1/dead-letters/redrive", For("operator")),
     ("POST", "/api/v1/dead-letters/ignore", For("operator")),
+    ("GET", "/api/v1/alerts", For("viewer")),
     ("GET", "/api/v1/throughput", For("viewer")),
     ("PUT", "/api/v1/throughput/{jobType}", For("administrator")),
     ("GET", "/api/v1/workers", For("viewer")),

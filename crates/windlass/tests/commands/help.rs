@@ -2,7 +2,8 @@
 
 use crate::common::{Data, Place, raise, refused, said};
 
-const COMMANDS: [&str; 32] = [
+const COMMANDS: [&str; 33] = [
+    "alerts",
     "demo",
     "init",
     "check",
@@ -59,7 +60,7 @@ async fn every_command_explains_itself() {
 #[tokio::test]
 async fn every_command_that_reads_takes_json() {
     let place = Place::empty();
-    for command in ["check", "run", "submit", "jobs", "job", "watch", "chunks", "audit"] {
+    for command in ["check", "run", "submit", "jobs", "job", "watch", "chunks", "audit", "alerts"] {
         let help = place.run(&format!("{command} --help")).await.ok();
         assert!(help.stdout.contains("--json"), "{command}: {}", help.stdout);
     }

@@ -1,0 +1,163 @@
+//! `[alerts]`: what is worth telling somebody, and whom.
+
+use crate::problem::{Code, Problem};
+use crate::{AlertKind, Secret};
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// `[alerts]`. Everything is in the log in any case.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Alerts {
+    /// Where alerts are posted.
+    pub webhook: Option<Webhook>,
+    /// What they are signed with: the first secret, and for a while the one before.
+    #[serde(rename = "secret", deserialize_with = "secrets")]
+    pub secrets: Vec<Secret>,
+    /// The kinds that are posted.
+    pub on: Vec<AlertKind>,
+    /// More dead letters of a job type than this that are `new` are an alert.
+    pub dead_letters: u32,
+    /// Work that nobody could take for so long is an alert.
+    #[serde(with = "humantime_serde")]
+    pub no_worker: Duration,
+    /// Where it stands in the file.
+    #[serde(skip)]
+    pub line: usize,
+}
+
+impl Default for Alerts {
+    fn default() -> Self {
+        Alerts {
+            webhook: None,
+            secrets: Vec::new(),
+            on: AlertKind::ALL.to_vec(),
+            dead_letters: 100,
+            no_worker: Duration::from_secs(300),
+            line: 0,
+        }
+    }
+}
+
+impl Alerts {
+    /// Whether an alert of this kind is posted somewhere.
+    pub fn posts(&self, kind: AlertKind) -> bool {
+        self.webhook.is_some() && self.on.contains(&kind)
+    }
+
+    /// Everything that is wrong with the table beyond its single values.
+    pub(super) fn problems(&self) -> Option<Problem> {
+        let detail = match (&self.webhook, self.secrets.len()) {
+            (Some(_), 0) => {
+                "is missing, so that alerts.webhook could not tell our alerts from others'"
+            }
+            (None, 1..) => "signs what alerts.webhook gets, which is missing",
+            _ => return None,
+        };
+        let problem = Problem::field(Code::Configuration, "alerts.secret", detail);
+        Some(problem.at_line(self.line))
+    }
+}
+
+/// A URL that alerts are posted to. Such URLs often hold a secret, so it is not shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Webhook(Secret);
+
+impl Webhook {
+    /// The URL, for the one place that posts.
+    pub fn url(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+impl<'de> Deserialize<'de> for Webhook {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Webhook, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let url = url::Url::parse(&text).ok();
+        match url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
+            true => Ok(Webhook(text.into())),
+            false => Err(D::Error::custom("webhook is not a URL, `https://…` or `http://…`")),
+        }
+    }
+}
+
+/// The shortest secret, in bytes: what is signed can be seen, and shorter ones can be tried out.
+const SHORTEST: usize = 24;
+
+/// One secret or several. Nothing of them is in what is wrong with them.
+fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Secret>, D::Error> {
+    let texts = match toml::Value::deserialize(deserializer)? {
+        toml::Value::String(text) => vec![text],
+        toml::Value::Array(texts) => {
+            let texts = texts.into_iter().map(|text| text.try_into().ok());
+            texts.collect::<Option<_>>().unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    if texts.is_empty() {
+        return Err(D::Error::custom("secret is a text, or a list of texts"));
+    }
+    let secrets: Vec<Secret> = texts.into_iter().map(Secret::from).collect();
+    match secrets.iter().any(|secret| secret.expose().len() < SHORTEST) {
+        true => Err(D::Error::custom(format!(
+            "secret is shorter than {SHORTEST} bytes; `openssl rand -base64 32` makes a good one"
+        ))),
+        false => Ok(secrets),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    const SECRET: &str = "0123456789abcdef01234567";
+
+    fn refusals(text: &str) -> String {
+        match Config::parse(text, |_| None) {
+            Err(problem) => problem.to_string(),
+            Ok(config) => config.problems().iter().map(|p| p.to_string() + "\n").collect(),
+        }
+    }
+
+    #[test]
+    fn a_whole_example_is_right_and_nothing_is_too() {
+        let text = format!(
+            "[alerts]\nwebhook = \"https://a.example/b\"\nsecret = [\"{SECRET}\", \"{SECRET}2\"]\n\
+             dead_letters = 0\nno_worker = \"30s\"\non = [\"job-failed\", \"no-worker\"]\n"
+        );
+        assert_eq!(refusals(&text), "");
+        let alerts = Config::parse(&text, |_| None).unwrap().alerts;
+        assert_eq!(alerts.secrets.len(), 2);
+        assert!(alerts.posts(AlertKind::NoWorker) && !alerts.posts(AlertKind::DeadLetters));
+        let shown = format!("{alerts:?}");
+        assert!(!shown.contains(SECRET) && !shown.contains("a.example"), "{shown}");
+        assert_eq!(refusals(""), "");
+        assert!(!Config::default().alerts.posts(AlertKind::JobFailed), "the log alone");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_no_secret_is() {
+        let url = "webhook = \"https://a.example/b\"";
+        for (line, expected) in [
+            ("webhook = \"ftp://a\"".to_owned(), "https://"),
+            ("webhook = \"a b\"".to_owned(), "not a URL"),
+            (url.to_owned(), "alerts.secret: is missing"),
+            (format!("secret = \"{SECRET}\""), "alerts.webhook gets"),
+            ("secret = \"hush-hush\"".to_owned(), "shorter than 24"),
+            ("secret = 7".to_owned(), "a text"),
+            ("secret = []".to_owned(), "a text"),
+            ("secret = [7]".to_owned(), "a text"),
+            ("on = [\"sometimes\"]".to_owned(), "sometimes"),
+            ("dead_letters = -1".to_owned(), "line 3"),
+            ("no_worker = \"soon\"".to_owned(), "line 3"),
+            ("channel = 1".to_owned(), "channel"),
+        ] {
+            let message = refusals(&format!("\n[alerts]\n{line}\n"));
+            assert!(message.contains(expected), "{line}: {message}");
+            assert!(message.contains("line "), "{line}: {message}");
+            assert!(!message.contains(SECRET) && !message.contains("hush"), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+-- Jobs that failed or exceeded their budget in the last $1 milliseconds, since alerts are kept, and
+-- have no alert of that yet: the first $2. Lock: none. Index: windlass_jobs_failed,
+-- windlass_jobs_exceeded; windlass_alerts_occurrence.
+SELECT kind, id, job_type, submitter, error, at,
+    id::text || '@' || (extract(epoch FROM at) * 1000)::bigint AS subject
+FROM (
+    SELECT 'job-failed' AS kind, id, job_type, submitter, error, finished_at AS at
+    FROM windlass_jobs
+    WHERE status = 'FAILED'
+    UNION ALL
+    SELECT 'budget-exceeded', id, job_type, submitter, error, exceeded_at
+    FROM windlass_jobs
+    WHERE exceeded_at IS NOT NULL
+) o
+WHERE at > clock_timestamp() - $1 * interval '1 millisecond'
+    AND at > (SELECT m.applied_at FROM windlass_migrations m WHERE m.name = '0007_alerts')
+    AND NOT EXISTS (
+        SELECT 1
+        FROM windlass_alerts a
+        WHERE a.kind = o.kind
+            AND a.subject = o.id::text || '@' || (extract(epoch FROM o.at) * 1000)::bigint
+    )
+ORDER BY at
+LIMIT $2

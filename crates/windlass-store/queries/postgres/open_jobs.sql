@@ -1,0 +1,11 @@
+-- Jobs of a submitter that have not ended, the oldest $2. Lock: none.
+-- Index: windlass_jobs_claim, windlass_jobs_paused.
+SELECT id
+FROM (
+    SELECT id, submitter, created_at FROM windlass_jobs WHERE status IN ('QUEUED', 'PROCESSING')
+    UNION ALL
+    SELECT id, submitter, created_at FROM windlass_jobs WHERE status = 'PAUSED'
+) o
+WHERE submitter = $1
+ORDER BY created_at, id
+LIMIT $2

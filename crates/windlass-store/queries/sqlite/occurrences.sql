@@ -1,0 +1,23 @@
+-- Jobs that failed or exceeded their budget in the last ?1 milliseconds, since alerts are kept, and
+-- have no alert of that yet: the first ?2. Lock: none, on a snapshot. Index: windlass_jobs_failed,
+-- windlass_jobs_exceeded; windlass_alerts_occurrence.
+SELECT kind, id, job_type, submitter, error, at, id || '@' || at AS subject
+FROM (
+    SELECT 'job-failed' AS kind, id, job_type, submitter, error, finished_at AS at
+    FROM windlass_jobs
+    WHERE status = 'FAILED'
+    UNION ALL
+    SELECT 'budget-exceeded', id, job_type, submitter, error, exceeded_at
+    FROM windlass_jobs
+    WHERE exceeded_at IS NOT NULL
+) o
+WHERE at > CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?1
+    AND at > (SELECT m.applied_at FROM windlass_migrations m WHERE m.name = '0007_alerts')
+    AND NOT EXISTS (
+        SELECT 1
+        FROM windlass_alerts a
+        WHERE a.kind = o.kind
+            AND a.subject = o.id || '@' || o.at
+    )
+ORDER BY at
+LIMIT ?2

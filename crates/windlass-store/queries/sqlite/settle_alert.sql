@@ -1,0 +1,14 @@
+-- Says what came of posting an alert: an error, after which it is tried again in ?4 milliseconds
+-- unless it was raised longer ago than ?5, or none. Whoever has taken it since at a later attempt says
+-- it instead. Lock: the writer's. Index: the primary key.
+UPDATE windlass_alerts
+SET error = ?3,
+    delivery = CASE
+        WHEN ?3 IS NULL THEN 'delivered'
+        WHEN raised_at < CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?5 THEN 'given-up'
+        ELSE delivery
+    END,
+    delivered_at = CASE WHEN ?3 IS NULL THEN CAST(unixepoch('subsec') * 1000 AS INTEGER) END,
+    next_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?4
+WHERE id = ?1 AND attempts = ?2 AND delivery = 'pending'
+RETURNING delivery

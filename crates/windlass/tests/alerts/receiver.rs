@@ -1,0 +1,121 @@
+//! The receiver of a webhook, in the test itself: it takes what is posted, or takes it and is silent.
+
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What was posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Posted {
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+impl Posted {
+    pub(crate) fn json(&self) -> Json {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// A listener that goes away with this value.
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
+    shared: Arc<Shared>,
+    listening: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    silent: AtomicBool,
+    answer: Mutex<Option<&'static str>>,
+    posts: Mutex<Vec<Posted>>,
+}
+
+impl Receiver {
+    /// Takes everything, at any port.
+    pub(crate) async fn start() -> Receiver {
+        Receiver::start_on(0).await
+    }
+
+    pub(crate) async fn start_on(port: u16) -> Receiver {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared: Arc<Shared> = Arc::default();
+        let serving = shared.clone();
+        let listening = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, serving.clone()));
+            }
+        });
+        Receiver { port, shared, listening }
+    }
+
+    /// Reads requests from now on, and never answers them.
+    pub(crate) fn fall_silent(&self) {
+        self.shared.silent.store(true, Ordering::SeqCst);
+    }
+
+    /// Answers with this status line and these headers from now on.
+    pub(crate) fn answer(&self, answer: &'static str) {
+        *self.shared.answer.lock().unwrap() = Some(answer);
+    }
+
+    /// Everything that was posted so far, answered or not.
+    pub(crate) fn posts(&self) -> Vec<Posted> {
+        self.shared.posts.lock().unwrap().clone()
+    }
+
+    /// The kinds of the alerts that came, in order of their names; an id that came twice is once.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        let posts = self.posts();
+        let by_id: BTreeMap<_, _> =
+            posts.iter().map(|post| (post.headers["webhook-id"].clone(), post.json())).collect();
+        let mut kinds: Vec<_> =
+            by_id.values().map(|alert| crate::common::text(&alert["kind"])).collect();
+        kinds.sort();
+        kinds
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
+    let mut text = Vec::new();
+    let head = loop {
+        if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
+            return;
+        }
+        if let Some(end) = text.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let lines = String::from_utf8_lossy(&text[..head]).into_owned();
+    let headers: BTreeMap<_, _> = lines
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
+    let length: usize = headers.get("content-length").map_or(0, |text| text.parse().unwrap());
+    while text.len() < head + length {
+        if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let body = String::from_utf8(text[head..].to_vec()).unwrap();
+    shared.posts.lock().unwrap().push(Posted { headers, body });
+    if shared.silent.load(Ordering::SeqCst) {
+        // Until the other end gives up.
+        let _ = stream.read_buf(&mut text).await;
+        return;
+    }
+    let answer = shared.answer.lock().unwrap().unwrap_or("204 No Content");
+    let head = format!("HTTP/1.1 {answer}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).await;
+}
