@@ -10,6 +10,7 @@ pub mod config;
 pub mod cursor;
 pub mod definition;
 pub mod extent;
+pub mod items;
 pub mod job;
 pub mod key;
 pub mod outcome;
