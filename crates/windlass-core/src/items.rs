@@ -173,7 +173,8 @@ mod tests {
 
     #[test]
     fn items_of_one_unit_with_keys_of_their_own_are_taken() {
-        let items = json!([{"id": "a", "fileId": 1}, {"id": 1, "fileId": 1}, {"id": "1", "fileId": 1}]);
+        let items =
+            json!([{"id": "a", "fileId": 1}, {"id": 1, "fileId": 1}, {"id": "1", "fileId": 1}]);
         assert_eq!(refusal(POINTS, json!({"items": items, "params": {"fileId": 1}})), "none");
     }
 
@@ -198,7 +199,10 @@ mod tests {
                 "items[1].fileId: is 2, and items[0].fileId is 1",
             ),
             (json!({"items": [{"id": 1}]}), "items[0].fileId: is missing"),
-            (json!({"items": [{"id": 1, "fileId": 1, "a": ["\0"]}]}), "items[0]: has the character"),
+            (
+                json!({"items": [{"id": 1, "fileId": 1, "a": ["\0"]}]}),
+                "items[0]: has the character",
+            ),
             (json!({"items": one, "params": {"fileId": 2}}), "params.fileId: is 2"),
             (json!({"items": one, "ids": [1]}), "ids: goes with a table"),
             (json!({"items": one, "filter": {"a": [1]}}), "filter: goes with a table"),

@@ -1,7 +1,7 @@
 //! `[server]` and `[auth]`: where the API listens, and who may do what there.
 
-use crate::{Request, Secret};
 use crate::problem::{Code, Problem};
+use crate::{Request, Secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

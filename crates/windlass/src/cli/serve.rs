@@ -30,7 +30,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let server = Server::bind(engine.clone()).await?;
     let open = if engine.config().auth.is_some() { "" } else { ", for this machine alone" };
     eprintln!("listening on http://{}{open}; Ctrl-C or SIGTERM stops", server.address()?);
-    let (defaults, timekeeper) = (Options::default(), engine.clone());
+    let (defaults, timekeeper, relay) = (Options::default(), engine.clone(), engine.clone());
     let slots = args.workers.map_or(defaults.slots, usize::from);
     let (working, handle) = (slots > 0)
         .then(|| {
@@ -39,6 +39,13 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         })
         .unzip();
     let schedules = tokio::spawn(async move { timekeeper.keep_schedules().await });
+    // A worker relays by itself.
+    let relays = working.is_none();
+    let relaying = tokio::spawn(async move {
+        if relays {
+            relay.keep_outboxes().await;
+        }
+    });
     let leave = || handle.iter().for_each(Handle::shutdown);
     let stop = async {
         interrupt.wait().await;
@@ -47,8 +54,10 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     };
     let served = server.run(stop).await;
     leave();
-    // Given up anywhere, a firing is finished by whoever keeps the time next.
+    // Given up anywhere, a firing is finished by whoever keeps the time next, and what was relayed
+    // half-way is relayed again as the same job.
     schedules.abort();
+    relaying.abort();
     if let Some(working) = working {
         working.await?;
     }
