@@ -83,7 +83,9 @@ impl Outbox for SqliteData {
 }
 
 fn has_table(connection: &Connection) -> Result<bool> {
-    connection.table_exists(None, "windlass_outbox").map_err(failed)
+    // By a statement: the library's own answer may be that of the schema as it was before.
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'windlass_outbox')";
+    connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
 }
 
 fn due(connection: &Connection) -> Result<Vec<Due>> {
