@@ -196,7 +196,17 @@ impl Source for Items {
     ) -> Result<Vec<Vec<Value>>> {
         let mut seen = HashSet::new();
         rows.retain(|row| seen.insert(Key(row.clone()).to_text()));
-        Ok(rows)
+        // Nothing removes an item, so a key that none has is a mistake, and not to be passed over.
+        let unknown =
+            rows.iter().find(|row| !self.places.contains_key(&Key((*row).clone()).to_text()));
+        match unknown {
+            None => Ok(rows),
+            Some(row) => {
+                let key = Key(row.clone());
+                let detail = format!("no item of the request has the key {key}; has it changed?");
+                Err(Problem::field(Code::Request, "ids", detail).into())
+            }
+        }
     }
 }
 

@@ -125,8 +125,11 @@ async fn keys_are_looked_up_and_counted(db: Db) {
     assert_eq!(read, [json!(["a", 0]), json!(["a", 3])]);
     assert!(batch.end);
     assert_eq!(items.count(&scope, &extent).await.unwrap(), 2);
-    let rows = keys.into_iter().map(|key| key.0).collect();
-    assert_eq!(items.distinct(&scope, scope.key(), rows).await.unwrap().len(), 3);
+    let mut rows: Vec<_> = keys.into_iter().map(|key| key.0).collect();
+    let error = items.distinct(&scope, scope.key(), rows.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("no item of the request has the key none, 3"), "{error}");
+    rows.pop();
+    assert_eq!(items.distinct(&scope, scope.key(), rows).await.unwrap().len(), 2);
 }
 
 fn write(scope: &Scope, change: Change) -> (Key, WriteItem) {
