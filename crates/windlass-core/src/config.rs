@@ -54,6 +54,9 @@ pub struct Connection {
     /// How many connections one process opens at most.
     #[serde(default = "default_connections")]
     pub max_connections: usize,
+    /// Whether applications put requests there, for the relay to submit.
+    #[serde(default)]
+    pub outbox: bool,
     /// A number by which the database itself says how it is.
     #[serde(default)]
     pub health: Option<Health>,

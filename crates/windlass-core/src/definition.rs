@@ -2,7 +2,7 @@
 //! database.
 
 use crate::problem::{Code, Problem};
-use crate::{Failures, Retention, RetryPolicy, Schedule, Step, StepKind, Template};
+use crate::{Failures, Retention, RetryPolicy, Schedule, Step, StepKind, Template, items};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,7 +74,13 @@ pub struct Source {
     /// A SELECT whose rows are the records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// The key columns; the primary key when empty.
+    /// Whether the requests carry the records themselves, as `items`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub items: bool,
+    /// The field that all items of one request must have in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The key columns, or the key fields of an item; the primary key when empty.
     pub key: Vec<String>,
     /// A fixed condition.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
@@ -164,6 +170,10 @@ impl JobType {
             (StepKind::Sql(_) | StepKind::Refresh, _) => {
                 "exactly once: each commit's effect and its ledger row are one transaction"
             }
+            _ if self.source.items => {
+                "inserts exactly once, in one transaction with the ledger row; what the handler \
+                 does elsewhere at least once, with a stable idempotency key"
+            }
             (StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_), _) => {
                 "updates and inserts exactly once, under the version check, in one transaction \
                  with the ledger row; what the handler does elsewhere at least once, with a \
@@ -181,13 +191,14 @@ impl JobType {
             refuse("source.connection", "is missing; name one of [connections]".into());
         }
         match (&source.table, &source.query) {
+            (None, None) if source.items => {}
             (None, None) => {
                 refuse("source.table", "is missing; name a table, or give source.query".into())
             }
-            (Some(_), Some(_)) => {
+            (Some(_), Some(_)) if !source.items => {
                 refuse("source.query", "stands beside source.table; keep one".into())
             }
-            (None, Some(_)) if source.key.is_empty() => {
+            (None, Some(_)) if source.key.is_empty() && !source.items => {
                 refuse("source.key", "is missing; a query has no primary key to take".into());
             }
             _ => {}
@@ -218,7 +229,8 @@ impl JobType {
         if let Some((field, detail)) = self.schedule.as_ref().and_then(Schedule::problem) {
             refuse(field, detail);
         }
-        let wrong = self.step.problems(self);
+        let mut wrong = self.step.problems(self);
+        wrong.extend(items::problems(self));
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));
         problems
     }

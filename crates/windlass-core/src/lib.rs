@@ -11,6 +11,7 @@ pub mod cursor;
 pub mod definition;
 pub mod dependency;
 pub mod extent;
+pub mod items;
 pub mod job;
 pub mod key;
 pub mod outcome;

@@ -1,7 +1,7 @@
 //! The request: what the command line, the API, cron, dependencies and the outbox all submit.
 
 use crate::problem::{Code, Problem};
-use crate::{Identity, JobId, JobType, OnFailed, Table, config};
+use crate::{Identity, JobId, JobType, OnFailed, Table, config, items};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -40,6 +40,9 @@ pub struct Request {
     /// Just these keys; a key of several columns is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<Json>>,
+    /// The records themselves, for job types with `source.items`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<Json>>,
 }
 
 /// The number of segments when the request does not say.
@@ -52,6 +55,9 @@ pub const MOST_PARENTS: usize = 1000;
 pub const DEFAULT_PRIORITY: u8 = 5;
 
 impl Request {
+    /// The most bytes of a request as JSON: it is kept with its job, and read as a whole.
+    pub const MOST_BYTES: usize = 8 << 20;
+
     /// A request for the whole source of a job type.
     pub fn new(job_type: impl Into<String>) -> Request {
         Request { job_type: job_type.into(), ..Request::default() }
@@ -79,6 +85,23 @@ impl Request {
         parents
     }
 
+    /// Refuses a request that is too large to be kept.
+    pub fn check_size(&self) -> Result<(), Problem> {
+        let mut counted = Counted(0);
+        // Plain values, which can always be written.
+        let _ = serde_json::to_writer(&mut counted, self);
+        let (bytes, most) = (counted.0, Request::MOST_BYTES);
+        if bytes <= most {
+            return Ok(());
+        }
+        let field = if self.items.is_some() { "items" } else { "request" };
+        let detail = format!(
+            "the request has {bytes} bytes as JSON, and {most} are the most; make several of it, or \
+             put what is large where the step can read it"
+        );
+        Err(Problem::field(Code::Request, field, detail))
+    }
+
     /// Refuses a request that the job type cannot serve, before anything is written.
     pub fn check(
         &self,
@@ -88,6 +111,7 @@ impl Request {
     ) -> Result<(), Problem> {
         let refuse =
             |field: &str, detail: String| Err(Problem::field(Code::Request, field, detail));
+        items::check(self, job_type)?;
         if let Some(segments) = self.parallel_segments
             && !(1..=MOST_SEGMENTS).contains(&segments)
         {
@@ -151,6 +175,20 @@ impl Request {
                 return refuse(&format!("claims.{claim}"), detail);
             }
         }
+        Ok(())
+    }
+}
+
+/// Counts what is written to it.
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }
@@ -282,6 +320,19 @@ mod tests {
             let message = check(request.clone()).unwrap_err();
             assert!(message.contains(expected), "{request}: {message}");
         }
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_is_refused_with_both_figures() {
+        let with = |bytes: usize| Request {
+            params: [("text".to_owned(), Json::from("x".repeat(bytes)))].into(),
+            ..Request::new("J")
+        };
+        let around = serde_json::to_string(&with(0)).unwrap().len();
+        let most = Request::MOST_BYTES;
+        with(most - around).check_size().unwrap();
+        let error = with(most - around + 1).check_size().unwrap_err().to_string();
+        assert!(error.contains("8388609") && error.contains("8388608"), "{error}");
     }
 
     #[test]

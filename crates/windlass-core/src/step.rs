@@ -122,7 +122,8 @@ impl Step {
             }
             _ => {}
         }
-        if self.version.is_none() && !is_query && !matches!(self.kind, StepKind::Sql(_)) {
+        let has_table = !is_query && !job_type.source.items;
+        if self.version.is_none() && has_table && !matches!(self.kind, StepKind::Sql(_)) {
             refuse(
                 "step.version",
                 "is missing; name the integer column that every writer of the table increments. \

@@ -1,7 +1,8 @@
 //! Connectors to the user's data: where records are read, and where effects are committed.
 //!
-//! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger. One
-//! [`Connection`] is both. `sqlite/` and `postgres/` mirror each other file by file.
+//! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger; [`Outbox`] is
+//! where applications put requests. One [`Connection`] is all three; [`Items`] is one whose records
+//! came with the request. `sqlite/` and `postgres/` mirror each other file by file.
 
 mod array;
 mod commit;
@@ -9,8 +10,10 @@ mod connect;
 mod emitted;
 mod error;
 mod fit;
+mod items;
 mod ledger;
 mod names;
+pub mod outbox;
 mod page;
 mod postgres;
 mod predicate;
@@ -26,7 +29,9 @@ pub use connect::connect;
 pub use emitted::{Emitted, FIRST, keep_emitted};
 pub use error::{DataError, Result};
 pub use fit::fit;
+pub use items::Items;
 pub use ledger::{Fence, Held, HeldState, Ledger};
+pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
 pub use scope::Scope;
 pub use source::{Batch, Cuts, Item, Preview};
 
@@ -34,8 +39,10 @@ use async_trait::async_trait;
 use windlass_core::{ChunkId, Extent, FilterValue, JobId, KeyRange, Table, Value};
 
 /// A database with records.
-pub trait Connection: Source + Target {}
-impl<T: Source + Target> Connection for T {}
+pub trait Connection: Source + Target {
+    /// Where applications put requests.
+    fn outbox(&self) -> &dyn Outbox;
+}
 
 /// Reads records.
 #[async_trait]

@@ -101,6 +101,12 @@ pub(crate) fn insert_column<'a>(
 
 fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
     let step = &scope.job_type.step;
+    if scope.job_type.source.items {
+        return Err(refused(
+            "update: the items came with the request, and there is no table to write them back to; \
+             use insert",
+        ));
+    }
     if scope.job_type.source.table.is_none() {
         return Err(refused(
             "update: the source is a query and cannot be written back; use insert",

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_core::{Source, Table};
+use windlass_data::Items;
 
 /// How long a description is believed. A table that changes sooner than this after a submit is
 /// found out by the first statement that fails.
@@ -21,6 +22,9 @@ pub(crate) struct Catalog {
 impl Engine {
     /// What the database says of a source, now or a moment ago.
     pub(crate) async fn describe(&self, source: &Source) -> crate::Result<Table> {
+        if source.items {
+            return Ok(Items::table(source, 0));
+        }
         let described = &self.shared.catalog.described;
         let name = format!("{:?}", (&source.connection, &source.table, &source.query));
         if let Some((at, table)) = locked(described).get(&name)

@@ -11,8 +11,8 @@ use chrono::Utc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, Secret, StepKind, Table};
-use windlass_data::{Connection, Scope};
+use windlass_core::{JobId, JobType, Problem, Request, Secret, StepKind, Table};
+use windlass_data::{Connection, Items, Scope};
 use windlass_store::Pinned;
 
 /// A job with everything resolved: its scope, its connection, its step.
@@ -29,6 +29,8 @@ pub(crate) struct JobContext {
     /// How far the health of its database slows it.
     pub(crate) brake: Arc<Brake>,
     resolved: Instant,
+    /// About how many bytes the items of its request take here.
+    bytes: usize,
 }
 
 /// None where the step is a statement.
@@ -38,6 +40,8 @@ type MaybeStep = Option<Arc<dyn Step>>;
 const FRESH: Duration = Duration::from_secs(10);
 /// Contexts kept at once. A context is small; the limit only keeps memory flat over the years.
 const MOST_CONTEXTS: usize = 1000;
+/// Bytes of items kept at once: those are not small. Jobs at work have their own hold on theirs.
+const MOST_BYTES: usize = 64 << 20;
 
 impl JobContext {
     /// The definition the job runs by.
@@ -75,7 +79,8 @@ impl Engine {
         self.prepare(&pinned.definition.source.connection).await?;
         let context = Arc::new(self.resolve(pinned, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
-        if jobs.len() >= MOST_CONTEXTS {
+        let bytes: usize = jobs.values().map(|known| known.bytes).sum();
+        if jobs.len() >= MOST_CONTEXTS || bytes + context.bytes > MOST_BYTES {
             jobs.clear();
         }
         jobs.insert(id, context.clone());
@@ -87,13 +92,51 @@ impl Engine {
         check_identity(&pinned)?;
         let (step, token) = self.step_of(&pinned)?;
         let facts = Arc::new(JobFacts::new(&pinned, token, dry_run));
-        let definition = &pinned.definition;
-        let connection = self.connection(&definition.source.connection)?.clone();
-        let table = self.describe(&definition.source).await?;
-        let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
+        let table = self.describe(&pinned.definition.source).await?;
+        let brake = self.brake(&pinned.definition.source.connection);
+        Ok(JobContext { step, brake, ..self.resolve_with(pinned, table, facts).await? })
+    }
+
+    /// The part of a context that every use of a job needs: where its records are, and which of
+    /// them it may reach.
+    async fn resolve_with(
+        &self,
+        mut pinned: Pinned,
+        mut table: Table,
+        facts: Arc<JobFacts>,
+    ) -> Result<JobContext> {
+        let definition = pinned.definition.clone();
+        let (identity, key) = (&pinned.identity.clone(), definition.source.key.clone());
+        let mut connection = self.connection(&definition.source.connection)?.clone();
+        let mut bytes = 0;
+        let scope = if definition.source.items {
+            let mut request = self.request_with_items(&mut pinned).await?;
+            table.estimated_rows = request.items.as_ref().map_or(0, Vec::len) as u64;
+            let scope = Scope::new(definition, table, &request, identity)?;
+            let items = Items::new(request.items.take().unwrap_or_default(), &key, connection)?;
+            bytes = items.size();
+            connection = Arc::new(items);
+            scope
+        } else {
+            Scope::new(definition, table, &pinned.request, identity)?
+        };
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
-        let brake = self.brake(&scope.job_type.source.connection);
-        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved })
+        let (step, brake) = (None, Arc::default());
+        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved, bytes })
+    }
+
+    /// The request that has a job's items: its own, or that of the job whose letters it redrives. The
+    /// job itself lets go of them, so that they are in memory once.
+    async fn request_with_items(&self, pinned: &mut Pinned) -> Result<Request> {
+        if pinned.root == pinned.id {
+            let items = pinned.request.items.take();
+            return Ok(Request { items, ..pinned.request.clone() });
+        }
+        let gone = || {
+            let detail = format!("job {} is gone, and its items with it", pinned.root);
+            EngineError::from(Problem::new(Code::NotFound, detail))
+        };
+        Ok(self.shared.store.pinned(pinned.root).await?.ok_or_else(gone)?.request)
     }
 
     /// A job's step, and the token it sends along. A process that lacks a secret can load the job
@@ -112,18 +155,14 @@ impl Engine {
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
     /// is gone.
     pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
-        let definition = &pinned.definition;
-        let connection = self.connection(&definition.source.connection)?.clone();
-        self.prepare(&definition.source.connection).await?;
-        let table = match self.describe(&definition.source).await {
+        let source = &pinned.definition.source;
+        self.prepare(&source.connection).await?;
+        let table = match self.describe(source).await {
             Err(error) if matches!(Failure::of(&error), Failure::Final) => Table::default(),
             described => described?,
         };
-        let scope = Scope::new(definition.clone(), table, &pinned.request, &pinned.identity)?;
         let facts = Arc::new(JobFacts::new(&pinned, None, false));
-        let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
-        let (step, brake) = (None, Arc::default());
-        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved })
+        self.resolve_with(pinned, table, facts).await
     }
 }
 

@@ -29,6 +29,7 @@ mod pace;
 mod planner;
 mod pruner;
 mod redrive;
+mod relay;
 mod run;
 mod scheduler;
 mod seal;

@@ -259,6 +259,17 @@ impl Chunk {
                     slices.push(middle..slice.end);
                     slices.push(slice.start..middle);
                 }
+                // The item is a dead letter already, and it is the letter that was refused. The cursor
+                // stays before it, so that nothing is lost while the chunk fails.
+                Err(error)
+                    if error.class() == Some(Class::Data)
+                        && slice.len() == 1
+                        && matches!(outcomes[slice.start], Outcome::Error(_)) =>
+                {
+                    let key = &batch[slice.start].item.key;
+                    tracing::error!(%chunk, %key, %error, "a failed item could not be set aside");
+                    return Err(error.into());
+                }
                 Err(error) if error.class() == Some(Class::Data) && slice.len() == 1 => {
                     outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));
                     slices.push(slice);

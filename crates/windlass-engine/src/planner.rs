@@ -26,7 +26,12 @@ pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
 }
 
 async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<NewChunk>> {
-    let keys = ids.iter().cloned().map(|id| typed(&job.scope.table, job.scope.key(), id)).collect();
+    // The key of an item is as the item has it; a table's is of its columns' types.
+    let key = |id: serde_json::Value| match job.definition().source.items {
+        true => Key::from_id(id).0,
+        false => typed(&job.scope.table, job.scope.key(), id),
+    };
+    let keys = ids.iter().cloned().map(key).collect();
     let keys = job.connection.distinct(&job.scope, job.scope.key(), keys).await?;
     let items = job.definition().chunk.items as usize;
     let chunk = |keys: &[Vec<Value>]| NewChunk {

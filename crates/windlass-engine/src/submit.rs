@@ -46,6 +46,7 @@ impl Engine {
     /// Everything [`Engine::submit`] checks, without submitting.
     pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
         let job_type = self.shared.config.job_type(&request.job_type)?;
+        request.check_size()?;
         let checked = self.check_job_type(job_type).await.map_err(first)?;
         request.check(&checked.definition, identity, &checked.table)?;
         Ok(checked)

@@ -7,7 +7,7 @@ use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
-use crate::{EngineError, dependents, health, housekeeper, loader, pruner};
+use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -100,6 +100,9 @@ impl Worker {
         }
         let pruning = tokio::spawn(pruner::run(self.engine.clone(), self.shutdown.clone()));
         let following = tokio::spawn(dependents::run(self.engine.clone(), self.shutdown.clone()));
+        if self.options.only.is_none() {
+            tokio::spawn(relay::run(self.engine.clone(), self.shutdown.clone()));
+        }
         let tally = self.work(&by, &heart).await;
         // The heart goes on until everything is handed back.
         let _ = tokio::join!(loading, housekeeping, pruning, following);

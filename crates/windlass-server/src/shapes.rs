@@ -57,6 +57,10 @@ shapes! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(min_items = 1)]
         ids: Option<Vec<Json>>,
+        /// The records themselves, for job types with `source.items`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(min_items = 1)]
+        items: Option<Vec<Json>>,
     }
 
     /// One run of a job type.

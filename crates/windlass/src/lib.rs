@@ -32,7 +32,7 @@ pub use windlass_core::{
     ItemError, Job, JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record,
     Request, Retention, Secret, Value,
 };
-pub use windlass_data::{Emitted, FIRST};
+pub use windlass_data::{Emitted, FIRST, Relayed, Waiting, outbox};
 pub use windlass_engine::{
     Audit, Builder, Checked, DryRun, Engine, EngineError, Handle, ItemContext, Options, Pruned,
     Redriven, Result, Sample, Scheduled, Step, StepBatch, StepError, StepItem, Tally, Worker,

@@ -1,7 +1,7 @@
 //! `[server]` and `[auth]`: where the API listens, and who may do what there.
 
-use crate::Secret;
 use crate::problem::{Code, Problem};
+use crate::{Request, Secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,12 +26,16 @@ impl Default for Server {
     fn default() -> Self {
         Server {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            max_body: 8 << 20,
+            max_body: DEFAULT_BODY,
             requests_per_second: 1000,
             shutdown: Duration::from_secs(10),
         }
     }
 }
+
+/// Room for the largest request, also where it is written with line breaks and spaces: what is too
+/// large is told so by the request's own limit.
+const DEFAULT_BODY: usize = 2 * Request::MOST_BYTES;
 
 /// `[auth]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -108,7 +112,7 @@ pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
         problems.push(Problem::field(Code::Configuration, field, detail))
     };
     if server.max_body == 0 {
-        refuse("server.max_body", "is 0; 8_388_608 is the default");
+        refuse("server.max_body", &format!("is 0; {DEFAULT_BODY} is the default"));
     }
     if server.requests_per_second == 0 {
         refuse("server.requests_per_second", "is 0; 1000 is the default");

@@ -19,7 +19,7 @@ pub(super) async fn prepare(data: &PostgresData) -> Result<()> {
     if release(transaction, there).await? {
         return Ok(());
     }
-    match create(data).await {
+    match create(data, LEDGER).await {
         Err(error) if !is_passing(&error) => Err(missing(&error.to_string())),
         outcome => outcome,
     }
@@ -77,13 +77,14 @@ async fn is_there(transaction: &Transaction) -> Result<bool> {
     get(&transaction.query_one(sql, &[]).await?, 0)
 }
 
-async fn create(data: &PostgresData) -> Result<()> {
+/// Runs statements that make tables.
+pub(super) async fn create(data: &PostgresData, ddl: &str) -> Result<()> {
     let transaction = data.db.transaction(KEEPING).await?;
     let outcome = async {
         // Two processes that create at once would meet in the catalog's unique indexes.
         let lock = Param::from(LOCK);
         transaction.query("SELECT pg_advisory_xact_lock($1)", &[lock]).await?;
-        transaction.batch(LEDGER).await
+        transaction.batch(ddl).await
     };
     let outcome = outcome.await;
     finish(transaction, outcome.map_err(DataError::from)).await

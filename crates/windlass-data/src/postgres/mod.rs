@@ -4,8 +4,10 @@
 mod commit;
 mod cut;
 mod describe;
+mod ear;
 mod fence;
 mod held;
+mod outbox;
 mod preview;
 mod read;
 mod row;
@@ -31,11 +33,14 @@ pub(crate) struct PostgresData {
     /// The columns of tables that items insert into, which say how their values are cast.
     columns: Mutex<HashMap<String, Arc<Vec<Column>>>>,
     together: together::Together,
+    /// Hears when something comes into the outbox.
+    ear: ear::Ear,
 }
 
 impl PostgresData {
     pub(crate) fn new(db: Postgres) -> PostgresData {
-        PostgresData { db, columns: Mutex::default(), together: Default::default() }
+        let ear = outbox::ear(&db);
+        PostgresData { db, columns: Mutex::default(), together: Default::default(), ear }
     }
 
     /// A transaction that only reads, on one snapshot for all its statements. Dates are written
@@ -281,5 +286,11 @@ impl Target for PostgresData {
 
     async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {
         preview::preview(self, scope, extent).await
+    }
+}
+
+impl crate::Connection for PostgresData {
+    fn outbox(&self) -> &dyn crate::Outbox {
+        self
     }
 }

@@ -5,6 +5,7 @@ mod cut;
 mod describe;
 mod fence;
 mod held;
+mod outbox;
 mod preview;
 mod read;
 mod row;
@@ -236,5 +237,11 @@ impl Target for SqliteData {
     async fn preview(&self, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {
         let (scope, extent) = (scope.clone(), extent.clone());
         self.write(move |transaction| preview::preview(transaction, &scope, &extent)).await
+    }
+}
+
+impl crate::Connection for SqliteData {
+    fn outbox(&self) -> &dyn crate::Outbox {
+        self
     }
 }

@@ -75,6 +75,30 @@ impl Db {
         }
     }
 
+    /// A connection to the file, as the user's own application has.
+    pub(crate) fn client(&self) -> rusqlite::Connection {
+        match &self.raw {
+            Raw::Sqlite(path) => open(path),
+            Raw::Postgres(_) => panic!("not SQLite"),
+        }
+    }
+
+    /// Why the outbox does not take a request.
+    pub(crate) async fn refusal(&self, job_type: &str, request: &str) -> String {
+        match &self.raw {
+            Raw::Postgres(database) => {
+                let client = database.client().await;
+                let sql = "SELECT windlass_enqueue($1, $2::text::jsonb)";
+                let error = client.query(sql, &[&job_type, &request]).await.unwrap_err();
+                error.as_db_error().unwrap().message().to_owned()
+            }
+            Raw::Sqlite(_) => {
+                let sql = "INSERT INTO windlass_outbox (job_type, request) VALUES (?1, ?2)";
+                self.client().execute(sql, [job_type, request]).unwrap_err().to_string()
+            }
+        }
+    }
+
     /// Runs statements as the user's own application would.
     pub(crate) async fn run(&self, sql: &str) {
         match &self.raw {

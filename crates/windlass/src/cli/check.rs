@@ -100,15 +100,15 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     }
     let rows = table.estimated_rows as i64;
     let items = i64::from(definition.chunk.items);
-    println!(
-        "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
-        definition.source.table.as_deref().unwrap_or("a query"),
-        definition.source.key.join(", "),
-        output::number(rows),
-        output::number((rows + items - 1) / items),
-        output::number(items),
-        output::number(i64::from(definition.chunk.commit_items())),
-    );
+    if definition.source.items {
+        let (key, each) = (definition.source.key.join(", "), output::number(items));
+        println!("  reads     the items of each request by ({key}), in chunks of {each}");
+        if let Some(unit) = &definition.source.unit {
+            println!("  unit      all items of a request have the same {unit}");
+        }
+    } else {
+        reads(definition, rows, items);
+    }
     for (filter, column) in &definition.source.filters {
         println!("  filter    {filter}: look-ups in the index on {column}");
     }
@@ -132,6 +132,18 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         println!("  answers   an empty batch, in {} ms", answered.as_millis());
     }
     println!("  promises  {}\n", definition.guarantee());
+}
+
+fn reads(definition: &JobType, rows: i64, items: i64) {
+    println!(
+        "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
+        definition.source.table.as_deref().unwrap_or("a query"),
+        definition.source.key.join(", "),
+        output::number(rows),
+        output::number((rows + items - 1) / items),
+        output::number(items),
+        output::number(i64::from(definition.chunk.commit_items())),
+    );
 }
 
 fn show_problems(path: &Path, problems: &[Problem]) {

@@ -1,4 +1,4 @@
-//! `windlass migrate`: the store's schema and the ledgers' tables.
+//! `windlass migrate`: the store's schema, and what is kept beside the user's data.
 
 use super::load;
 use anyhow::Result;
@@ -8,22 +8,29 @@ use windlass::Engine;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Only show the statements and privileges each connection's ledger needs
+    /// Only show the statements and privileges each connection's ledger and outbox need
     #[arg(long)]
     print: bool,
 }
 
 pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let config = load::config(path)?;
-    let names: Vec<String> = config.connections.keys().cloned().collect();
     let engine = Engine::builder(config).connect().await?;
-    for name in names {
-        let connection = engine.connection(&name)?;
+    for (name, configured) in &engine.config().connections {
+        let connection = engine.connection(name)?;
+        let outbox = configured.outbox.then(|| connection.outbox());
         if args.print {
             println!("-- connection {name}\n{}", connection.ledger_ddl());
-        } else {
-            connection.prepare().await?;
-            println!("connection {name}: the ledger is there");
+            if let Some(outbox) = outbox {
+                println!("{}", outbox.ddl());
+            }
+            continue;
+        }
+        connection.prepare().await?;
+        println!("connection {name}: the ledger is there");
+        if let Some(outbox) = outbox {
+            outbox.prepare().await?;
+            println!("connection {name}: the outbox is there");
         }
     }
     if !args.print {

@@ -13,6 +13,7 @@ mod init;
 mod load;
 mod look;
 mod migrate;
+mod outbox;
 mod output;
 mod progress;
 mod prune;
@@ -105,6 +106,8 @@ enum Command {
     /// Look after dead letters
     #[command(subcommand)]
     Dead(dead::Command),
+    /// List what waits in the outboxes to be submitted, and why
+    Outbox(outbox::Args),
     /// Prove that a job missed nothing and did nothing twice
     Audit(audit::Args),
     /// Make a token for development
@@ -144,6 +147,7 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Alerts(args) => alerts::run(args, config).await,
         Command::Workers(args) => control::workers(args, config).await,
         Command::Dead(command) => dead::run(command, config).await,
+        Command::Outbox(args) => outbox::run(args, config).await,
         Command::Audit(args) => audit::run(args, config).await,
         Command::Token(args) => token::run(args, config).await,
         Command::Migrate(args) => migrate::run(args, config).await,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use windlass::{Engine, Identity, JobId, Request, Secret, Value};
 use windlass_core::OnFailed;
 
@@ -24,6 +24,10 @@ pub(super) struct RequestArgs {
     /// `-` reads standard input
     #[arg(long, value_name = "FILE")]
     ids_file: Option<PathBuf>,
+    /// The records themselves, for job types with source.items: a JSON list, or an object a line.
+    /// `-` reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "ids_file")]
+    items_file: Option<PathBuf>,
     /// A claim of the submitter, for job types with source.claims: --claim county=Kent
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
@@ -67,6 +71,7 @@ impl RequestArgs {
             after: (!self.after.is_empty()).then_some(self.after),
             on_failed: self.on_failed,
             ids: self.ids_file.map(read_ids).transpose()?,
+            items: self.items_file.map(read_items).transpose()?,
             ..Request::new(self.job_type)
         };
         let mut identity = Engine::local_identity();
@@ -110,17 +115,33 @@ fn param(text: &str) -> Json {
 }
 
 fn read_ids(path: PathBuf) -> Result<Vec<Json>> {
-    let text = if path.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text)?;
-        text
-    } else {
-        std::fs::read_to_string(&path).with_context(|| format!("--ids-file {}", path.display()))?
-    };
+    let text = read_file(&path).with_context(|| format!("--ids-file {}", path.display()))?;
     let id = |line: &str| match line.starts_with('[') {
         true => serde_json::from_str(line)
             .with_context(|| format!("--ids-file: `{line}` is not a JSON list")),
         false => Ok(Json::from(line)),
     };
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(id).collect()
+}
+
+fn read_items(path: PathBuf) -> Result<Vec<Json>> {
+    let text = read_file(&path).with_context(|| format!("--items-file {}", path.display()))?;
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(&text).context("--items-file: is not a JSON list");
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let item = |(place, line)| {
+        let item = serde_json::from_str(line);
+        item.with_context(|| format!("--items-file: line {} is not JSON", place + 1))
+    };
+    lines.map(item).collect()
+}
+
+fn read_file(path: &Path) -> std::io::Result<String> {
+    if path.as_os_str() != "-" {
+        return std::fs::read_to_string(path);
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    Ok(text)
 }

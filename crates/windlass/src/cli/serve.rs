@@ -43,8 +43,9 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         tokio::select! {
             () = timekeeper.keep_schedules() => {}
             () = timekeeper.keep_alerts() => {}
-            // A worker does this by itself.
+            // A worker does these by itself.
             () = timekeeper.keep_dependents(), if alone => {}
+            () = timekeeper.keep_outboxes(), if alone => {}
         }
     });
     let leave = || handle.iter().for_each(Handle::shutdown);
@@ -55,7 +56,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     };
     let served = server.run(stop).await;
     leave();
-    // Given up anywhere, a firing, a trigger or an alert is finished by whoever comes next.
+    // Given up anywhere, what was half done is finished, or done again as the same, by whoever
+    // comes next.
     keeping.abort();
     if let Some(working) = working {
         working.await?;

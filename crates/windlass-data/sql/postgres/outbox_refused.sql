@@ -1,0 +1,8 @@
+-- A row that was refused keeps the reason, and is tried again later.
+--
+-- Lock: held since it was taken. Index: the primary key.
+UPDATE windlass_outbox
+SET attempts = attempts + 1,
+    error = $2,
+    next_at = clock_timestamp() + $3 * interval '1 millisecond'
+WHERE id = $1

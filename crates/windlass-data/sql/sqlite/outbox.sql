@@ -1,0 +1,52 @@
+-- The outbox: requests that applications put there in transactions of their own, until the relay has
+-- submitted them as jobs. Who may write the file may write here:
+--   INSERT INTO windlass_outbox (job_type, request) VALUES (…) RETURNING id;
+--
+-- The id is the one that the job will have: a version 7 UUID. Times are milliseconds since 1970, by
+-- this machine's clock. All of it is evaluated by the application's SQLite, which may be an old one.
+CREATE TABLE IF NOT EXISTS windlass_outbox (
+    id         TEXT    NOT NULL PRIMARY KEY DEFAULT (
+        substr(printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), 1, 8)
+        || '-' ||
+        substr(printf('%012x', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)), 9, 4)
+        || '-7' || substr(lower(hex(randomblob(2))), 2)
+        || '-' || substr('89ab', 1 + (random() & 3), 1) || substr(lower(hex(randomblob(2))), 2)
+        || '-' || lower(hex(randomblob(6)))),
+    job_type   TEXT    NOT NULL,
+    request    TEXT    NOT NULL DEFAULT '{}',
+    created_at INTEGER NOT NULL
+        DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    error      TEXT,
+    next_at    INTEGER NOT NULL DEFAULT 0,
+    CONSTRAINT id_is_a_uuid CHECK (
+        id LIKE '________-____-____-____-____________' AND length(replace(id, '-', '')) = 32
+        AND replace(id, '-', '') NOT GLOB '*[^0-9a-f]*'),
+    CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
+    CONSTRAINT request_is_a_json_object CHECK (
+        CASE json_valid(request) WHEN 1 THEN json_type(request) = 'object' ELSE 0 END),
+    CONSTRAINT request_names_no_job_type CHECK (
+        CASE json_valid(request) WHEN 1 THEN json_type(request, '$.jobType') IS NULL ELSE 1 END),
+    CONSTRAINT items_is_a_list CHECK (
+        CASE json_valid(request)
+            WHEN 1 THEN coalesce(json_type(request, '$.items'), 'null') IN ('array', 'null')
+            ELSE 1 END),
+    CONSTRAINT claims_is_a_json_object CHECK (
+        CASE json_valid(request)
+            WHEN 1 THEN coalesce(json_type(request, '$.claims'), 'null') IN ('object', 'null')
+            ELSE 1 END),
+    -- Of the text as it stands, with the job type's name in it.
+    CONSTRAINT request_has_at_most_8388608_bytes CHECK (
+        length(CAST(request AS BLOB)) + length(CAST(job_type AS BLOB)) + 16 <= 8388608)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS windlass_outbox_due ON windlass_outbox (next_at, id);
+
+-- A list of no items makes no job.
+CREATE TRIGGER IF NOT EXISTS windlass_outbox_nothing BEFORE INSERT ON windlass_outbox
+WHEN CASE json_valid(NEW.request)
+    WHEN 1 THEN json_type(NEW.request, '$.items') = 'array'
+        AND json_array_length(NEW.request, '$.items') = 0
+    ELSE 0 END
+BEGIN
+    SELECT RAISE(IGNORE);
+END;

@@ -1,0 +1,128 @@
+//! The outbox: rows stay locked while they are submitted, so that several relays share the work.
+
+use super::row::get;
+use super::{KEEPING, PostgresData, ear::Ear, finish, is_passing, release};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
+use crate::{Door, Result};
+use async_trait::async_trait;
+use std::time::Duration;
+use windlass_core::Problem;
+use windlass_core::problem::Code;
+use windlass_db::{Param, Transaction};
+
+/// The statements that make the outbox.
+const OUTBOX: &str = include_str!("../../sql/postgres/outbox.sql");
+
+/// The channel that `windlass_enqueue` notifies.
+pub(super) fn ear(db: &windlass_db::Postgres) -> Ear {
+    Ear::new(db.clone(), "windlass_outbox")
+}
+
+#[async_trait]
+impl Outbox for PostgresData {
+    async fn prepare(&self) -> Result<()> {
+        let transaction = self.keeping().await?;
+        let there = is_there(&transaction).await;
+        if release(transaction, there).await? {
+            return Ok(());
+        }
+        match super::fence::create(self, OUTBOX).await {
+            Err(error) if !is_passing(&error) => {
+                let detail = format!(
+                    "the outbox's table and function are missing and cannot be made: {error}; \
+                     run `windlass migrate --print` and have them created"
+                );
+                Err(Problem::new(Code::Ledger, detail).into())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn ddl(&self) -> &'static str {
+        OUTBOX
+    }
+
+    async fn relay(&self, door: &dyn Door) -> Result<Relayed> {
+        let due = include_str!("../../sql/postgres/outbox_due.sql");
+        let (transaction, rows) =
+            self.db.transaction_with(KEEPING, due, &[Param::from(BATCH)]).await?;
+        let relayed = async {
+            let mut answers = Answers::default();
+            for row in &rows {
+                let attempts = get::<i32>(row, 1)?.try_into().unwrap_or_default();
+                let due = Due { id: get(row, 0)?, attempts, error: get(row, 2)? };
+                let answer = door.submit(load(&transaction, &due).await?).await;
+                if answers.keep(&due, answer).is_break() {
+                    break;
+                }
+            }
+            settle(&transaction, &answers).await?;
+            Ok(answers.relayed(rows.len()))
+        };
+        let relayed = relayed.await;
+        finish(transaction, relayed).await
+    }
+
+    async fn waiting(&self, limit: u32) -> Result<Option<Vec<Waiting>>> {
+        let transaction = self.keeping().await?;
+        let waiting = async {
+            if !has_table(&transaction).await? {
+                return Ok(None);
+            }
+            let sql = include_str!("../../sql/postgres/outbox_waiting.sql");
+            let rows = transaction.query(sql, &[Param::from(limit)]).await?;
+            let waiting = |row| {
+                Ok(Waiting {
+                    id: get(row, 0)?,
+                    job_type: get(row, 1)?,
+                    created_at: get(row, 2)?,
+                    attempts: get::<i32>(row, 3)?.try_into().unwrap_or_default(),
+                    error: get(row, 4)?,
+                    next_at: get(row, 5)?,
+                })
+            };
+            rows.iter().map(waiting).collect::<Result<_>>().map(Some)
+        };
+        let waiting = waiting.await;
+        release(transaction, waiting).await
+    }
+
+    async fn changed(&self, at_most: Duration) {
+        self.ear.wait(at_most).await;
+    }
+}
+
+async fn load(transaction: &Transaction, due: &Due) -> Result<Given> {
+    let sql = include_str!("../../sql/postgres/outbox_request.sql");
+    let row = transaction.query_one(sql, &[due.id.into()]).await?;
+    Ok(Given {
+        id: due.id,
+        job_type: get(&row, 0)?,
+        request: get(&row, 1)?,
+        error: due.error.clone(),
+    })
+}
+
+async fn settle(transaction: &Transaction, answers: &Answers) -> Result<()> {
+    for (id, error, wait) in &answers.refused {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let params = [Param::from(*id), Param::from(error.as_str()), Param::from(wait)];
+        transaction.execute(include_str!("../../sql/postgres/outbox_refused.sql"), &params).await?;
+    }
+    if !answers.taken.is_empty() {
+        let taken = [Param::from(answers.taken.clone())];
+        transaction.execute(include_str!("../../sql/postgres/outbox_taken.sql"), &taken).await?;
+    }
+    Ok(())
+}
+
+async fn has_table(transaction: &Transaction) -> Result<bool> {
+    let sql = "SELECT to_regclass('windlass_outbox') IS NOT NULL";
+    get(&transaction.query_one(sql, &[]).await?, 0)
+}
+
+async fn is_there(transaction: &Transaction) -> Result<bool> {
+    let sql = "SELECT to_regprocedure('windlass_enqueue(text, jsonb)') IS NOT NULL";
+    let function = get(&transaction.query_one(sql, &[]).await?, 0)?;
+    Ok(function && has_table(transaction).await?)
+}

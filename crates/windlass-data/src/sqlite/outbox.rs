@@ -1,0 +1,132 @@
+//! The outbox: rows are read, submitted and then removed. Nothing is locked meanwhile, since the
+//! store may be in the same file; two relays that submit one row submit one job.
+
+use super::{SqliteData, failed};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
+use crate::{DataError, Door, Result};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use std::time::Duration;
+use windlass_core::JobId;
+
+/// The statements that make the outbox.
+const OUTBOX: &str = include_str!("../../sql/sqlite/outbox.sql");
+
+/// Nobody says when another process has written to the file; looking is cheap.
+const POLL: Duration = Duration::from_millis(200);
+
+#[async_trait]
+impl Outbox for SqliteData {
+    async fn prepare(&self) -> Result<()> {
+        if self.read(has_table).await? {
+            return Ok(());
+        }
+        self.write(|transaction| transaction.execute_batch(OUTBOX).map_err(failed)).await
+    }
+
+    fn ddl(&self) -> &'static str {
+        OUTBOX
+    }
+
+    async fn relay(&self, door: &dyn Door) -> Result<Relayed> {
+        let rows = self.read(due).await?;
+        let mut answers = Answers::default();
+        for due in &rows {
+            let (id, error) = (due.id, due.error.clone());
+            // Another relay may have removed it meanwhile.
+            let Some(given) = self.read(move |connection| load(connection, id, error)).await?
+            else {
+                continue;
+            };
+            if answers.keep(due, door.submit(given).await).is_break() {
+                break;
+            }
+        }
+        if answers.taken.is_empty() && answers.refused.is_empty() {
+            return Ok(answers.relayed(rows.len()));
+        }
+        self.write(move |transaction| {
+            settle(transaction, &answers)?;
+            Ok(answers.relayed(rows.len()))
+        })
+        .await
+    }
+
+    async fn waiting(&self, limit: u32) -> Result<Option<Vec<Waiting>>> {
+        self.read(move |connection| {
+            if !has_table(connection)? {
+                return Ok(None);
+            }
+            let sql = include_str!("../../sql/sqlite/outbox_waiting.sql");
+            let mut statement = connection.prepare(sql).map_err(failed)?;
+            let mut rows = statement.query([limit]).map_err(failed)?;
+            let mut waiting = Vec::new();
+            while let Some(row) = rows.next().map_err(failed)? {
+                waiting.push(Waiting {
+                    id: id(row)?,
+                    job_type: row.get(1).map_err(failed)?,
+                    created_at: time(row, 2)?,
+                    attempts: row.get(3).map_err(failed)?,
+                    error: row.get(4).map_err(failed)?,
+                    next_at: time(row, 5)?,
+                });
+            }
+            Ok(Some(waiting))
+        })
+        .await
+    }
+
+    async fn changed(&self, at_most: Duration) {
+        tokio::time::sleep(at_most.min(POLL)).await;
+    }
+}
+
+fn has_table(connection: &Connection) -> Result<bool> {
+    // By a statement: the library's own answer may be that of the schema as it was before.
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'windlass_outbox')";
+    connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
+}
+
+fn due(connection: &Connection) -> Result<Vec<Due>> {
+    let sql = include_str!("../../sql/sqlite/outbox_due.sql");
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query([BATCH]).map_err(failed)?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let attempts = row.get(1).map_err(failed)?;
+        due.push(Due { id: id(row)?, attempts, error: row.get(2).map_err(failed)? });
+    }
+    Ok(due)
+}
+
+fn load(connection: &Connection, id: JobId, error: Option<String>) -> Result<Option<Given>> {
+    let sql = include_str!("../../sql/sqlite/outbox_request.sql");
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let given =
+        |row: &Row<'_>| Ok(Given { id, job_type: row.get(0)?, request: row.get(1)?, error });
+    statement.query_row([id.to_string()], given).optional().map_err(failed)
+}
+
+fn settle(transaction: &Transaction<'_>, answers: &Answers) -> Result<()> {
+    for (id, error, wait) in &answers.refused {
+        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let sql = include_str!("../../sql/sqlite/outbox_refused.sql");
+        transaction.execute(sql, params![id.to_string(), error, wait]).map_err(failed)?;
+    }
+    for id in &answers.taken {
+        let sql = include_str!("../../sql/sqlite/outbox_taken.sql");
+        transaction.execute(sql, [id.to_string()]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn id(row: &Row<'_>) -> Result<JobId> {
+    let text: String = row.get(0).map_err(failed)?;
+    text.parse().map_err(|_| DataError::Unreadable(format!("the outbox has the id {text}")))
+}
+
+fn time(row: &Row<'_>, place: usize) -> Result<DateTime<Utc>> {
+    let time: i64 = row.get(place).map_err(failed)?;
+    Ok(DateTime::from_timestamp_millis(time).unwrap_or_default())
+}
