@@ -27,11 +27,18 @@ const MOST: Duration = Duration::from_secs(60);
 
 /// Submits what is due, until shutdown and once more: the job that just ended may be a parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
-    tokio::select! {
-        () = engine.keep_dependents() => {}
-        () = shutdown.wait() => {}
+    loop {
+        let last = shutdown.requested();
+        // Not given up half-way: what it has taken would be left to somebody else for a while.
+        engine.try_triggered().await;
+        if last {
+            return;
+        }
+        tokio::select! {
+            () = engine.next_triggers() => {}
+            () = shutdown.wait() => {}
+        }
     }
-    engine.try_triggered().await;
 }
 
 /// The rules, and what they wait for.
@@ -81,9 +88,13 @@ impl Engine {
     pub async fn keep_dependents(&self) {
         loop {
             self.try_triggered().await;
-            tokio::time::sleep(SHORTEST).await;
-            self.store().changed(LONGEST).await;
+            self.next_triggers().await;
         }
+    }
+
+    async fn next_triggers(&self) {
+        tokio::time::sleep(SHORTEST).await;
+        self.store().changed(LONGEST).await;
     }
 
     async fn try_triggered(&self) {
