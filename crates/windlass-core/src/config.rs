@@ -114,11 +114,19 @@ impl Config {
         let mut problems = Vec::new();
         for job_type in self.jobs.values() {
             problems.extend(job_type.problems());
-            let connection = &job_type.source.connection;
-            if !connection.is_empty() && !self.connections.contains_key(connection) {
-                let known = names(self.connections.keys());
-                let detail = format!("`{connection}` is not in [connections]; there is {known}");
-                problems.push(job_type.problem("source.connection", detail));
+            let named = [
+                ("source.connection", Some(&job_type.source.connection)),
+                ("reduce_in", job_type.reduce_in.as_ref()),
+                ("load.connection", job_type.load.as_ref().map(|load| &load.connection)),
+            ];
+            for (field, connection) in named {
+                let Some(connection) = connection.filter(|name| !name.is_empty()) else { continue };
+                if !self.connections.contains_key(connection) {
+                    let known = names(self.connections.keys());
+                    let detail =
+                        format!("`{connection}` is not in [connections]; there is {known}");
+                    problems.push(job_type.problem(field, detail));
+                }
             }
         }
         for (name, connection) in &self.connections {

@@ -2,7 +2,9 @@
 //! database.
 
 use crate::problem::{Code, Problem};
-use crate::{Failures, Retention, RetryPolicy, Schedule, Step, StepKind, Template, items};
+use crate::{
+    Failures, Load, Report, Retention, RetryPolicy, Schedule, Step, StepKind, Template, items,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,6 +29,18 @@ pub struct JobType {
     /// How they are cut, leased and committed.
     #[serde(default)]
     pub chunk: ChunkOptions,
+    /// A SELECT over the table `parts`, run once after the last chunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce: Option<String>,
+    /// The connection it runs on; the source's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduce_in: Option<String>,
+    /// A file that is made of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// A table that the result goes into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// When failures are tried again.
     #[serde(default)]
     pub retry: RetryPolicy,
@@ -99,8 +113,9 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkOptions {
-    /// Items a chunk.
-    pub items: u32,
+    /// Items a chunk; see [`JobType::chunk_items`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
     /// Items a commit; the whole chunk when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<u32>,
@@ -115,7 +130,7 @@ pub struct ChunkOptions {
 impl Default for ChunkOptions {
     fn default() -> Self {
         ChunkOptions {
-            items: 1000,
+            items: None,
             commit: None,
             timeout: Duration::from_secs(300),
             lease: Duration::from_secs(30),
@@ -123,14 +138,23 @@ impl Default for ChunkOptions {
     }
 }
 
-impl ChunkOptions {
-    /// Items a commit.
-    pub fn commit_items(&self) -> u32 {
-        self.commit.unwrap_or(self.items)
-    }
-}
+/// Items a chunk where nothing is said. What adds up a chunk or writes it out is done in one go, and
+/// more of that at once is faster.
+const ITEMS: u32 = 1000;
+const ITEMS_OF_A_PART: u32 = 100_000;
 
 impl JobType {
+    /// Items a chunk.
+    pub fn chunk_items(&self) -> u32 {
+        let default = if self.step.kind.makes_parts() { ITEMS_OF_A_PART } else { ITEMS };
+        self.chunk.items.unwrap_or(default)
+    }
+
+    /// Items a commit.
+    pub fn commit_items(&self) -> u32 {
+        self.chunk.commit.unwrap_or(self.chunk_items())
+    }
+
     /// The definition as it is pinned in a job.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
@@ -143,14 +167,20 @@ impl JobType {
         Ok(job_type)
     }
 
-    /// The statement of a `sql` or `refresh` step, taken apart.
+    /// The statement of a `sql` or `map` step, taken apart.
     pub fn statement(&self) -> Result<Option<Template>, Problem> {
         match &self.step.kind {
-            StepKind::Sql(sql) => {
-                Template::parse(sql).map(Some).map_err(|detail| self.problem("step.sql", detail))
+            kind @ (StepKind::Sql(sql) | StepKind::Map(sql)) => {
+                Template::parse(sql).map(Some).map_err(|detail| self.problem(kind.field(), detail))
             }
             _ => Ok(None),
         }
+    }
+
+    /// The statement over the parts, taken apart.
+    pub fn reduction(&self) -> Result<Option<Template>, Problem> {
+        let template = self.reduce.as_deref().map(Template::parse).transpose();
+        template.map_err(|detail| self.problem("reduce", detail))
     }
 
     /// How long a `command` or `http` step may take for one batch. The default leaves time to halve
@@ -169,6 +199,10 @@ impl JobType {
             }
             (StepKind::Sql(_) | StepKind::Refresh, _) => {
                 "exactly once: each commit's effect and its ledger row are one transaction"
+            }
+            (StepKind::Export(_) | StepKind::Map(_), _) => {
+                "reads only: each chunk is one part, read at its own instant and counted exactly \
+                 once; what is made of the parts is made of exactly those"
             }
             _ if self.source.items => {
                 "inserts exactly once, in one transaction with the ledger row; what the handler \
@@ -204,11 +238,16 @@ impl JobType {
             _ => {}
         }
         let chunk = &self.chunk;
-        if !(1..=1_000_000).contains(&chunk.items) {
-            refuse("chunk.items", format!("is {}; 1 to 1000000 would be right", chunk.items));
+        let (items, commit) = (self.chunk_items(), self.commit_items());
+        if !(1..=10_000_000).contains(&items) {
+            refuse("chunk.items", format!("is {items}; 1 to 10000000 would be right"));
         }
-        if !(1..=chunk.items.max(1)).contains(&chunk.commit_items()) {
-            let detail = format!("is {}; 1 to chunk.items would be right", chunk.commit_items());
+        if !(1..=items.max(1)).contains(&commit) {
+            refuse("chunk.commit", format!("is {commit}; 1 to chunk.items would be right"));
+        }
+        if chunk.commit.is_some() && self.step.kind.makes_parts() {
+            let detail =
+                format!("{} makes one part of a chunk; leave it out", self.step.kind.field());
             refuse("chunk.commit", detail);
         }
         if chunk.lease < Duration::from_millis(100) || chunk.lease > chunk.timeout {
@@ -231,6 +270,7 @@ impl JobType {
         }
         let mut wrong = self.step.problems(self);
         wrong.extend(items::problems(self));
+        wrong.extend(self.fan_in_problems());
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));
         problems
     }

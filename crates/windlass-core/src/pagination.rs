@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum PaginationState {
     /// The job is not split into segments yet; doing that is the first load of every job.
     Plan,
+    /// All chunks are completed; what is made of their parts is the last load of such a job.
+    Merge,
     /// A part of the whole table, walked by its key.
     TableScan {
         /// Which part, counted from zero.

@@ -35,6 +35,26 @@ pub enum StepKind {
     Command(Vec<String>),
     /// A POST per batch.
     Http(Endpoint),
+    /// Records out as parts.
+    Export(Export),
+    /// A SELECT that the source database computes for each chunk; its rows are the chunk's part.
+    Map(String),
+}
+
+/// `export = { to = "s3://bucket/{job_id}/", format = "parquet", columns = [...] }`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// Where the parts go: `file:FOLDER/` or `s3://BUCKET/PREFIX/`.
+    pub to: String,
+    /// `parquet`, `csv` or `jsonl`.
+    pub format: String,
+    /// The columns; all of them when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// `gzip`, for csv and jsonl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<String>,
 }
 
 /// Where an `http` step sends its batches, and how.
@@ -75,7 +95,14 @@ impl StepKind {
             StepKind::Handler(_) => "step.handler",
             StepKind::Command(_) => "step.command",
             StepKind::Http(_) => "step.http",
+            StepKind::Export(_) => "step.export",
+            StepKind::Map(_) => "step.map",
         }
+    }
+
+    /// Whether a chunk's effect is a part, and nothing in the source.
+    pub fn makes_parts(&self) -> bool {
+        matches!(self, StepKind::Export(_) | StepKind::Map(_))
     }
 
     /// Whether the submitter's own token is sent along.
@@ -109,6 +136,21 @@ impl Step {
                     }
                 }
             },
+            StepKind::Map(sql) => match Template::parse(sql) {
+                Err(detail) => refuse(field, detail),
+                Ok(template) if !template.is_confined() => refuse(
+                    field,
+                    "has no {chunk}, so every chunk would add up the whole table; \
+                     `SELECT … FROM {source} WHERE {chunk} GROUP BY …` would be right"
+                        .into(),
+                ),
+                Ok(_) => {}
+            },
+            StepKind::Export(export) => {
+                for (field, detail) in export.problems() {
+                    refuse(field, detail);
+                }
+            }
             StepKind::Refresh if is_query => {
                 refuse(field, "needs source.table: a query cannot be written back".into());
             }
@@ -123,13 +165,20 @@ impl Step {
             _ => {}
         }
         let has_table = !is_query && !job_type.source.items;
-        if self.version.is_none() && has_table && !matches!(self.kind, StepKind::Sql(_)) {
+        let writes_back = !matches!(self.kind, StepKind::Sql(_)) && !self.kind.makes_parts();
+        if self.version.is_none() && has_table && writes_back {
             refuse(
                 "step.version",
                 "is missing; name the integer column that every writer of the table increments. \
                  Only `sql` steps may go without, since they never write back what they read before"
                     .into(),
             );
+        }
+        if self.version.is_some() && self.kind.makes_parts() {
+            refuse("step.version", format!("goes with steps that write records back, not {field}"));
+        }
+        if job_type.source.items && self.kind.makes_parts() {
+            refuse(field, "needs source.table or source.query".into());
         }
         if self.mark.is_some() && (is_query || !matches!(self.kind, StepKind::Sql(_))) {
             refuse("step.mark", "goes with step.sql on a source.table only".into());
@@ -145,6 +194,33 @@ impl Step {
                 let detail = "must be at least 10ms and at most a quarter of chunk.timeout, so that \
                               a batch that hangs can be halved in time";
                 refuse("step.timeout", detail.into());
+            }
+        }
+        problems
+    }
+}
+
+impl Export {
+    fn problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let is_folder = self.to.starts_with("file:") || self.to.starts_with("s3://");
+        if !(is_folder && self.to.ends_with('/')) {
+            let detail = format!(
+                "`{}` is no place for parts; `file:FOLDER/` or `s3://BUCKET/PREFIX/` would be right",
+                self.to
+            );
+            problems.push(("step.export.to", detail));
+        }
+        if !["parquet", "csv", "jsonl"].contains(&self.format.as_str()) {
+            let detail = format!("`{}`: `parquet`, `csv` or `jsonl` would be right", self.format);
+            problems.push(("step.export.format", detail));
+        }
+        match self.compression.as_deref() {
+            None => {}
+            Some("gzip") if self.format != "parquet" => {}
+            Some(_) => {
+                let detail = "`gzip` goes with csv and jsonl; parquet is compressed by itself";
+                problems.push(("step.export.compression", detail.to_owned()));
             }
         }
         problems
@@ -220,6 +296,10 @@ struct StepFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     http: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    export: Option<Export>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<String, Secret>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u32>,
@@ -258,10 +338,13 @@ impl TryFrom<StepFields> for Step {
         kinds.extend(fields.handler.map(StepKind::Handler));
         kinds.extend(fields.command.map(StepKind::Command));
         kinds.extend(fields.http.map(endpoint).map(StepKind::Http));
+        kinds.extend(fields.export.map(StepKind::Export));
+        kinds.extend(fields.map.map(StepKind::Map));
         let [kind] = <[StepKind; 1]>::try_from(kinds).map_err(|kinds| {
             format!(
                 "a job type has exactly one kind of step, this one has {}; give one of \
-                 `step.refresh = true`, `step.sql`, `step.command`, `step.http`, `step.handler`",
+                 `step.refresh = true`, `step.sql`, `step.command`, `step.http`, `step.handler`, \
+                 `step.export`, `step.map`",
                 kinds.len()
             )
         })?;
@@ -284,6 +367,8 @@ impl From<Step> for StepFields {
             StepKind::Sql(sql) => fields.sql = Some(sql),
             StepKind::Handler(name) => fields.handler = Some(name),
             StepKind::Command(words) => fields.command = Some(words),
+            StepKind::Export(export) => fields.export = Some(export),
+            StepKind::Map(sql) => fields.map = Some(sql),
             StepKind::Http(endpoint) => {
                 fields.http = Some(endpoint.url);
                 fields.headers = Some(endpoint.headers).filter(|headers| !headers.is_empty());

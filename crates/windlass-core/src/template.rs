@@ -20,6 +20,11 @@ pub enum Fragment {
     Chunk(Option<String>),
     /// `:name`, a bound request param.
     Param(String),
+    /// `{source}`, the source's table or query; whether the statement gives it a name of its own.
+    Source {
+        /// Whether a name follows.
+        named: bool,
+    },
 }
 
 impl Template {
@@ -37,7 +42,7 @@ impl Template {
             let (fragment, length) = match first {
                 '{' => {
                     let end = rest.find('}').ok_or("a `{` has no `}`")?;
-                    (Some(placeholder(&rest[1..end])?), end + 1)
+                    (Some(placeholder(&rest[1..end], &rest[end + 1..])?), end + 1)
                 }
                 ':' => match param(rest) {
                     Some(name) => (Some(Fragment::Param(name.to_owned())), 1 + name.len()),
@@ -148,14 +153,28 @@ fn names(word: &str, table: &str) -> bool {
     bare == table && (bare.len() < word.len() || table == table.to_lowercase())
 }
 
-fn placeholder(name: &str) -> Result<Fragment, String> {
+fn placeholder(name: &str, after: &str) -> Result<Fragment, String> {
     match name.split_once(':') {
         None if name == "chunk" => Ok(Fragment::Chunk(None)),
+        None if name == "source" => Ok(Fragment::Source { named: is_named(after) }),
         Some(("chunk", alias)) if is_name(alias) => Ok(Fragment::Chunk(Some(alias.to_owned()))),
-        _ => {
-            Err(format!("`{{{name}}}` is unknown; `{{chunk}}` or `{{chunk:alias}}` would be right"))
-        }
+        _ => Err(format!(
+            "`{{{name}}}` is unknown; `{{chunk}}`, `{{chunk:alias}}` or `{{source}}` would be right"
+        )),
     }
+}
+
+/// Whether what follows `{source}` is a name for it.
+fn is_named(after: &str) -> bool {
+    const NO_NAMES: [&str; 16] = [
+        "WHERE", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ON", "USING",
+        "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "WINDOW",
+    ];
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let after = after.trim_start();
+    let word: String = after.chars().take_while(|c| is_part(*c)).collect();
+    let quoted = after.starts_with(['"', '`']);
+    quoted || !word.is_empty() && !NO_NAMES.contains(&word.to_ascii_uppercase().as_str())
 }
 
 fn param(rest: &str) -> Option<&str> {
@@ -294,6 +313,7 @@ mod tests {
                     Fragment::Chunk(None) => "{chunk}".to_owned(),
                     Fragment::Chunk(Some(alias)) => format!("{{chunk:{alias}}}"),
                     Fragment::Param(name) => format!(":{name}"),
+                    Fragment::Source { .. } => "{source}".to_owned(),
                 }).collect();
                 prop_assert_eq!(again, sql);
             }

@@ -106,8 +106,30 @@ macro_rules! door {
                 progress: &Progress,
                 settled: &[String],
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::Completed { settled: settled.to_vec() })
-                    .await
+                let ending = Ending::Completed { settled: settled.to_vec(), part: None };
+                work::end(self, lease, progress, ending).await
+            }
+
+            async fn complete_part(
+                &self,
+                lease: Lease,
+                progress: &Progress,
+                part: &NewPart,
+            ) -> Result<Kept> {
+                let ending = Ending::Completed { settled: Vec::new(), part: Some(part.clone()) };
+                work::end(self, lease, progress, ending).await
+            }
+
+            async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>> {
+                parts::list(self, job, after, limit).await
+            }
+
+            async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<Kept> {
+                parts::put_merged(self, lease, merged).await
+            }
+
+            async fn remove_parts(&self, job: JobId) -> Result<()> {
+                parts::remove(self, job).await
             }
 
             async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<bool> {
@@ -376,6 +398,7 @@ macro_rules! door {
                 // Segments first: a job without them is known to be pruned.
                 prune::remove_segments(self, job).await?;
                 let removed = prune::remove_chunks(self, job).await?;
+                parts::remove(self, job).await?;
                 prune::close(self, job).await?;
                 Ok(removed)
             }

@@ -15,6 +15,7 @@ pub(crate) trait Fields {
     fn flag(&self, name: &str) -> Result<bool>;
     fn opt_id(&self, name: &str) -> Result<Option<Uuid>>;
     fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>>;
+    fn opt_bytes(&self, name: &str) -> Result<Option<Vec<u8>>>;
 
     fn int(&self, name: &str) -> Result<i64> {
         self.opt_int(name)?.ok_or_else(|| missing(name))
@@ -71,6 +72,10 @@ impl Fields for Row {
     fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
         Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
     }
+
+    fn opt_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+    }
 }
 
 impl Fields for rusqlite::Row<'_> {
@@ -95,6 +100,10 @@ impl Fields for rusqlite::Row<'_> {
         let millis: Option<i64> = self.get(name).map_err(windlass_db::Error::from)?;
         let time = |millis| DateTime::from_timestamp_millis(millis).ok_or_else(|| unreadable(name));
         millis.map(time).transpose()
+    }
+
+    fn opt_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.get(name).map_err(windlass_db::Error::from)?)
     }
 }
 

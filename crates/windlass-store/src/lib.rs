@@ -15,6 +15,7 @@ mod follow;
 mod job;
 mod letter;
 mod migrations;
+mod part;
 mod postgres;
 mod rows;
 mod rules;
@@ -31,6 +32,7 @@ pub use dependency::{Linked, MeetingRow, Trigger};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
+pub use part::{MERGED, NewPart, PartRow};
 pub use schedule::ScheduleRow;
 pub use stats::{Depth, Losses, Stats};
 pub use unit::{
@@ -115,6 +117,19 @@ pub trait Store: Send + Sync {
     /// letters or settles any. False: not all of them are held at these epochs, nothing was
     /// changed, and each must be completed by itself.
     async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<bool>;
+    /// Ends a chunk `COMPLETED` and keeps its part, in one transaction. Repeatable.
+    async fn complete_part(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        part: &NewPart,
+    ) -> Result<Kept>;
+    /// The parts of a job in order, after this chunk.
+    async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>>;
+    /// Keeps what was made of all parts, if the segment that merges them is still at this epoch.
+    async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<Kept>;
+    /// Removes the parts of a job.
+    async fn remove_parts(&self, job: JobId) -> Result<()>;
     /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.
     async fn release(
         &self,

@@ -8,17 +8,20 @@ use windlass_core::{
 
 use crate::control::VANISHED;
 use crate::fields::Fields;
+use crate::rules::MERGE_BEGUN;
 use crate::{
     Alert, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Lease, Linked,
-    Losses, MeetingRow, Occurrence, Pinned, RedriveRoot, Result, ScheduleRow, SegmentLease,
-    SegmentRow, StoreError, Trigger, Unworked, WorkerRow,
+    Losses, MeetingRow, NewPart, Occurrence, PartRow, Pinned, RedriveRoot, Result, ScheduleRow,
+    SegmentLease, SegmentRow, StoreError, Trigger, Unworked, WorkerRow,
 };
 
 /// A job as people see it.
 pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     let status = row.status("status")?;
+    let merges = row.opt_text("merge")?.as_deref() == Some(MERGE_BEGUN);
     let phase = (status == JobStatus::Processing).then_some(match row.int("open_segments")? {
         0 => Phase::Working,
+        _ if merges => Phase::Merging,
         _ => Phase::Loading,
     });
     Ok(Job {
@@ -233,6 +236,22 @@ pub(crate) fn trigger(row: &impl Fields) -> Result<Trigger> {
         root: row.id("root")?,
         attempts: row.int("attempts")?,
         error: row.opt_text("error")?,
+    })
+}
+
+/// A part.
+pub(crate) fn part(row: &impl Fields) -> Result<PartRow> {
+    Ok(PartRow {
+        chunk: row.int("chunk")?,
+        epoch: row.int("epoch")?,
+        part: NewPart {
+            name: row.opt_text("name")?,
+            rows: row.int("rows")?,
+            bytes: row.int("bytes")?,
+            sha256: row.text("sha256")?,
+            content_hash: row.text("content_hash")?,
+            content: row.opt_bytes("content")?,
+        },
     })
 }
 

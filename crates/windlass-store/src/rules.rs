@@ -8,7 +8,7 @@ use windlass_core::{ChunkStatus, JobId, JobStatus, PaginationState, Request};
 
 use crate::fields::Fields;
 use crate::values::clean;
-use crate::{Kept, Page, Result, Standing};
+use crate::{Kept, NewPart, Page, Result, Standing};
 
 /// What of a job's row the rules need, read under its lock.
 pub(crate) struct Head {
@@ -24,6 +24,8 @@ pub(crate) struct Head {
     pub(crate) failures: Option<Failures>,
     /// Whether its chunks and its ledger may be gone.
     pub(crate) closed: bool,
+    /// Whether something is still to be made of its parts.
+    pub(crate) merge_due: bool,
 }
 
 impl Head {
@@ -41,6 +43,7 @@ impl Head {
             grants: row.int("grants")?,
             failures: failures.map(|text| serde_json::from_str(&text)).transpose()?,
             closed: row.flag("closed")?,
+            merge_due: row.opt_text("merge")?.as_deref() == Some(MERGE_DUE),
         })
     }
 
@@ -52,6 +55,10 @@ impl Head {
         matches!(self.status, JobStatus::Queued | JobStatus::Processing)
     }
 }
+
+/// What a job's `merge` says before and while it is merged.
+pub(crate) const MERGE_DUE: &str = "due";
+pub(crate) const MERGE_BEGUN: &str = "begun";
 
 /// A move of a job that is legal.
 #[derive(Debug, PartialEq)]
@@ -77,7 +84,7 @@ impl Move {
 
 /// How a chunk ends.
 pub(crate) enum Ending {
-    Completed { settled: Vec<String> },
+    Completed { settled: Vec<String>, part: Option<NewPart> },
     Failed { error: String, fail_job: bool },
     Cancelled,
 }
@@ -256,15 +263,16 @@ impl FailedUnits {
     }
 }
 
-/// How a job ends of which nothing is open any more.
-pub(crate) fn judge(head: &Head, segments: &FailedUnits, chunks: &FailedUnits) -> Move {
+/// How a job ends of which nothing is open any more; or none, since it is to be merged first.
+pub(crate) fn judge(head: &Head, segments: &FailedUnits, chunks: &FailedUnits) -> Option<Move> {
     let what = match (segments.total, chunks.total) {
-        (0, 0) => return Move::end(JobStatus::Completed, None),
+        (0, 0) if head.merge_due => return None,
+        (0, 0) => return Some(Move::end(JobStatus::Completed, None)),
         (0, failed) => format!("{failed} of {} chunks {}", head.chunks_total, chunks.describe()),
         (failed, _) => format!("{failed} segments {}", segments.describe()),
     };
     let error = format!("{what}; `windlass retry {}` runs only those again", head.id);
-    Move::end(JobStatus::Failed, Some(error))
+    Some(Move::end(JobStatus::Failed, Some(error)))
 }
 
 /// The end of a cancelled job.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use windlass_core::{Delivery, KeyRange, PaginationState, StepKind};
 
 use crate::alert::UNSEEN;
+use crate::rules::MERGE_DUE;
 use crate::{LetterFilter, NewAlert, NewJob, NewLetter, Result};
 
 /// A segment's lease, and that of a chunk which is claimed to be ended.
@@ -47,6 +48,7 @@ pub(crate) struct JobColumns {
     pub(crate) rate: Option<i64>,
     pub(crate) on_failed: &'static str,
     pub(crate) rules: Option<String>,
+    pub(crate) merge: Option<&'static str>,
 }
 
 impl JobColumns {
@@ -80,6 +82,7 @@ impl JobColumns {
             rules: (!job.rules.is_empty())
                 .then(|| serde_json::to_string(&job.rules))
                 .transpose()?,
+            merge: job.definition.merges().then_some(MERGE_DUE),
         })
     }
 }
@@ -87,6 +90,11 @@ impl JobColumns {
 /// The state and range of the segment every job begins with.
 pub(crate) fn plan() -> Result<(String, String)> {
     segment(&PaginationState::Plan, &KeyRange::ALL)
+}
+
+/// The state and range of the segment that merges a job.
+pub(crate) fn merge() -> Result<(String, String)> {
+    segment(&PaginationState::Merge, &KeyRange::ALL)
 }
 
 /// The columns of a segment.

@@ -7,4 +7,4 @@ SET open_chunks = open_chunks - $2,
     started_at = coalesce(started_at, clock_timestamp())
 WHERE id = $1 AND open_chunks >= $2
 RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
-    items_total, grants, failures, closed
+    items_total, grants, failures, closed, merge

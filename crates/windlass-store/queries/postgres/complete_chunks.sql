@@ -25,7 +25,7 @@ job AS (
         AND (SELECT count(*) FROM held) = $10
         AND ($11 OR open_segments + open_chunks > $10)
     RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
-        items_total, grants, failures, closed
+        items_total, grants, failures, closed, merge
 ),
 completed AS (
     UPDATE windlass_chunks c

@@ -19,7 +19,7 @@ sums AS (
     GROUP BY c.job_id
 )
 SELECT
-    p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments,
+    p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,
     -- Without the records that came with it, which may be megabytes of every job on a page.
     CASE WHEN position('"items":' IN p.request) > 0 THEN (p.request::jsonb - 'items')::text ELSE p.request END AS request,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,

@@ -6,4 +6,4 @@ SET open_chunks = open_chunks - 1,
     started_at = coalesce(started_at, CAST(unixepoch('subsec') * 1000 AS INTEGER))
 WHERE id = ?1 AND open_chunks > 0
 RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
-    items_total, grants, failures, closed
+    items_total, grants, failures, closed, merge

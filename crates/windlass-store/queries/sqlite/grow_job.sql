@@ -8,4 +8,4 @@ SET open_segments = open_segments + ?2,
     started_at = coalesce(started_at, CAST(unixepoch('subsec') * 1000 AS INTEGER))
 WHERE id = ?1
 RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
-    items_total, grants, failures, closed
+    items_total, grants, failures, closed, merge

@@ -4,9 +4,9 @@ use windlass_core::JobId;
 use windlass_db::Transaction;
 
 use super::{dependents, params, sql};
-use crate::Result;
 use crate::fields::Fields;
 use crate::rules::{self, FailedUnits, Head, Move, Rest};
+use crate::{Result, values};
 
 /// Locks a job, before anything of it is locked.
 pub(super) async fn lock(tx: &Transaction, id: JobId) -> Result<Option<Head>> {
@@ -37,8 +37,10 @@ pub(super) async fn advance(tx: &Transaction, head: &mut Head) -> Result<()> {
         Rest::Judge => {
             let segments = failed(tx, sql!("failed_segments"), head.id).await?;
             let chunks = failed(tx, sql!("failed_chunks"), head.id).await?;
-            let made = rules::judge(head, &segments, &chunks);
-            apply(tx, head, &made).await?;
+            match rules::judge(head, &segments, &chunks) {
+                Some(made) => apply(tx, head, &made).await?,
+                None => return merge(tx, head).await,
+            }
         }
         Rest::Close => {
             apply(tx, head, &rules::close()).await?;
@@ -50,6 +52,16 @@ pub(super) async fn advance(tx: &Transaction, head: &mut Head) -> Result<()> {
     }
     tx.execute(sql!("write_sums"), params![head.id]).await?;
     Ok(())
+}
+
+/// All chunks are completed: what is made of their parts is one more segment.
+async fn merge(tx: &Transaction, head: &mut Head) -> Result<()> {
+    let (state, range) = values::merge()?;
+    tx.execute(sql!("insert_merge"), params![head.id, state, range]).await?;
+    tx.execute(sql!("begin_merge"), params![head.id]).await?;
+    head.open_segments += 1;
+    head.merge_due = false;
+    signal(tx).await
 }
 
 /// Wakes whoever waits, when the transaction commits.

@@ -49,8 +49,13 @@ pub(super) async fn expire(store: &PostgresStore, job: JobId, age: Duration) -> 
 
 pub(super) async fn remove(store: &PostgresStore, job: JobId) -> Result<()> {
     store.single(sql!("remove_control"), params![job.to_string()]).await?;
-    let rest =
-        [sql!("remove_letters_of"), sql!("free_letters"), sql!("remove_links"), sql!("remove_job")];
+    let rest = [
+        sql!("remove_letters_of"),
+        sql!("free_letters"),
+        sql!("remove_links"),
+        sql!("remove_parts"),
+        sql!("remove_job"),
+    ];
     under_lock(store, job, &rest).await
 }
 

@@ -65,6 +65,7 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
                 waits,
                 job.on_failed,
                 job.rules.as_deref(),
+                job.merge,
             ],
         )
         .await?;

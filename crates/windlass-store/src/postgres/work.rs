@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_core::{ChunkStatus, Counts};
 use windlass_db::{Param, Transaction};
 
-use super::{PostgresStore, advance, params, sql};
+use super::{PostgresStore, advance, params, parts, sql};
 use crate::fields::Fields;
 use crate::rules::{self, Ending, Head};
 use crate::values::{clean, millis};
@@ -40,6 +40,9 @@ pub(super) async fn end(
         && end_chunk(&tx, lease, progress, &ending).await?
     {
         let head = Head::read(row)?;
+        if let Ending::Completed { part: Some(part), .. } = &ending {
+            parts::put(&tx, lease.chunk.job, lease.chunk.number, lease.epoch, part).await?;
+        }
         stand_if_last(&tx, &head).await?;
         follow(&tx, head, progress, &ending).await?;
         tx.commit().await?;
@@ -127,7 +130,7 @@ async fn follow(
     progress: &Progress,
     ending: &Ending,
 ) -> Result<()> {
-    if let Ending::Completed { settled } = ending
+    if let Ending::Completed { settled, .. } = ending
         && head.redrive
         && !settled.is_empty()
     {

@@ -17,6 +17,7 @@ fn head(status: JobStatus) -> Head {
         grants: 1,
         failures: None,
         closed: false,
+        merge_due: false,
     }
 }
 
@@ -128,10 +129,10 @@ fn a_job_is_judged_when_nothing_is_open() {
 fn a_failed_job_names_its_chunks() {
     let none = FailedUnits::default();
     let job = head(JobStatus::Processing);
-    assert_eq!(judge(&job, &none, &none).status, JobStatus::Completed);
+    assert_eq!(judge(&job, &none, &none).unwrap().status, JobStatus::Completed);
     let error = Some("no such column".to_owned());
     let two = FailedUnits { total: 2, numbers: vec![2, 17], error: error.clone() };
-    let made = judge(&job, &none, &two);
+    let made = judge(&job, &none, &two).unwrap();
     assert_eq!(made.status, JobStatus::Failed);
     assert_eq!(
         made.error.unwrap(),
@@ -142,5 +143,5 @@ fn a_failed_job_names_its_chunks() {
         )
     );
     let many = FailedUnits { total: 25, numbers: (0..10).collect(), error };
-    assert!(judge(&job, &none, &many).error.unwrap().contains("8, 9 and 15 more"));
+    assert!(judge(&job, &none, &many).unwrap().error.unwrap().contains("8, 9 and 15 more"));
 }

@@ -5,9 +5,9 @@ use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{dependents, sql};
-use crate::Result;
 use crate::fields::Fields;
 use crate::rules::{self, FailedUnits, Head, Move, Rest};
+use crate::{Result, values};
 
 /// What the rules need to know of a job.
 pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<Head>> {
@@ -38,8 +38,10 @@ pub(super) fn advance(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
         Rest::Judge => {
             let segments = failed(tx, sql!("failed_segments"), &id)?;
             let chunks = failed(tx, sql!("failed_chunks"), &id)?;
-            let made = rules::judge(head, &segments, &chunks);
-            apply(tx, head, &made)?;
+            match rules::judge(head, &segments, &chunks) {
+                Some(made) => apply(tx, head, &made)?,
+                None => return merge(tx, head),
+            }
         }
         Rest::Close => {
             apply(tx, head, &rules::close())?;
@@ -51,6 +53,17 @@ pub(super) fn advance(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
     }
     tx.execute(sql!("write_sums"), [&id])?;
     Ok(())
+}
+
+/// All chunks are completed: what is made of their parts is one more segment.
+fn merge(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
+    let (state, range) = values::merge()?;
+    let id = head.id.to_string();
+    tx.execute(sql!("insert_merge"), params![id, state, range])?;
+    tx.execute(sql!("begin_merge"), [&id])?;
+    head.open_segments += 1;
+    head.merge_due = false;
+    tx.signal()
 }
 
 fn failed(tx: &Transaction<'_>, sql: &str, job: &str) -> Result<FailedUnits> {

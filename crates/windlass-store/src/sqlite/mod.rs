@@ -9,6 +9,7 @@ mod letters;
 mod load;
 mod look;
 mod migrate;
+mod parts;
 mod prune;
 mod schedule;
 mod steer;
@@ -31,8 +32,9 @@ use crate::rules::{Ending, Steering};
 use crate::{
     Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
     DeadLetter, JobFilter, Kept, Lease, LetterFilter, Linked, MeetingRow, NewAlert, NewJob,
-    NewLetter, Occurrence, Page, Pinned, Progress, RedriveRoot, Result, ScheduleRow, SegmentLease,
-    SegmentRow, Standing, Stats, Submitted, Trigger, Unworked, WorkerRow,
+    NewLetter, NewPart, Occurrence, Page, PartRow, Pinned, Progress, RedriveRoot, Result,
+    ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted, Trigger, Unworked,
+    WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

@@ -51,6 +51,7 @@ pub(super) async fn remove(store: &SqliteStore, job: JobId) -> Result<()> {
         sql!("remove_letters_of"),
         sql!("free_letters"),
         sql!("remove_links"),
+        sql!("remove_parts"),
         sql!("remove_job"),
     ];
     all(store, job, &all_of).await

@@ -51,6 +51,7 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
             waits,
             job.on_failed,
             job.rules,
+            job.merge,
         ],
         |_| Ok(()),
     )?;

@@ -6,7 +6,7 @@ use windlass_core::ChunkStatus;
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, advance, sql};
+use super::{SqliteStore, advance, parts, sql};
 use crate::fields::Fields;
 use crate::rules::{self, Ending, Head};
 use crate::values::{clean, millis};
@@ -81,8 +81,9 @@ pub(super) async fn complete_together(
                 return Ok(false);
             }
         }
+        let completed = Ending::Completed { settled: Vec::new(), part: None };
         for (lease, progress) in &chunks {
-            let _ = end_in(tx, *lease, progress, &Ending::Completed { settled: Vec::new() })?;
+            let _ = end_in(tx, *lease, progress, &completed)?;
         }
         Ok(true)
     };
@@ -100,6 +101,9 @@ fn end_in(
     }
     let job = [lease.chunk.job.to_string()];
     let head = tx.query_one(sql!("close_chunk"), job, |row| Head::read(row))?;
+    if let Ending::Completed { part: Some(part), .. } = ending {
+        parts::put(tx, lease.chunk.job, lease.chunk.number, lease.epoch, part)?;
+    }
     follow(tx, head, progress, ending)?;
     Ok(Kept::Yes)
 }
@@ -135,7 +139,7 @@ fn follow(
     ending: &Ending,
 ) -> Result<()> {
     let id = head.id.to_string();
-    if let Ending::Completed { settled } = ending
+    if let Ending::Completed { settled, .. } = ending
         && head.redrive
         && !settled.is_empty()
     {

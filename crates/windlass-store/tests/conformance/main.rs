@@ -39,6 +39,7 @@ mod lease;
 mod letters;
 mod load;
 mod migrate;
+mod parts;
 mod prune;
 mod races;
 mod stats;
