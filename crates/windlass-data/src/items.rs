@@ -3,8 +3,8 @@
 
 use crate::page::{Next, Page};
 use crate::{
-    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, Fence, Held, HeldState, Item,
-    Ledger, Outbox, Preview, Result, Scope, Source, Target, WriteItem,
+    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
+    Item, Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -13,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use windlass_core::items::key_of;
 use windlass_core::{
-    ChunkId, Column, ColumnType, Columns, Extent, FilterValue, Index, JobId, Key, KeyRange, Part,
-    Problem, Record, Table, Value, problem::Code,
+    ChunkId, Column, ColumnType, Columns, Extent, FilterValue, Index, JobId, Key, KeyRange, Load,
+    Part, Problem, Record, Table, Template, Value, problem::Code,
 };
 
 /// The items of one request as a source, and the connection that their effects go to.
@@ -269,6 +269,37 @@ impl Target for Items {
 
     async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
         self.connection.try_write(scope, item).await
+    }
+}
+
+#[async_trait]
+impl FanIn for Items {
+    async fn map_columns(&self, _: &Scope) -> Result<Vec<Column>> {
+        Err(no_table())
+    }
+
+    async fn map(&self, _: &Scope, _: &[Column], _: &Extent) -> Result<Vec<Vec<Value>>> {
+        Err(no_table())
+    }
+
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows> {
+        self.connection.reduce(columns, parts, select, params).await
+    }
+
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+    ) -> Result<Ledger> {
+        self.connection.replace(ledger, load, result, params).await
     }
 }
 

@@ -9,6 +9,7 @@ mod commit;
 mod connect;
 mod emitted;
 mod error;
+mod fan_in;
 mod fit;
 mod items;
 mod ledger;
@@ -22,11 +23,13 @@ mod source;
 mod sql;
 mod sqlite;
 mod statement;
+mod unledgered;
 mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
 pub use connect::connect;
 pub use emitted::{Emitted, FIRST, keep_emitted};
+pub use fan_in::{FanIn, Params, Parts, Rows};
 pub use error::{DataError, Result};
 pub use fit::fit;
 pub use items::Items;
@@ -34,12 +37,13 @@ pub use ledger::{Fence, Held, HeldState, Ledger};
 pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
 pub use scope::Scope;
 pub use source::{Batch, Cuts, Item, Preview};
+pub use unledgered::Unledgered;
 
 use async_trait::async_trait;
 use windlass_core::{ChunkId, Extent, FilterValue, JobId, KeyRange, Table, Value};
 
 /// A database with records.
-pub trait Connection: Source + Target {
+pub trait Connection: Source + Target + FanIn {
     /// Where applications put requests.
     fn outbox(&self) -> &dyn Outbox;
 }

@@ -1,10 +1,10 @@
 //! The statements made for an extent: select, count, the step's own, and the mark.
 
 use crate::predicate::{Bounds, push_chunk, push_extent, relation};
-use crate::sql::{Dialect, Sql, quote, quote_columns, quote_table};
-use crate::{Result, Scope};
+use crate::sql::{Dialect, Sql, inner, quote, quote_columns, quote_table};
+use crate::{Params, Result, Scope};
 use std::borrow::Cow;
-use windlass_core::{Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Value};
+use windlass_core::{Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Template, Value};
 
 /// All columns of an extent's records, in key order.
 pub(crate) fn select<'a>(
@@ -48,6 +48,68 @@ pub(crate) fn touches_all(scope: &Scope, extent: &Extent) -> Result<bool> {
     Ok(exact && scope.table.plain && matches!(extent.part, Part::Range(_)))
 }
 
+/// The `map` of a job on an extent; on none at all where only its columns are of interest.
+pub(crate) fn map<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: Option<&'a Extent>,
+) -> Result<Sql<'a>> {
+    let mut sql = Sql::new(dialect, "");
+    let template = scope.job_type.statement()?;
+    for fragment in template.iter().flat_map(|template| template.fragments()) {
+        match (fragment, extent) {
+            (Fragment::Text(text), _) => {
+                sql.push(text);
+            }
+            (Fragment::Source { named }, _) => {
+                sql.push(source(scope, *named));
+            }
+            (Fragment::Chunk(alias), Some(extent)) => {
+                sql.push("(");
+                push_extent(&mut sql, scope, extent, alias.as_deref(), Bounds::All);
+                sql.push(")");
+            }
+            (Fragment::Chunk(_), None) => {
+                sql.push("(1 = 0)");
+            }
+            (Fragment::Param(name), _) => {
+                sql.bind(Cow::Owned(param(&scope.params, name)));
+            }
+        }
+    }
+    sql.text.truncate(inner(&sql.text).len() + sql.text.len() - sql.text.trim_start().len());
+    Ok(sql)
+}
+
+/// A `reduce`, with its params.
+pub(crate) fn reduce<'a>(dialect: Dialect, template: &Template, params: &Params) -> Sql<'a> {
+    let mut sql = Sql::new(dialect, "");
+    for fragment in template.fragments() {
+        match fragment {
+            Fragment::Text(text) => {
+                sql.push(text);
+            }
+            Fragment::Param(name) => {
+                sql.bind(Cow::Owned(param(params, name)));
+            }
+            // The definition refuses these.
+            Fragment::Chunk(_) | Fragment::Source { .. } => {}
+        }
+    }
+    sql.text.truncate(inner(&sql.text).len() + sql.text.len() - sql.text.trim_start().len());
+    sql
+}
+
+/// What to select from, as `{source}` stands for it.
+fn source(scope: &Scope, named: bool) -> String {
+    let relation = relation(scope);
+    match relation.strip_suffix(" AS source") {
+        // A query has the name that the statement gives it.
+        Some(query) if named => query.to_owned(),
+        _ => relation,
+    }
+}
+
 /// What a statement adds to the counts that its commit began with: rows affected are processed,
 /// the others skipped.
 pub(crate) fn outcome(expected: Counts, read: i64, affected: i64) -> Counts {
@@ -73,8 +135,10 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -
                         push_chunk(&mut sql, scope, extent, alias.as_deref());
                         &mut sql
                     }
+                    // Statements that change something name their table themselves.
+                    Fragment::Source { named } => sql.push(source(scope, *named)),
                     // Each use is bound by itself, since each may ask for another type.
-                    Fragment::Param(name) => sql.bind(Cow::Owned(param(scope, name))),
+                    Fragment::Param(name) => sql.bind(Cow::Owned(param(&scope.params, name))),
                 };
             }
         }
@@ -151,8 +215,8 @@ fn mark_column(scope: &Scope) -> Result<Option<&Column>> {
     }
 }
 
-fn param(scope: &Scope, name: &str) -> Value {
-    scope.params.get(name).cloned().map_or(Value::Null, Value::from_json)
+fn param(params: &Params, name: &str) -> Value {
+    params.get(name).cloned().map_or(Value::Null, Value::from_json)
 }
 
 /// The places of the key columns and of the version among the table's columns.

@@ -82,7 +82,7 @@ pub(super) async fn mark(
 }
 
 /// What the compare-and-set expects and sets.
-fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 10] {
+pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 10] {
     [
         Param::from(ledger.chunk.job),
         Param::from(ledger.chunk.number),

@@ -14,7 +14,7 @@ use windlass_db::{Param, Transaction};
 pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Result<Table> {
     let Some(name) = &source.table else {
         let query = source.query.as_deref().unwrap_or_default();
-        let columns = query_columns(transaction, query).await?;
+        let columns = query_columns(transaction, query, &[]).await?;
         return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
     };
     let Some((oid, plain)) = relation(transaction, name).await? else {
@@ -123,13 +123,17 @@ async fn estimated_rows(transaction: &Transaction, table: &str) -> Result<u64> {
 
 /// The columns of a query. It runs for no row at all; the join makes one row of nulls, which is
 /// what carries the names and types to us.
-async fn query_columns(transaction: &Transaction, query: &str) -> Result<Vec<Column>> {
+pub(super) async fn query_columns(
+    transaction: &Transaction,
+    query: &str,
+    params: &[Param<'_>],
+) -> Result<Vec<Column>> {
     let relation = query_relation(query);
     let sql = format!(
         "SELECT nothing.* FROM (SELECT 1) AS one \
          LEFT JOIN (SELECT * FROM {relation} LIMIT 0) AS nothing ON true"
     );
-    let row = transaction.query_one(&sql, &[]).await?;
+    let row = transaction.query_one(&sql, params).await?;
     let oids: Vec<i64> =
         row.columns().iter().map(|column| i64::from(column.type_().oid())).collect();
     let types = transaction

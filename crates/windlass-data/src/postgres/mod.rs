@@ -5,6 +5,7 @@ mod commit;
 mod cut;
 mod describe;
 mod ear;
+mod fan_in;
 mod fence;
 mod held;
 mod outbox;

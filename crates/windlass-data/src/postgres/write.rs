@@ -127,13 +127,13 @@ async fn columns_for(
 
 /// Columns of values on their way to the server as arrays, unnested there into `v`.
 #[derive(Default)]
-struct Batch<'a> {
+pub(super) struct Batch<'a> {
     arrays: Vec<Array<'a>>,
 }
 
 impl<'a> Batch<'a> {
     /// Adds a column and gives the expression for it, cast to the type of the table's column.
-    fn add(&mut self, values: impl Iterator<Item = &'a Value>, column: Option<&Column>) -> String {
+    pub(super) fn add(&mut self, values: impl Iterator<Item = &'a Value>, column: Option<&Column>) -> String {
         let values: Vec<&Value> = values.collect();
         let name = format!("v.c{}", self.arrays.len());
         self.arrays.push(Array::of(&values, column));
@@ -146,7 +146,7 @@ impl<'a> Batch<'a> {
     /// The batch as a relation. The planner must not see how long the arrays are: it would join a
     /// table of some hundred thousand rows by reading all of it, batch after batch, where a look-up
     /// per row by the key is faster.
-    fn relation(&self) -> String {
+    pub(super) fn relation(&self) -> String {
         let number =
             |(n, array): (usize, &Array<'_>)| format!("(SELECT ${}::{})", n + 1, array.sql_type());
         let arrays: Vec<String> = self.arrays.iter().enumerate().map(number).collect();
@@ -154,7 +154,7 @@ impl<'a> Batch<'a> {
         format!("unnest({}) WITH ORDINALITY AS v({}, ord)", arrays.join(", "), names.join(", "))
     }
 
-    fn params(&self) -> Vec<Param<'_>> {
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
         self.arrays.iter().map(Array::param).collect()
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn mark(
 }
 
 /// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
-fn advance(
+pub(super) fn advance(
     transaction: &Transaction<'_>,
     ledger: &Ledger,
     cursor: &str,

@@ -236,7 +236,7 @@ const COUNTED: i64 = 100_000;
 const SMALLEST_ROW: i64 = 16;
 
 /// The columns of a query, without running it.
-fn query_columns(connection: &Connection, query: &str) -> Result<Vec<Column>> {
+pub(super) fn query_columns(connection: &Connection, query: &str) -> Result<Vec<Column>> {
     let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
     let statement = connection.prepare(&sql).map_err(failed)?;
     let mut columns: Vec<Column> = Vec::new();

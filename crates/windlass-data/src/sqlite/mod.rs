@@ -3,6 +3,7 @@
 mod commit;
 mod cut;
 mod describe;
+mod fan_in;
 mod fence;
 mod held;
 mod outbox;

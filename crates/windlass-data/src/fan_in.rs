@@ -1,0 +1,155 @@
+//! Fan-in: what the user's databases do with parts.
+
+use crate::{Ledger, Result, Scope};
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use std::collections::BTreeMap;
+use windlass_core::config::names;
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{Column, Extent, Load, Template, Value};
+
+/// Rows with their columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// The columns, as the database that made them describes them.
+    pub columns: Vec<Column>,
+    /// The values, row by row.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// Rows that arrive part by part.
+pub type Parts<'a> = BoxStream<'a, Result<Vec<Vec<Value>>>>;
+
+/// The request's params.
+pub type Params = BTreeMap<String, serde_json::Value>;
+
+/// Computes parts, brings them together, and puts the result into a table.
+#[async_trait]
+pub trait FanIn: Send + Sync {
+    /// The columns that the job's `map` gives.
+    async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>>;
+    /// The rows that it gives for an extent.
+    async fn map(
+        &self,
+        scope: &Scope,
+        columns: &[Column],
+        extent: &Extent,
+    ) -> Result<Vec<Vec<Value>>>;
+    /// Runs a SELECT over a temporary table `parts` with these columns and rows.
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows>;
+    /// Replaces the rows of a table by these, in one transaction that begins with the
+    /// compare-and-set on the ledger.
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+    ) -> Result<Ledger>;
+}
+
+/// What a load does: which rows it removes and what it inserts.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Replacement {
+    /// The columns that say which rows go.
+    pub(crate) by: Vec<String>,
+    /// The values of those columns in the rows that go, each once.
+    pub(crate) gone: Vec<Vec<Value>>,
+    /// The columns that are inserted.
+    pub(crate) columns: Vec<String>,
+    /// The rows that are inserted.
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+impl Replacement {
+    /// A column of `replace` that the result lacks is the param of that name, in the rows that go
+    /// and in those that come.
+    pub(crate) fn of(load: &Load, result: &Rows, params: &Params) -> Result<Replacement> {
+        let mut columns: Vec<String> =
+            result.columns.iter().map(|column| column.name.clone()).collect();
+        let mut rows = result.rows.clone();
+        let param = |name: &String| params.get(name).cloned().map(Value::from_json);
+        for name in load.replace.iter().filter(|name| {
+            !result.columns.iter().any(|column| column.name == **name)
+        }) {
+            let value = param(name).ok_or_else(|| {
+                let detail = format!(
+                    "names `{name}`, which is neither a column of the result nor a param; there \
+                     is {}",
+                    names(columns.iter().chain(params.keys()))
+                );
+                Problem::field(Code::Source, "load.replace", detail)
+            })?;
+            columns.push(name.clone());
+            rows.iter_mut().for_each(|row| row.push(value.clone()));
+        }
+        let place = |name: &String| columns.iter().position(|column| column == name);
+        let places: Vec<usize> = load.replace.iter().filter_map(place).collect();
+        let mut gone: Vec<Vec<Value>> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let of_params = load.replace.iter().map(param).collect::<Option<Vec<_>>>();
+        let of_rows = rows.iter().map(|row| places.iter().map(|n| row[*n].clone()).collect());
+        for values in of_params.into_iter().chain(of_rows) {
+            if !load.replace.is_empty() && seen.insert(windlass_core::Key(values.clone()).to_text())
+            {
+                gone.push(values);
+            }
+        }
+        Ok(Replacement { by: load.replace.clone(), gone, columns, rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use windlass_core::ColumnType;
+
+    fn load(replace: &[&str]) -> Load {
+        let replace = replace.iter().map(|name| (*name).to_owned()).collect();
+        Load { connection: "w".into(), table: "t".into(), replace }
+    }
+
+    fn rows() -> Rows {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            kind: ColumnType::Text,
+            sql_type: "text".to_owned(),
+            nullable: true,
+        };
+        let row = |branch: &str, n: i64| vec![Value::from(branch), Value::Int(n)];
+        Rows { columns: vec![column("branch"), column("n")], rows: vec![row("a", 1), row("b", 2), row("a", 3)] }
+    }
+
+    #[test]
+    fn rows_go_by_what_the_result_has() {
+        let made = Replacement::of(&load(&["branch"]), &rows(), &Params::new()).unwrap();
+        assert_eq!(made.gone, [vec![Value::from("a")], vec![Value::from("b")]]);
+        assert_eq!(made.rows.len(), 3);
+    }
+
+    #[test]
+    fn a_param_stands_for_a_column_that_is_missing() {
+        let params = serde_json::from_value(json!({"date": "2025-01-01"})).unwrap();
+        let made = Replacement::of(&load(&["date"]), &rows(), &params).unwrap();
+        assert_eq!(made.gone, [vec![Value::from("2025-01-01")]]);
+        assert_eq!(made.columns, ["branch", "n", "date"]);
+        assert!(made.rows.iter().all(|row| row[2] == Value::from("2025-01-01")));
+        let nothing = Rows { rows: Vec::new(), ..rows() };
+        assert_eq!(Replacement::of(&load(&["date"]), &nothing, &params).unwrap().gone.len(), 1);
+        let refused = Replacement::of(&load(&["day"]), &rows(), &params).unwrap_err();
+        assert!(refused.to_string().contains("`day`"), "{refused}");
+    }
+
+    #[test]
+    fn without_replace_nothing_goes() {
+        let made = Replacement::of(&load(&[]), &rows(), &Params::new()).unwrap();
+        assert_eq!((made.gone.len(), made.rows.len()), (0, 3));
+    }
+}

@@ -1,0 +1,185 @@
+//! A connection whose records are only read: what is done with a chunk is in its part, and the store
+//! alone says whether it is done. So there is no ledger, and the source may be read-only.
+
+use crate::{
+    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
+    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target, WriteItem,
+};
+use async_trait::async_trait;
+use std::sync::Arc;
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{
+    ChunkId, Column, Counts, Cursor, Extent, FilterValue, JobId, KeyRange, Load, Table, Template,
+    Value,
+};
+
+/// The connection without its ledger.
+pub struct Unledgered(pub Arc<dyn Connection>);
+
+#[async_trait]
+impl Source for Unledgered {
+    async fn tables(&self) -> Result<Vec<String>> {
+        self.0.tables().await
+    }
+
+    async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
+        self.0.describe(source).await
+    }
+
+    async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
+        self.0.split(scope, segments).await
+    }
+
+    async fn cut(
+        &self,
+        scope: &Scope,
+        within: Option<&FilterValue>,
+        range: &KeyRange,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts> {
+        self.0.cut(scope, within, range, items, most_chunks, most_items).await
+    }
+
+    async fn read(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Batch> {
+        self.0.read(scope, extent, limit, bytes).await
+    }
+
+    async fn measure(&self, sql: &str) -> Result<Option<f64>> {
+        self.0.measure(sql).await
+    }
+
+    async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64> {
+        self.0.count(scope, extent).await
+    }
+
+    async fn distinct(
+        &self,
+        scope: &Scope,
+        columns: &[String],
+        rows: Vec<Vec<Value>>,
+    ) -> Result<Vec<Vec<Value>>> {
+        self.0.distinct(scope, columns, rows).await
+    }
+}
+
+#[async_trait]
+impl Target for Unledgered {
+    async fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn check_ledger(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn ledger_ddl(&self) -> &'static str {
+        ""
+    }
+
+    /// Every claim begins anew: a part is made whole or not at all.
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+        let fresh = |fence: &Fence| {
+            Some(Ledger {
+                chunk: fence.chunk,
+                epoch: fence.epoch,
+                commits: 0,
+                cursor: Cursor::Start,
+                counts: Counts::default(),
+                stalls: 0,
+            })
+        };
+        Ok(fences.iter().map(fresh).collect())
+    }
+
+    async fn commit(&self, _: &Scope, _: &Ledger, _: Commit) -> Result<Committed> {
+        Err(only_read())
+    }
+
+    async fn mark(&self, _: &Scope, _: &Ledger, _: &Extent) -> Result<()> {
+        Err(only_read())
+    }
+
+    async fn held(
+        &self,
+        _: ChunkId,
+        _: HeldState,
+        _: Option<&str>,
+        _: u32,
+    ) -> Result<Vec<Held>> {
+        Ok(Vec::new())
+    }
+
+    async fn emitted(&self, _: JobId, _: &(i64, String, i64), _: u32) -> Result<Vec<Emitted>> {
+        Ok(Vec::new())
+    }
+
+    async fn discard(&self, _: JobId) -> Result<u64> {
+        Ok(0)
+    }
+
+    async fn prune(&self, _: JobId) -> Result<u64> {
+        Ok(0)
+    }
+
+    async fn preview(&self, _: &Scope, _: &Extent) -> Result<Vec<Preview>> {
+        Err(only_read())
+    }
+
+    async fn try_write(&self, _: &Scope, _: WriteItem) -> Result<()> {
+        Err(only_read())
+    }
+}
+
+#[async_trait]
+impl FanIn for Unledgered {
+    async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
+        self.0.map_columns(scope).await
+    }
+
+    async fn map(
+        &self,
+        scope: &Scope,
+        columns: &[Column],
+        extent: &Extent,
+    ) -> Result<Vec<Vec<Value>>> {
+        self.0.map(scope, columns, extent).await
+    }
+
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows> {
+        self.0.reduce(columns, parts, select, params).await
+    }
+
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+    ) -> Result<Ledger> {
+        self.0.replace(ledger, load, result, params).await
+    }
+}
+
+impl Connection for Unledgered {
+    fn outbox(&self) -> &dyn Outbox {
+        self.0.outbox()
+    }
+}
+
+fn only_read() -> DataError {
+    Problem::new(Code::Source, "the step only reads the source").into()
+}
