@@ -75,9 +75,11 @@ impl Replacement {
             result.columns.iter().map(|column| column.name.clone()).collect();
         let mut rows = result.rows.clone();
         let param = |name: &String| params.get(name).cloned().map(Value::from_json);
-        for name in load.replace.iter().filter(|name| {
-            !result.columns.iter().any(|column| column.name == **name)
-        }) {
+        for name in load
+            .replace
+            .iter()
+            .filter(|name| !result.columns.iter().any(|column| column.name == **name))
+        {
             let value = param(name).ok_or_else(|| {
                 let detail = format!(
                     "names `{name}`, which is neither a column of the result nor a param; there \
@@ -124,7 +126,10 @@ mod tests {
             nullable: true,
         };
         let row = |branch: &str, n: i64| vec![Value::from(branch), Value::Int(n)];
-        Rows { columns: vec![column("branch"), column("n")], rows: vec![row("a", 1), row("b", 2), row("a", 3)] }
+        Rows {
+            columns: vec![column("branch"), column("n")],
+            rows: vec![row("a", 1), row("b", 2), row("a", 3)],
+        }
     }
 
     #[test]

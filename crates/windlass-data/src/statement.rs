@@ -4,7 +4,9 @@ use crate::predicate::{Bounds, push_chunk, push_extent, relation};
 use crate::sql::{Dialect, Sql, inner, quote, quote_columns, quote_table};
 use crate::{Params, Result, Scope};
 use std::borrow::Cow;
-use windlass_core::{Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Template, Value};
+use windlass_core::{
+    Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Template, Value,
+};
 
 /// All columns of an extent's records, in key order.
 pub(crate) fn select<'a>(

@@ -107,13 +107,7 @@ impl Target for Unledgered {
         Err(only_read())
     }
 
-    async fn held(
-        &self,
-        _: ChunkId,
-        _: HeldState,
-        _: Option<&str>,
-        _: u32,
-    ) -> Result<Vec<Held>> {
+    async fn held(&self, _: ChunkId, _: HeldState, _: Option<&str>, _: u32) -> Result<Vec<Held>> {
         Ok(Vec::new())
     }
 

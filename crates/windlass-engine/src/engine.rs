@@ -106,7 +106,8 @@ impl Engine {
         Ok(self.shared.store.retry(job).await?)
     }
 
-    /// The rows that a job's items emitted and that are committed, in order after the given place.
+    /// The rows that a job's items emitted and that are committed, or those of its result where it
+    /// has one, in order after the given place.
     pub async fn output(
         &self,
         job: JobId,
@@ -118,6 +119,9 @@ impl Engine {
         // It is about to be removed.
         if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
             return Ok(Vec::new());
+        }
+        if pinned.definition.reduces() {
+            return crate::merger::output(self, job, after.2, limit).await;
         }
         let connection = self.connection(&pinned.definition.source.connection)?;
         Ok(connection.emitted(job, after, limit).await?)

@@ -11,13 +11,13 @@ use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::step::StepError;
 use crate::worker::{Shutdown, report};
-use crate::{EngineError, pace, statement, trial};
+use crate::{EngineError, pace, part, statement, trial};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::{Extent, Part};
 use windlass_data::{Commit, Connection, DataError, Effect, Fence, Held, HeldState, Ledger};
 use windlass_db::Class;
-use windlass_store::{ClaimedChunk, Kept, Lease, NewLetter, Progress, Standing};
+use windlass_store::{ClaimedChunk, Kept, Lease, NewLetter, NewPart, Progress, Standing};
 
 /// A chunk at work: the owned hold on it, and its ledger row as of the last commit.
 pub(crate) struct Chunk {
@@ -32,6 +32,8 @@ pub(crate) struct Chunk {
     pub(crate) size: u32,
     /// Whether this claim has set the mark, which then goes with the claim.
     marked: bool,
+    /// What the chunk has put out, where that is all it does.
+    pub(crate) part: Option<NewPart>,
 }
 
 /// How a chunk's claim ended.
@@ -107,7 +109,8 @@ impl Worked {
     /// together.
     pub(crate) fn is_plain(&self) -> bool {
         let chunk = &self.chunk;
-        self.stop.is_none() && chunk.ledger.counts.dead == 0 && !chunk.job.is_redrive()
+        let plain = chunk.ledger.counts.dead == 0 && chunk.part.is_none();
+        self.stop.is_none() && plain && !chunk.job.is_redrive()
     }
 
     pub(crate) fn job(&self) -> windlass_core::JobId {
@@ -155,9 +158,9 @@ impl Chunk {
         claimed: ClaimedChunk,
         ledger: Ledger,
     ) -> Chunk {
-        let size = job.definition().chunk.commit_items();
-        let chunk =
-            Chunk { job, hold, claimed, ledger, opened: Instant::now(), size, marked: false };
+        let size = job.definition().commit_items();
+        let (opened, marked, part) = (Instant::now(), false, None);
+        let chunk = Chunk { job, hold, claimed, ledger, opened, size, marked, part };
         chunk.report_progress();
         chunk
     }
@@ -264,6 +267,7 @@ impl Chunk {
         pace::wait(self).await?;
         let begun = Instant::now();
         match &self.job.step {
+            None if self.job.definition().step.kind.makes_parts() => part::pass(self, rest).await?,
             None => statement::pass(self, rest).await?,
             Some(_) if trial::is_due(self) => trial::pass(self, rest).await?,
             Some(_) => self.pass(rest).await?,
@@ -304,7 +308,7 @@ impl Chunk {
         }
     }
 
-    fn report_progress(&self) {
+    pub(crate) fn report_progress(&self) {
         let Ledger { cursor, counts, .. } = self.ledger.clone();
         self.pulse().report(Progress { cursor, counts });
     }
@@ -327,7 +331,11 @@ impl Chunk {
             }
             _ => Vec::new(),
         };
-        match self.hold.complete(&settled).await {
+        let completed = match &self.part {
+            Some(part) => self.hold.complete_part(part).await,
+            None => self.hold.complete(&settled).await,
+        };
+        match completed {
             Ok(Kept::Yes) => Ended::Completed,
             Ok(Kept::Lost) => Ended::Lost,
             Err(error) => {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_db::Class;
-use windlass_store::{Kept, Lease, Result, Standing, Store, StoreError};
+use windlass_store::{Kept, Lease, NewPart, Result, Standing, Store, StoreError};
 
 /// A chunk this process holds. Dropped without an end, its lease runs out and another process
 /// takes it up.
@@ -52,6 +52,12 @@ impl Hold {
     pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
+    }
+
+    /// Ends the chunk `COMPLETED` with its part.
+    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<Kept> {
+        let progress = self.pulse.progress();
+        self.persist(|| self.store.complete_part(self.lease(), &progress, part)).await
     }
 
     /// Hands the chunk back, to be claimed again after `wait`.

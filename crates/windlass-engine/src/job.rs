@@ -11,8 +11,8 @@ use chrono::Utc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, JobType, Problem, Request, Secret, StepKind, Table};
-use windlass_data::{Connection, Items, Scope};
+use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, Table};
+use windlass_data::{Connection, Items, Scope, Unledgered};
 use windlass_store::Pinned;
 
 /// A job with everything resolved: its scope, its connection, its step.
@@ -26,6 +26,8 @@ pub(crate) struct JobContext {
     pub(crate) facts: Arc<JobFacts>,
     /// What operators say of its type and of itself.
     pub(crate) controls: Arc<Controls>,
+    /// The columns of its parts, where it maps.
+    pub(crate) part_columns: Arc<[Column]>,
     /// How far the health of its database slows it.
     pub(crate) brake: Arc<Brake>,
     resolved: Instant,
@@ -76,7 +78,7 @@ impl Engine {
         let pinned = self.shared.store.pinned(id).await?.ok_or_else(|| {
             EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")))
         })?;
-        self.prepare(&pinned.definition.source.connection).await?;
+        self.prepare_for(&pinned.definition).await?;
         let context = Arc::new(self.resolve(pinned, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
         let bytes: usize = jobs.values().map(|known| known.bytes).sum();
@@ -94,7 +96,29 @@ impl Engine {
         let facts = Arc::new(JobFacts::new(&pinned, token, dry_run));
         let table = self.describe(&pinned.definition.source).await?;
         let brake = self.brake(&pinned.definition.source.connection);
-        Ok(JobContext { step, brake, ..self.resolve_with(pinned, table, facts).await? })
+        let context = self.resolve_with(pinned, table, facts).await?;
+        let part_columns = match &context.definition().step.kind {
+            StepKind::Map(_) => context.connection.map_columns(&context.scope).await?.into(),
+            _ => Arc::default(),
+        };
+        Ok(JobContext { step, brake, part_columns, ..context })
+    }
+
+    /// Makes the ledger of a job type where it has one.
+    pub(crate) async fn prepare_for(&self, definition: &JobType) -> Result<()> {
+        match definition.step.kind.makes_parts() {
+            true => Ok(()),
+            false => self.prepare(&definition.source.connection).await,
+        }
+    }
+
+    /// Where the records of a job type are: without a ledger where they are only read.
+    pub(crate) fn connection_of(&self, definition: &JobType) -> Result<Arc<dyn Connection>> {
+        let connection = self.connection(&definition.source.connection)?.clone();
+        Ok(match definition.step.kind.makes_parts() {
+            true => Arc::new(Unledgered(connection)),
+            false => connection,
+        })
     }
 
     /// The part of a context that every use of a job needs: where its records are, and which of
@@ -107,7 +131,7 @@ impl Engine {
     ) -> Result<JobContext> {
         let definition = pinned.definition.clone();
         let (identity, key) = (&pinned.identity.clone(), definition.source.key.clone());
-        let mut connection = self.connection(&definition.source.connection)?.clone();
+        let mut connection = self.connection_of(&definition)?;
         let mut bytes = 0;
         let scope = if definition.source.items {
             let mut request = self.request_with_items(&mut pinned).await?;
@@ -121,8 +145,19 @@ impl Engine {
             Scope::new(definition, table, &pinned.request, identity)?
         };
         let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
-        let (step, brake) = (None, Arc::default());
-        Ok(JobContext { pinned, scope, connection, step, facts, controls, brake, resolved, bytes })
+        let (step, brake, part_columns) = (None, Arc::default(), Arc::default());
+        Ok(JobContext {
+            pinned,
+            scope,
+            connection,
+            step,
+            facts,
+            controls,
+            part_columns,
+            brake,
+            resolved,
+            bytes,
+        })
     }
 
     /// The request that has a job's items: its own, or that of the job whose letters it redrives. The
@@ -155,9 +190,8 @@ impl Engine {
     /// What it takes to end a job that nobody works on any more: no handler, and no table if that
     /// is gone.
     pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
-        let source = &pinned.definition.source;
-        self.prepare(&source.connection).await?;
-        let table = match self.describe(source).await {
+        self.prepare_for(&pinned.definition).await?;
+        let table = match self.describe(&pinned.definition.source).await {
             Err(error) if matches!(Failure::of(&error), Failure::Final) => Table::default(),
             described => described?,
         };

@@ -9,7 +9,7 @@ use crate::heart::Heart;
 use crate::job::JobContext;
 use crate::planner::plan;
 use crate::worker::{Idle, Shutdown};
-use crate::{EngineError, Result};
+use crate::{EngineError, Result, merger};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -106,6 +106,11 @@ enum Loaded {
 
 async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
     let job = engine.context(segment.lease.job).await?;
+    if segment.state == PaginationState::Merge
+        && merger::merge(engine, &job, segment.lease).await? == Kept::Lost
+    {
+        return Ok(Loaded::Lost);
+    }
     let mut state = segment.state.clone();
     let claimed = Instant::now();
     loop {
@@ -144,6 +149,8 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
     };
     let key = job.scope.key();
     match from {
+        // What there was to do is done.
+        PaginationState::Merge => Ok(empty),
         PaginationState::Plan => {
             let planned = plan(job).await?;
             let to = PaginationState::TableScan {
@@ -222,7 +229,7 @@ async fn cut(
     range: &KeyRange,
     enqueued: u64,
 ) -> Result<Cut> {
-    let items = job.definition().chunk.items;
+    let items = job.definition().chunk_items();
     let left = job.pinned.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued));
     let cuts = job.connection.cut(&job.scope, within, range, items, CHUNKS_PER_PAGE, left).await?;
     let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();

@@ -33,7 +33,7 @@ async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<Ne
     };
     let keys = ids.iter().cloned().map(key).collect();
     let keys = job.connection.distinct(&job.scope, job.scope.key(), keys).await?;
-    let items = job.definition().chunk.items as usize;
+    let items = job.definition().chunk_items() as usize;
     let chunk = |keys: &[Vec<Value>]| NewChunk {
         items: keys.len() as i64,
         extent: Extent::keys(keys.iter().cloned().map(Key).collect()),
@@ -78,7 +78,7 @@ async fn by_value(
 async fn by_range(job: &JobContext) -> Result<Vec<NewSegment>> {
     let wanted = match job.pinned.request.parallel_segments {
         Some(segments) => segments,
-        None => segments_for(job.scope.table.estimated_rows, job.definition().chunk.items),
+        None => segments_for(job.scope.table.estimated_rows, job.definition().chunk_items()),
     };
     let ranges = job.connection.split(&job.scope, wanted).await?;
     let total_segments = ranges.len() as u32;

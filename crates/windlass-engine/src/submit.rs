@@ -5,8 +5,8 @@ use crate::seal::Keyring;
 use crate::step::StepError;
 use crate::{EngineError, Result};
 use windlass_core::problem::Code;
-use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Table};
-use windlass_data::DataError;
+use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table};
+use windlass_data::{DataError, Scope};
 use windlass_db::Class;
 use windlass_store::{NewJob, Submitted};
 
@@ -34,7 +34,7 @@ impl Engine {
         identity: Identity,
     ) -> Result<Submitted> {
         let checked = self.check_request(&request, &identity).await?;
-        self.prepare(&checked.definition.source.connection).await?;
+        self.prepare_for(&checked.definition).await?;
         let definition = checked.definition;
         let identity = sealed(&definition, identity, id)?;
         let rules = self.config().dependencies.iter();
@@ -66,10 +66,39 @@ impl Engine {
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
         let mut definition = job_type.clone();
         problems.extend(windlass_data::fit(&mut definition, &table));
-        if let Err(error) = self.check_ledger(&job_type.source.connection).await {
+        if !job_type.step.kind.makes_parts()
+            && let Err(error) = self.check_ledger(&job_type.source.connection).await
+        {
+            problems.push(describe_problem(job_type, error));
+        }
+        if problems.is_empty()
+            && let Err(error) = self.check_fan_in(&definition, &table).await
+        {
             problems.push(describe_problem(job_type, error));
         }
         if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
+    }
+
+    /// Asks the databases whether they understand a job type's `map` and have the table it loads.
+    async fn check_fan_in(&self, definition: &JobType, table: &Table) -> Result<()> {
+        if matches!(definition.step.kind, StepKind::Map(_)) {
+            let scope = Scope {
+                job_type: definition.clone(),
+                table: table.clone(),
+                filters: Vec::new(),
+                claims: Vec::new(),
+                params: Default::default(),
+            };
+            let connection = self.connection(&definition.source.connection)?;
+            let described = connection.map_columns(&scope).await;
+            described.map_err(|error| definition.problem("step.map", error.to_string()))?;
+        }
+        if let Some(load) = &definition.load {
+            let source = Source { table: Some(load.table.clone()), ..Source::default() };
+            let described = self.connection(&load.connection)?.describe(&source).await;
+            described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Asks the step of a job type an empty batch: a handler must be registered here, a command

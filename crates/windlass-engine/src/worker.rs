@@ -206,14 +206,16 @@ impl Worker {
     /// they are still ours. Without that, a worker that stalled between claim and fence could
     /// bring back a ledger row that was pruned, and do a finished chunk again.
     async fn open(&self, claimed: Vec<ClaimedChunk>, heart: &Arc<Heart>) -> Vec<Chunk> {
-        let mut by_connection: BTreeMap<String, Vec<(Hold, ClaimedChunk, Arc<JobContext>)>> =
+        let mut by_connection: BTreeMap<_, Vec<(Hold, ClaimedChunk, Arc<JobContext>)>> =
             BTreeMap::new();
         for chunk in claimed {
             match self.engine.context(chunk.lease.chunk.job).await {
                 Ok(job) => {
                     let hold = self.hold(heart, chunk.lease, job.definition().chunk.lease);
                     let name = job.definition().source.connection.clone();
-                    by_connection.entry(name).or_default().push((hold, chunk, job));
+                    // Those that only read have no ledger there.
+                    let place = (name, job.definition().step.kind.makes_parts());
+                    by_connection.entry(place).or_default().push((hold, chunk, job));
                 }
                 Err(error) => {
                     let hold = self.hold(heart, chunk.lease, Duration::from_secs(30));
@@ -322,7 +324,7 @@ impl Worker {
 
     async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<Ledger> {
         let pinned = self.engine.store().pinned(chunk.lease.chunk.job).await.ok()??;
-        let connection = self.engine.connection(&pinned.definition.source.connection).ok()?;
+        let connection = self.engine.connection_of(&pinned.definition).ok()?;
         connection.fence(&[fence_of(chunk)]).await.ok()?.pop()?
     }
 

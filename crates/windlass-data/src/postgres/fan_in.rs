@@ -9,7 +9,7 @@ use crate::write::insert_column;
 use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};
-use windlass_core::{Column, Counts, Cursor, Extent, Load, Template, Value};
+use windlass_core::{Column, ColumnType, Counts, Cursor, Extent, Load, Template, Value};
 use windlass_db::{Bytes, Class, Error, Transaction};
 
 #[async_trait]
@@ -102,6 +102,7 @@ async fn reduce(
     template: &Template,
     params: &Params,
 ) -> Result<Rows> {
+    let columns: &[Column] = &columns.iter().map(typed).collect::<Vec<_>>();
     let defined: Vec<String> =
         columns.iter().map(|c| format!("{} {}", quote(&c.name), c.sql_type)).collect();
     let create = format!("CREATE TEMPORARY TABLE parts ({}) ON COMMIT DROP", defined.join(", "));
@@ -127,6 +128,24 @@ async fn reduce(
     let columns = describe::query_columns(transaction, &sql.text, &sql.params()).await?;
     let rows = select(transaction, &sql, &columns).await?;
     Ok(Rows { columns, rows })
+}
+
+/// A column that comes from elsewhere, with a type that holds all values of its kind.
+fn typed(column: &Column) -> Column {
+    let sql_type = match column.kind {
+        _ if !column.sql_type.is_empty() => &column.sql_type,
+        ColumnType::Bool => "boolean",
+        ColumnType::Int => "bigint",
+        ColumnType::Float => "double precision",
+        ColumnType::Numeric => "numeric",
+        ColumnType::Text | ColumnType::Other => "text",
+        ColumnType::Uuid => "uuid",
+        ColumnType::Date => "date",
+        ColumnType::Timestamp => "timestamp with time zone",
+        ColumnType::Bytes => "bytea",
+        ColumnType::Json => "jsonb",
+    };
+    Column { sql_type: sql_type.to_owned(), ..column.clone() }
 }
 
 /// Removes what is replaced and copies the new rows in.

@@ -133,7 +133,11 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// Adds a column and gives the expression for it, cast to the type of the table's column.
-    pub(super) fn add(&mut self, values: impl Iterator<Item = &'a Value>, column: Option<&Column>) -> String {
+    pub(super) fn add(
+        &mut self,
+        values: impl Iterator<Item = &'a Value>,
+        column: Option<&Column>,
+    ) -> String {
         let values: Vec<&Value> = values.collect();
         let name = format!("v.c{}", self.arrays.len());
         self.arrays.push(Array::of(&values, column));

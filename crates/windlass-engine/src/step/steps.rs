@@ -32,7 +32,9 @@ impl Steps {
         config: &Config,
     ) -> Result<Option<Arc<dyn Step>>, Problem> {
         match &definition.step.kind {
-            StepKind::Refresh | StepKind::Sql(_) => Ok(None),
+            StepKind::Refresh | StepKind::Sql(_) | StepKind::Export(_) | StepKind::Map(_) => {
+                Ok(None)
+            }
             StepKind::Handler(name) => self.handler(name).map(Some),
             StepKind::Command(words) => self.kept(definition, || {
                 Ok(Arc::new(CommandStep::new(words.clone(), definition.step_timeout())))

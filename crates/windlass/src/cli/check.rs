@@ -99,7 +99,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         println!("  {}", definition.description);
     }
     let rows = table.estimated_rows as i64;
-    let items = i64::from(definition.chunk.items);
+    let items = i64::from(definition.chunk_items());
     if definition.source.items {
         let (key, each) = (definition.source.key.join(", "), output::number(items));
         println!("  reads     the items of each request by ({key}), in chunks of {each}");
@@ -126,8 +126,24 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         StepKind::Http(endpoint) => {
             format!("http: POST {}", endpoint.url)
         }
+        StepKind::Export(export) => {
+            format!("export: parts as {} to {}", export.format, export.to)
+        }
+        StepKind::Map(sql) => {
+            format!("map: {}", sql.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
     };
     println!("  does      {step}");
+    if let Some(reduce) = &definition.reduce {
+        let reduce = reduce.split_whitespace().collect::<Vec<_>>().join(" ");
+        println!("  then      reduce: {reduce}");
+    }
+    if let Some(load) = &definition.load {
+        println!("  loads     {} on {}", load.table, load.connection);
+    }
+    if let Some(report) = &definition.report {
+        println!("  reports   {}", report.to);
+    }
     if let Some(answered) = answered {
         println!("  answers   an empty batch, in {} ms", answered.as_millis());
     }
@@ -142,7 +158,7 @@ fn reads(definition: &JobType, rows: i64, items: i64) {
         output::number(rows),
         output::number((rows + items - 1) / items),
         output::number(items),
-        output::number(i64::from(definition.chunk.commit_items())),
+        output::number(i64::from(definition.commit_items())),
     );
 }
 

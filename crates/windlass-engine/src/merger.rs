@@ -1,0 +1,253 @@
+//! The merger: makes one result of all parts, after the last chunk.
+//!
+//! It works a segment like a loader, under its epoch and lease. Everything but the load may be done
+//! again: a result is the same, and a report is replaced whole. A load is committed with a row of the
+//! ledger beside its table, so that it is done once.
+
+use crate::engine::Engine;
+use crate::job::JobContext;
+use crate::{EngineError, Result, part};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use windlass_core::{
+    ChunkId, Column, ColumnType, Cursor, JobId, Load, PaginationState, StepKind, Value,
+};
+use windlass_data::{Connection, DataError, Emitted, FIRST, Fence, Parts, Rows};
+use windlass_store::{Kept, MERGED, Page, SegmentLease};
+
+/// Parts fetched at once.
+const PARTS: u32 = 10;
+/// Emitted rows fetched at once.
+const ROWS: u32 = 5000;
+
+/// Merges a job. Lost: somebody else does.
+pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease) -> Result<Kept> {
+    if job.definition().reduces() {
+        let result = result(engine, job).await?;
+        if let Some(load) = &job.definition().load
+            && !is_partial(job)
+            && load_into(engine, job, lease, load, &result).await? == Kept::Lost
+        {
+            return Ok(Kept::Lost);
+        }
+        let merged = part::encode(&with_names(&result))?;
+        return Ok(engine.store().put_merged(lease, &merged).await?);
+    }
+    Ok(Kept::Yes)
+}
+
+/// The rows of a job's result, after this one.
+pub(crate) async fn output(
+    engine: &Engine,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<Emitted>> {
+    let kept = engine.store().parts(job, MERGED - 1, 1).await?;
+    let Some(merged) = kept.first().filter(|part| part.chunk == MERGED) else {
+        return Ok(Vec::new());
+    };
+    let mut rows = part::decode(&merged.part)?.into_iter();
+    let names: Vec<String> =
+        rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
+    let row = |(place, values): (i64, Vec<Value>)| {
+        let fields = names.iter().cloned().zip(values.iter().map(Value::to_json));
+        let fields: serde_json::Map<_, _> = fields.collect();
+        Emitted {
+            place: (MERGED, String::new(), place),
+            fields: serde_json::Value::Object(fields).to_string(),
+        }
+    };
+    let first = usize::try_from(after + 1).unwrap_or_default();
+    Ok((0..).zip(rows).skip(first).take(limit as usize).map(row).collect())
+}
+
+/// The result as it is kept: a row of names, then the values.
+fn with_names(result: &Rows) -> Vec<Vec<Value>> {
+    let names = result.columns.iter().map(|column| Value::Text(column.name.clone())).collect();
+    std::iter::once(names).chain(result.rows.iter().cloned()).collect()
+}
+
+/// A request for some of the records reports them, and never loads: it would replace the whole by a
+/// part of it.
+fn is_partial(job: &JobContext) -> bool {
+    let request = &job.pinned.request;
+    request.ids.is_some() && !job.is_redrive() || request.max_items_per_segment.is_some()
+}
+
+/// What `reduce` makes of the parts; without one, the parts as they are.
+async fn result(engine: &Engine, job: &JobContext) -> Result<Rows> {
+    let definition = job.definition();
+    let (columns, parts) = match &definition.step.kind {
+        StepKind::Map(_) => (job.part_columns.to_vec(), mapped(engine, job.pinned.id)),
+        _ => {
+            let columns = emitted_columns(emitted(engine, job, Vec::new())).await?;
+            (columns.clone(), emitted(engine, job, columns))
+        }
+    };
+    let Some(reduction) = definition.reduction()? else {
+        let rows = parts.try_concat().await?;
+        return Ok(Rows { columns, rows });
+    };
+    let place = match &definition.reduce_in {
+        Some(name) => engine.connection(name)?,
+        None => engine.connection(&definition.source.connection)?,
+    };
+    let columns = match definition.reduce_in {
+        // The types of one database mean nothing to another.
+        Some(_) => columns.into_iter().map(untyped).collect(),
+        None => columns,
+    };
+    Ok(place.reduce(&columns, parts, &reduction, &job.pinned.request.params).await?)
+}
+
+fn untyped(column: Column) -> Column {
+    Column { sql_type: String::new(), ..column }
+}
+
+/// The rows of a job's parts, a few parts at a time.
+fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
+    let pages = stream::try_unfold(MERGED, move |after| async move {
+        let page = engine.store().parts(job, after, PARTS).await.map_err(away)?;
+        let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
+        let rows = page.iter().map(|row| part::decode(&row.part));
+        let rows = rows.collect::<Result<Vec<_>>>().map_err(away)?.concat();
+        Ok::<_, DataError>(Some((rows, last)))
+    });
+    pages.boxed()
+}
+
+/// The rows that a job's items emitted, and those of the job whose letters it redrives, each with the
+/// values of these columns.
+fn emitted<'a>(engine: &'a Engine, job: &'a JobContext, columns: Vec<Column>) -> Parts<'a> {
+    let family =
+        if job.is_redrive() { vec![job.pinned.root, job.pinned.id] } else { vec![job.pinned.id] };
+    let _ = engine;
+    let pages = stream::iter(family).flat_map(move |id| {
+        let columns = columns.clone();
+        stream::try_unfold(FIRST, move |after| {
+            let columns = columns.clone();
+            async move {
+                let page = job.connection.emitted(id, &after, ROWS).await?;
+                let Some(last) = page.last().map(|row| row.place.clone()) else { return Ok(None) };
+                let rows = page.iter().map(|row| cells(&row.fields, &columns));
+                Ok::<_, DataError>(Some((rows.collect::<std::result::Result<Vec<_>, _>>()?, last)))
+            }
+        })
+        .boxed()
+    });
+    pages.boxed()
+}
+
+fn cells(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, DataError> {
+    let json: serde_json::Map<String, serde_json::Value> = serde_json::from_str(fields)
+        .map_err(|error| DataError::Unreadable(format!("an emitted row: {error}")))?;
+    if columns.is_empty() {
+        // Only the names and kinds are of interest.
+        return Ok(vec![Value::Json(json.into())]);
+    }
+    let cell =
+        |column: &Column| json.get(&column.name).cloned().map_or(Value::Null, Value::from_json);
+    Ok(columns.iter().map(cell).collect())
+}
+
+/// The columns of emitted rows: whatever one of them has, of the kind that holds all its values.
+async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
+    let mut columns: Vec<Column> = Vec::new();
+    while let Some(page) = rows.try_next().await? {
+        for row in page {
+            let Some(Value::Json(serde_json::Value::Object(fields))) = row.into_iter().next()
+            else {
+                continue;
+            };
+            for (name, value) in fields {
+                let kind = kind_of(&value);
+                match columns.iter_mut().find(|column| column.name == name) {
+                    Some(column) => column.kind = wider(column.kind, kind),
+                    None => columns.push(Column {
+                        name,
+                        kind: kind.unwrap_or(ColumnType::Other),
+                        sql_type: String::new(),
+                        nullable: true,
+                    }),
+                }
+            }
+        }
+    }
+    Ok(columns)
+}
+
+fn kind_of(value: &serde_json::Value) -> Option<ColumnType> {
+    use serde_json::Value as Json;
+    Some(match value {
+        Json::Null => return None,
+        Json::Bool(_) => ColumnType::Bool,
+        Json::Number(number) if number.is_i64() => ColumnType::Int,
+        Json::Number(_) => ColumnType::Float,
+        Json::String(_) => ColumnType::Text,
+        Json::Array(_) | Json::Object(_) => ColumnType::Json,
+    })
+}
+
+/// The kind for values of both kinds; `Other` stands for a column of nulls so far.
+fn wider(known: ColumnType, kind: Option<ColumnType>) -> ColumnType {
+    use ColumnType as T;
+    match (known, kind) {
+        (known, None) => known,
+        (T::Other, Some(kind)) => kind,
+        (known, Some(kind)) if known == kind => known,
+        (T::Int, Some(T::Float)) | (T::Float, Some(T::Int)) => T::Float,
+        _ => T::Text,
+    }
+}
+
+/// Replaces rows of the table by the result, once, whoever tries.
+async fn load_into(
+    engine: &Engine,
+    job: &JobContext,
+    lease: SegmentLease,
+    load: &Load,
+    result: &Rows,
+) -> Result<Kept> {
+    engine.prepare(&load.connection).await?;
+    let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
+    let chunk = ChunkId { job: lease.job, number: MERGED };
+    let fence = Fence { chunk, epoch: lease.epoch, lost: false };
+    let Some(ledger) = place.fence(&[fence]).await?.pop().flatten() else {
+        return Ok(Kept::Lost);
+    };
+    if ledger.cursor == Cursor::End {
+        return Ok(Kept::Yes);
+    }
+    // As after every fence: nobody loads for a job that is over.
+    if still_ours(engine, lease).await? == Kept::Lost {
+        return Ok(Kept::Lost);
+    }
+    match place.replace(&ledger, load, result, &job.pinned.request.params).await {
+        Ok(_) => Ok(Kept::Yes),
+        Err(DataError::LeaseLost) => Ok(Kept::Lost),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A page that changes nothing is kept only while the segment is ours.
+async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
+    let page = Page {
+        lease,
+        from: PaginationState::Merge,
+        to: PaginationState::Merge,
+        last: false,
+        segments: Vec::new(),
+        chunks: Vec::new(),
+    };
+    Ok(engine.store().load(page).await?)
+}
+
+/// An error of ours inside a stream of the connector's.
+fn away(error: impl Into<EngineError>) -> DataError {
+    match error.into() {
+        EngineError::Data(error) => error,
+        EngineError::Store(windlass_store::StoreError::Database(error)) => error.into(),
+        EngineError::Problem(problem) => problem.into(),
+        other => DataError::Unreadable(other.to_string()),
+    }
+}

@@ -1,0 +1,179 @@
+//! Fan-in: parts are mapped by chunk, reduced once, and loaded once, to the cent.
+
+use crate::common::*;
+use serde_json::json;
+use windlass_core::{Change, JobStatus, Outcome, PaginationState};
+use windlass_data::FIRST;
+use windlass_engine::Engine;
+
+const MAP: &str = "step.map = \"SELECT county, count(*) AS n, sum(amount) AS total FROM {source} \
+                   WHERE {chunk} GROUP BY county\"\n\
+                   reduce = \"SELECT county, sum(n) AS n, sum(total) AS total FROM parts \
+                   GROUP BY county ORDER BY county\"\n\
+                   load = { connection = \"app\", table = \"totals\", replace = [\"day\"] }\n\
+                   chunk.items = 7";
+
+/// Visits with amounts, and the table that their totals go to.
+async fn visits(world: &World, rows: i64) {
+    world.visits(rows).await;
+    world.app.run("UPDATE visits SET amount = id * 3").await;
+    let create = "CREATE TABLE totals (day text, county text, n bigint, total bigint)";
+    world.app.run(create).await;
+    world
+        .app
+        .run("INSERT INTO totals VALUES ('monday', 'old', 1, 1), ('sunday', 'old', 1, 1)")
+        .await;
+}
+
+fn on(day: &str) -> windlass_core::Request {
+    asked(json!({"jobType": "JOB", "params": {"day": day}}))
+}
+
+async fn run_on(engine: &Engine, day: &str) -> windlass_core::Job {
+    let id = engine.submit(on(day), Engine::local_identity()).await.unwrap().id();
+    work(engine, id).await
+}
+
+/// What the table has for monday, held against the database's own sums.
+async fn is_right(world: &World) {
+    let wrong = "SELECT count(*) FROM (SELECT county, count(*) AS n, sum(amount) AS total FROM visits \
+                 GROUP BY county) AS own LEFT JOIN totals AS t ON t.county = own.county \
+                 AND t.day = 'monday' AND t.n = own.n AND t.total = own.total WHERE t.day IS NULL";
+    assert_eq!(world.int(wrong).await, 0);
+    let counties = world.int("SELECT count(DISTINCT county) FROM visits").await;
+    let loaded = "SELECT count(*) FROM totals WHERE day = 'monday'";
+    assert_eq!(world.int(loaded).await, counties, "nothing else");
+    assert_eq!(
+        world.int("SELECT count(*) FROM totals WHERE day = 'sunday'").await,
+        1,
+        "left alone"
+    );
+}
+
+async fn totals_equal_the_databases_own_sums(world: World) {
+    visits(&world, 100).await;
+    let engine = world.engine(&job(MAP, "")).await;
+    let done = run_on(&engine, "monday").await;
+    assert_eq!((done.status, &done.error), (JobStatus::Completed, &None));
+    assert!(done.chunks.total > 10, "{done:?}");
+    assert_eq!(done.items.processed, 100);
+    is_right(&world).await;
+    let output = engine.output(done.id, &FIRST, 100).await.unwrap();
+    assert!(output[0].fields.contains("\"county\""), "{output:?}");
+    // Again: the same rows are replaced, not added to.
+    run_on(&engine, "monday").await;
+    is_right(&world).await;
+    assert!(engine.audit(done.id).await.unwrap().proven);
+}
+
+async fn nothing_in_nothing_out(world: World) {
+    visits(&world, 1).await;
+    world.app.run("DELETE FROM visits").await;
+    let engine = world.engine(&job(MAP, "")).await;
+    let done = run_on(&engine, "monday").await;
+    assert_eq!(done.status, JobStatus::Completed);
+    assert_eq!(world.int("SELECT count(*) FROM totals WHERE day = 'monday'").await, 0);
+    assert_eq!(world.int("SELECT count(*) FROM totals").await, 1);
+}
+
+/// A merger that stalled after its result was computed: another has merged meanwhile.
+async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
+    visits(&world, 20).await;
+    let engine = world.engine(&job(MAP, "")).await;
+    let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
+    load(&engine, id).await;
+    // The chunks are worked, and the segment that merges is claimed and forgotten.
+    let by = by_hand(id);
+    let stalled = loop {
+        for chunk in engine.store().claim_chunks(&by, 100).await.unwrap() {
+            let part = windlass_store::NewPart {
+                name: None,
+                rows: 0,
+                bytes: 0,
+                sha256: String::new(),
+                content_hash: String::new(),
+                content: Some(Vec::new()),
+            };
+            let progress = windlass_store::Progress {
+                cursor: windlass_core::Cursor::End,
+                counts: Default::default(),
+            };
+            let _ = engine.store().complete_part(chunk.lease, &progress, &part).await.unwrap();
+        }
+        if let Some(segment) = engine.store().claim_segments(&by, 1).await.unwrap().pop() {
+            break segment;
+        }
+    };
+    assert_eq!(stalled.state, PaginationState::Merge);
+    world.expire("windlass_segments").await;
+    engine.store().rescue().await.unwrap();
+    let next = engine.store().claim_segments(&by, 1).await.unwrap().remove(0);
+    let fence = |epoch| windlass_data::Fence {
+        chunk: windlass_core::ChunkId { job: id, number: windlass_store::MERGED },
+        epoch,
+        lost: false,
+    };
+    let app = engine.connection("app").unwrap();
+    app.prepare().await.unwrap();
+    assert!(app.fence(&[fence(next.lease.epoch)]).await.unwrap()[0].is_some());
+    let late = app.fence(&[fence(stalled.lease.epoch)]).await.unwrap().remove(0);
+    assert!(late.is_none(), "its epoch is over");
+}
+
+async fn a_partial_request_reports_and_never_loads(world: World) {
+    visits(&world, 30).await;
+    let engine = world.engine(&job(MAP, "")).await;
+    let request = json!({"jobType": "JOB", "params": {"day": "monday"}, "ids": [1, 2]});
+    let id = engine.submit(asked(request), Engine::local_identity()).await.unwrap().id();
+    let done = work(&engine, id).await;
+    assert_eq!(done.status, JobStatus::Completed);
+    assert!(!engine.output(id, &FIRST, 10).await.unwrap().is_empty());
+    assert_eq!(world.int("SELECT count(*) FROM totals WHERE county = 'old'").await, 2);
+}
+
+async fn a_load_that_cannot_be_is_retried(world: World) {
+    visits(&world, 30).await;
+    let engine = world.engine(&job(MAP, "")).await;
+    let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
+    world.app.run("ALTER TABLE totals RENAME TO gone").await;
+    let failed = work(&engine, id).await;
+    assert_eq!(failed.status, JobStatus::Failed);
+    assert!(failed.error.unwrap().contains("totals"));
+    assert_eq!(failed.chunks.completed, failed.chunks.total);
+    world.app.run("ALTER TABLE gone RENAME TO totals").await;
+    engine.retry(id).await.unwrap();
+    assert_eq!(work(&engine, id).await.status, JobStatus::Completed);
+    is_right(&world).await;
+}
+
+async fn what_items_emit_is_reduced_too(world: World) {
+    visits(&world, 50).await;
+    let handler = |visit: Visit, _| async move {
+        let emit = vec![
+            [
+                ("county".to_owned(), format!("c{}", visit.id % 3).into()),
+                ("amount".to_owned(), visit.amount.into()),
+            ]
+            .into(),
+        ];
+        Ok(Outcome::Done(Change { emit, ..Change::default() }))
+    };
+    let more = "reduce = \"SELECT county, count(*) AS n, sum(amount) AS total FROM parts GROUP BY county\"\n\
+                load = { connection = \"app\", table = \"totals\", replace = [\"day\"] }\nchunk.items = 8";
+    let engine = world.builder(&job(HANDLER, more)).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let done = run_on(&engine, "monday").await;
+    assert_eq!((done.status, done.error), (JobStatus::Completed, None));
+    let sums = world.int("SELECT sum(total) FROM totals WHERE day = 'monday'").await;
+    assert_eq!(sums, world.int("SELECT sum(amount) FROM visits").await);
+    assert_eq!(world.int("SELECT sum(n) FROM totals WHERE day = 'monday'").await, 50);
+}
+
+on_both!(
+    totals_equal_the_databases_own_sums,
+    nothing_in_nothing_out,
+    a_merger_that_wakes_up_late_loads_nothing,
+    a_partial_request_reports_and_never_loads,
+    a_load_that_cannot_be_is_retried,
+    what_items_emit_is_reduced_too,
+);
