@@ -1,0 +1,9 @@
+//! Parts in real folders and a real endpoint of S3, read back by a reader that is not ours.
+
+mod common;
+mod deterministic;
+mod folder;
+mod manifest;
+mod pyarrow;
+mod s3;
+mod text;
