@@ -14,7 +14,7 @@ use crate::{Compression, Error, Format, Output, Result, csv, json};
 /// Rows in a row group at most. A chunk of the usual size is one group.
 const GROUP_ROWS: usize = 256 * 1024;
 /// Encoded bytes that a row group holds in memory before it is written.
-const GROUP_BYTES: usize = 16 * 1024 * 1024;
+const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// A file in the making.
 pub(crate) enum Encoder {

@@ -10,8 +10,8 @@ use crate::{Error, Place, Result};
 
 /// Bytes in a piece. S3 takes ten thousand of them, none but the last under 5 MiB.
 const PIECE: usize = 8 * 1024 * 1024;
-/// Pieces under way at once, besides the one that fills.
-const AT_ONCE: usize = 2;
+/// Pieces under way at once, besides the one that fills: a writer per slot is in memory.
+const AT_ONCE: usize = 1;
 
 /// An object in the making. Dropped before its end, it leaves nothing behind.
 pub(crate) struct Upload {

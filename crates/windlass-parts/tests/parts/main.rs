@@ -1,6 +1,7 @@
 //! Parts in real folders and a real endpoint of S3, read back by a reader that is not ours.
 
 mod common;
+mod crash;
 mod deterministic;
 mod folder;
 mod manifest;
