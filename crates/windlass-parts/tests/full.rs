@@ -1,6 +1,8 @@
 //! No room left. In a process of its own, since the limit that stands for a full disk holds for
 //! all of a process: it needs no rights that a machine of tests might not give.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test tells its failure")]
+
 #[path = "parts/common.rs"]
 #[expect(dead_code, reason = "the other tests use what this one does not")]
 mod common;
