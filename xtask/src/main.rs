@@ -3,7 +3,7 @@
 mod bench;
 mod cargo;
 mod needs;
-mod schemathesis;
+mod python;
 mod test;
 mod tidy;
 
@@ -20,7 +20,7 @@ Tasks:
   test [--only FILTER]  Check everything: tidiness, format, lints, and all tests. The last line is
                         `N passed, M failed`, where a failed check counts as one failure.
                         Installs PostgreSQL and the like if missing and you are root, and
-                        schemathesis from PyPI beside what cargo builds.
+                        Python packages from PyPI beside what cargo builds.
                         With --only: just the tests whose name contains FILTER, and no other check
   bench [NAME ...] [--quick]
                         Measure: sql, handler, command, http, load, memory, latency,

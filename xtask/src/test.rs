@@ -5,14 +5,14 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::Context;
 
-use crate::{cargo, needs, schemathesis, tidy};
+use crate::{cargo, needs, python, tidy};
 
 /// Runs all checks and tests, or only the tests that `filter` names.
 pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
     if !needs::are_met() {
         return Ok(ExitCode::from(2));
     }
-    schemathesis::make();
+    python::make();
     let mut failed_checks = Vec::new();
     if filter.is_none() {
         let checks: [(&str, Check); 3] = [

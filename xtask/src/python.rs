@@ -1,5 +1,5 @@
-//! schemathesis, which tries the API by its own document, in a Python environment of its own beside
-//! what cargo builds. It is made once; the test that needs it fails where it cannot be made.
+//! The Python packages that the tests use, in one environment of their own beside what cargo
+//! builds. It is made once; the tests that need it fail where it cannot be made.
 
 use std::env;
 use std::fs;
@@ -8,13 +8,23 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// What is installed. Both are pinned: the same seed gives the same requests.
-const PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "hypothesis==6.170.15"];
+/// What is installed, and what for. All are pinned.
+const PACKAGES: [&str; 4] = [
+    // Tries the API by its own document; the same seed gives the same requests.
+    "schemathesis==4.32.5",
+    "hypothesis==6.170.15",
+    // An endpoint that speaks S3.
+    "moto[server]==5.2.5",
+    // Reads Parquet, independently of what wrote it.
+    "pyarrow==26.0.1",
+];
 
 /// Makes it unless it is there. Where it cannot be made, it says why: all other tests still run.
 pub(crate) fn make() {
     if let Err(error) = try_make() {
-        eprintln!("xtask: schemathesis cannot be installed, so its test will fail: {error:#}");
+        eprintln!(
+            "xtask: Python packages cannot be installed, so their tests will fail: {error:#}"
+        );
     }
 }
 
@@ -32,7 +42,8 @@ fn try_make() -> anyhow::Result<()> {
     fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
 }
 
-/// The test looks for it here: the folder that has the folders of all profiles.
+/// The tests look for it here, in the folder that has the folders of all profiles, under the name
+/// of its first package.
 fn folder() -> anyhow::Result<PathBuf> {
     let program = env::current_exe().context("a process knows its program")?;
     let target = program.parent().and_then(Path::parent).context("cargo's folder is gone")?;
