@@ -5,7 +5,6 @@ use futures::Stream;
 use futures::stream;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -57,9 +56,6 @@ type Topics = HashMap<Topic, broadcast::Sender<Change>>;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// The longest: what a chunk has done so far is not signalled.
 const AT_MOST: Duration = Duration::from_secs(1);
-/// Bytes a second that all who follow one topic are told together, before looks become rarer: every
-/// byte is copied for every listener, on cores that the work could have.
-const MOST_BYTES: f64 = 12e6;
 /// Looks that a slow listener may be behind; it misses those before.
 const BUFFER: usize = 256;
 /// Jobs looked at for those who follow all of them.
@@ -81,8 +77,7 @@ impl Watch {
                 None => {
                     let (sender, receiver) = broadcast::channel(BUFFER);
                     topics.insert(topic, sender.clone());
-                    let said = AtomicUsize::new(0);
-                    let looker = Looker { engine: self.engine.clone(), topic, sender, said };
+                    let looker = Looker { engine: self.engine.clone(), topic, sender };
                     let (topics, stopping) = (self.topics.clone(), self.stopping.clone());
                     tokio::spawn(async move {
                         tokio::select! {
@@ -120,14 +115,6 @@ struct Looker {
     engine: Engine,
     topic: Topic,
     sender: broadcast::Sender<Change>,
-    /// Bytes that the last look told each listener.
-    said: AtomicUsize,
-}
-
-/// How long to rest after a look that told so many bytes to so many.
-fn rest(said: usize, listeners: usize) -> Duration {
-    let told = said.saturating_mul(listeners) as f64;
-    Duration::from_secs_f64((told / MOST_BYTES).min(1e3)).clamp(BETWEEN_LOOKS, AT_MOST)
 }
 
 impl Looker {
@@ -144,10 +131,8 @@ impl Looker {
                 false
             });
             if !ended {
-                let said = self.said.swap(0, Ordering::Relaxed);
-                let rest = rest(said, self.sender.receiver_count());
-                tokio::time::sleep(rest).await;
-                self.engine.store().changed(AT_MOST - rest).await;
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                self.engine.store().changed(AT_MOST - BETWEEN_LOOKS).await;
             }
             // Whoever comes after this finds the topic gone, and begins it anew.
             let mut topics = lock(topics);
@@ -226,7 +211,6 @@ impl Looker {
 
     /// Tells everybody; that nobody listens is found out after the look.
     fn say(&self, change: Change) {
-        self.said.fetch_add(change.text.len(), Ordering::Relaxed);
         let _ = self.sender.send(change);
     }
 }

@@ -38,11 +38,3 @@ async fn a_job_that_is_not_there_ends_and_a_server_that_stops_ends_all() {
     watch.stopping.cancel();
     assert!(all.next().await.is_none());
 }
-
-#[test]
-fn looks_become_rarer_when_much_is_told_to_many() {
-    assert_eq!(rest(12_000, 1), BETWEEN_LOOKS);
-    assert_eq!(rest(12_000, 100), BETWEEN_LOOKS);
-    assert_eq!(rest(12_000, 500), Duration::from_millis(500));
-    assert_eq!(rest(usize::MAX, 1000), AT_MOST);
-}
