@@ -11,6 +11,7 @@ mod common;
 
 mod letters;
 mod one_job;
+mod resume;
 mod together;
 mod unwritten;
 mod world;
