@@ -247,6 +247,22 @@ async fn two_relays_on_postgresql_share_the_rows() {
     assert_eq!(door.ids()[1], ids[0].unwrap());
 }
 
+/// SQLite takes what is no text for text. Such a row is refused, and the others are taken.
+#[tokio::test]
+async fn what_is_no_text_on_sqlite_blocks_nobody() {
+    let db = Db::sqlite().await;
+    prepared(&db).await;
+    let insert = "INSERT INTO windlass_outbox (job_type, request) VALUES ('J',";
+    let bytes = db.client().execute(&format!("{insert} x'7b7d')"), []).unwrap_err().to_string();
+    assert!(bytes.contains("everything_is_text"), "{bytes}");
+    db.run(&format!("{insert} CAST(x'7b2261223a22ff227d' AS TEXT))")).await;
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    let door = Memory::default();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 2);
+    let given = door.given.lock().unwrap();
+    assert!(given.iter().any(|given| given.request == "\"this is no UTF-8 text\""));
+}
+
 /// Whoever waits is woken by the commit, and does not find it by looking: it would look in an hour.
 #[tokio::test]
 async fn a_commit_on_postgresql_wakes_the_relay() {
