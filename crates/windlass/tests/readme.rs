@@ -26,6 +26,20 @@ async fn the_commands_of_the_visits_example_work() {
     run_marked("examples/visits/README.md", &files, database.url()).await;
 }
 
+#[tokio::test]
+async fn the_commands_of_the_relationships_example_work() {
+    let files = [
+        "analyse.py",
+        "resolve.py",
+        "schema.sql",
+        "windlass.toml",
+        "sources/cart.py",
+        "sources/payment.py",
+        "sources/settings.py",
+    ];
+    run_marked("examples/relationships/README.md", &files, "").await;
+}
+
 /// Runs the marked blocks of a page, each in a folder with these files from beside the page.
 async fn run_marked(page: &str, files: &[&str], database: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
@@ -40,7 +54,9 @@ async fn run_marked(page: &str, files: &[&str], database: &str) {
     for script in scripts {
         let folder = tempfile::TempDir::new().unwrap();
         for file in files {
-            std::fs::copy(page.with_file_name(file), folder.path().join(file)).unwrap();
+            let copy = folder.path().join(file);
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::copy(page.with_file_name(file), copy).unwrap();
         }
         let shell = Windlass::new(folder.path())
             .binary("/bin/sh")
