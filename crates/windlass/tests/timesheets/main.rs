@@ -13,7 +13,6 @@ mod common;
 mod cancel;
 mod dependencies;
 mod identity;
-mod letters;
 mod many_jobs;
 mod progress;
 mod queue;

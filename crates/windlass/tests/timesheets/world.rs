@@ -47,8 +47,8 @@ impl World {
         place.run("migrate").await.ok();
         data.run(include_str!("watch.sql")).await;
         let mut world = World { data, place, operator: String::new(), chief: String::new() };
-        world.operator = world.token("olive", "operator", "").await;
-        world.chief = world.token("mary", "clerk manager", COUNTIES).await;
+        world.operator = world.token("operations", "operator", "").await;
+        world.chief = world.token("head-office", "clerk manager", COUNTIES).await;
         world
     }
 
@@ -116,7 +116,7 @@ impl World {
     /// The night's schedule is due now, and its job is there.
     pub(crate) async fn nightfall(&self, server: &Server) -> String {
         let before = server.jobs(&self.operator, "MONTHLY_SUMMARY").await.len();
-        let back = "UPDATE windlass_schedules SET next_at = next_at - interval '24 hours'";
+        let back = "UPDATE windlass_schedules SET next_at = next_at - interval '2 days'";
         self.data.run(back).await;
         self.next_of(server, "MONTHLY_SUMMARY", before).await
     }
