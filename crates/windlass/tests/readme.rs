@@ -26,6 +26,13 @@ async fn the_commands_of_the_visits_example_work() {
     run_marked("examples/visits/README.md", &files, database.url()).await;
 }
 
+#[tokio::test]
+async fn the_commands_of_the_timesheets_example_work() {
+    let database = PostgresServer::shared().database().await;
+    let files = ["timesheets.sql", "windlass.toml", "report.py"];
+    run_marked("examples/timesheets/README.md", &files, database.url()).await;
+}
+
 /// Runs the marked blocks of a page, each in a folder with these files from beside the page.
 async fn run_marked(page: &str, files: &[&str], database: &str) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
