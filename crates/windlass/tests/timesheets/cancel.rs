@@ -33,6 +33,10 @@ async fn nothing_is_committed_or_begun_after_a_cancellation() {
     assert!(job["finishedAt"].is_string(), "{job:#}");
     let given = world.given(&id);
     assert!(given.keys().all(|key| *key < gate + 1000), "the fifth chunk was begun");
+    // The chunk at work came back from the program after the cancellation: it may commit no more.
+    let rows = servers[0].output(&world.chief, &id).await;
+    let late = rows.iter().filter(|row| row["timesheet"].as_i64() >= Some(gate)).count();
+    assert_eq!(late, 0, "rows committed after the cancellation");
     let follows = servers[0].jobs(&world.operator, "MONTHLY_SUMMARY").await;
     assert_eq!(follows.len(), 0, "a cancelled parent triggers nothing");
 }
