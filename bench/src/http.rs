@@ -24,7 +24,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let engine = builder(&database, &job("NOTHING", &step))?.connect().await?;
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        bare.push(posts.time(service.port, slots).await?);
+        bare.push(posts.send(service.port, slots).await?.took);
         ours.push(time_job(&engine, "NOTHING", slots).await?);
     }
     let (bare, ours) = (median(bare), median(ours));

@@ -1,17 +1,17 @@
 //! From submit to the first commit of a small job, on an idle `windlass worker`.
 
 use crate::report::Report;
-use crate::setup::{Bench, accounts, binary, builder, folder};
+use crate::setup::{Bench, accounts, binary, builder, folder, wait_completed};
 use anyhow::Result;
 use rand::Rng;
 use std::time::{Duration, SystemTime};
-use windlass::{Engine, Request};
-use windlass_testkit::Windlass;
+use windlass::{Engine, JobId, Request};
+use windlass_testkit::{Database, Windlass};
 
 /// Each row notes when it was written, by the same machine's clock that the submit is taken by.
-const JOBS: &str = "[jobs.TOUCH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+pub(crate) const JOBS: &str = "[jobs.TOUCH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
     step.sql = \"UPDATE accounts SET amount = (extract(epoch FROM clock_timestamp()) * 1e6)::bigint WHERE {chunk}\"\n";
-const SUBMITS: usize = 60;
+pub(crate) const SUBMITS: usize = 60;
 
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let database = bench.database().await;
@@ -19,23 +19,52 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let engine = builder(&database, JOBS)?.connect().await?;
     let folder = folder(&database, &database, JOBS)?;
     let _worker = Windlass::new(folder.path()).binary(binary()?).spawn(["worker"]);
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for round in 0..SUBMITS + 5 {
-        // Random pauses, so that nothing falls into step with a poll.
-        let pause = rand::rng().random_range(100..400);
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-        let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_micros() as i64;
-        let id = engine.submit(Request::new("TOUCH"), Engine::local_identity()).await?.id();
-        crate::setup::wait_completed(&engine, id).await?;
-        let written: i64 = database.one("SELECT min(amount) FROM accounts").await;
+        let took = first_write(&database, &engine, || submit(&engine)).await?;
         // The first few find the worker still starting.
         if round >= 5 {
-            times.push(Duration::from_micros(u64::try_from(written - begun)?));
+            times.0.push(took);
         }
     }
-    times.sort();
-    let at = |share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1000.0;
-    let detail = format!("p50 {:.1} ms, p95 {:.1} ms over {SUBMITS} submits", at(0.5), at(0.95));
-    report.at_most("latency: submit to first write, median ms", at(0.5), 10.0, detail);
+    report.at_most("latency: submit to first write, median ms", times.at(0.5), 10.0, times.said());
     Ok(())
+}
+
+/// Submits by the library.
+pub(crate) async fn submit(engine: &Engine) -> Result<JobId> {
+    Ok(engine.submit(Request::new("TOUCH"), Engine::local_identity()).await?.id())
+}
+
+/// How long it takes from a submit to the first write of its job.
+pub(crate) async fn first_write<F: Future<Output = Result<JobId>>>(
+    database: &Database,
+    engine: &Engine,
+    submit: impl FnOnce() -> F,
+) -> Result<Duration> {
+    // Random pauses, so that nothing falls into step with a poll.
+    let pause = rand::rng().random_range(100..400);
+    tokio::time::sleep(Duration::from_millis(pause)).await;
+    let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_micros() as i64;
+    wait_completed(engine, submit().await?).await?;
+    let written: i64 = database.one("SELECT min(amount) FROM accounts").await;
+    Ok(Duration::from_micros(u64::try_from(written - begun)?))
+}
+
+/// Some measurements.
+#[derive(Default)]
+pub(crate) struct Times(pub(crate) Vec<Duration>);
+
+impl Times {
+    /// The time within which this share of them is, in milliseconds.
+    pub(crate) fn at(&mut self, share: f64) -> f64 {
+        self.0.sort();
+        self.0[(self.0.len() as f64 * share) as usize].as_secs_f64() * 1000.0
+    }
+
+    /// The usual words.
+    pub(crate) fn said(&mut self) -> String {
+        let (p50, p95) = (self.at(0.5), self.at(0.95));
+        format!("p50 {p50:.1} ms, p95 {p95:.1} ms over {} submits", self.0.len())
+    }
 }

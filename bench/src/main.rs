@@ -2,10 +2,12 @@
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick]`.
 
 mod command;
+mod first_commit;
 mod graphile;
 mod handler;
 mod http;
 mod latency;
+mod listeners;
 mod load;
 mod machines;
 mod memory;
@@ -15,9 +17,11 @@ mod posts;
 mod python;
 mod report;
 mod script;
+mod served;
 mod setup;
 mod sql;
 mod statements;
+mod submit;
 
 use anyhow::Result;
 use report::Report;
@@ -62,6 +66,15 @@ async fn main() -> Result<()> {
     }
     if wanted("noop") {
         noop::run(&bench, &mut report).await?;
+    }
+    if wanted("submit") {
+        submit::run(&bench, &mut report).await?;
+    }
+    if wanted("first-commit") {
+        first_commit::run(&bench, &mut report).await?;
+    }
+    if wanted("listeners") {
+        listeners::run(&bench, &mut report).await?;
     }
     report.print();
     Ok(())

@@ -24,7 +24,8 @@ Tasks:
                         With --only: just the tests whose name contains FILTER, and no other check
   bench [NAME ...] [--quick]
                         Measure: sql, handler, command, http, load, memory, latency,
-                        machines, statements, noop; ratios within one run
+                        machines, statements, noop, submit, first-commit, listeners;
+                        ratios within one run
   tidy                  Format the code, then run the checks that need no tests
 
 Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";

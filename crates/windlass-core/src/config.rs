@@ -137,6 +137,9 @@ impl Config {
             if connection.max_connections == 0 {
                 refuse("max_connections", "is 0; 16 is the default");
             }
+            if connection.max_connections == 1 && connection.outbox {
+                refuse("max_connections", "is 1; an outbox needs 2, one of them for its own rows");
+            }
             if let Some(health) = &connection.health {
                 if !health.limit.is_finite() {
                     refuse("health.limit", "is no number; 10 would be right");
@@ -320,6 +323,15 @@ match = ["month"]
                 assert!(message.contains(part), "{find} -> {replace}: `{part}` not in: {message}");
             }
         }
+    }
+
+    #[test]
+    fn an_outbox_needs_two_connections() {
+        let message = refusal(|text| text.replace("max_connections = 16", "outbox = true"));
+        assert_eq!(message, "");
+        let one = "max_connections = 1\noutbox = true";
+        let message = refusal(|text| text.replace("max_connections = 16", one));
+        assert!(message.contains("connections.app.max_connections: is 1"), "{message}");
     }
 
     #[test]

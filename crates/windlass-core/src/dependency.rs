@@ -138,6 +138,18 @@ impl Dependency {
     pub fn values(&self, params: &BTreeMap<String, Json>, claims: &Claims) -> Json {
         let value = |name: &String| params.get(name).cloned().unwrap_or_default();
         let matched: BTreeMap<_, _> = self.matched.iter().map(|name| (name, value(name))).collect();
+        // A claim with several values means any of them, in whatever order they are given.
+        let any = |values: &Vec<crate::Value>| {
+            values
+                .iter()
+                .map(crate::Value::to_json)
+                .map(|value| (value.to_string(), value))
+                .collect::<BTreeMap<_, _>>()
+                .into_values()
+                .collect::<Vec<_>>()
+        };
+        let claims: BTreeMap<_, _> =
+            claims.iter().map(|(name, values)| (name, any(values))).collect();
         serde_json::json!({ "match": matched, "claims": claims })
     }
 
@@ -243,6 +255,12 @@ mod tests {
         assert_eq!(january, rule.values(&params(json!({"month": 1})), &none));
         assert_ne!(january, rule.values(&params(json!({"month": 2})), &none));
         assert_ne!(january, rule.values(&params(json!({"month": 1})), &north));
+        let counties = |names: [&str; 2]| {
+            let values = names.map(Into::into).to_vec();
+            rule.values(&params(json!({})), &Claims::from([("county".to_owned(), values)]))
+        };
+        assert_eq!(counties(["north", "south"]), counties(["south", "north"]));
+        assert_ne!(counties(["north", "south"]), counties(["north", "west"]));
         let missing = rule.values(&params(json!({})), &none);
         assert_eq!(missing, rule.values(&params(json!({"month": null})), &none));
     }

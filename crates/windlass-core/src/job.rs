@@ -36,7 +36,7 @@ pub struct Job {
     pub phase: Option<Phase>,
     /// 0 to 9, higher first.
     pub priority: u8,
-    /// What was asked for.
+    /// What was asked for; the items that came with it are left out.
     pub request: Request,
     /// Who asked.
     pub submitted_by: String,

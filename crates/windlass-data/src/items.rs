@@ -30,13 +30,13 @@ impl Items {
     /// The items of a request, which has passed [`windlass_core::Request::check`].
     pub fn new(items: Vec<Json>, key: &[String], connection: Arc<dyn Connection>) -> Result<Items> {
         let mut columns = Columns::from([]);
-        let mut read = items.into_iter().map(|item| {
+        let read = items.into_iter().map(|item| {
             let key = key_of(&item, key).map_err(|(field, why)| {
                 Problem::field(Code::Request, format!("items{field}"), why)
             })?;
             Ok(Item { key, version: Value::Null, record: record(item, &mut columns) })
         });
-        let mut items = read.by_ref().collect::<Result<Vec<Item>>>()?;
+        let mut items = read.collect::<Result<Vec<Item>>>()?;
         items.sort_by(|one, other| compare(&one.key, &other.key));
         let places = items.iter().enumerate().map(|(n, item)| (item.key.to_text(), n)).collect();
         Ok(Items { items, places, connection })

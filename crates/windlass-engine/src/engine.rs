@@ -175,7 +175,9 @@ impl Builder {
         store.migrate().await?;
         let mut connections = BTreeMap::new();
         for (name, connection) in &self.config.connections {
-            let opened = windlass_data::connect(&connection.url, connection.max_connections).await;
+            // A relay holds one connection while it submits, which may need another.
+            let most = connection.max_connections.max(1 + usize::from(connection.outbox));
+            let opened = windlass_data::connect(&connection.url, most).await;
             let opened = opened.map_err(|error| {
                 let field = format!("connections.{name}.url");
                 Problem::field(Code::Unreachable, field, error.to_string())

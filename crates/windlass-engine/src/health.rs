@@ -64,7 +64,11 @@ impl Brake {
 pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown: Shutdown) {
     let brake = engine.brake(&name);
     while !shutdown.requested() {
-        let ill = ill(&engine, &name, &health).await;
+        let ill = tokio::select! {
+            ill = ill(&engine, &name, &health) => ill,
+            // A database that does not answer keeps nobody from ending.
+            () = shutdown.wait() => break,
+        };
         let (before, level) = brake.shift(ill.is_none());
         let why = ill.unwrap_or_else(|| "recovers".to_owned());
         if level > 0 {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use windlass_core::{JobId, RetryPolicy};
 use windlass_data::{Fence, Ledger};
 use windlass_db::Class;
@@ -92,10 +93,11 @@ impl Worker {
             self.options.slots,
             self.shutdown.clone(),
         ));
+        let mut watching = JoinSet::new();
         for (name, connection) in &self.engine.config().connections {
             if let Some(health) = connection.health.clone() {
                 let (engine, shutdown) = (self.engine.clone(), self.shutdown.clone());
-                tokio::spawn(health::watch(engine, name.clone(), health, shutdown));
+                watching.spawn(health::watch(engine, name.clone(), health, shutdown));
             }
         }
         let pruning = tokio::spawn(pruner::run(self.engine.clone(), self.shutdown.clone()));
@@ -105,7 +107,7 @@ impl Worker {
         }
         let tally = self.work(&by, &heart).await;
         // The heart goes on until everything is handed back.
-        let _ = tokio::join!(loading, housekeeping, pruning, following);
+        let _ = tokio::join!(loading, housekeeping, pruning, following, watching.join_all());
         self.engine.shared.steps.rest(Duration::ZERO).await;
         self.shutdown.move_to(State::Complete);
         let _ = heartbeat.await;

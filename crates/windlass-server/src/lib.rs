@@ -18,7 +18,7 @@ mod shapes;
 mod visible;
 mod watch;
 
-pub use auth::{AuthError, TokenRequest, make_token};
+pub use auth::{AuthError, TokenRequest, make_token, try_keys};
 
 use axum::extract::DefaultBodyLimit;
 use std::net::SocketAddr;
@@ -146,7 +146,7 @@ impl Server {
 fn check(config: &Config) -> Result<(), Problem> {
     let about_us = |problem: &Problem| {
         let field = problem.field.as_deref().unwrap_or_default();
-        field.starts_with("server") || field.starts_with("auth")
+        ["server", "auth", "alerts"].iter().any(|table| field.starts_with(table))
     };
     config.problems().into_iter().find(about_us).map_or(Ok(()), Err)
 }

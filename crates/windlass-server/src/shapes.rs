@@ -72,7 +72,7 @@ shapes! {
         phase: Option<Phase>,
         #[schema(minimum = 0, maximum = 9)]
         priority: u8,
-        /// What was asked for.
+        /// What was asked for, without its items.
         request: Request,
         /// Who asked.
         submitted_by: String,

@@ -10,24 +10,49 @@
 )]
 
 use std::path::Path;
-use windlass_testkit::{PostgresServer, Windlass};
+use windlass_testkit::{PostgresServer, Windlass, free_port};
 
 const MARK: &str = "<!-- test -->";
 
 #[tokio::test]
 async fn the_readmes_commands_work() {
-    run_marked("README.md", &[], "").await;
+    run_marked("README.md", &[], &[]).await;
 }
 
 #[tokio::test]
 async fn the_commands_of_the_visits_example_work() {
     let database = PostgresServer::shared().database().await;
     let files = ["visits.sql", "windlass.toml"];
-    run_marked("examples/visits/README.md", &files, database.url()).await;
+    let environment = [("DATABASE_URL", database.url())];
+    run_marked("examples/visits/README.md", &files, &environment).await;
 }
 
-/// Runs the marked blocks of a page, each in a folder with these files from beside the page.
-async fn run_marked(page: &str, files: &[&str], database: &str) {
+#[tokio::test]
+async fn the_commands_of_the_relationships_example_work() {
+    let files = [
+        "analyse.py",
+        "resolve.py",
+        "schema.sql",
+        "windlass.toml",
+        "sources/cart.py",
+        "sources/payment.py",
+        "sources/settings.py",
+    ];
+    run_marked("examples/relationships/README.md", &files, &[]).await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_timesheets_example_work() {
+    let database = PostgresServer::shared().database().await;
+    let files = ["timesheets.sql", "windlass.toml", "report.py"];
+    let [first, second] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let environment = [("DATABASE_URL", database.url()), ("FIRST", &first), ("SECOND", &second)];
+    run_marked("examples/timesheets/README.md", &files, &environment).await;
+}
+
+/// Runs the marked blocks of a page, each in a folder with these files from beside the page, and
+/// with this environment.
+async fn run_marked(page: &str, files: &[&str], environment: &[(&str, &str)]) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = std::fs::read_to_string(&page)
         .unwrap_or_else(|error| panic!("{}: {error}", page.display()));
@@ -40,12 +65,12 @@ async fn run_marked(page: &str, files: &[&str], database: &str) {
     for script in scripts {
         let folder = tempfile::TempDir::new().unwrap();
         for file in files {
-            std::fs::copy(page.with_file_name(file), folder.path().join(file)).unwrap();
+            let copy = folder.path().join(file);
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::copy(page.with_file_name(file), copy).unwrap();
         }
-        let shell = Windlass::new(folder.path())
-            .binary("/bin/sh")
-            .env("PATH", &path)
-            .env("DATABASE_URL", database);
+        let shell = Windlass::new(folder.path()).binary("/bin/sh").env("PATH", &path);
+        let shell = environment.iter().fold(shell, |shell, (name, value)| shell.env(name, value));
         // One shell for the block, so that `cd` and variables last; it stops at what fails.
         let output = shell.run(["-e", "-u", "-c", &script]).await;
         assert_eq!(

@@ -23,6 +23,9 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
         id LIKE '________-____-____-____-____________' AND length(replace(id, '-', '')) = 32
         AND replace(id, '-', '') NOT GLOB '*[^0-9a-f]*'),
     CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
+    -- A column takes bytes too, whatever its type.
+    CONSTRAINT everything_is_text CHECK (
+        typeof(id) = 'text' AND typeof(job_type) = 'text' AND typeof(request) = 'text'),
     CONSTRAINT request_is_a_json_object CHECK (
         CASE json_valid(request) WHEN 1 THEN json_type(request) = 'object' ELSE 0 END),
     CONSTRAINT request_names_no_job_type CHECK (

@@ -6,6 +6,7 @@ use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::time::Duration;
 use windlass_core::JobId;
@@ -104,8 +105,17 @@ fn load(connection: &Connection, id: JobId, error: Option<String>) -> Result<Opt
     let sql = include_str!("../../sql/sqlite/outbox_request.sql");
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let given =
-        |row: &Row<'_>| Ok(Given { id, job_type: row.get(0)?, request: row.get(1)?, error });
+        |row: &Row<'_>| Ok(Given { id, job_type: text(row, 0)?, request: text(row, 1)?, error });
     statement.query_row([id.to_string()], given).optional().map_err(failed)
+}
+
+/// What is no text must not keep the others from being read: what stands for it is refused.
+fn text(row: &Row<'_>, place: usize) -> rusqlite::Result<String> {
+    let text = match row.get_ref(place)? {
+        ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+        _ => None,
+    };
+    Ok(text.unwrap_or_else(|| "\"this is no UTF-8 text\"".to_owned()))
 }
 
 fn settle(transaction: &Transaction<'_>, answers: &Answers) -> Result<()> {

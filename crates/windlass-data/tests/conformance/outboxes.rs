@@ -4,6 +4,7 @@ use crate::harness::{Db, on_every_backend};
 use async_trait::async_trait;
 use serde_json::{Value as Json, json};
 use std::sync::Mutex;
+use std::time::Duration;
 use windlass_core::{Claims, Identity, JobId, Request, Value};
 use windlass_data::outbox::{EnqueueError, enqueue};
 use windlass_data::{Answer, Door, Given};
@@ -244,6 +245,35 @@ async fn two_relays_on_postgresql_share_the_rows() {
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 1);
     assert_eq!(door.ids()[1], ids[0].unwrap());
+}
+
+/// SQLite takes what is no text for text. Such a row is refused, and the others are taken.
+#[tokio::test]
+async fn what_is_no_text_on_sqlite_blocks_nobody() {
+    let db = Db::sqlite().await;
+    prepared(&db).await;
+    let insert = "INSERT INTO windlass_outbox (job_type, request) VALUES ('J',";
+    let bytes = db.client().execute(&format!("{insert} x'7b7d')"), []).unwrap_err().to_string();
+    assert!(bytes.contains("everything_is_text"), "{bytes}");
+    db.run(&format!("{insert} CAST(x'7b2261223a22ff227d' AS TEXT))")).await;
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    let door = Memory::default();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 2);
+    let given = door.given.lock().unwrap();
+    assert!(given.iter().any(|given| given.request == "\"this is no UTF-8 text\""));
+}
+
+/// Whoever waits is woken by the commit, and does not find it by looking: it would look in an hour.
+#[tokio::test]
+async fn a_commit_on_postgresql_wakes_the_relay() {
+    let db = Db::postgres().await;
+    prepared(&db).await;
+    let hour = Duration::from_secs(3600);
+    let woken = async || tokio::time::timeout(hour / 60, db.data.outbox().changed(hour)).await;
+    // When it begins to listen, something may have come before.
+    woken().await.unwrap();
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    woken().await.unwrap();
 }
 
 /// The application may call the function, and touch nothing else.

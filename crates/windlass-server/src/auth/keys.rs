@@ -48,6 +48,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The shortest secret that HS256 allows.
 const SHORTEST_SECRET: usize = 32;
 
+/// Tries whether the keys of `[auth]` are there: the file can be read, the issuer answers with keys
+/// that we can use.
+pub async fn try_keys(auth: &Auth) -> Result<(), AuthError> {
+    let Some(place) = auth.jwks.clone().filter(|_| auth.key.is_none() && auth.key_file.is_none())
+    else {
+        return Keys::load(auth).await.map(drop);
+    };
+    let set = KeySet::new(place)?;
+    set.read().await.map_err(|detail| AuthError::new("jwks", detail))?;
+    match set.known().keys.is_empty() {
+        true => Err(AuthError::new("jwks", "has no public key of RSA, P-256 or Ed25519")),
+        false => Ok(()),
+    }
+}
+
 impl Keys {
     pub(super) async fn load(auth: &Auth) -> Result<Keys, AuthError> {
         if let Some(key) = &auth.key {

@@ -7,6 +7,7 @@ mod token;
 
 pub(crate) use caller::{Administrator, Caller, Operator, Submitter, Viewer};
 pub(crate) use door::Door;
+pub use keys::try_keys;
 pub use token::{TokenRequest, make_token};
 
 /// The configuration does not tell who may do what.

@@ -9,7 +9,7 @@ FROM (
         j.job_type, j.status, j.open_chunks,
         (
             SELECT count(*)
-            FROM windlass_chunks c
+            FROM windlass_chunks c INDEXED BY windlass_chunks_processing
             WHERE c.job_id = j.id AND c.status = 'PROCESSING'
         ) AS processing
     FROM (

@@ -2,9 +2,13 @@
 -- Index: windlass_jobs_claim, windlass_jobs_paused.
 SELECT id
 FROM (
-    SELECT id, submitter, created_at FROM windlass_jobs WHERE status IN ('QUEUED', 'PROCESSING')
+    SELECT id, submitter, created_at
+    FROM windlass_jobs INDEXED BY windlass_jobs_claim
+    WHERE status IN ('QUEUED', 'PROCESSING')
     UNION ALL
-    SELECT id, submitter, created_at FROM windlass_jobs WHERE status = 'PAUSED'
+    SELECT id, submitter, created_at
+    FROM windlass_jobs INDEXED BY windlass_jobs_paused
+    WHERE status = 'PAUSED'
 ) o
 WHERE submitter = ?1
 ORDER BY created_at, id

@@ -204,13 +204,14 @@ async fn work_that_nobody_can_take_is_found(bench: Bench) {
         connection: "app".to_owned(),
         handler: None,
     };
-    assert_eq!(found().await, [waits.clone()]);
+    let waiting = [waits.clone()];
+    assert_eq!(found().await, waiting);
     let other = Capabilities { connections: vec!["other".to_owned()], ..by() };
     bench.store.beat_worker(&other, 1).await.unwrap();
-    assert_eq!(found().await, [waits.clone()], "it has not the connection");
+    assert_eq!(found().await, waiting, "it has not the connection");
     let only = Capabilities { only: Some(uuid::Uuid::now_v7()), ..by() };
     bench.store.beat_worker(&only, 1).await.unwrap();
-    assert_eq!(found().await, [waits.clone()], "it works another job only");
+    assert_eq!(found().await, waiting, "it works another job only");
     bench.store.beat_worker(&by(), 1).await.unwrap();
     assert_eq!(found().await, []);
     bench.store.forget_worker(&by().worker).await.unwrap();

@@ -9,6 +9,7 @@ use windlass::{Checked, Engine, JobType, Problem, step_problem};
 use windlass_core::StepKind;
 use windlass_core::config::Health;
 use windlass_core::problem::Code;
+use windlass_server::try_keys;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -21,7 +22,14 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let config = load::config(path)?;
     let mut problems = config.problems();
     let (mut plans, mut healths) = (Vec::new(), Vec::new());
+    let mut warnings = Vec::new();
     if problems.is_empty() {
+        // The server may run on another machine, or its issuer be away for a moment.
+        if let Some(auth) = &config.auth
+            && let Err(error) = try_keys(auth).await
+        {
+            warnings.push(error.to_string());
+        }
         let engine = Engine::builder(config).connect().await?;
         for (name, connection) in &engine.config().connections {
             if let Some(health) = &connection.health {
@@ -56,7 +64,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         let healths: Vec<_> = healths.iter().map(health).collect();
         let ok = problems.is_empty();
         output::json(
-            &json!({"ok": ok, "jobTypes": plans, "health": healths, "problems": problems}),
+            &json!({"ok": ok, "jobTypes": plans, "health": healths, "warnings": warnings, "problems": problems}),
         )?;
     } else {
         for (name, number, limit) in &healths {
@@ -64,6 +72,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             println!("connection {name} measures {number}; work slows down above {limit}\n");
         }
         plans.iter().for_each(|(checked, answered)| show(checked, *answered));
+        warnings.iter().for_each(|warning| println!("{}: warning: {warning}", path.display()));
         show_problems(path, &problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })

@@ -34,12 +34,13 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "removed {} jobs, {} chunks, {} ledger rows, {} dead letters; {} jobs are kept without \
+        "removed {} jobs, {} chunks, {} ledger rows, {} dead letters, {} alerts; {} jobs are kept without \
          their chunks",
         output::number(pruned.jobs as i64),
         output::number(pruned.chunks as i64),
         output::number(pruned.ledger_rows as i64),
         output::number(pruned.dead_letters as i64),
+        output::number(pruned.alerts as i64),
         output::number(pruned.emptied as i64),
     );
     Ok(ExitCode::SUCCESS)

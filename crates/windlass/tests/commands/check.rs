@@ -122,3 +122,33 @@ async fn looking_makes_no_table() {
         assert_eq!(data.number(tables).await, 0);
     }
 }
+
+#[tokio::test]
+async fn keys_that_are_not_there_are_a_warning() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let closed = windlass_testkit::free_port();
+    let jwks = format!("jwks = \"http://127.0.0.1:{closed}/keys\"");
+    for (key, field) in [("key_file = \"gone.pem\"", "auth.key_file"), (&jwks, "auth.jwks")] {
+        let auth = format!("{}\n[auth]\n{key}\n[auth.roles]\na = {{ may = [] }}\n", raise(5));
+        let place = Place::on(&data, &auth);
+        let said = place.run("check").await.ok().stdout;
+        assert!(said.contains(&format!("warning: {field}")), "{said}");
+        assert!(said.contains("everything is right"), "{said}");
+        assert_eq!(place.json("check").await["warnings"].as_array().unwrap().len(), 1);
+    }
+    let place = Place::on(&data, &raise(5));
+    assert_eq!(place.json("check").await["warnings"].as_array().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn alerts_that_cannot_be_signed_are_refused_with_their_line() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let text = raise(5) + "[alerts]\nwebhook = \"https://hooks.example/hidden\"\n";
+    let place = Place::on(&data, &text);
+    let line = place.read("windlass.toml").lines().position(|line| line == "[alerts]").unwrap() + 1;
+    let line = format!("line {line}");
+    let checked = place.run("check").await;
+    refused(&checked, &[&line, "alerts.secret", "is missing"]);
+    refused(&place.run("serve --listen 127.0.0.1:0").await, &["alerts.secret"]);
+    assert!(!crate::common::said(&checked).contains("hidden"));
+}

@@ -98,6 +98,11 @@ impl Data {
         }
     }
 
+    /// The single text of a query on a file.
+    pub(crate) fn text(&self, sql: &str) -> String {
+        self.connection().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     /// Every account was raised exactly once, and no other row is there.
     #[track_caller]
     pub(crate) fn raised_once(&self, rows: i64) -> impl Future<Output = ()> {

@@ -1,0 +1,47 @@
+//! A `windlass serve` to ask over HTTP, with a token for it.
+
+use crate::setup::{binary, folder};
+use anyhow::{Context, Result};
+use std::time::Duration;
+use tempfile::TempDir;
+use windlass_testkit::{Database, Running, Windlass, eventually};
+
+/// Nobody is told to come again later.
+const SERVICE: &str = "[auth]\nkey = \"0123456789abcdef0123456789abcdef\"\n\
+    [auth.roles]\nchief = { may = [\"view\", \"submit\", \"operate\", \"administer\"], all_jobs = true }\n\
+    [server]\nrequests_per_second = 1000000000\n";
+
+/// The server. It ends with this.
+pub(crate) struct Served {
+    pub(crate) process: Running,
+    pub(crate) port: u16,
+    pub(crate) token: String,
+    windlass: Windlass,
+    _folder: TempDir,
+}
+
+impl Served {
+    /// Serves these job types, with the store beside the data, in a process with these arguments.
+    pub(crate) async fn start(database: &Database, jobs: &str, more: &[&str]) -> Result<Served> {
+        let folder = folder(database, database, &format!("{jobs}{SERVICE}"))?;
+        let windlass = Windlass::new(folder.path()).binary(binary()?);
+        let token = windlass.run(["token", "--subject", "bench", "--role", "chief"]).await.ok();
+        let serve = ["serve", "--listen", "127.0.0.1:0"];
+        let process = windlass.spawn(serve.iter().chain(more));
+        let port = || {
+            let said = process.stderr();
+            let (_, rest) = said.split_once("listening on http://127.0.0.1:")?;
+            rest.split(';').next()?.parse::<u16>().ok()
+        };
+        let patience = Duration::from_secs(30);
+        eventually("the server listens", patience, async || port().is_some()).await;
+        let port = port().context("the server does not say where it listens")?;
+        let token = token.stdout.trim().to_owned();
+        Ok(Served { process, port, token, windlass, _folder: folder })
+    }
+
+    /// Runs a command of the same configuration; what it says.
+    pub(crate) async fn run(&self, words: &[&str]) -> String {
+        self.windlass.run(words).await.ok().stdout
+    }
+}

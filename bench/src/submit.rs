@@ -1,0 +1,86 @@
+//! Submitting over HTTP against inserting the same rows with pgbench, 64 at a time each.
+
+use crate::posts::{Posts, Sent};
+use crate::report::Report;
+use crate::served::Served;
+use crate::setup::{Bench, RAISE, accounts, settle};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use tokio::process::Command;
+use windlass_testkit::Database;
+
+const CLIENTS: usize = 64;
+
+pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    let submits = usize::try_from(bench.rows(20_000))?;
+    let database = bench.database().await;
+    accounts(&database, 10).await;
+    let served = Served::start(&database, RAISE, &[]).await?;
+    // Nothing is worked, so that submitting alone is measured.
+    served.run(&["stop"]).await;
+    let posts = |times| Posts::of("/api/v1/jobs", &served.token, r#"{"jobType":"RAISE"}"#, times);
+    posts(1).send(served.port, 1).await?;
+    let script = tempfile::NamedTempFile::new()?;
+    std::fs::write(script.path(), insert(&database).await)?;
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        empty(&database).await;
+        ours.push(posts(submits).send(served.port, CLIENTS).await?);
+        empty(&database).await;
+        bare.push(pgbench(&database, script.path(), submits / CLIENTS).await?);
+    }
+    ours.sort_by(|one, other| one.rate().total_cmp(&other.rate()));
+    bare.sort_by(f64::total_cmp);
+    let (ours, bare): (&Sent, f64) = (&ours[1], bare[1]);
+    let detail = format!(
+        "{:.0} submits/s, pgbench {bare:.0}; p50 {:.1} ms, p99 {:.1} ms",
+        ours.rate(),
+        ours.millis(0.5),
+        ours.millis(0.99)
+    );
+    report.at_least("submit: over HTTP against pgbench", ours.rate() / bare, 0.5, detail);
+    Ok(())
+}
+
+/// Every run begins with empty tables.
+async fn empty(database: &Database) {
+    database.run("TRUNCATE windlass_jobs CASCADE").await;
+    settle(database).await;
+}
+
+/// A transaction with the rows that a submit writes, taken from one, and the signal.
+async fn insert(database: &Database) -> String {
+    // A colon would begin a variable of pgbench's.
+    let text = r"replace(replace(replace(value, '\', '\\'), '''', ''''''), ':', '\x3a')";
+    let like_the_first = |table: &str, key: &str, value: &str| {
+        format!(
+            "SELECT 'INSERT INTO {table} (' || string_agg(key, ', ') || ') VALUES (' || string_agg(
+                 CASE key WHEN '{key}' THEN '{value}' ELSE 'E''' || {text} || '''' END, ', ') || ')'
+             FROM (SELECT to_jsonb(t) AS row FROM {table} t LIMIT 1) AS one, jsonb_each_text(row)
+             WHERE value IS NOT NULL AND key <> 'created_at'"
+        )
+    };
+    let job = like_the_first("windlass_jobs", "id", "gen_random_uuid()");
+    let segment = like_the_first("windlass_segments", "job_id", ":id");
+    let (job, segment): (String, String) = (database.one(&job).await, database.one(&segment).await);
+    format!(
+        "BEGIN;\n{job} RETURNING id \\gset\n{segment};\nSELECT pg_notify('windlass', '');\nCOMMIT;\n"
+    )
+}
+
+/// Runs a script so many times per client; transactions a second.
+async fn pgbench(database: &Database, script: &Path, times: usize) -> Result<f64> {
+    let clients = CLIENTS.to_string();
+    let output = Command::new("pgbench")
+        .args(["-n", "-M", "prepared", "-j", "2", "-c", &clients, "-t", &times.to_string(), "-f"])
+        .arg(script)
+        .arg(database.url())
+        .output()
+        .await
+        .context("pgbench does not start")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rate = said.lines().find_map(|line| line.strip_prefix("tps = "));
+    let rate = rate.and_then(|rate| rate.split_whitespace().next());
+    Ok(rate.context("pgbench says no rate")?.parse()?)
+}

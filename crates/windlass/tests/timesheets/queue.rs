@@ -1,0 +1,72 @@
+//! Requests, the clock and other jobs submit into one queue, which is worked by priority and then
+//! by age.
+
+use crate::common::text;
+use crate::world::{World, report_of};
+use serde_json::{Value as Json, json};
+
+fn with_priority(mut request: Json, priority: u8) -> Json {
+    request["priority"] = json!(priority);
+    request
+}
+
+#[tokio::test]
+async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_it() {
+    let world = World::new(50).await;
+    // One slot in all. Another process takes requests, and keeps the time as this one does.
+    let (desk, worker) = (world.serve(0).await, world.serve(1).await);
+    let chief = &world.chief;
+    let leave = report_of("LEAVE_REPORT", "2025-01", &[1]);
+    let leave = desk.submit(chief, &leave).await;
+    desk.is(chief, &leave, "COMPLETED").await;
+
+    // The other parent of the month's summary holds the slot, and behind it waits one that will
+    // hold it next. So the summary is submitted into a queue that stands still.
+    world.close("timesheets", 1);
+    world.close("timesheets", 2);
+    desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
+    world.held_up(1).await;
+    let holder = with_priority(report_of("TIMESHEET_REPORT", "holder", &[2]), 9);
+    let holder = desk.submit(chief, &holder).await;
+    let loaded = |job: &Json| job["chunks"]["total"] == 1 && job["phase"] == "working";
+    desk.until(chief, &holder, "is loaded", loaded).await;
+    world.open("timesheets", 1);
+    let by_dependency = world.next_of(&desk, "MONTHLY_SUMMARY", 0).await;
+    desk.until(chief, &holder, "is at work", |job| job["chunks"]["processing"] == 1).await;
+    world.held_up(1).await;
+
+    let mut requested = Vec::new();
+    for (key, priority) in [(3, 3), (4, 5), (5, 7), (6, 3), (7, 7)] {
+        let request = with_priority(report_of("TIMESHEET_REPORT", "other", &[key]), priority);
+        requested.push(desk.submit(chief, &request).await);
+    }
+    let by_clock = world.nightfall(&desk).await;
+    let late = with_priority(report_of("TIMESHEET_REPORT", "other", &[8]), 5);
+    let late = desk.submit(chief, &late).await;
+    let [low, middle, high, low_too, high_too] = requested.try_into().unwrap();
+    let expected = [high, high_too, by_dependency, middle, by_clock, late, low, low_too];
+    for id in &expected {
+        let job = desk.until(&world.operator, id, "is loaded", loaded).await;
+        assert_eq!((&job["chunks"]["pending"], &job["finishedAt"]), (&json!(1), &Json::Null));
+    }
+
+    world.open("timesheets", 2);
+    let mut starts = Vec::new();
+    for id in &expected {
+        desk.is(&world.operator, id, "COMPLETED").await;
+        let chunks = world.place.chunks(id).await;
+        assert_eq!(chunks.len(), 1);
+        assert!(crate::common::worked_by(&chunks[0], worker.process.id()), "{chunks:#?}");
+        starts.push((text(&chunks[0]["startedAt"]), id.clone()));
+    }
+    starts.sort();
+    let started: Vec<_> = starts.into_iter().map(|(_, id)| id).collect();
+    assert_eq!(started, expected);
+
+    let submitters = |id: &str| {
+        let (desk, world, id) = (&desk, &world, id.to_owned());
+        async move { text(&desk.job(&world.operator, &id).await["submittedBy"]) }
+    };
+    assert_eq!(submitters(&expected[2]).await, "head-office", "the summary is its parents'");
+    assert_ne!(submitters(&expected[4]).await, "head-office", "the night's is nobody's");
+}

@@ -1,0 +1,56 @@
+//! A chunk that fails is tried three times, each later than the one before; then its job has failed,
+//! with the reason, and a retry runs what failed.
+
+use crate::common::said;
+use crate::world::World;
+use serde_json::json;
+
+#[tokio::test]
+async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
+    let world = World::new(2500).await;
+    let servers = [world.serve(1).await, world.serve(1).await];
+    // The example says nothing of retries: this is the default.
+    let check = world.place.json("check").await;
+    for job_type in check["jobTypes"].as_array().unwrap() {
+        let retry = json!({"attempts": 3, "backoff": "1s", "factor": 2.0, "max": "1m"});
+        assert_eq!(job_type["definition"]["retry"], retry, "{job_type:#}");
+        assert_eq!(job_type["definition"]["chunk"]["items"], 1000, "{job_type:#}");
+    }
+
+    world.break_employee(1500).await;
+    let request = json!({"jobType": "MONTHLY_SUMMARY", "params": {"month": "2025-01"},
+        "parallelSegments": 1});
+    let id = servers[0].submit(&world.chief, &request).await;
+    let job = servers[1].is(&world.chief, &id, "FAILED").await;
+    let chunks = world.place.chunks(&id).await;
+    let of = |field: &str| chunks.iter().map(|chunk| chunk[field].clone()).collect::<Vec<_>>();
+    assert_eq!(of("status"), ["COMPLETED", "FAILED", "COMPLETED"]);
+    assert_eq!(of("attempts"), [0, 3, 0]);
+    assert_eq!(world.number("SELECT last_value FROM refusals").await, 3, "tries");
+    let waits = |attempt: i64, seconds: i64| {
+        format!(
+            "SELECT count(*) FROM waits WHERE job = '{id}' AND attempt = {attempt} \
+             AND wait >= {seconds} * interval '1 second'"
+        )
+    };
+    assert_eq!(world.number(&waits(1, 1)).await, 1, "a second after the first");
+    assert_eq!(world.number(&waits(2, 2)).await, 1, "two after the second");
+    let reason = "employee 1500 is being audited";
+    assert!(job["error"].as_str().unwrap().contains(reason), "{job:#}");
+    assert!(said(&world.place.run(&format!("job {id}")).await).contains(reason));
+    assert_eq!(world.number("SELECT count(*) FROM summaries").await, 1500);
+    assert_eq!(servers[0].jobs(&world.operator, "PAYSLIPS").await.len(), 0, "nothing follows yet");
+
+    world.mend().await;
+    world.place.run(&format!("retry {id}")).await.ok();
+    servers[0].is(&world.chief, &id, "COMPLETED").await;
+    assert_eq!(world.number("SELECT count(*) FROM summaries").await, 2500);
+    for (before, after) in chunks.iter().zip(world.place.chunks(&id).await) {
+        let again = before["status"] == "FAILED";
+        assert_eq!(before["epoch"] != after["epoch"], again, "{after:#}");
+    }
+    let payslips = world.next_of(&servers[0], "PAYSLIPS", 0).await;
+    servers[0].is(&world.chief, &payslips, "COMPLETED").await;
+    assert_eq!(world.number("SELECT count(*) FROM payslips").await, 2500);
+    world.place.prove(&id).await;
+}

@@ -1,0 +1,96 @@
+//! The statuses of a job and the ways between them: those of the document, each walked by real
+//! commands, and no other.
+
+use crate::common::said;
+use crate::service::Server;
+use crate::world::{World, report, report_of};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// These commands are refused, with the reason, by the command line and by the API, and change
+/// nothing.
+async fn refuses(world: &World, server: &Server, id: &str, status: &str, commands: &[&str]) {
+    for command in commands {
+        let output = world.place.run(&format!("{command} {id}")).await;
+        assert_eq!(output.code, Some(2), "{command} while {status}: {output:?}");
+        assert!(said(&output).contains(status), "{command} while {status}: {output:?}");
+        let answer =
+            server.post(&world.operator, &format!("jobs/{id}/{command}"), &json!({})).await;
+        answer.refuses(409, &[status]);
+        assert_eq!(server.job(&world.operator, id).await["status"], status, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn every_edge_of_the_document_and_nothing_outside_it() {
+    let world = World::new(1000).await;
+    let desk = world.serve(0).await;
+    let (chief, operator) = (&world.chief, &world.operator);
+
+    // Nobody works yet: a job is QUEUED, and cancelled from there.
+    let early = desk.submit(chief, &report("TIMESHEET_REPORT", "2025-01")).await;
+    assert_eq!(desk.job(operator, &early).await["status"], "QUEUED");
+    refuses(&world, &desk, &early, "QUEUED", &["retry", "resume"]).await;
+    assert_eq!(desk.steer(operator, &early, "cancel").await["status"], "CANCELLED");
+    refuses(&world, &desk, &early, "CANCELLED", &["cancel", "retry", "resume", "pause"]).await;
+    assert!(desk.job(operator, &early).await["startedAt"].is_null());
+
+    // PROCESSING, and cancelled from there.
+    let _worker = world.serve(1).await;
+    world.close("timesheets", 1);
+    let busy = desk.submit(chief, &report("TIMESHEET_REPORT", "2025-01")).await;
+    world.held_up(1).await;
+    desk.is(operator, &busy, "PROCESSING").await;
+    refuses(&world, &desk, &busy, "PROCESSING", &["retry", "resume"]).await;
+    assert_eq!(desk.steer(operator, &busy, "cancel").await["status"], "CANCELLED");
+    refuses(&world, &desk, &busy, "CANCELLED", &["cancel", "retry", "resume", "pause"]).await;
+    world.open("timesheets", 1);
+
+    // COMPLETED, which is the end.
+    let done = desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
+    desk.is(operator, &done, "COMPLETED").await;
+    refuses(&world, &desk, &done, "COMPLETED", &["cancel", "retry", "resume", "pause"]).await;
+
+    // FAILED after its retries, or at once where trying again is no use.
+    world.break_employee(1).await;
+    let summary = json!({"jobType": "MONTHLY_SUMMARY", "params": {"month": "2025-01"}});
+    let failed = desk.submit(chief, &summary).await;
+    desk.is(operator, &failed, "FAILED").await;
+    refuses(&world, &desk, &failed, "FAILED", &["cancel", "resume", "pause"]).await;
+    world.mend().await;
+    world.data.run("ALTER TABLE summaries RENAME COLUMN hours TO hours_worked").await;
+    let fatal = desk.submit(chief, &summary).await;
+    let job = desk.is(operator, &fatal, "FAILED").await;
+    assert!(job["error"].as_str().unwrap().contains("hours"), "{job:#}");
+    let tries = "SELECT max(attempts) FROM windlass_chunks WHERE job_id =";
+    assert_eq!(world.number(&format!("{tries} '{fatal}'")).await, 1, "no use in trying again");
+
+    let edges = |of: &str| {
+        let sql = format!("SELECT DISTINCT edge FROM edges WHERE {of}");
+        let data = &world.data;
+        async move {
+            let crate::common::Data::Postgres(database) = data else { panic!("not PostgreSQL") };
+            let rows = database.client().await.query(&sql, &[]).await.unwrap();
+            rows.iter().map(|row| row.get::<_, String>(0)).collect::<BTreeSet<_>>()
+        }
+    };
+    let document = [
+        "- > QUEUED",
+        "QUEUED > PROCESSING",
+        "QUEUED > CANCELLED",
+        "PROCESSING > COMPLETED",
+        "PROCESSING > FAILED",
+        "PROCESSING > CANCELLED",
+    ];
+    assert_eq!(edges("true").await, document.map(str::to_owned).into());
+
+    // The one way back is asked for by somebody.
+    world
+        .data
+        .run("ALTER TABLE summaries RENAME COLUMN hours_worked TO hours; DELETE FROM edges")
+        .await;
+    desk.steer(chief, &failed, "retry").await;
+    desk.is(operator, &failed, "COMPLETED").await;
+    let retried = ["FAILED > QUEUED", "QUEUED > PROCESSING", "PROCESSING > COMPLETED"];
+    assert_eq!(edges(&format!("job = '{failed}'")).await, retried.map(str::to_owned).into());
+}

@@ -1,0 +1,3 @@
+"""Constants only: no point of interest."""
+
+CURRENCY = "EUR"
