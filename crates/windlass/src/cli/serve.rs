@@ -40,13 +40,13 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         .unzip();
     let alone = handle.is_none();
     let keeping = tokio::spawn(async move {
-        tokio::select! {
-            () = timekeeper.keep_schedules() => {}
-            () = timekeeper.keep_alerts() => {}
-            // A worker does these by itself.
-            () = timekeeper.keep_dependents(), if alone => {}
-            () = timekeeper.keep_outboxes(), if alone => {}
-        }
+        // A worker does the last two by itself.
+        let beside = async {
+            if alone {
+                tokio::join!(timekeeper.keep_dependents(), timekeeper.keep_outboxes());
+            }
+        };
+        tokio::join!(timekeeper.keep_schedules(), timekeeper.keep_alerts(), beside);
     });
     let leave = || handle.iter().for_each(Handle::shutdown);
     let stop = async {
