@@ -1,12 +1,15 @@
 //! Fan-in: what the user's databases do with parts.
 
-use crate::{Ledger, Result, Scope};
+use crate::{DataError, Ledger, Result, Scope};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use std::collections::BTreeMap;
+use tokio::sync::mpsc::Sender;
 use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, Extent, Load, Template, Value};
+use windlass_db::{Class, Error};
+use windlass_parts::RecordBatch;
 
 /// Rows with their columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +38,15 @@ pub trait FanIn: Send + Sync {
         columns: &[Column],
         extent: &Extent,
     ) -> Result<Vec<Vec<Value>>>;
+    /// Reads the rows of an extent in key order, on one snapshot, and sends them as batches of these
+    /// columns. Whoever takes them no more ends it.
+    async fn extract(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()>;
     /// Runs a SELECT over a temporary table `parts` with these columns and rows.
     async fn reduce(
         &self,
@@ -52,6 +64,16 @@ pub trait FanIn: Send + Sync {
         result: &Rows,
         params: &Params,
     ) -> Result<Ledger>;
+}
+
+/// Rows of a batch that is sent: enough to be cheap, few enough to be small.
+pub(crate) const BATCH: usize = 8192;
+/// Bytes of a batch that is sent.
+pub(crate) const BATCH_BYTES: usize = 4 << 20;
+
+/// A value that fits no column is an error of the data.
+pub(crate) fn misfit(error: windlass_parts::Error) -> DataError {
+    Error::new(Class::Data, error.to_string()).into()
 }
 
 /// What a load does: which rows it removes and what it inserts.

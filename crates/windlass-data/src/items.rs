@@ -11,11 +11,13 @@ use serde_json::Value as Json;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
 use windlass_core::items::key_of;
 use windlass_core::{
     ChunkId, Column, ColumnType, Columns, Extent, FilterValue, Index, JobId, Key, KeyRange, Load,
     Part, Problem, Record, Table, Template, Value, problem::Code,
 };
+use windlass_parts::RecordBatch;
 
 /// The items of one request as a source, and the connection that their effects go to.
 pub struct Items {
@@ -279,6 +281,16 @@ impl FanIn for Items {
     }
 
     async fn map(&self, _: &Scope, _: &[Column], _: &Extent) -> Result<Vec<Vec<Value>>> {
+        Err(no_table())
+    }
+
+    async fn extract(
+        &self,
+        _: &Scope,
+        _: &Extent,
+        _: &[Column],
+        _: Sender<RecordBatch>,
+    ) -> Result<()> {
         Err(no_table())
     }
 

@@ -30,6 +30,22 @@ pub(crate) fn select<'a>(
     sql
 }
 
+/// These columns of an extent's records, in key order.
+pub(crate) fn extract<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    extent: &'a Extent,
+    columns: &[Column],
+) -> Sql<'a> {
+    let columns: Vec<String> =
+        columns.iter().map(|column| dialect.render(column, &quote(&column.name))).collect();
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+    let mut sql = Sql::new(dialect, text);
+    push_extent(&mut sql, scope, extent, None, Bounds::All);
+    sql.push(format!(" ORDER BY {}", quote_columns(scope.key(), None).join(", ")));
+    sql
+}
+
 /// The number of an extent's records.
 pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -> Sql<'a> {
     let mut sql = Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(scope)));

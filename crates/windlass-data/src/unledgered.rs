@@ -7,11 +7,13 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{
     ChunkId, Column, Counts, Cursor, Extent, FilterValue, JobId, KeyRange, Load, Table, Template,
     Value,
 };
+use windlass_parts::RecordBatch;
 
 /// The connection without its ledger.
 pub struct Unledgered(pub Arc<dyn Connection>);
@@ -145,6 +147,16 @@ impl FanIn for Unledgered {
         extent: &Extent,
     ) -> Result<Vec<Vec<Value>>> {
         self.0.map(scope, columns, extent).await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        self.0.extract(scope, extent, columns, to).await
     }
 
     async fn reduce(

@@ -4,6 +4,7 @@
 use crate::Result;
 use crate::engine::Engine;
 use crate::executor::Chunk;
+use crate::files::Shelf;
 use crate::heart::Heart;
 use crate::hold::Hold;
 use std::sync::Arc;
@@ -40,6 +41,15 @@ pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
 
 async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     engine.connection(connection)?.discard(job).await?;
+    if let Some(pinned) = engine.store().pinned(job).await?
+        && pinned.definition.step.kind.makes_parts()
+    {
+        let context = engine.resolve_to_end(pinned).await?;
+        if let Some(shelf) = Shelf::of(&context)? {
+            shelf.clear(&context).await?;
+        }
+    }
+    engine.store().remove_parts(job).await?;
     Ok(engine.store().discarded(job).await?)
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong in the engine.
 
 use crate::step::StepError;
+use std::sync::Arc;
 use windlass_core::Problem;
 use windlass_data::DataError;
 use windlass_store::StoreError;
@@ -23,6 +24,15 @@ pub enum EngineError {
     /// The step could not work a batch.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// A part or a report could not be written.
+    #[error("{0}")]
+    Parts(Arc<windlass_parts::Error>),
+}
+
+impl From<windlass_parts::Error> for EngineError {
+    fn from(error: windlass_parts::Error) -> EngineError {
+        EngineError::Parts(Arc::new(error))
+    }
 }
 
 impl From<StoreError> for EngineError {

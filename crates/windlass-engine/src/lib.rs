@@ -18,6 +18,7 @@ mod dry_run;
 mod engine;
 mod error;
 mod executor;
+mod files;
 mod health;
 mod heart;
 mod hold;

@@ -255,6 +255,11 @@ impl Failure {
             EngineError::Store(windlass_store::StoreError::Database(error)) => Some(error.class),
             EngineError::Store(_) | EngineError::Step(_) => None,
             EngineError::Data(error) => error.class(),
+            EngineError::Parts(error) => match error.class() {
+                windlass_parts::Class::Passing => return Failure::Away,
+                // A full disk or a refused write may be mended while it is tried again.
+                _ => None,
+            },
         };
         match class {
             Some(Class::Connection) => Failure::Away,

@@ -5,6 +5,7 @@
 //! ledger beside its table, so that it is done once.
 
 use crate::engine::Engine;
+use crate::files::{self, Shelf};
 use crate::job::JobContext;
 use crate::{EngineError, Result, part};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -21,6 +22,11 @@ const ROWS: u32 = 5000;
 
 /// Merges a job. Lost: somebody else does.
 pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease) -> Result<Kept> {
+    if let Some(shelf) = Shelf::of(job)? {
+        let parts = files::parts(engine, job.pinned.id).await?;
+        let manifest = shelf.close(job, &parts).await?;
+        return Ok(engine.store().put_merged(lease, &manifest).await?);
+    }
     if job.definition().reduces() {
         let result = result(engine, job).await?;
         if let Some(load) = &job.definition().load
@@ -28,6 +34,9 @@ pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease
             && load_into(engine, job, lease, load, &result).await? == Kept::Lost
         {
             return Ok(Kept::Lost);
+        }
+        if let Some(report) = &job.definition().report {
+            files::report(job, report, &result).await?;
         }
         let merged = part::encode(&with_names(&result))?;
         return Ok(engine.store().put_merged(lease, &merged).await?);

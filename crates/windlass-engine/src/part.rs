@@ -4,26 +4,51 @@
 //! transaction of the store.
 
 use crate::executor::{Chunk, Stop};
+use crate::files::Shelf;
 use crate::{EngineError, Result};
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
 use windlass_core::{Counts, Cursor, Extent, Problem, Value};
+use windlass_parts::PartName;
 use windlass_store::NewPart;
 
 /// The most bytes of a part that the store keeps.
 const MOST_BYTES: usize = 16 << 20;
 
+/// Batches that are read ahead of the writer.
+const AHEAD: usize = 2;
+
 /// Makes the part of a chunk.
 pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> std::result::Result<(), Stop> {
     let job = chunk.job.clone();
-    let rows = job.connection.map(&job.scope, &job.part_columns, &rest).await?;
-    chunk.part = Some(encode(&rows)?);
-    // What a chunk is added up from is not counted again.
-    let read = chunk.claimed.items;
+    let (part, read) = match Shelf::of(&job)? {
+        Some(shelf) => {
+            let part = export(chunk, &shelf, &rest).await?;
+            let rows = part.rows;
+            (part, rows)
+        }
+        // What a chunk is added up from is not counted again.
+        None => {
+            let rows = job.connection.map(&job.scope, &job.part_columns, &rest).await?;
+            (encode(&rows)?, chunk.claimed.items)
+        }
+    };
+    chunk.part = Some(part);
     chunk.ledger.counts = Counts { read, processed: read, ..Counts::default() };
     chunk.ledger.cursor = Cursor::End;
     chunk.report_progress();
     Ok(())
+}
+
+/// Writes the records of a chunk while they are read.
+async fn export(chunk: &Chunk, shelf: &Shelf, rest: &Extent) -> Result<NewPart> {
+    let windlass_store::Lease { chunk: id, epoch } = chunk.lease();
+    let name = PartName { chunk: id.number, epoch };
+    let (to, rows) = tokio::sync::mpsc::channel(AHEAD);
+    let reading = chunk.connection().extract(&chunk.job.scope, rest, &shelf.columns, to);
+    let (read, written) = tokio::join!(reading, shelf.write(name, rows));
+    read?;
+    written
 }
 
 /// Rows as the store keeps them.

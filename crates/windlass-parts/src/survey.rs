@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::{Error, Manifest, PartName, Place, Result};
 
@@ -48,8 +48,27 @@ pub async fn survey(place: &Place, manifest: &Manifest) -> Result<Survey> {
 impl Survey {
     /// Removes the orphans. May be repeated.
     pub async fn sweep(&self, place: &Place) -> Result<()> {
-        let removals = self.orphans.iter().map(|name| place.remove(name));
-        stream::iter(removals).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await.map(drop)
+        let mut removing = JoinSet::new();
+        for name in self.orphans.iter().cloned() {
+            if removing.len() >= AT_ONCE {
+                one(removing.join_next().await)?;
+            }
+            let place = place.clone();
+            removing.spawn(async move { place.remove(&name).await });
+        }
+        while !removing.is_empty() {
+            one(removing.join_next().await)?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of one of several tasks.
+fn one(ended: Option<std::result::Result<Result<()>, JoinError>>) -> Result<()> {
+    match ended {
+        Some(Ok(removed)) => removed,
+        Some(Err(error)) => Err(Error::GivenUp(error.to_string())),
+        None => Ok(()),
     }
 }
 

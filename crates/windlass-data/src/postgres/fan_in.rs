@@ -3,14 +3,16 @@
 use super::row::values;
 use super::write::Batch;
 use super::{KEEPING, LOOKING, PostgresData, describe, finish, milliseconds, release, row};
-use crate::fan_in::Replacement;
+use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
 use crate::sql::{Dialect, Sql, quote, quote_table};
 use crate::write::insert_column;
 use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};
+use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, Extent, Load, Template, Value};
 use windlass_db::{Bytes, Class, Error, Transaction};
+use windlass_parts::{RecordBatch, RowBuilder};
 
 #[async_trait]
 impl FanIn for PostgresData {
@@ -31,6 +33,18 @@ impl FanIn for PostgresData {
         let transaction = self.reading(scope.job_type.chunk.timeout).await?;
         let rows = select(&transaction, &sql, columns).await;
         release(transaction, rows).await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        let transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let extracted = extract(&transaction, scope, extent, columns, to).await;
+        release(transaction, extracted).await
     }
 
     async fn reduce(
@@ -93,6 +107,29 @@ async fn select(
     let text = format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text);
     let rows = transaction.query(&text, &sql.params()).await?;
     rows.iter().map(|row| values(row, columns.len())).collect()
+}
+
+async fn extract(
+    transaction: &Transaction,
+    scope: &Scope,
+    extent: &Extent,
+    columns: &[Column],
+    to: Sender<RecordBatch>,
+) -> Result<()> {
+    let sql = statement::extract(Dialect::Postgres, scope, extent, columns);
+    let mut builder = RowBuilder::new(windlass_parts::schema(columns)).map_err(misfit)?;
+    let mut rows = transaction.stream(&sql.text, &sql.params()).await?;
+    while let Some(row) = rows.try_next().await? {
+        builder.push(&values(&row, columns.len())?).map_err(misfit)?;
+        if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
+            let batch = builder.finish().map_err(misfit)?;
+            if to.send(batch).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    let _ = to.send(builder.finish().map_err(misfit)?).await;
+    Ok(())
 }
 
 async fn reduce(

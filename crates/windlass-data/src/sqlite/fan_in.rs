@@ -2,7 +2,7 @@
 
 use super::row::{each, execute, values};
 use super::{SqliteData, commit, describe, failed};
-use crate::fan_in::Replacement;
+use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
 use crate::sql::{Dialect, Sql, quote, quote_table};
 use crate::write::insert_column;
 use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
@@ -10,8 +10,10 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use rusqlite::Connection;
 use std::borrow::Cow;
+use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, Counts, Cursor, Extent, Load, Template, Value};
 use windlass_db::{Class, Error};
+use windlass_parts::{RecordBatch, RowBuilder};
 
 #[async_trait]
 impl FanIn for SqliteData {
@@ -35,6 +37,17 @@ impl FanIn for SqliteData {
             select(connection, &statement::map(Dialect::Sqlite, &scope, Some(&extent))?, width)
         })
         .await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        let (scope, extent, columns) = (scope.clone(), extent.clone(), columns.to_vec());
+        self.read(move |connection| extract(connection, &scope, &extent, &columns, &to)).await
     }
 
     async fn reduce(
@@ -76,6 +89,29 @@ fn select(connection: &Connection, sql: &Sql<'_>, width: usize) -> Result<Vec<Ve
         Ok(true)
     })?;
     Ok(rows)
+}
+
+fn extract(
+    connection: &Connection,
+    scope: &Scope,
+    extent: &Extent,
+    columns: &[Column],
+    to: &Sender<RecordBatch>,
+) -> Result<()> {
+    let sql = statement::extract(Dialect::Sqlite, scope, extent, columns);
+    let mut builder = RowBuilder::new(windlass_parts::schema(columns)).map_err(misfit)?;
+    let mut wanted = true;
+    each(connection, &sql, |row| {
+        builder.push(&values(row, columns.len())?).map_err(misfit)?;
+        if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
+            wanted = to.blocking_send(builder.finish().map_err(misfit)?).is_ok();
+        }
+        Ok(wanted)
+    })?;
+    if wanted {
+        let _ = to.blocking_send(builder.finish().map_err(misfit)?);
+    }
+    Ok(())
 }
 
 fn reduce(

@@ -19,6 +19,7 @@ mod crash;
 mod definition_errors;
 mod dependents;
 mod ending_together;
+mod export;
 mod fan_in;
 mod halving;
 mod item_errors;

@@ -1,0 +1,213 @@
+//! Where a job's parts and its report go, and what is written there.
+
+use crate::job::JobContext;
+use crate::{EngineError, Result};
+use windlass_core::{Column, ColumnType, Export, Report, StepKind, Value};
+use windlass_data::Rows;
+use windlass_parts::{
+    Compression, Format, Manifest, ManifestPart, Output, PartName, PartWriter, Place, RecordBatch,
+    RowBuilder, SchemaRef, Words, Written, schema, schema_of, survey,
+};
+use windlass_store::{MERGED, NewPart, PartRow};
+
+/// The parts of an export: where they go, in which form.
+pub(crate) struct Shelf {
+    place: Place,
+    output: Output,
+    schema: SchemaRef,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// Rows of a batch on its way into a report.
+const BATCH: usize = 8192;
+/// Parts listed at once.
+const PARTS: u32 = 1000;
+
+impl Shelf {
+    /// The shelf of a job that exports.
+    pub(crate) fn of(job: &JobContext) -> Result<Option<Shelf>> {
+        let StepKind::Export(export) = &job.definition().step.kind else { return Ok(None) };
+        let place = Place::open(&fill(job, &export.to)?)?;
+        let columns = columns(job, export)?;
+        let (output, schema) = (output(export)?, schema(&columns));
+        Ok(Some(Shelf { place, output, schema, columns }))
+    }
+
+    /// Writes the rows that arrive as a chunk's part. It is there whole, or not at all.
+    pub(crate) async fn write(
+        &self,
+        part: PartName,
+        mut rows: tokio::sync::mpsc::Receiver<RecordBatch>,
+    ) -> Result<NewPart> {
+        let name = part.file(self.output);
+        let mut writer = PartWriter::new(&self.place, name, self.schema.clone(), self.output)?;
+        while let Some(batch) = rows.recv().await {
+            writer.write(batch).await?;
+        }
+        Ok(kept(writer.finish().await?))
+    }
+
+    /// Lists exactly these parts in the manifest, and removes what workers that lost a chunk left.
+    pub(crate) async fn close(&self, job: &JobContext, parts: &[PartRow]) -> Result<NewPart> {
+        let listed = parts.iter().map(|row| {
+            let part = PartName { chunk: row.chunk, epoch: row.epoch };
+            ManifestPart::new(part, written(&row.part))
+        });
+        let (id, name) = (job.pinned.id.to_string(), job.definition().name.clone());
+        let manifest = Manifest::new(id, name, self.output, &self.schema, listed.collect())?;
+        let found = survey(&self.place, &manifest).await?;
+        if let Some(missing) = found.missing.first() {
+            let cause = format!("`{missing}` of {} is not there any more", self.place.url());
+            return Err(
+                windlass_core::Problem::new(windlass_core::problem::Code::Source, cause).into()
+            );
+        }
+        manifest.write(&self.place).await?;
+        found.sweep(&self.place).await?;
+        let text = serde_json::to_vec(&manifest).unwrap_or_default();
+        Ok(NewPart {
+            name: Some(format!("{}manifest.json", self.place.url())),
+            rows: manifest.totals.rows as i64,
+            bytes: manifest.totals.bytes as i64,
+            sha256: manifest.totals.content_hash.clone(),
+            content_hash: manifest.totals.content_hash.clone(),
+            content: Some(text),
+        })
+    }
+
+    /// Removes everything that a job has put here.
+    pub(crate) async fn clear(&self, job: &JobContext) -> Result<()> {
+        let (id, name) = (job.pinned.id.to_string(), job.definition().name.clone());
+        let none = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
+        Ok(survey(&self.place, &none).await?.sweep(&self.place).await?)
+    }
+}
+
+/// Writes a report, replacing the one that is there whole.
+pub(crate) async fn report(job: &JobContext, report: &Report, result: &Rows) -> Result<()> {
+    let url = fill(job, &report.to)?;
+    let (folder, name) = Place::split(&url)?;
+    let output = Output::of_file(name)?;
+    let columns: Vec<Column> = result
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(n, column)| known(column, n, &result.rows))
+        .collect();
+    let schema = schema_of(&columns, &result.rows);
+    let mut builder = RowBuilder::new(schema.clone())?;
+    let mut writer = PartWriter::new(&Place::open(folder)?, name, schema, output)?;
+    for rows in result.rows.chunks(BATCH) {
+        for row in rows {
+            builder.push(row)?;
+        }
+        writer.write(builder.finish()?).await?;
+    }
+    writer.finish().await?;
+    Ok(())
+}
+
+/// All parts of a job but what was made of them.
+pub(crate) async fn parts(
+    engine: &crate::Engine,
+    job: windlass_core::JobId,
+) -> Result<Vec<PartRow>> {
+    let mut all: Vec<PartRow> = Vec::new();
+    loop {
+        let after = all.last().map_or(MERGED, |part| part.chunk);
+        let page = engine.store().parts(job, after, PARTS).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
+fn output(export: &Export) -> Result<Output> {
+    let format = Format::named(&export.format)?;
+    Ok(match export.compression.as_deref() {
+        Some("gzip") => Output::with(format, Compression::Gzip)?,
+        _ => Output::of(format),
+    })
+}
+
+fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
+    let table = &job.scope.table;
+    if export.columns.is_empty() {
+        return Ok(table.columns.clone());
+    }
+    let column = |name: &String| {
+        table.column(name).cloned().ok_or_else(|| {
+            let known = windlass_core::config::names(table.columns.iter().map(|c| &c.name));
+            let detail = format!("there is no column `{name}`; there is {known}");
+            EngineError::from(job.definition().problem("step.export.columns", detail))
+        })
+    };
+    export.columns.iter().map(column).collect()
+}
+
+/// A place with its words filled in. The date is the job's own: its param, or the day it was
+/// submitted on, which its id knows.
+fn fill(job: &JobContext, template: &str) -> Result<String> {
+    let id = job.pinned.id.to_string();
+    let params: serde_json::Map<_, _> = job.pinned.request.params.clone().into_iter().collect();
+    let submitted = job.pinned.id.get_timestamp().map_or(0, |time| time.to_unix().0);
+    let of_id =
+        chrono::DateTime::from_timestamp(submitted as i64, 0).unwrap_or_default().date_naive();
+    let of_params = params.get("date").and_then(|date| date.as_str()?.parse().ok());
+    let words = Words {
+        job_id: &id,
+        job_type: &job.definition().name,
+        date: of_params.unwrap_or(of_id),
+        params: &params,
+    };
+    Ok(windlass_parts::fill(template, words)?)
+}
+
+/// A column whose database does not say its type, as SQLite of an expression: that of its values.
+fn known(column: &Column, place: usize, rows: &[Vec<Value>]) -> Column {
+    if column.kind != ColumnType::Other || !column.sql_type.is_empty() {
+        return column.clone();
+    }
+    let mut kind = None;
+    for row in rows {
+        let next = match row.get(place) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Int(_)) => ColumnType::Int,
+            Some(Value::Float(_)) => ColumnType::Float,
+            Some(Value::Bool(_)) => ColumnType::Bool,
+            Some(Value::Bytes(_)) => ColumnType::Bytes,
+            Some(_) => ColumnType::Text,
+        };
+        kind = match kind {
+            None => Some(next),
+            Some(known) if known == next => Some(known),
+            Some(ColumnType::Int | ColumnType::Float) if next != ColumnType::Text => {
+                Some(ColumnType::Float)
+            }
+            Some(_) => Some(ColumnType::Text),
+        };
+    }
+    Column { kind: kind.unwrap_or(ColumnType::Text), ..column.clone() }
+}
+
+fn kept(written: Written) -> NewPart {
+    NewPart {
+        name: Some(written.name),
+        rows: written.rows as i64,
+        bytes: written.bytes as i64,
+        sha256: written.sha256,
+        content_hash: written.content_hash,
+        content: None,
+    }
+}
+
+fn written(part: &NewPart) -> Written {
+    Written {
+        name: part.name.clone().unwrap_or_default(),
+        rows: part.rows as u64,
+        bytes: part.bytes as u64,
+        sha256: part.sha256.clone(),
+        content_hash: part.content_hash.clone(),
+    }
+}
