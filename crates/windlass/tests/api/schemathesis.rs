@@ -54,6 +54,7 @@ async fn known(place: &Place) -> Json {
     }
     assert_eq!(place.run(&format!("worker --job {failed}")).await.code, Some(1));
     let (queued, paused) = (place.submit("TAKE").await, place.submit("TAKE").await);
+    let more = [place.submit("TAKE").await, place.submit("TAKE").await];
     place.run(&format!("pause {paused}")).await.ok();
     let letters = place.json("dead list").await;
     let letters: Vec<_> =
@@ -65,7 +66,7 @@ async fn known(place: &Place) -> Json {
         "letters": letters,
         "jobs": [taken, emitted, failed, queued],
         "cancel": [submitted, taken],
-        "pause": [queued, taken],
+        "pause": [queued, more[0], more[1], taken],
         "resume": [paused, queued, taken],
         "retry": [failed, taken],
     })
