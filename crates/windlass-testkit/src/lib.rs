@@ -13,15 +13,18 @@ mod account;
 mod descendants;
 mod folder;
 mod launch;
+mod mariadb;
 mod pgbouncer;
 mod port;
 mod postgres;
 mod process;
 mod proxy;
 mod spawn;
+mod template;
 mod wait;
 
 pub use descendants::{Descendant, children_of, descendants_in};
+pub use mariadb::{MariaDatabase, MariaServer};
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};
