@@ -1,7 +1,7 @@
 //! Connectors to the user's data: where records are read, and where effects are committed.
 //!
 //! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger. One
-//! [`Connection`] is both. `sqlite/` and `postgres/` mirror each other file by file.
+//! [`Connection`] is both. `sqlite/`, `postgres/` and `mysql/` mirror each other file by file.
 
 mod array;
 mod commit;
@@ -10,6 +10,7 @@ mod emitted;
 mod error;
 mod fit;
 mod ledger;
+mod mysql;
 mod names;
 mod page;
 mod postgres;
@@ -19,6 +20,7 @@ mod source;
 mod sql;
 mod sqlite;
 mod statement;
+mod walk;
 mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};

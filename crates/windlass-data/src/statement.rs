@@ -1,7 +1,7 @@
 //! The statements made for an extent: select, count, the step's own, and the mark.
 
 use crate::predicate::{Bounds, push_chunk, push_extent, relation};
-use crate::sql::{Dialect, Sql, quote, quote_columns, quote_table};
+use crate::sql::{Dialect, Sql};
 use crate::{Result, Scope};
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Value};
@@ -17,20 +17,21 @@ pub(crate) fn select<'a>(
     // Without a name of its own a cast column keeps the column's, and ORDER BY would take the text
     // for the column.
     let named = |(n, column): (usize, &Column)| {
-        format!("{} AS windlass_{n}", dialect.render(column, &quote(&column.name)))
+        format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
     };
     let columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
-    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
     push_extent(&mut sql, scope, extent, None, bounds);
-    let order = quote_columns(scope.key(), None).join(", ");
+    let order = dialect.quote_columns(scope.key(), None).join(", ");
     sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
     sql
 }
 
 /// The number of an extent's records.
 pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -> Sql<'a> {
-    let mut sql = Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(scope)));
+    let mut sql =
+        Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(dialect, scope)));
     push_extent(&mut sql, scope, extent, None, Bounds::All);
     sql
 }
@@ -80,8 +81,8 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -
         }
         (StepKind::Refresh, _) => {
             let missing = || job_type.problem("step.version", "is missing");
-            let version = quote(job_type.step.version.as_deref().ok_or_else(missing)?);
-            let table = relation(scope);
+            let version = dialect.quote(job_type.step.version.as_deref().ok_or_else(missing)?);
+            let table = relation(dialect, scope);
             sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
             push_chunk(&mut sql, scope, extent, None);
         }
@@ -134,10 +135,13 @@ fn set_mark<'a>(
     value: &str,
     bounds: Bounds,
 ) -> Sql<'a> {
-    let (table, name) = (relation(scope), quote(&column.name));
+    let (table, name) = (relation(dialect, scope), dialect.quote(&column.name));
     let mut sql = Sql::new(dialect, format!("UPDATE {table} SET {name} = {value} WHERE "));
     push_extent(&mut sql, scope, extent, None, bounds);
-    sql.push(format!(" AND {name} IS DISTINCT FROM {value}"));
+    sql.push(match dialect {
+        Dialect::Mysql => format!(" AND NOT ({name} <=> {value})"),
+        Dialect::Postgres | Dialect::Sqlite => format!(" AND {name} IS DISTINCT FROM {value}"),
+    });
     sql
 }
 
@@ -191,7 +195,7 @@ pub(crate) fn columns_of(scope: &Scope) -> windlass_core::Columns {
 }
 
 /// `INSERT INTO table (columns)`
-pub(crate) fn insert_into(table: &str, columns: &[&str]) -> String {
-    let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
-    format!("INSERT INTO {} ({})", quote_table(table), columns.join(", "))
+pub(crate) fn insert_into(dialect: Dialect, table: &str, columns: &[&str]) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| dialect.quote(column)).collect();
+    format!("INSERT INTO {} ({})", dialect.quote_table(table), columns.join(", "))
 }

@@ -134,6 +134,7 @@ fn start(binaries: &Binaries, folder: &Folder, port: u16) -> Result<Child, Strin
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
         "--max-connections=300",
+        "--max-recursive-iterations=4294967295",
         "--character-set-server=utf8mb4",
         "--innodb-buffer-pool-size=64M",
         "--innodb-log-file-size=8M",

@@ -8,6 +8,7 @@ mod fencing;
 mod fitting;
 mod harness;
 mod holding;
+mod mariadb;
 mod marking;
 mod naming;
 mod reading;

@@ -25,11 +25,11 @@ impl MariaDatabase {
         &self.url
     }
 
-    /// A new connection, in the modes in which it reads standard SQL: names in double quotes, and
-    /// `||` between texts.
+    /// A new connection, in the modes in which it reads standard SQL: names in double quotes,
+    /// `||` between texts, backslashes that are letters like any other.
     pub async fn client(&self) -> Conn {
         let opts = Opts::from_url(&self.url).expect("our own URL is good");
-        let modes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')";
+        let modes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES')";
         let opts = OptsBuilder::from_opts(opts).prefer_socket(false).init(vec![modes]);
         Conn::new(opts).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
@@ -37,9 +37,14 @@ impl MariaDatabase {
     /// Runs statements separated by semicolons, on a connection of their own.
     pub async fn run(&self, sql: &str) {
         let mut conn = self.client().await;
+        self.run_on(&mut conn, sql).await;
+        let _ = conn.disconnect().await;
+    }
+
+    /// Runs statements on a connection that stays open, as for a transaction.
+    pub async fn run_on(&self, conn: &mut Conn, sql: &str) {
         let done = conn.query_drop(sql).await;
         done.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-        let _ = conn.disconnect().await;
     }
 
     /// The single value of a query that returns one row of one column.
