@@ -120,7 +120,7 @@ async fn a_commit_of_held_items_is_refused_the_second_time(world: World) {
     world.logged_once(1).await;
 }
 
-on_both!(
+on_each!(
     a_commit_that_has_happened_is_refused_the_second_time,
     a_commit_of_held_items_is_refused_the_second_time,
 );

@@ -132,7 +132,7 @@ async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
     assert!(engine.job(job).await.unwrap().finished_at.is_some());
 }
 
-on_both!(
+on_each!(
     a_cancel_fences_what_it_ends,
     a_job_whose_table_is_gone_can_be_cancelled,
     a_stalled_worker_commits_nothing_after_a_cancel,

@@ -8,7 +8,21 @@ pub(crate) use gate::Gate;
 pub(crate) use jobs::*;
 pub(crate) use world::{World, builder, toml};
 
-/// Makes a test on PostgreSQL and one on SQLite of each function.
+/// Makes a test of each function on every database that holds records. MariaDB holds no store, so
+/// that is in SQLite there.
+macro_rules! on_each {
+    ($($promise:ident),+ $(,)?) => {
+        on_both!($($promise),+);
+        mod mariadb {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::mariadb().await).await;
+            })+
+        }
+    };
+}
+
+/// Makes a test on PostgreSQL and one on SQLite of each function, for what is about the store.
 macro_rules! on_both {
     ($($promise:ident),+ $(,)?) => {
         mod postgres {
