@@ -22,6 +22,24 @@ macro_rules! on_each {
     };
 }
 
+/// Makes a test of each function on every database that is reached through a network.
+macro_rules! on_servers {
+    ($($promise:ident),+ $(,)?) => {
+        mod postgres_server {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::postgres().await).await;
+            })+
+        }
+        mod mariadb_server {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::mariadb().await).await;
+            })+
+        }
+    };
+}
+
 /// Makes a test on PostgreSQL and one on SQLite of each function, for what is about the store.
 macro_rules! on_both {
     ($($promise:ident),+ $(,)?) => {

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use windlass_core::Config;
 use windlass_db::Sqlite;
 use windlass_engine::{Builder, Engine};
-use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
+use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Proxy};
 
 /// A world for one test, gone with it.
 pub(crate) struct World {
@@ -152,6 +152,15 @@ impl Place {
             Place::Postgres(database) => database.url().to_owned(),
             Place::Sqlite(file) => format!("sqlite:{}", Path::display(file.path())),
             Place::Mariadb(database) => database.url().to_owned(),
+        }
+    }
+
+    /// A proxy in front of the server.
+    pub(crate) async fn proxy(&self) -> Proxy {
+        match self {
+            Place::Postgres(_) => Proxy::start(PostgresServer::shared().addr()).await,
+            Place::Mariadb(_) => Proxy::start_mysql(MariaServer::shared().addr()).await,
+            Place::Sqlite(_) => panic!("a file has no server"),
         }
     }
 
