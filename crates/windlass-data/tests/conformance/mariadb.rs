@@ -198,9 +198,10 @@ async fn a_write_that_is_waited_for_is_a_conflict() {
     let commit = effect(Effect::Write(items.collect()));
     let (data, scope) = (db.data.clone(), scope.clone());
     let committing = tokio::spawn(async move { data.commit(&scope, &ledger, commit).await });
-    let waits = "SELECT count(*) FROM information_schema.innodb_trx AS trx \
-                 JOIN information_schema.processlist AS list ON list.id = trx.trx_mysql_thread_id \
-                 WHERE trx.trx_state = 'LOCK WAIT' AND list.db = database()";
+    // While the writer has the row, a statement on it can only wait. (InnoDB's own list of waits is
+    // not brought up to date for those who ask often.)
+    let waits = "SELECT count(*) FROM information_schema.processlist WHERE db = database() \
+                 AND command = 'Execute' AND info LIKE '%JSON_TABLE%' AND time_ms > 20";
     let limit = std::time::Duration::from_secs(30);
     eventually("it waits", limit, async || db.number(waits).await == 1).await;
     run(&mut writer, "COMMIT").await;
