@@ -43,9 +43,18 @@ pub(crate) struct Security {
     pub(crate) roots: Roots,
 }
 
+/// A URL taken apart.
+pub(crate) struct Parts<'a> {
+    /// What stands before the parameters.
+    pub(crate) address: &'a str,
+    pub(crate) security: Security,
+    /// The other parameters, name and value, as they stand.
+    pub(crate) given: Vec<(&'a str, &'a str)>,
+}
+
 /// Takes `sslmode` and `sslrootcert` out of a URL, since the client libraries know less of them
-/// than libpq does, and gives the other parameters: each as it stands, and its name.
-pub(crate) fn take_security(url: &str) -> Result<(String, Security, Vec<(&str, &str)>), Error> {
+/// than libpq does.
+pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
     let start = url.find("://").map_or(0, |at| at + 3);
     let (address, query) = url.split_at(start + query_start(&url[start..]));
     let mut given = Vec::new();
@@ -61,7 +70,7 @@ pub(crate) fn take_security(url: &str) -> Result<(String, Security, Vec<(&str, &
     }
     let sslmode = sslmode.map(|mode| mode.to_ascii_lowercase().replace('_', "-"));
     let security = security(sslmode.as_deref(), sslrootcert.filter(|file| !file.is_empty()))?;
-    Ok((address.to_owned(), security, given))
+    Ok(Parts { address, security, given })
 }
 
 fn security(sslmode: Option<&str>, sslrootcert: Option<String>) -> Result<Security, Error> {
@@ -138,9 +147,9 @@ mod tests {
             ("postgres://h?sslmode=disable", "postgres://h", Mode::Disable, Verify::Nothing, 0),
             ("postgres://h?sslrootcert=system", "postgres://h", Mode::Require, Verify::Full, 0),
         ] {
-            let (plain, security, given) = take_security(url).unwrap();
+            let Parts { address: plain, security, given } = take_security(url).unwrap();
             assert_eq!(
-                (plain.as_str(), security.mode, security.verify, given.len()),
+                (plain, security.mode, security.verify, given.len()),
                 (address, mode, verify, others),
                 "{url}"
             );

@@ -8,7 +8,7 @@ use mysql_async::{
 
 use crate::{
     Class, Error,
-    security::{Mode, Roots, Security, Verify, decode, take_security},
+    security::{Mode, Parts, Roots, Security, Verify, decode, take_security},
 };
 
 /// Everything a new connection needs.
@@ -22,10 +22,10 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn parse(url: &str) -> Result<Settings, Error> {
-        let (address, security, given) = take_security(url)?;
+        let Parts { address, security, given } = take_security(url)?;
         let address = match address.strip_prefix("mariadb://") {
             Some(rest) => format!("mysql://{rest}"),
-            None => address,
+            None => address.to_owned(),
         };
         let opts = Opts::from_url(&address).map_err(unreadable)?;
         if opts.db_name().is_none_or(str::is_empty) {

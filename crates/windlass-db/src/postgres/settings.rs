@@ -10,7 +10,7 @@ use tokio_postgres::{
 use super::tls::{self, Tls};
 use crate::{
     Class, Error,
-    security::{Mode, take_security},
+    security::{Mode, Parts, take_security},
 };
 
 /// Everything a new connection needs.
@@ -23,9 +23,9 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn parse(url: &str) -> Result<Settings, Error> {
-        let (address, security, given) = take_security(url)?;
+        let Parts { address, security, given } = take_security(url)?;
         let plain = match given.is_empty() {
-            true => address,
+            true => address.to_owned(),
             false => {
                 let pairs = given.iter().map(|(name, value)| format!("{name}={value}"));
                 format!("{address}?{}", pairs.collect::<Vec<_>>().join("&"))
