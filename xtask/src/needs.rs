@@ -8,22 +8,30 @@ use std::process::{Command, Stdio};
 
 struct Need {
     what: &'static str,
-    package: &'static str,
+    /// What to install, by Debian's names.
+    packages: &'static [&'static str],
     is_there: fn() -> bool,
 }
 
 const NEEDS: &[Need] = &[
     Need {
         what: "PostgreSQL's server programs (initdb, postgres)",
-        package: "postgresql",
+        packages: &["postgresql"],
         is_there: has_postgres,
     },
-    Need { what: "PgBouncer", package: "pgbouncer", is_there: has_pgbouncer },
-    Need { what: "libfaketime", package: "libfaketime", is_there: has_libfaketime },
-    Need { what: "Python 3", package: "python3", is_there: || on_path("python3") },
-    Need { what: "Python's venv", package: "python3-venv", is_there: has_venv },
-    Need { what: "Node", package: "nodejs", is_there: || on_path("node") },
-    Need { what: "jq", package: "jq", is_there: || on_path("jq") },
+    // The whole of mariadb-server would also start a service of the system, which nobody needs: the
+    // tests run servers of their own.
+    Need {
+        what: "MariaDB's server programs (mariadbd, mariadb-install-db)",
+        packages: &["mariadb-server-core", "mariadb-client-core"],
+        is_there: has_mariadb,
+    },
+    Need { what: "PgBouncer", packages: &["pgbouncer"], is_there: has_pgbouncer },
+    Need { what: "libfaketime", packages: &["libfaketime"], is_there: has_libfaketime },
+    Need { what: "Python 3", packages: &["python3"], is_there: || on_path("python3") },
+    Need { what: "Python's venv", packages: &["python3-venv"], is_there: has_venv },
+    Need { what: "Node", packages: &["nodejs"], is_there: || on_path("node") },
+    Need { what: "jq", packages: &["jq"], is_there: || on_path("jq") },
 ];
 
 /// Whether all is there in the end. If not, it has said what to install.
@@ -32,12 +40,13 @@ pub(crate) fn are_met() -> bool {
         return true;
     }
     if can_install() {
-        install(missing().map(|need| need.package).collect());
+        install(missing().flat_map(|need| need.packages).copied().collect());
     }
     for need in missing() {
         eprintln!(
             "xtask: the tests need {}: install that (Debian, Ubuntu: apt-get install {})",
-            need.what, need.package
+            need.what,
+            need.packages.join(" ")
         );
     }
     missing().next().is_none()
@@ -55,6 +64,12 @@ fn has_postgres() -> bool {
         .chain(versions.map(|version| version.path().join("bin")))
         .chain(path())
         .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+}
+
+/// Its own programs call `my_print_defaults`.
+fn has_mariadb() -> bool {
+    let there = |program| on_path(program) || Path::new("/usr/sbin").join(program).is_file();
+    ["mariadbd", "mariadb-install-db", "my_print_defaults"].into_iter().all(there)
 }
 
 fn has_libfaketime() -> bool {

@@ -49,7 +49,7 @@ impl Default for Store {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// `sqlite:FILE` or `postgres://…`.
+    /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
     pub url: String,
     /// How many connections one process opens at most.
     #[serde(default = "default_connections")]

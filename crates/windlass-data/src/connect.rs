@@ -1,15 +1,17 @@
 //! From a URL to a connection.
 
+use crate::mysql::MysqlData;
 use crate::postgres::PostgresData;
 use crate::sqlite::SqliteData;
 use crate::{Connection, Result};
 use std::sync::Arc;
-use windlass_db::{Class, Error, Postgres, Sqlite, Url};
+use windlass_db::{Class, Error, Mysql, Postgres, Sqlite, Url};
 
-/// Opens the database of a URL. A SQLite file must exist; PostgreSQL is reached when first needed.
+/// Opens the database of a URL. A SQLite file must exist; servers are reached when first needed.
 pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connection>> {
     Ok(match Url::parse(url)? {
         Url::Postgres(url) => Arc::new(PostgresData::new(Postgres::new(&url, max_connections)?)),
+        Url::Mysql(url) => Arc::new(MysqlData::new(Mysql::new(&url, max_connections)?)),
         Url::Sqlite(path) => {
             // Opening waits for other processes that have the file.
             let opened = tokio::task::spawn_blocking(move || Sqlite::open(&path)).await;

@@ -93,6 +93,19 @@ impl Fitting<'_> {
                 );
             }
         }
+        for column in key.iter().filter_map(|name| self.table.column(name)) {
+            // As MySQL writes the type.
+            if column.sql_type.starts_with("enum(") || column.sql_type.starts_with("set(") {
+                self.refuse(
+                    "source.key",
+                    format!(
+                        "`{}` is an enum or a set, which the database sorts by number and compares \
+                         as text, so that ranges of it have gaps; name another key",
+                        column.name
+                    ),
+                );
+            }
+        }
         let by_item = !matches!(self.job_type.step.kind, StepKind::Sql(_));
         if by_item && !self.table.is_unique(&columns) {
             self.refuse(

@@ -1,8 +1,8 @@
 //! Connectors to the user's data: where records are read, and where effects are committed.
 //!
-//! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger; [`Outbox`] is
-//! where applications put requests. One [`Connection`] is all three; [`Items`] is one whose records
-//! came with the request. `sqlite/` and `postgres/` mirror each other file by file.
+//! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger; [`FanIn`]
+//! computes parts and brings them together; [`Outbox`] is where applications put requests. One
+//! [`Connection`] is all of it; [`Items`] is one whose records came with the request. `sqlite/`, `postgres/` and `mysql/` mirror each other file by file.
 
 mod array;
 mod commit;
@@ -13,6 +13,7 @@ mod fan_in;
 mod fit;
 mod items;
 mod ledger;
+mod mysql;
 mod names;
 pub mod outbox;
 mod page;
@@ -24,6 +25,7 @@ mod sql;
 mod sqlite;
 mod statement;
 mod unledgered;
+mod walk;
 mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};

@@ -2,7 +2,8 @@
 
 use crate::Scope;
 use crate::array::Array;
-use crate::sql::{Dialect, Sql, qualified, quote_columns, quote_table, row};
+use crate::mysql::Cells;
+use crate::sql::{Dialect, Sql, row};
 use std::borrow::Cow;
 use windlass_core::{Extent, Key, KeyRange, Part, Value};
 
@@ -19,10 +20,10 @@ pub(crate) enum Bounds {
 }
 
 /// What to select from: the table, or the query under the name `source`.
-pub(crate) fn relation(scope: &Scope) -> String {
+pub(crate) fn relation(dialect: Dialect, scope: &Scope) -> String {
     let source = &scope.job_type.source;
     match (&source.table, &source.query) {
-        (Some(table), _) => quote_table(table),
+        (Some(table), _) => dialect.quote_table(table),
         (None, query) => query_relation(query.as_deref().unwrap_or_default()),
     }
 }
@@ -66,9 +67,10 @@ pub(crate) fn push_chunk<'a>(
 ) {
     sql.push("(");
     if is_query(scope) {
-        let keys = quote_columns(scope.key(), alias);
-        let columns = quote_columns(scope.key(), None).join(", ");
-        sql.push(format!("{} IN (SELECT {columns} FROM {} WHERE ", row(&keys), relation(scope)));
+        let keys = row(&sql.dialect.quote_columns(scope.key(), alias));
+        let columns = sql.dialect.quote_columns(scope.key(), None).join(", ");
+        let relation = relation(sql.dialect, scope);
+        sql.push(format!("{keys} IN (SELECT {columns} FROM {relation} WHERE "));
         push_extent(sql, scope, extent, None, Bounds::All);
         sql.push(")");
     } else {
@@ -87,10 +89,44 @@ pub(crate) fn push_range<'a>(
     for (operator, bound) in [(" > ", &range.after), (" <= ", &range.upto)] {
         if let Some(key) = bound {
             and(sql);
-            sql.push(row(&quote_columns(scope.key(), alias))).push(operator);
+            if sql.dialect == Dialect::Mysql && scope.key().len() > 1 {
+                push_bound(sql, scope, key, operator, alias);
+                continue;
+            }
+            sql.push(row(&sql.dialect.quote_columns(scope.key(), alias))).push(operator);
             push_key(sql, scope, key);
         }
     }
+}
+
+/// Adds a comparison with a key of several columns, written out: MySQL finds no range of an index
+/// in `(a, b) > (1, 2)`. What the first column comes to is said twice, which is what it takes the
+/// range from.
+fn push_bound<'a>(
+    sql: &mut Sql<'a>,
+    scope: &'a Scope,
+    key: &'a Key,
+    operator: &str,
+    alias: Option<&str>,
+) {
+    let beyond = if operator.contains('>') { " > " } else { " < " };
+    let last = scope.key().len() - 1;
+    let compare = |sql: &mut Sql<'a>, n: usize, operator: &str| {
+        let column = &scope.key()[n];
+        sql.push(sql.dialect.qualified(column, alias)).push(operator);
+        sql.bind_as(value_of(key, n), scope.table.column(column));
+    };
+    compare(sql, 0, if beyond == " > " { " >= " } else { " <= " });
+    sql.push(" AND ");
+    for n in 0..last {
+        sql.push("(");
+        compare(sql, n, beyond);
+        sql.push(" OR ");
+        compare(sql, n, " = ");
+        sql.push(" AND ");
+    }
+    compare(sql, last, operator);
+    sql.push(")".repeat(last));
 }
 
 /// Adds `source.where`, the filters and the claims.
@@ -111,7 +147,7 @@ pub(crate) fn push_limits<'a>(
     }
     for (column, values) in scope.conditions(extent.within.as_ref()) {
         and(sql);
-        sql.push(qualified(column, alias));
+        sql.push(sql.dialect.qualified(column, alias));
         sql.is_one_of(values, scope.table.column(column));
     }
 }
@@ -128,16 +164,22 @@ fn push_key<'a>(sql: &mut Sql<'a>, scope: &'a Scope, key: &'a Key) {
     sql.push(if several { "(" } else { "" });
     for (n, column) in scope.key().iter().enumerate() {
         sql.push(if n > 0 { ", " } else { "" });
-        // A key of too few values matches nothing, as a comparison with NULL does.
-        let value = key.0.get(n).map_or(Cow::Owned(Value::Null), Cow::Borrowed);
-        sql.bind_as(value, scope.table.column(column));
+        sql.bind_as(value_of(key, n), scope.table.column(column));
     }
     sql.push(if several { ")" } else { "" });
 }
 
+/// A key of too few values matches nothing, as a comparison with NULL does.
+fn value_of(key: &Key, n: usize) -> Cow<'_, Value> {
+    key.0.get(n).map_or(Cow::Owned(Value::Null), Cow::Borrowed)
+}
+
 fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Option<&str>) {
     and(sql);
-    let columns = quote_columns(scope.key(), alias);
+    if sql.dialect == Dialect::Mysql {
+        return push_listed(sql, scope, keys, alias);
+    }
+    let columns = sql.dialect.quote_columns(scope.key(), alias);
     sql.push(row(&columns));
     let types = || scope.key().iter().map(|column| scope.table.column(column)).enumerate();
     let array = |n: usize, column| {
@@ -175,8 +217,52 @@ fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Op
             let names: Vec<String> = (0..casts.len()).map(|n| format!("k{n}")).collect();
             sql.push(format!(") AS keys({}))", names.join(", ")));
         }
+        Dialect::Mysql => {}
     }
 }
+
+/// Adds a list of keys for MySQL, which looks them up one by one in an index where each stands in
+/// the statement, and reads the whole table where they come out of a document. Beyond what may be
+/// bound there is no other way.
+fn push_listed<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Option<&str>) {
+    let columns = sql.dialect.quote_columns(scope.key(), alias);
+    if keys.is_empty() {
+        sql.push("false");
+        return;
+    }
+    if keys.len() * columns.len() > MOST_BOUND {
+        let mut cells = Cells::default();
+        let mut values = Vec::new();
+        for (n, name) in scope.key().iter().enumerate() {
+            let column = keys.iter().map(|key| key.0.get(n).unwrap_or(NULL));
+            values.push(cells.compared(column, scope.table.column(name)));
+        }
+        sql.push(format!("{} IN (SELECT {} FROM ", row(&columns), values.join(", ")));
+        cells.push(sql);
+        sql.push(")");
+        return;
+    }
+    let single = columns.len() == 1;
+    sql.push(if single { format!("{} IN (", columns[0]) } else { "(".to_owned() });
+    for (place, key) in keys.iter().enumerate() {
+        sql.push(match (place, single) {
+            (0, _) => "",
+            (_, true) => ", ",
+            (_, false) => " OR ",
+        });
+        for (n, name) in scope.key().iter().enumerate() {
+            if !single {
+                sql.push(if n > 0 { " AND " } else { "(" }).push(&columns[n]).push(" = ");
+            }
+            sql.bind_as(value_of(key, n), scope.table.column(name));
+        }
+        sql.push(if single { "" } else { ")" });
+    }
+    sql.push(")");
+}
+
+/// MySQL counts the values of a statement in 16 bits; some are left to the rest of it.
+const MOST_BOUND: usize = 60_000;
 
 /// What stands where a key has too few values.
 const NULL: &Value = &Value::Null;

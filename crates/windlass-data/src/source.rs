@@ -53,3 +53,18 @@ pub struct Preview {
     /// As it would be; `None` when the statement deletes it.
     pub after: Option<Record>,
 }
+
+impl Preview {
+    /// Each record with what became of it, by their keys.
+    pub(crate) fn pair(before: Vec<Item>, mut after: Vec<Item>) -> Vec<Preview> {
+        let pair = |item: Item| {
+            let place = after.iter().position(|after| after.key == item.key);
+            let after = place.map(|place| after.swap_remove(place).record);
+            Preview { key: item.key, before: item.record, after }
+        };
+        before.into_iter().map(pair).collect()
+    }
+
+    /// How many records are shown.
+    pub(crate) const SHOWN: u64 = 20;
+}

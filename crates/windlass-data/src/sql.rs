@@ -1,14 +1,16 @@
 //! Generated SQL: text and bound values grow together, and the dialects differ here only.
 
 use crate::array::Array;
+use crate::mysql::{cast, compared};
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
 
-/// The two ways of writing placeholders, lists and values.
+/// The ways of writing names, placeholders, lists and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Postgres,
     Sqlite,
+    Mysql,
 }
 
 /// A statement under construction.
@@ -48,19 +50,26 @@ impl<'a> Sql<'a> {
     /// Adds a placeholder whose type the context gives.
     pub(crate) fn bind(&mut self, value: Cow<'a, Value>) -> &mut Self {
         self.binds.push(Bind::Value(value));
-        let sign = if self.dialect == Dialect::Postgres { '$' } else { '?' };
-        self.text.push_str(&format!("{sign}{}", self.binds.len()));
-        self
+        let number = self.binds.len();
+        match self.dialect {
+            Dialect::Postgres => self.push(format!("${number}")),
+            Dialect::Sqlite => self.push(format!("?{number}")),
+            // By their order alone.
+            Dialect::Mysql => self.push("?"),
+        }
     }
 
     /// Adds a placeholder for a value of this column's type.
     pub(crate) fn bind_as(&mut self, value: Cow<'a, Value>, column: Option<&Column>) -> &mut Self {
-        self.bind(value);
-        if let (Dialect::Postgres, Some(column)) = (self.dialect, column) {
-            self.text.push_str("::");
-            self.text.push_str(&column.sql_type);
+        match (self.dialect, column) {
+            (Dialect::Postgres, Some(column)) => self.bind(value).push("::").push(&column.sql_type),
+            (Dialect::Mysql, Some(column)) => {
+                let value = compared(&value, column);
+                let (before, after) = cast(&value, column);
+                self.push(before).bind(Cow::Owned(value)).push(after)
+            }
+            _ => self.bind(value),
         }
-        self
     }
 
     /// Adds `= value` or the dialect's way of saying that a column equals one of several values.
@@ -85,6 +94,16 @@ impl<'a> Sql<'a> {
                 let rows = values.iter().map(std::slice::from_ref);
                 self.push(" IN (");
                 self.json_rows(rows, 1);
+                self.push(")");
+            }
+            Dialect::Mysql if values.is_empty() => {
+                self.push(" IN (NULL)");
+            }
+            Dialect::Mysql => {
+                for (n, value) in values.into_iter().enumerate() {
+                    self.push(if n > 0 { ", " } else { " IN (" });
+                    self.bind_as(Cow::Owned(value), column);
+                }
                 self.push(")");
             }
         }
@@ -137,7 +156,7 @@ impl Dialect {
     pub(crate) fn render(self, column: &Column, expression: &str) -> String {
         use ColumnType as T;
         match (self, column.kind) {
-            (Dialect::Sqlite, _)
+            (Dialect::Sqlite | Dialect::Mysql, _)
             | (_, T::Bool | T::Int | T::Float | T::Text | T::Bytes | T::Json) => {
                 expression.to_owned()
             }
@@ -152,29 +171,49 @@ impl Dialect {
     }
 }
 
-/// An identifier, quoted: whatever it holds, it is a name and nothing else.
+impl Dialect {
+    /// An identifier, quoted: whatever it holds, it is a name and nothing else.
+    pub(crate) fn quote(self, name: &str) -> String {
+        match self {
+            Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+            Dialect::Postgres | Dialect::Sqlite => quote(name),
+        }
+    }
+
+    /// A table's name, `schema.table` quoted part by part.
+    pub(crate) fn quote_table(self, name: &str) -> String {
+        name.split('.').map(|part| self.quote(part)).collect::<Vec<_>>().join(".")
+    }
+
+    /// Columns for a list, quoted, each with the alias of its table when there is one.
+    pub(crate) fn quote_columns(self, columns: &[String], alias: Option<&str>) -> Vec<String> {
+        columns.iter().map(|column| self.qualified(column, alias)).collect()
+    }
+
+    /// A column with the alias of its table when there is one. The alias stands unquoted, as it
+    /// does in the user's statement, so that the database folds the case of both alike; the
+    /// template lets only names of letters, digits and `_` through.
+    pub(crate) fn qualified(self, column: &str, alias: Option<&str>) -> String {
+        match alias {
+            Some(alias) => format!("{alias}.{}", self.quote(column)),
+            None => self.quote(column),
+        }
+    }
+}
+
+/// An identifier, quoted as the standard has it.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// A table's name, `schema.table` quoted part by part.
 pub(crate) fn quote_table(name: &str) -> String {
-    name.split('.').map(quote).collect::<Vec<_>>().join(".")
+    Dialect::Postgres.quote_table(name)
 }
 
 /// Columns for a list, quoted, each with the alias of its table when there is one.
 pub(crate) fn quote_columns(columns: &[String], alias: Option<&str>) -> Vec<String> {
-    columns.iter().map(|column| qualified(column, alias)).collect()
-}
-
-/// A column with the alias of its table when there is one. The alias stands unquoted, as it does
-/// in the user's statement, so that the database folds the case of both alike; the template lets
-/// only names of letters, digits and `_` through.
-pub(crate) fn qualified(column: &str, alias: Option<&str>) -> String {
-    match alias {
-        Some(alias) => format!("{alias}.{}", quote(column)),
-        None => quote(column),
-    }
+    Dialect::Postgres.quote_columns(columns, alias)
 }
 
 /// One expression, or several in parentheses.

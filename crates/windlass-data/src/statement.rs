@@ -1,7 +1,7 @@
 //! The statements made for an extent: select, count, the step's own, and the mark.
 
 use crate::predicate::{Bounds, push_chunk, push_extent, relation};
-use crate::sql::{Dialect, Sql, inner, quote, quote_columns, quote_table};
+use crate::sql::{Dialect, Sql, inner};
 use crate::{Params, Result, Scope};
 use std::borrow::Cow;
 use windlass_core::{
@@ -19,13 +19,13 @@ pub(crate) fn select<'a>(
     // Without a name of its own a cast column keeps the column's, and ORDER BY would take the text
     // for the column.
     let named = |(n, column): (usize, &Column)| {
-        format!("{} AS windlass_{n}", dialect.render(column, &quote(&column.name)))
+        format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
     };
     let columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
-    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
     push_extent(&mut sql, scope, extent, None, bounds);
-    let order = quote_columns(scope.key(), None).join(", ");
+    let order = dialect.quote_columns(scope.key(), None).join(", ");
     sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
     sql
 }
@@ -37,18 +37,19 @@ pub(crate) fn extract<'a>(
     extent: &'a Extent,
     columns: &[Column],
 ) -> Sql<'a> {
-    let columns: Vec<String> =
-        columns.iter().map(|column| dialect.render(column, &quote(&column.name))).collect();
-    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+    let render = |column: &Column| dialect.render(column, &dialect.quote(&column.name));
+    let columns: Vec<String> = columns.iter().map(render).collect();
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
     push_extent(&mut sql, scope, extent, None, Bounds::All);
-    sql.push(format!(" ORDER BY {}", quote_columns(scope.key(), None).join(", ")));
+    sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
     sql
 }
 
 /// The number of an extent's records.
 pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -> Sql<'a> {
-    let mut sql = Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(scope)));
+    let mut sql =
+        Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(dialect, scope)));
     push_extent(&mut sql, scope, extent, None, Bounds::All);
     sql
 }
@@ -80,7 +81,7 @@ pub(crate) fn map<'a>(
                 sql.push(text);
             }
             (Fragment::Source { named }, _) => {
-                sql.push(source(scope, *named));
+                sql.push(source(dialect, scope, *named));
             }
             (Fragment::Chunk(alias), Some(extent)) => {
                 sql.push("(");
@@ -119,8 +120,8 @@ pub(crate) fn reduce<'a>(dialect: Dialect, template: &Template, params: &Params)
 }
 
 /// What to select from, as `{source}` stands for it.
-fn source(scope: &Scope, named: bool) -> String {
-    let relation = relation(scope);
+fn source(dialect: Dialect, scope: &Scope, named: bool) -> String {
+    let relation = relation(dialect, scope);
     match relation.strip_suffix(" AS source") {
         // A query has the name that the statement gives it.
         Some(query) if named => query.to_owned(),
@@ -154,7 +155,7 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -
                         &mut sql
                     }
                     // Statements that change something name their table themselves.
-                    Fragment::Source { named } => sql.push(source(scope, *named)),
+                    Fragment::Source { named } => sql.push(source(dialect, scope, *named)),
                     // Each use is bound by itself, since each may ask for another type.
                     Fragment::Param(name) => sql.bind(Cow::Owned(param(&scope.params, name))),
                 };
@@ -162,8 +163,8 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) -
         }
         (StepKind::Refresh, _) => {
             let missing = || job_type.problem("step.version", "is missing");
-            let version = quote(job_type.step.version.as_deref().ok_or_else(missing)?);
-            let table = relation(scope);
+            let version = dialect.quote(job_type.step.version.as_deref().ok_or_else(missing)?);
+            let table = relation(dialect, scope);
             sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
             push_chunk(&mut sql, scope, extent, None);
         }
@@ -216,10 +217,13 @@ fn set_mark<'a>(
     value: &str,
     bounds: Bounds,
 ) -> Sql<'a> {
-    let (table, name) = (relation(scope), quote(&column.name));
+    let (table, name) = (relation(dialect, scope), dialect.quote(&column.name));
     let mut sql = Sql::new(dialect, format!("UPDATE {table} SET {name} = {value} WHERE "));
     push_extent(&mut sql, scope, extent, None, bounds);
-    sql.push(format!(" AND {name} IS DISTINCT FROM {value}"));
+    sql.push(match dialect {
+        Dialect::Mysql => format!(" AND NOT ({name} <=> {value})"),
+        Dialect::Postgres | Dialect::Sqlite => format!(" AND {name} IS DISTINCT FROM {value}"),
+    });
     sql
 }
 
@@ -273,7 +277,7 @@ pub(crate) fn columns_of(scope: &Scope) -> windlass_core::Columns {
 }
 
 /// `INSERT INTO table (columns)`
-pub(crate) fn insert_into(table: &str, columns: &[&str]) -> String {
-    let columns: Vec<String> = columns.iter().map(|column| quote(column)).collect();
-    format!("INSERT INTO {} ({})", quote_table(table), columns.join(", "))
+pub(crate) fn insert_into(dialect: Dialect, table: &str, columns: &[&str]) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| dialect.quote(column)).collect();
+    format!("INSERT INTO {} ({})", dialect.quote_table(table), columns.join(", "))
 }

@@ -5,7 +5,9 @@
 //! of what is said in between.
 
 mod error;
+pub mod mysql;
 mod postgres;
+mod security;
 mod sqlite;
 mod url;
 
@@ -15,6 +17,7 @@ pub use tokio_postgres::{CopyInSink, Row, types};
 
 pub use crate::{
     error::{Class, Error},
+    mysql::Mysql,
     postgres::{Listener, Param, Postgres, Rows, Transaction},
     sqlite::Sqlite,
     url::{Url, redact},

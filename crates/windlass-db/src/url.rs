@@ -11,14 +11,20 @@ pub enum Url {
     Sqlite(PathBuf),
     /// A PostgreSQL server; the text is the whole URL, password included.
     Postgres(String),
+    /// A MySQL or MariaDB server; the text is the whole URL, password included.
+    Mysql(String),
 }
 
 impl Url {
-    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…` and `postgresql://…`.
+    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`
+    /// and `mariadb://…`.
     pub fn parse(text: &str) -> Result<Url, Error> {
         let text = text.trim();
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(Url::Postgres(text.to_owned()));
+        }
+        if text.starts_with("mysql://") || text.starts_with("mariadb://") {
+            return Ok(Url::Mysql(text.to_owned()));
         }
         if let Some(rest) = text.strip_prefix("sqlite:") {
             return sqlite_path(rest.strip_prefix("//").unwrap_or(rest)).map(Url::Sqlite);
@@ -41,6 +47,7 @@ impl std::fmt::Debug for Url {
         match self {
             Url::Sqlite(path) => write!(f, "Sqlite({})", path.display()),
             Url::Postgres(url) => write!(f, "Postgres({})", redact(url)),
+            Url::Mysql(url) => write!(f, "Mysql({})", redact(url)),
         }
     }
 }
@@ -50,8 +57,9 @@ pub fn redact(url: &str) -> String {
     hide_parameters(&hide_credentials(url))
 }
 
-const EXPECTED: &str = "write sqlite:PATH (for example sqlite:windlass.db) or \
-                        postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+const EXPECTED: &str = "write sqlite:PATH (for example sqlite:windlass.db), \
+                        postgres://USER:PASSWORD@HOST:PORT/DATABASE or \
+                        mysql://USER:PASSWORD@HOST:PORT/DATABASE";
 
 const HIDDEN: &str = "***";
 
@@ -99,7 +107,7 @@ pub(crate) fn query_start(rest: &str) -> usize {
         .find(|at| {
             let name = rest[at + 1..].split('=').next().unwrap_or_default();
             let named = name.len() < rest.len() - at - 1;
-            named && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            named && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
         })
         .unwrap_or(rest.len())
 }
@@ -133,12 +141,15 @@ mod tests {
         for url in ["postgres://u:p@h/d", "postgresql://h"] {
             assert_eq!(Url::parse(url).unwrap(), Url::Postgres(url.to_owned()));
         }
+        for url in ["mysql://u:p@h/d", "mariadb://h/d"] {
+            assert_eq!(Url::parse(url).unwrap(), Url::Mysql(url.to_owned()));
+        }
     }
 
     #[test]
     fn anything_else_says_what_would_be_right() {
         for url in
-            ["mysql://u:secret@h/d", "", "windlass.db", "sqlite:", "sqlite::memory:", "u:secret@h"]
+            ["oracle://u:secret@h/d", "", "windlass.db", "sqlite:", "sqlite::memory:", "u:secret@h"]
         {
             let error = Url::parse(url).unwrap_err();
             assert_eq!(error.class, Class::Definition);
@@ -164,6 +175,8 @@ mod tests {
         ] {
             assert_eq!(redact(url), shown);
         }
+        let debug = format!("{:?}", Url::Mysql("mysql://u:secret@h/d".to_owned()));
+        assert_eq!(debug, "Mysql(mysql://u:***@h/d)");
         let debug = format!("{:?}", Url::Postgres("postgres://u:secret@h/d".to_owned()));
         assert_eq!(debug, "Postgres(postgres://u:***@h/d)");
     }

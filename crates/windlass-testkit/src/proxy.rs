@@ -1,6 +1,7 @@
-//! A proxy in front of PostgreSQL that cuts connections at the moments that hurt.
+//! A proxy in front of a database that cuts connections at the moments that hurt.
 
 mod faults;
+mod mysql;
 mod session;
 mod statements;
 mod wire;
@@ -21,17 +22,34 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
+/// What the clients speak.
+#[derive(Clone, Copy)]
+enum Protocol {
+    Postgres,
+    Mysql,
+}
+
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
 impl Proxy {
-    /// Listens on a free port of 127.0.0.1 and passes connections on to `upstream`.
+    /// Listens on a free port of 127.0.0.1 and passes connections on to PostgreSQL at `upstream`.
     pub async fn start(upstream: SocketAddr) -> Self {
+        Self::of(Protocol::Postgres, upstream).await
+    }
+
+    /// As `start`, in front of MySQL or MariaDB.
+    pub async fn start_mysql(upstream: SocketAddr) -> Self {
+        Self::of(Protocol::Mysql, upstream).await
+    }
+
+    async fn of(protocol: Protocol, upstream: SocketAddr) -> Self {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("some port is free");
         let addr = listener.local_addr().expect("a listener knows its address");
         let faults = Arc::new(Faults::default());
         let sessions = Sessions::default();
-        let accepting = tokio::spawn(accept(listener, upstream, faults.clone(), sessions.clone()));
+        let accepting = accept(listener, protocol, upstream, faults.clone(), sessions.clone());
+        let accepting = tokio::spawn(accepting);
         Self { addr, faults, sessions, accepting }
     }
 
@@ -90,6 +108,7 @@ impl Drop for Proxy {
 
 async fn accept(
     listener: TcpListener,
+    protocol: Protocol,
     upstream: SocketAddr,
     faults: Arc<Faults>,
     sessions: Sessions,
@@ -100,7 +119,10 @@ async fn accept(
         forget_ended(&mut sessions);
         sessions.spawn(async move {
             // However a session ends, both its sides learn it from their closed connection.
-            let _ = session::run(client, upstream, &faults).await;
+            let _ = match protocol {
+                Protocol::Postgres => session::run(client, upstream, &faults).await,
+                Protocol::Mysql => mysql::run(client, upstream, &faults).await,
+            };
         });
     }
 }

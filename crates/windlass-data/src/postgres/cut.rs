@@ -85,7 +85,11 @@ impl Cutter<'_> {
         let columns = quote_columns(scope.key(), None);
         let before: Vec<String> =
             self.names().iter().map(|name| format!("windlass_cut.{name}")).collect();
-        let select = format!("SELECT {} FROM {} WHERE ", self.selected(), relation(scope));
+        let select = format!(
+            "SELECT {} FROM {} WHERE ",
+            self.selected(),
+            relation(Dialect::Postgres, scope)
+        );
         let step = format!(" ORDER BY {} OFFSET {} LIMIT 1", columns.join(", "), every - 1);
 
         let mut sql = Sql::new(
@@ -122,7 +126,7 @@ impl Cutter<'_> {
                 self.rendered(),
                 self.selected(),
                 columns.join(", "),
-                relation(scope),
+                relation(Dialect::Postgres, scope),
             ),
         );
         push_extent(&mut sql, scope, extent, None, Bounds::All);
@@ -171,7 +175,11 @@ impl Cutter<'_> {
             format!("{} AS {name}", self.render(column, &quote(column)))
         };
         let columns: Vec<String> = scope.key().iter().zip(self.names()).map(named).collect();
-        let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(scope));
+        let text = format!(
+            "SELECT {} FROM {} WHERE ",
+            columns.join(", "),
+            relation(Dialect::Postgres, scope)
+        );
         let mut sql = Sql::new(Dialect::Postgres, text);
         push_extent(&mut sql, scope, extent, None, bounds);
         sql

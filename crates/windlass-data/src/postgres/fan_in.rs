@@ -155,7 +155,7 @@ async fn reduce(
             .collect();
         let sql = format!(
             "{} SELECT {} FROM {}",
-            statement::insert_into("pg_temp.parts", &names),
+            statement::insert_into(Dialect::Postgres, "pg_temp.parts", &names),
             cells.join(", "),
             batch.relation(),
         );

@@ -24,7 +24,7 @@ async fn try_out(
     extent: &Extent,
 ) -> Result<Vec<Preview>> {
     transaction.batch("SET LOCAL DateStyle = 'ISO'").await?;
-    let select = statement::select(Dialect::Postgres, scope, extent, Bounds::All, PREVIEWED);
+    let select = statement::select(Dialect::Postgres, scope, extent, Bounds::All, Preview::SHOWN);
     let before = read::fetch(transaction, scope, &select).await?;
     if before.is_empty() {
         return Ok(Vec::new());
@@ -35,14 +35,6 @@ async fn try_out(
     transaction.execute(&step.text, &step.params()).await?;
     // By key alone: the statement may have moved the records out of the fixed condition.
     let select = statement::select(Dialect::Postgres, scope, &few, Bounds::Keys, u32::MAX.into());
-    let mut after = read::fetch(transaction, scope, &select).await?;
-    let pair = |item: crate::Item| {
-        let place = after.iter().position(|after| after.key == item.key);
-        let after = place.map(|place| after.swap_remove(place).record);
-        Preview { key: item.key, before: item.record, after }
-    };
-    Ok(before.into_iter().map(pair).collect())
+    let after = read::fetch(transaction, scope, &select).await?;
+    Ok(Preview::pair(before, after))
 }
-
-/// How many records are shown.
-const PREVIEWED: u64 = 20;

@@ -114,7 +114,7 @@ pub(super) async fn distinct(
                 .map(|(column, name)| format!("{column} AS {name}"))
                 .collect::<Vec<_>>()
                 .join(", "),
-            relation = relation(scope),
+            relation = relation(Dialect::Postgres, scope),
             casts = casts.join(", "),
         ),
     );

@@ -53,7 +53,7 @@ async fn quantiles(transaction: &Transaction, scope: &Scope, segments: u32) -> R
         rendered = rendered.join(", "),
         selected = selected.join(", "),
         order = columns.join(", "),
-        relation = relation(scope),
+        relation = relation(Dialect::Postgres, scope),
     );
     let rows = transaction.query(&sql, &[]).await?;
     rows.iter().map(|row| row::key(row, columns.len())).collect()

@@ -2,7 +2,7 @@
 
 use super::{PostgresData, describe, row};
 use crate::array::Array;
-use crate::sql::{quote, quote_table};
+use crate::sql::{Dialect, quote, quote_table};
 use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ async fn insert(data: &PostgresData, transaction: &Transaction, group: &Inserts<
     }
     let sql = format!(
         "{} SELECT {} FROM {}",
-        statement::insert_into(group.table, &group.columns),
+        statement::insert_into(Dialect::Postgres, group.table, &group.columns),
         values.join(", "),
         batch.relation(),
     );

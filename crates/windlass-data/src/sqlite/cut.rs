@@ -2,8 +2,9 @@
 
 use super::row;
 use crate::page::{Next, Page};
-use crate::predicate::{Bounds, push_extent, relation};
-use crate::sql::{Dialect, Sql, quote_columns};
+use crate::predicate::Bounds;
+use crate::sql::Dialect;
+use crate::walk::{self, Step};
 use crate::{Cuts, Result, Scope, statement};
 use rusqlite::Connection;
 use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
@@ -80,39 +81,15 @@ impl Cutter<'_> {
         offset: u64,
     ) -> Result<Vec<Key>> {
         let extent = self.extent(range);
-        let columns = quote_columns(self.scope.key(), None);
-        let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(self.scope));
-        let mut sql = Sql::new(Dialect::Sqlite, text);
-        push_extent(&mut sql, self.scope, &extent, None, bounds);
-        let order = columns.join(&format!("{direction}, "));
-        sql.push(format!(" ORDER BY {order}{direction} LIMIT {limit} OFFSET {offset}"));
-        row::keys(self.connection, &sql, columns.len())
+        let step = Step { direction, limit, offset };
+        let sql = walk::select(Dialect::Sqlite, self.scope, &extent, bounds, step);
+        row::keys(self.connection, &sql, self.scope.key().len())
     }
 
-    /// Numbers all keys of a range in one pass: for queries and views, where each jump might run
-    /// the whole query.
     fn number(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
         let extent = self.extent(range);
-        let columns = quote_columns(self.scope.key(), None);
-        let named = |(n, column): (usize, &String)| format!("{column} AS windlass_{n}");
-        let selected: Vec<String> = columns.iter().enumerate().map(named).collect();
-        let names: Vec<String> = (0..columns.len()).map(|n| format!("windlass_{n}")).collect();
-        let mut sql = Sql::new(
-            Dialect::Sqlite,
-            format!(
-                "SELECT {} FROM (SELECT {}, row_number() OVER (ORDER BY {}) AS windlass_n \
-                 FROM {} WHERE ",
-                names.join(", "),
-                selected.join(", "),
-                columns.join(", "),
-                relation(self.scope),
-            ),
-        );
-        push_extent(&mut sql, self.scope, &extent, None, Bounds::All);
-        sql.push(format!(
-            ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
-        ));
-        row::keys(self.connection, &sql, columns.len())
+        let sql = walk::number(Dialect::Sqlite, self.scope, &extent, every, most);
+        row::keys(self.connection, &sql, self.scope.key().len())
     }
 
     /// How many records a range has that a jump over so many found the end of.

@@ -3,7 +3,7 @@
 use super::{failed, read, row, write};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
-use crate::{Item, Preview, Result, Scope, WriteItem, statement};
+use crate::{Preview, Result, Scope, WriteItem, statement};
 use rusqlite::Transaction;
 use windlass_core::{Extent, Part};
 
@@ -36,7 +36,7 @@ fn taken_back<T>(transaction: &Transaction<'_>, work: impl FnOnce() -> Result<T>
 }
 
 fn try_out(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<Vec<Preview>> {
-    let select = statement::select(Dialect::Sqlite, scope, extent, Bounds::All, PREVIEWED);
+    let select = statement::select(Dialect::Sqlite, scope, extent, Bounds::All, Preview::SHOWN);
     let (before, _) = read::fetch(transaction, scope, &select, usize::MAX)?;
     if before.is_empty() {
         return Ok(Vec::new());
@@ -46,14 +46,6 @@ fn try_out(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Res
     row::execute(transaction, &statement::step(Dialect::Sqlite, scope, &few)?)?;
     // By key alone: the statement may have moved the records out of the fixed condition.
     let select = statement::select(Dialect::Sqlite, scope, &few, Bounds::Keys, u32::MAX.into());
-    let (mut after, _) = read::fetch(transaction, scope, &select, usize::MAX)?;
-    let pair = |item: Item| {
-        let place = after.iter().position(|after| after.key == item.key);
-        let after = place.map(|place| after.swap_remove(place).record);
-        Preview { key: item.key, before: item.record, after }
-    };
-    Ok(before.into_iter().map(pair).collect())
+    let (after, _) = read::fetch(transaction, scope, &select, usize::MAX)?;
+    Ok(Preview::pair(before, after))
 }
-
-/// How many records are shown.
-const PREVIEWED: u64 = 20;

@@ -64,7 +64,11 @@ pub(super) fn distinct(
     let mut seen = std::collections::HashSet::new();
     let mut once = Vec::new();
     for given in rows {
-        let text = format!("SELECT {} FROM {} WHERE ", quoted.join(", "), relation(scope));
+        let text = format!(
+            "SELECT {} FROM {} WHERE ",
+            quoted.join(", "),
+            relation(Dialect::Sqlite, scope)
+        );
         let mut sql = Sql::new(Dialect::Sqlite, text);
         for (n, column) in quoted.iter().enumerate() {
             sql.push(if n > 0 { " AND " } else { "" }).push(column).push(" = ");

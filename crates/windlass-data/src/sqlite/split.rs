@@ -32,7 +32,7 @@ fn quantiles(connection: &Connection, scope: &Scope, segments: u32) -> Result<Ve
         return Ok(Vec::new());
     };
     let Some(rowid) = table.rowid(&scope.table.columns) else { return Ok(Vec::new()) };
-    let rowids = sample(connection, &relation(scope), rowid)?;
+    let rowids = sample(connection, &relation(Dialect::Sqlite, scope), rowid)?;
     let mut sample = keys_of(connection, scope, rowid, &rowids)?;
     let (count, segments) = (sample.len(), segments as usize);
     let mut cuts = Vec::new();
@@ -89,7 +89,7 @@ fn keys_of(
     let listed = serde_json::Value::from(rowids.iter().copied().collect::<Vec<_>>());
     let text = format!(
         "SELECT DISTINCT {columns} FROM {} WHERE {rowid} IN (SELECT value FROM json_each(",
-        relation(scope),
+        relation(Dialect::Sqlite, scope),
         columns = columns.join(", "),
     );
     let mut sql = Sql::new(Dialect::Sqlite, text);

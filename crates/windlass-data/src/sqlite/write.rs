@@ -2,7 +2,7 @@
 //! one statement joined to `json_each`: 200,000 updates took 0.6 s against 1.2 s.
 
 use super::{Bound, failed};
-use crate::sql::{quote, quote_table};
+use crate::sql::{Dialect, quote, quote_table};
 use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use rusqlite::{Transaction, params_from_iter};
@@ -77,7 +77,7 @@ fn insert(transaction: &Transaction<'_>, group: &Inserts<'_>) -> Result<()> {
         0 => format!("INSERT INTO {} DEFAULT VALUES", quote_table(group.table)),
         count => format!(
             "{} VALUES ({})",
-            statement::insert_into(group.table, &group.columns),
+            statement::insert_into(Dialect::Sqlite, group.table, &group.columns),
             vec!["?"; count].join(", ")
         ),
     };

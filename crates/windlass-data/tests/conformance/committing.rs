@@ -8,6 +8,7 @@ use windlass_db::Class;
 
 on_every_backend!(
     rows_affected_are_processed_and_the_others_skipped,
+    a_row_that_is_as_it_should_be_is_processed,
     keys_without_a_record_are_skipped,
     refresh_raises_every_version,
     params_are_bound_whatever_they_hold,
@@ -48,6 +49,17 @@ async fn rows_affected_are_processed_and_the_others_skipped(db: Db) {
     let counts = Counts { read: 8, processed: 4, skipped: 4, ..Counts::default() };
     assert_eq!((ledger.counts, &ledger.cursor), (counts, &Cursor::End));
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
+}
+
+async fn a_row_that_is_as_it_should_be_is_processed(db: Db) {
+    table(&db, 4).await;
+    for _ in 0..2 {
+        let scope = db.scope(&toml("UPDATE t SET v = 7 WHERE {chunk} AND id > 1")).await;
+        let ledger = db.fenced(1).await;
+        let commit = effect(Effect::Statement(everything()));
+        let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
+        assert_eq!(counts, Counts { read: 4, processed: 3, skipped: 1, ..Counts::default() });
+    }
 }
 
 async fn keys_without_a_record_are_skipped(db: Db) {
@@ -91,7 +103,8 @@ async fn a_joined_statement_is_confined_by_its_alias(db: Db) {
     db.run("CREATE TABLE rates (id BIGINT PRIMARY KEY, rate INT)").await;
     db.run("INSERT INTO rates VALUES (1, 10), (2, 20), (3, 30), (4, 40)").await;
     let sql = "UPDATE t AS V SET v = rates.rate FROM rates WHERE rates.id = V.id AND {chunk:V}";
-    let scope = db.scope(&toml(sql)).await;
+    let maria = "UPDATE t AS V JOIN rates ON rates.id = V.id SET V.v = rates.rate WHERE {chunk:V}";
+    let scope = db.scope(&toml(db.pick(sql, sql, maria))).await;
     let ledger = db.fenced(1).await;
     let extent = Extent::range(Some(key(1)), Some(key(3)));
     db.data.commit(&scope, &ledger, effect(Effect::Statement(extent))).await.unwrap();
@@ -100,10 +113,16 @@ async fn a_joined_statement_is_confined_by_its_alias(db: Db) {
 
 async fn a_query_confines_by_its_keys(db: Db) {
     table(&db, 6).await;
-    let toml = "source.query = \"SELECT id AS number, v FROM t\"\nsource.key = [\"number\"]\n\
-                source.where = \"v <> 3\"\n\
-                step.sql = \"UPDATE t SET name = 'seen' FROM (SELECT id AS number FROM t) AS q WHERE q.number = t.id AND {chunk:q}\"";
-    let scope = db.scope(toml).await;
+    let sql = "UPDATE t SET name = 'seen' FROM (SELECT id AS number FROM t) AS q \
+               WHERE q.number = t.id AND {chunk:q}";
+    let maria = "UPDATE t JOIN (SELECT id AS number FROM t) AS q ON q.number = t.id \
+                 SET t.name = 'seen' WHERE {chunk:q}";
+    let toml = format!(
+        "source.query = \"SELECT id AS number, v FROM t\"\nsource.key = [\"number\"]\n\
+         source.where = \"v <> 3\"\nstep.sql = \"{}\"",
+        db.pick(sql, sql, maria)
+    );
+    let scope = db.scope(&toml).await;
     let ledger = db.fenced(1).await;
     let extent = Extent::range(Some(key(1)), Some(key(4)));
     let counts = db

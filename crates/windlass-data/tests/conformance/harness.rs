@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_postgres::SimpleQueryMessage;
 use windlass_core::{ChunkId, Config, Counts, Cursor, Extent, Identity, JobType, Request, Value};
 use windlass_data::{Commit, Connection, Effect, Fence, Ledger, Scope, connect, fit};
-use windlass_testkit::{Database, PostgresServer};
+use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
 /// Makes a test of every function for every backend.
 macro_rules! on_every_backend {
@@ -23,6 +23,12 @@ macro_rules! on_every_backend {
                 super::$test(crate::harness::Db::postgres().await).await;
             })+
         }
+        mod on_mariadb {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test(crate::harness::Db::mariadb().await).await;
+            })+
+        }
     };
 }
 pub(crate) use on_every_backend;
@@ -37,6 +43,7 @@ pub(crate) struct Db {
 enum Raw {
     Sqlite(PathBuf),
     Postgres(Database),
+    Mariadb(MariaDatabase),
 }
 
 impl Db {
@@ -59,19 +66,46 @@ impl Db {
         Db { data, raw: Raw::Postgres(database), _folder: None }
     }
 
+    pub(crate) async fn mariadb() -> Db {
+        let database = MariaServer::shared().database().await;
+        let data = connect(database.url(), 4).await.unwrap();
+        data.prepare().await.unwrap();
+        Db { data, raw: Raw::Mariadb(database), _folder: None }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self.raw, Raw::Sqlite(_))
+    }
+
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self.raw, Raw::Postgres(_))
     }
 
-    /// One text or the other.
-    pub(crate) fn pick<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
-        if self.is_postgres() { postgres } else { sqlite }
+    /// One of three texts.
+    pub(crate) fn pick<'a>(&self, postgres: &'a str, sqlite: &'a str, mariadb: &'a str) -> &'a str {
+        match self.raw {
+            Raw::Postgres(_) => postgres,
+            Raw::Sqlite(_) => sqlite,
+            Raw::Mariadb(_) => mariadb,
+        }
+    }
+
+    /// Brings the statistics of a table up to date.
+    pub(crate) async fn analyze(&self, table: &str) {
+        self.run(&format!("{} {table}", self.pick("ANALYZE", "ANALYZE", "ANALYZE TABLE"))).await;
     }
 
     pub(crate) fn database(&self) -> &Database {
         match &self.raw {
             Raw::Postgres(database) => database,
-            Raw::Sqlite(_) => panic!("not PostgreSQL"),
+            Raw::Sqlite(_) | Raw::Mariadb(_) => panic!("not PostgreSQL"),
+        }
+    }
+
+    pub(crate) fn maria(&self) -> &MariaDatabase {
+        match &self.raw {
+            Raw::Mariadb(database) => database,
+            Raw::Sqlite(_) | Raw::Postgres(_) => panic!("not MariaDB"),
         }
     }
 
@@ -103,6 +137,8 @@ impl Db {
     pub(crate) async fn run(&self, sql: &str) {
         match &self.raw {
             Raw::Postgres(database) => database.run(sql).await,
+            // Its TEXT cannot be a key.
+            Raw::Mariadb(database) => database.run(&sql.replace(" TEXT", " VARCHAR(200)")).await,
             Raw::Sqlite(path) => {
                 open(path).execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
             }
@@ -122,6 +158,13 @@ impl Db {
                     _ => None,
                 };
                 messages.iter().filter_map(row).collect()
+            }
+            Raw::Mariadb(database) => {
+                let rows = database.rows(sql).await;
+                let row = |row: Vec<Option<String>>| {
+                    row.iter().map(|value| text(value.as_deref())).collect()
+                };
+                rows.into_iter().map(row).collect()
             }
             Raw::Sqlite(path) => {
                 let connection = open(path);

@@ -9,6 +9,7 @@ mod fitting;
 mod harness;
 mod holding;
 mod items;
+mod mariadb;
 mod marking;
 mod naming;
 mod outboxes;

@@ -52,7 +52,7 @@ async fn every_type_of_mark(db: Db) {
         ("TEXT", "1", "NULL"),
         ("INT NOT NULL DEFAULT 0", "1", "0"),
         ("TEXT NOT NULL DEFAULT ''", "1", ""),
-        ("BOOLEAN NOT NULL DEFAULT false", db.pick("t", "1"), db.pick("f", "0")),
+        ("BOOLEAN NOT NULL DEFAULT false", db.pick("t", "1", "1"), db.pick("f", "0", "0")),
     ] {
         db.run("DROP TABLE IF EXISTS t").await;
         table(&db, flag).await;

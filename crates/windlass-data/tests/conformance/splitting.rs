@@ -42,7 +42,7 @@ async fn two_columns(db: Db) {
 }
 
 async fn uuids(db: Db) {
-    let kind = db.pick("k UUID", "k TEXT");
+    let kind = db.pick("k UUID", "k TEXT", "k UUID");
     check(&db, kind, "k", 0.5, |_, n| {
         let mut random = Random(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
         let high = u128::from(random.below(u64::MAX)) << 64;
@@ -52,20 +52,21 @@ async fn uuids(db: Db) {
 }
 
 async fn numerics(db: Db) {
-    let kind = db.pick("k NUMERIC(12, 2)", "k NUMERIC");
+    let kind = db.pick("k NUMERIC(12, 2)", "k NUMERIC", "k NUMERIC(12, 2)");
     check(&db, kind, "k", 0.5, |_, n| format!("({}.{:02})", n as i64 - 1500, n % 100)).await;
 }
 
 async fn timestamps(db: Db) {
-    let kind = db.pick("k TIMESTAMPTZ", "k TEXT");
-    check(&db, kind, "k", 0.5, |_, n| {
-        format!("('2025-01-{:02} {:02}:{:02}:00.{:06}+00')", n % 28 + 1, n / 28 % 24, n % 60, n)
+    let kind = db.pick("k TIMESTAMPTZ", "k TEXT", "k TIMESTAMP(6)");
+    check(&db, kind, "k", 0.5, |db, n| {
+        let zone = db.pick("+00", "+00", "");
+        format!("('2025-01-{:02} {:02}:{:02}:00.{:06}{zone}')", n % 28 + 1, n / 28 % 24, n % 60, n)
     })
     .await;
 }
 
 async fn bytes(db: Db) {
-    let kind = db.pick("k BYTEA", "k BLOB");
+    let kind = db.pick("k BYTEA", "k BLOB", "k VARBINARY(20)");
     let postgres = db.is_postgres();
     check(&db, kind, "k", 0.5, move |_, n| {
         let hex = format!("{:08x}", (n as u32).wrapping_mul(2_654_435_761));
@@ -75,7 +76,11 @@ async fn bytes(db: Db) {
 }
 
 async fn odd_text(db: Db) {
-    let kind = db.pick("k TEXT COLLATE \"und-x-icu\"", "k TEXT COLLATE NOCASE");
+    let kind = db.pick(
+        "k TEXT COLLATE \"und-x-icu\"",
+        "k TEXT COLLATE NOCASE",
+        "k VARCHAR(50) COLLATE utf8mb4_swedish_ci",
+    );
     let odd = ["a", "B", "ä", "ß", "''", "\"", "%", "\\", "{chunk}", ":x", "日本", "z "];
     check(&db, kind, "k", 0.5, move |_, n| {
         let odd = odd[n as usize % odd.len()];
@@ -130,7 +135,7 @@ async fn check(
         let rows: Vec<String> = part.iter().map(|n| row(db, *n)).collect();
         db.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
     }
-    db.run("ANALYZE t").await;
+    db.analyze("t").await;
     let scope = db.scope(SQL_ANY).await;
     assert_eq!(scope.key().join(", "), key);
     let ranges = db.data.split(&scope, 8).await.unwrap();

@@ -1,5 +1,6 @@
 //! What went wrong, in the terms in which a caller decides what to do next.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -10,7 +11,7 @@ use std::fmt;
 pub struct Error {
     /// What a caller may do about it.
     pub class: Class,
-    /// The database's own code: an SQLSTATE, or a name such as `SQLITE_BUSY`.
+    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, or MySQL's number.
     pub code: Option<String>,
     /// What happened; never a URL, never a password.
     pub message: String,

@@ -1,6 +1,6 @@
 //! TLS by rustls with ring, as strict as libpq's `sslmode` asks.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -14,7 +14,10 @@ use rustls::{
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{Class, Error};
+use crate::{
+    Class, Error,
+    security::{Roots, Verify},
+};
 
 /// Makes the TLS half of a connection.
 #[derive(Clone)]
@@ -36,23 +39,6 @@ where
         let host = if host.is_empty() { "localhost" } else { host };
         MakeTlsConnect::<S>::make_tls_connect(&mut self.inner, host)
     }
-}
-
-/// How much of the server's certificate must be right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verify {
-    /// The connection is encrypted and the certificate can be anybody's.
-    Nothing,
-    /// The chain must lead to the roots; the name may differ.
-    Chain,
-    /// The chain and the name must be right.
-    Full,
-}
-
-/// Whose signature counts.
-pub(super) enum Roots {
-    System,
-    File(PathBuf),
 }
 
 /// A connector with its own crypto provider: a library installs no process-wide one.

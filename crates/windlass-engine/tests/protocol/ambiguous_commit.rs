@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_core::{Change, Counts, Cursor, ItemError, Key};
 use windlass_data::{Commit, DataError, Effect, Held, HeldState, WriteItem};
 use windlass_engine::Engine;
-use windlass_testkit::{PostgresServer, Proxy};
+use windlass_testkit::Proxy;
 
 /// Statements that only the transaction of a batch runs, not the one of a fence.
 const BATCH: &str = "UPDATE windlass_ledger";
@@ -16,34 +16,30 @@ const MOST_CUTS: usize = 12;
 /// Many commits, so that many can be cut.
 const SMALL: &str = "chunk.items = 60\nchunk.commit = 4";
 
-#[tokio::test]
-async fn a_statement_is_done_once_though_the_answers_to_its_commits_are_lost() {
-    let (world, proxy) = world().await;
+async fn a_statement_is_done_once_though_the_answers_to_its_commits_are_lost(world: World) {
+    let proxy = proxy(&world).await;
     let engine = via(&world, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
     world.each_once(ROWS).await;
 }
 
-#[tokio::test]
-async fn a_statement_is_done_once_though_its_commits_never_arrive() {
-    let (world, proxy) = world().await;
+async fn a_statement_is_done_once_though_its_commits_never_arrive(world: World) {
+    let proxy = proxy(&world).await;
     let engine = via(&world, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit()).await;
     world.each_once(ROWS).await;
 }
 
-#[tokio::test]
-async fn updates_and_inserts_are_done_once_though_answers_are_lost() {
-    let (world, proxy) = world().await;
+async fn updates_and_inserts_are_done_once_though_answers_are_lost(world: World) {
+    let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 0).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
 }
 
-#[tokio::test]
-async fn updates_and_inserts_are_done_once_though_commits_never_arrive() {
-    let (world, proxy) = world().await;
+async fn updates_and_inserts_are_done_once_though_commits_never_arrive(world: World) {
+    let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 0).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of(BATCH)).await;
     world.each_once(ROWS).await;
@@ -51,18 +47,16 @@ async fn updates_and_inserts_are_done_once_though_commits_never_arrive() {
 }
 
 /// The cursor does not move when held items are committed: only the number of commits tells.
-#[tokio::test]
-async fn held_items_are_done_once_though_answers_are_lost() {
-    let (world, proxy) = world().await;
+async fn held_items_are_done_once_though_answers_are_lost(world: World) {
+    let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_held")).await;
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
 }
 
-#[tokio::test]
-async fn held_items_are_done_once_though_commits_never_arrive() {
-    let (world, proxy) = world().await;
+async fn held_items_are_done_once_though_commits_never_arrive(world: World) {
+    let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_held")).await;
     world.each_once(ROWS).await;
@@ -120,15 +114,24 @@ async fn a_commit_of_held_items_is_refused_the_second_time(world: World) {
     world.logged_once(1).await;
 }
 
-on_both!(
+on_each!(
     a_commit_that_has_happened_is_refused_the_second_time,
     a_commit_of_held_items_is_refused_the_second_time,
 );
 
-async fn world() -> (World, Arc<Proxy>) {
-    let world = World::postgres().await;
+on_servers!(
+    a_statement_is_done_once_though_the_answers_to_its_commits_are_lost,
+    a_statement_is_done_once_though_its_commits_never_arrive,
+    updates_and_inserts_are_done_once_though_answers_are_lost,
+    updates_and_inserts_are_done_once_though_commits_never_arrive,
+    held_items_are_done_once_though_answers_are_lost,
+    held_items_are_done_once_though_commits_never_arrive,
+);
+
+/// A proxy in front of the server of a world with visits.
+async fn proxy(world: &World) -> Arc<Proxy> {
     world.visits(ROWS).await;
-    (world, Arc::new(Proxy::start(PostgresServer::shared().addr()).await))
+    Arc::new(world.app.proxy().await)
 }
 
 /// An engine whose data, but not whose store, is behind the proxy.

@@ -156,7 +156,7 @@ async fn what_a_cancelled_job_emitted_is_removed(world: World) {
     working.stop().await;
 }
 
-on_both!(
+on_each!(
     what_a_cancelled_job_emitted_is_removed,
     a_cancel_fences_what_it_ends,
     a_job_whose_table_is_gone_can_be_cancelled,

@@ -91,7 +91,7 @@ async fn a_refresh_writes_every_record_once(world: World) {
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE version = 1").await, ROWS);
 }
 
-on_both!(
+on_each!(
     both_changes_survive_a_conflict,
     several_conflicts_in_a_row_are_survived,
     a_conflict_may_be_skipped,

@@ -92,7 +92,7 @@ async fn an_item_that_kills_its_process_becomes_a_dead_letter(world: World) {
     assert!(chunks.iter().all(|chunk| chunk.attempts == 0), "a lost lease is no failed attempt");
 }
 
-on_both!(
+on_each!(
     items_held_by_a_process_that_is_killed_are_finished_by_the_next,
     an_item_that_kills_its_process_becomes_a_dead_letter,
 );

@@ -82,7 +82,7 @@ async fn an_insert_into_a_table_that_is_not_there_fails_the_job(world: World) {
     assert!(failed.error.unwrap().contains("nowhere"));
 }
 
-on_both!(
+on_each!(
     a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it,
     a_table_dropped_before_the_load_fails_the_job,
     a_table_dropped_before_the_work_fails_the_job,

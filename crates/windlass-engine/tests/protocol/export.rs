@@ -131,7 +131,7 @@ async fn a_report_is_written_of_the_result(world: World) {
     assert_eq!((number(&report[0]["n"]), number(&report[0]["total"])), ("40".into(), "820".into()));
 }
 
-on_both!(
+on_each!(
     every_record_is_in_exactly_one_part,
     orphans_are_removed,
     a_cancelled_export_leaves_nothing,

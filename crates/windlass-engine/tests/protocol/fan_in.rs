@@ -169,7 +169,7 @@ async fn what_items_emit_is_reduced_too(world: World) {
     assert_eq!(world.int("SELECT sum(n) FROM totals WHERE day = 'monday'").await, 50);
 }
 
-on_both!(
+on_each!(
     totals_equal_the_databases_own_sums,
     nothing_in_nothing_out,
     a_merger_that_wakes_up_late_loads_nothing,

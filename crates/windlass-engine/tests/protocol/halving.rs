@@ -26,7 +26,11 @@ async fn a_check_violation_costs_only_the_rows_that_violate_it(world: World) {
     assert_eq!((done.items.processed, done.items.dead), (993, 7));
     let letters = letters(&engine, done.id).await;
     assert_eq!(keys(&letters), BAD);
-    let message = world.spell("violates check constraint", "CHECK constraint failed");
+    let message = world.spell_for_app(
+        "violates check constraint",
+        "CHECK constraint failed",
+        "CONSTRAINT `checked.amount` failed",
+    );
     for letter in &letters {
         assert!(letter.error.contains(message), "{}", letter.error);
         let record = serde_json::json!({"id": letter.key, "amount": 99, "note": "as it was"});
@@ -38,7 +42,7 @@ async fn a_check_violation_costs_only_the_rows_that_violate_it(world: World) {
 
 async fn an_exception_of_a_trigger_costs_only_its_row(world: World) {
     world.visits(100).await;
-    world.app.run(world.spell(TRIGGER_POSTGRES, TRIGGER_SQLITE)).await;
+    world.app.run(world.spell_for_app(TRIGGER_POSTGRES, TRIGGER_SQLITE, TRIGGER_MARIADB)).await;
     let engine = world.engine(&job(ADD, "chunk.items = 50")).await;
 
     let done = complete(&engine).await;
@@ -66,7 +70,8 @@ async fn a_unique_violation_of_an_insert_costs_only_its_item(world: World) {
     let letters = letters(&engine, done.id).await;
     assert_eq!(keys(&letters), [42]);
     assert_eq!(letters[0].record["amount"], 0);
-    let message = world.spell("duplicate key", "UNIQUE constraint failed");
+    let message =
+        world.spell_for_app("duplicate key", "UNIQUE constraint failed", "Duplicate entry");
     assert!(letters[0].error.contains(message), "{}", letters[0].error);
     assert_eq!(world.int("SELECT sum(amount) FROM visits").await, 99);
     world.logged_once(100).await;
@@ -110,7 +115,7 @@ async fn held_items_are_halved_too(world: World) {
     world.logged_once(20).await;
 }
 
-on_both!(
+on_each!(
     a_check_violation_costs_only_the_rows_that_violate_it,
     an_exception_of_a_trigger_costs_only_its_row,
     a_unique_violation_of_an_insert_costs_only_its_item,
@@ -128,3 +133,6 @@ const TRIGGER_POSTGRES: &str = "
 const TRIGGER_SQLITE: &str = "
     CREATE TRIGGER refuse BEFORE UPDATE ON visits WHEN NEW.id IN (13, 66)
     BEGIN SELECT RAISE(ABORT, 'bad luck'); END";
+const TRIGGER_MARIADB: &str = "
+    CREATE TRIGGER refuse BEFORE UPDATE ON visits FOR EACH ROW
+    IF NEW.id IN (13, 66) THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'bad luck'; END IF";

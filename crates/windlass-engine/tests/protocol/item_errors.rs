@@ -143,7 +143,7 @@ async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter(world: Wor
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE id = 5000").await, 0);
 }
 
-on_both!(
+on_each!(
     a_retryable_error_is_tried_again_until_it_succeeds,
     a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up,
     a_permanent_error_is_a_dead_letter_at_once,

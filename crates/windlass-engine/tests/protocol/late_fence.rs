@@ -86,7 +86,7 @@ async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(world: World) {
     world.each_once(10).await;
 }
 
-on_both!(
+on_each!(
     a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it,
     a_late_fence_is_refused_by_a_row_at_a_higher_epoch,
 );

@@ -148,7 +148,7 @@ async fn a_worker_whose_lease_was_taken_commits_nothing(world: World) {
     world.logged_once(10).await;
 }
 
-on_both!(
+on_each!(
     a_shutdown_hands_chunks_back_and_another_worker_finishes_them,
     heartbeats_keep_a_lease_that_is_shorter_than_the_work,
     a_chunk_that_hangs_is_given_up_at_its_timeout,

@@ -1,7 +1,8 @@
 //! The promises of the engine, each tested by the interleaving that would break it.
 //!
 //! One program, so that all topics share one PostgreSQL server and one link. A test on both
-//! databases is a plain function that takes a `World`; `on_both!` lists them at the end of a file.
+//! databases is a plain function that takes a `World`; `on_each!` lists them at the end of a file, or
+//! `on_both!` where it is about the store alone.
 
 #![allow(
     clippy::unwrap_used,

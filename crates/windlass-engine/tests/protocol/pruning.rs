@@ -53,7 +53,7 @@ async fn a_failed_job_is_retried_or_removed_but_never_both(world: World) {
     assert!(kept.retry(failed).await.is_err());
 }
 
-on_both!(
+on_each!(
     a_completed_job_leaves_its_sums,
     what_ended_just_now_is_kept,
     a_failed_job_is_retried_or_removed_but_never_both,

@@ -152,7 +152,7 @@ async fn a_letter_is_free_again_when_its_redrive_is_cancelled(world: World) {
     world.each_once(ROWS).await;
 }
 
-on_both!(
+on_each!(
     mended_rows_are_reprocessed,
     a_letter_that_fails_again_stays_one_letter,
     the_idempotency_key_is_the_same_over_retry_and_redrive,

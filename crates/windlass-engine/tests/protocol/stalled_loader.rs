@@ -103,7 +103,7 @@ async fn a_page_sent_twice_is_loaded_once(world: World) {
     whole(&world, &engine, done.id).await;
 }
 
-on_both!(
+on_each!(
     a_plan_that_comes_late_is_refused,
     a_first_page_that_comes_late_is_refused,
     a_page_in_the_middle_that_comes_late_is_refused,

@@ -169,7 +169,7 @@ async fn a_failed_chunk_leaves_no_mark() {
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE busy").await, 0);
 }
 
-on_both!(
+on_each!(
     a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another,
     a_job_beyond_its_failure_budget_fails_if_it_says_so,
     a_budget_that_holds_is_not_noticed,

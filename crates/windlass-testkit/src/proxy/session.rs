@@ -1,4 +1,4 @@
-//! One connection through the proxy.
+//! One connection through the proxy in PostgreSQL's protocol.
 
 use std::io;
 use std::net::SocketAddr;

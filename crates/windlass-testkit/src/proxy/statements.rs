@@ -36,9 +36,15 @@ impl Statements {
         self.transaction.iter().any(|sql| sql.contains(text))
     }
 
-    fn run(&mut self, sql: Arc<str>) -> bool {
-        let opening = first_word(&sql);
-        if opening.eq_ignore_ascii_case("BEGIN") || opening.eq_ignore_ascii_case("START") {
+    /// Takes note of a statement and tells whether it commits.
+    pub(super) fn run(&mut self, sql: Arc<str>) -> bool {
+        let begins = |part: &str| {
+            ["BEGIN", "START"].iter().any(|word| first_word(part).eq_ignore_ascii_case(word))
+        };
+        // Variables may be set in front of it.
+        if begins(&sql)
+            || (first_word(&sql).eq_ignore_ascii_case("SET") && sql.split(';').any(begins))
+        {
             self.transaction.clear();
         }
         let last = sql.trim_end().trim_end_matches(';').rsplit(';').next().unwrap_or_default();

@@ -10,9 +10,10 @@ use windlass_core::{ColumnType, Source, Table};
 #[command(after_help = "Examples:
   windlass init
   windlass init sqlite:app.db
-  windlass init postgres://localhost/app")]
+  windlass init postgres://localhost/app
+  windlass init mysql://user@localhost/app")]
 pub(super) struct Args {
-    /// A database whose tables become job types: sqlite:FILE or postgres://…
+    /// A database whose tables become job types: sqlite:FILE, postgres://… or mysql://…
     url: Option<String>,
     /// Write over a file that is there
     #[arg(long)]

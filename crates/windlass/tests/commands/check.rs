@@ -9,7 +9,7 @@ const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
 
 #[tokio::test]
 async fn good_job_types_are_explained() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(100).await;
         let place = Place::on(&data, &(raise(25) + REFRESH));
         let output = place.run("check").await.ok();
@@ -109,7 +109,7 @@ async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
 
 #[tokio::test]
 async fn looking_makes_no_table() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(10).await;
         // The store elsewhere, so that only the ledger could be made here.
         let place = Place::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
@@ -118,6 +118,10 @@ async fn looking_makes_no_table() {
         let tables = match data {
             Data::Postgres(_) => "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'windlass%'",
             Data::Sqlite(_) => "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'windlass%'",
+            Data::Mariadb(_) => {
+                "SELECT count(*) FROM information_schema.tables \
+                 WHERE table_schema = database() AND table_name LIKE 'windlass%'"
+            }
         };
         assert_eq!(data.number(tables).await, 0);
     }
@@ -151,4 +155,13 @@ async fn alerts_that_cannot_be_signed_are_refused_with_their_line() {
     refused(&checked, &[&line, "alerts.secret", "is missing"]);
     refused(&place.run("serve --listen 127.0.0.1:0").await, &["alerts.secret"]);
     assert!(!crate::common::said(&checked).contains("hidden"));
+}
+
+#[tokio::test]
+async fn a_store_in_mysql_is_refused_with_the_reason() {
+    let data = Data::mariadb().await.with_accounts(1).await;
+    let place = Place::with(&config(&data.url(), &data.url(), &raise(5)));
+    let output = place.run("check").await;
+    refused(&output, &["store", "MySQL or MariaDB", "sqlite:PATH", "postgres://"]);
+    assert!(!output.stderr.contains("wind%40lass"), "{}", output.stderr);
 }

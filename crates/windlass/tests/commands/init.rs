@@ -25,10 +25,10 @@ async fn a_file_that_is_there_is_kept_unless_forced() {
 
 #[tokio::test]
 async fn a_databases_tables_become_job_types_that_run() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(100).await;
         data.run("CREATE TABLE \"Odd Name\" (a integer, b integer)").await;
-        let place = Place::empty();
+        let place = Place::empty().env("DATABASE_URL", &data.url());
         place.run_words(&["init", &data.url()]).await.ok();
         let text = place.read("windlass.toml");
         assert!(text.contains("\n[jobs.REFRESH_ACCOUNTS]"), "{text}");
@@ -69,7 +69,8 @@ async fn a_password_is_not_written_into_the_file() {
 async fn a_database_it_cannot_use_leaves_no_file() {
     let place = Place::empty();
     refused(&place.run("init sqlite:nothing.db").await, &["nothing.db"]);
-    refused(&place.run("init mysql://h/d").await, &["mysql:", "postgres://"]);
+    refused(&place.run("init oracle://h/d").await, &["oracle:", "postgres://", "mysql://"]);
+    refused(&place.run("init mysql://nobody:hush@127.0.0.1:1/d").await, &["refused"]);
     refused(&place.run("init postgres://nobody:hush@127.0.0.1:1/d").await, &["refused"]);
     let empty = Data::sqlite();
     refused(&place.run_words(&["init", &empty.url()]).await, &["no tables"]);

@@ -4,7 +4,7 @@ use crate::common::{Data, Place, raise};
 
 #[tokio::test]
 async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(10).await;
         let place = Place::on(&data, &raise(5));
         let output = place.run("migrate --print").await.ok();
@@ -20,6 +20,10 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
         let there = match &data {
             Data::Postgres(_) => "SELECT count(*) FROM pg_class WHERE relname = 'windlass_ledger'",
             Data::Sqlite(_) => "SELECT count(*) FROM sqlite_master WHERE name = 'windlass_ledger'",
+            Data::Mariadb(_) => {
+                "SELECT count(*) FROM information_schema.tables \
+                 WHERE table_schema = database() AND table_name = 'windlass_ledger'"
+            }
         };
         assert_eq!(data.number(there).await, 0);
 
@@ -33,7 +37,7 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
 
 #[tokio::test]
 async fn it_makes_what_is_missing_and_may_be_repeated() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(10).await;
         let place = Place::on(&data, &raise(5));
         for _ in 0..2 {

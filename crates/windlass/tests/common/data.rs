@@ -1,14 +1,15 @@
-//! The user's database: PostgreSQL or SQLite, with the table that the tests work on.
+//! The user's database: PostgreSQL, SQLite or MariaDB, with the table that the tests work on.
 
 use super::config;
 use std::path::Path;
 use tempfile::TempDir;
-use windlass_testkit::{Database, PostgresServer};
+use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
 /// A database of its own for one test.
 pub(crate) enum Data {
     Postgres(Database),
     Sqlite(TempDir),
+    Mariadb(MariaDatabase),
 }
 
 impl Data {
@@ -24,23 +25,34 @@ impl Data {
         data
     }
 
-    /// One of each.
+    /// A database of the shared MariaDB.
+    pub(crate) async fn mariadb() -> Data {
+        Data::Mariadb(MariaServer::shared().database().await)
+    }
+
+    /// One of each that can also hold the store.
     pub(crate) async fn both() -> [Data; 2] {
         [Data::sqlite(), Data::postgres().await]
+    }
+
+    /// One of each.
+    pub(crate) async fn each() -> [Data; 3] {
+        [Data::sqlite(), Data::postgres().await, Data::mariadb().await]
     }
 
     pub(crate) fn url(&self) -> String {
         match self {
             Data::Postgres(database) => database.url().to_owned(),
+            Data::Mariadb(database) => database.url().to_owned(),
             Data::Sqlite(folder) => format!("sqlite:{}", folder.path().join("app.db").display()),
         }
     }
 
-    /// Where the store goes: beside the records, in a file of its own for SQLite.
+    /// Where the store goes: beside the records, or in a file of its own.
     pub(crate) fn store_url(&self) -> String {
         match self {
             Data::Postgres(_) => self.url(),
-            Data::Sqlite(_) => "sqlite:windlass.db".to_owned(),
+            Data::Sqlite(_) | Data::Mariadb(_) => "sqlite:windlass.db".to_owned(),
         }
     }
 
@@ -74,6 +86,7 @@ impl Data {
                 "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {last}) \
                  SELECT n FROM s"
             ),
+            Data::Mariadb(_) => format!("SELECT seq AS n FROM seq_1_to_{last}"),
         }
     }
 
@@ -86,6 +99,7 @@ impl Data {
     pub(crate) async fn run(&self, sql: &str) {
         match self {
             Data::Postgres(database) => database.run(sql).await,
+            Data::Mariadb(database) => database.run(sql).await,
             Data::Sqlite(_) => self.connection().execute_batch(sql).unwrap(),
         }
     }
@@ -94,6 +108,7 @@ impl Data {
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match self {
             Data::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
+            Data::Mariadb(database) => database.one(sql).await,
             Data::Sqlite(_) => self.connection().query_row(sql, [], |row| row.get(0)).unwrap(),
         }
     }

@@ -37,6 +37,20 @@ async fn one_worker_on_sqlite_killed_again_and_again() {
     place.prove(&id).await;
 }
 
+#[tokio::test]
+async fn three_workers_on_mariadb_killed_again_and_again() {
+    let data = Data::mariadb().await.with_accounts(ROWS).await;
+    // Every row takes its time, so that a death also falls into the middle of a statement.
+    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND SLEEP(0.0002) = 0";
+    let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let place = Place::on(&data, &jobs);
+    let id = place.submit("RAISE").await;
+    let hits = kill_until_completed(&place, &id, 3, 300..900).await;
+    assert!(hits >= 3, "only {hits} of the killed workers were at work");
+    data.raised_once(ROWS).await;
+    place.prove(&id).await;
+}
+
 /// Keeps so many workers running and kills one after another until the job is done; says how
 /// many of them held a chunk when they died.
 async fn kill_until_completed(place: &Place, id: &str, workers: usize, every: Range<u64>) -> usize {

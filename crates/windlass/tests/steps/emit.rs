@@ -22,7 +22,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 
 #[tokio::test]
 async fn emitted_rows_are_there_once_after_retries_and_redrive() {
-    for data in Data::both().await {
+    for data in Data::each().await {
         let data = data.with_accounts(20).await;
         let jobs = by_command("python3 emitter.py", TWO_TRIES) + "chunk.items = 7\n";
         let place = place(&data, &jobs);

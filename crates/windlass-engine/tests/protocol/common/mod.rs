@@ -8,7 +8,39 @@ pub(crate) use gate::Gate;
 pub(crate) use jobs::*;
 pub(crate) use world::{World, builder, toml};
 
-/// Makes a test on PostgreSQL and one on SQLite of each function.
+/// Makes a test of each function on every database that holds records. MariaDB holds no store, so
+/// that is in SQLite there.
+macro_rules! on_each {
+    ($($promise:ident),+ $(,)?) => {
+        on_both!($($promise),+);
+        mod mariadb {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::mariadb().await).await;
+            })+
+        }
+    };
+}
+
+/// Makes a test of each function on every database that is reached through a network.
+macro_rules! on_servers {
+    ($($promise:ident),+ $(,)?) => {
+        mod postgres_server {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::postgres().await).await;
+            })+
+        }
+        mod mariadb_server {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::common::World::mariadb().await).await;
+            })+
+        }
+    };
+}
+
+/// Makes a test on PostgreSQL and one on SQLite of each function, for what is about the store.
 macro_rules! on_both {
     ($($promise:ident),+ $(,)?) => {
         mod postgres {

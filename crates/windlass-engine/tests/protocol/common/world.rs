@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use windlass_core::Config;
 use windlass_db::Sqlite;
 use windlass_engine::{Builder, Engine};
-use windlass_testkit::{Database, PostgresServer};
+use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Proxy};
 
 /// A world for one test, gone with it.
 pub(crate) struct World {
@@ -19,6 +19,7 @@ pub(crate) struct World {
 pub(crate) enum Place {
     Postgres(Database),
     Sqlite(Sqlite),
+    Mariadb(MariaDatabase),
 }
 
 impl World {
@@ -35,19 +36,40 @@ impl World {
         World { app: open("app.db"), store: open("store.db"), folder }
     }
 
+    /// With the store in a file.
+    pub(crate) async fn mariadb() -> World {
+        let app = Place::Mariadb(MariaServer::shared().database().await);
+        World { app, ..World::sqlite().await }
+    }
+
     /// An empty world of the same kind.
     pub(crate) async fn another(&self) -> World {
         match self.app {
             Place::Postgres(_) => World::postgres().await,
             Place::Sqlite(_) => World::sqlite().await,
+            Place::Mariadb(_) => World::mariadb().await,
         }
     }
 
-    /// The right one of two spellings.
+    /// The right one of two spellings for the store.
     pub(crate) fn spell<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
+        match self.store {
+            Place::Postgres(_) => postgres,
+            Place::Sqlite(_) | Place::Mariadb(_) => sqlite,
+        }
+    }
+
+    /// The right one of three spellings for the user's data.
+    pub(crate) fn spell_for_app<'a>(
+        &self,
+        postgres: &'a str,
+        sqlite: &'a str,
+        mariadb: &'a str,
+    ) -> &'a str {
         match self.app {
             Place::Postgres(_) => postgres,
             Place::Sqlite(_) => sqlite,
+            Place::Mariadb(_) => mariadb,
         }
     }
 
@@ -129,6 +151,16 @@ impl Place {
         match self {
             Place::Postgres(database) => database.url().to_owned(),
             Place::Sqlite(file) => format!("sqlite:{}", Path::display(file.path())),
+            Place::Mariadb(database) => database.url().to_owned(),
+        }
+    }
+
+    /// A proxy in front of the server.
+    pub(crate) async fn proxy(&self) -> Proxy {
+        match self {
+            Place::Postgres(_) => Proxy::start(PostgresServer::shared().addr()).await,
+            Place::Mariadb(_) => Proxy::start_mysql(MariaServer::shared().addr()).await,
+            Place::Sqlite(_) => panic!("a file has no server"),
         }
     }
 
@@ -136,6 +168,8 @@ impl Place {
     pub(crate) async fn run(&self, sql: &str) {
         match self {
             Place::Postgres(database) => database.run(sql).await,
+            // Its texts can be indexed, or have a default, only where they have a length.
+            Place::Mariadb(database) => database.run(&sql.replace(" text", " varchar(200)")).await,
             Place::Sqlite(file) => {
                 let owned = sql.to_owned();
                 let done = file.write(move |tx| Ok(tx.execute_batch(&owned)?)).await;
@@ -148,6 +182,7 @@ impl Place {
     pub(crate) async fn int(&self, sql: &str) -> i64 {
         match self {
             Place::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
+            Place::Mariadb(database) => database.one(sql).await,
             Place::Sqlite(file) => {
                 let owned = sql.to_owned();
                 let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));

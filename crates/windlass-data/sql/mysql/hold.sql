@@ -1,0 +1,26 @@
+-- Holds items; a row that is held already is overwritten.
+--
+-- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
+-- Index: the primary key.
+INSERT INTO windlass_held
+    (job_id, chunk, item_key, state, attempts, conflicts, error, context, record, due_at)
+SELECT ?, ?, held.k, held.s, held.a, held.c, held.e, held.x, held.r,
+    CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) + held.w
+FROM JSON_TABLE(?, '$[*]' COLUMNS (
+    k LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]' ERROR ON ERROR,
+    s VARCHAR(10) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]' ERROR ON ERROR,
+    a BIGINT PATH '$[2]' ERROR ON ERROR,
+    c BIGINT PATH '$[3]' ERROR ON ERROR,
+    e LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[4]' ERROR ON ERROR,
+    x LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[5]' ERROR ON ERROR,
+    r LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[6]' ERROR ON ERROR,
+    w BIGINT PATH '$[7]' ERROR ON ERROR
+)) AS held
+ON DUPLICATE KEY UPDATE
+    state = VALUES(state),
+    attempts = VALUES(attempts),
+    conflicts = VALUES(conflicts),
+    error = VALUES(error),
+    context = VALUES(context),
+    record = VALUES(record),
+    due_at = VALUES(due_at)

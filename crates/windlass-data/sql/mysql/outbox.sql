@@ -1,0 +1,23 @@
+-- The outbox: requests that applications put there in transactions of their own, until the relay has
+-- submitted them as jobs. An application needs only this:
+--   GRANT INSERT ON windlass_outbox TO …;
+--   INSERT INTO windlass_outbox (job_type, request) VALUES (…);
+--
+-- The id is the one that the job will have; who wants to know it beforehand gives one, a UUID.
+CREATE TABLE IF NOT EXISTS windlass_outbox (
+    id         CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (uuid()) PRIMARY KEY,
+    job_type   VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    request    LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('{}'),
+    created_at DATETIME(3) NOT NULL DEFAULT (utc_timestamp(3)),
+    attempts   BIGINT NOT NULL DEFAULT 0,
+    error      LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    next_at    DATETIME(3) NOT NULL DEFAULT '2000-01-01 00:00:00',
+    KEY windlass_outbox_due (next_at, id),
+    CONSTRAINT id_is_a_uuid CHECK (
+        id REGEXP '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'),
+    CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
+    CONSTRAINT request_is_a_json_object CHECK (json_valid(request) AND json_type(request) = 'OBJECT'),
+    -- Of the text as it stands, with the job type's name in it.
+    CONSTRAINT request_has_at_most_8388608_bytes CHECK (
+        length(request) + length(job_type) + 16 <= 8388608)
+) ENGINE = InnoDB

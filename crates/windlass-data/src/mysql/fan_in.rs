@@ -1,0 +1,205 @@
+//! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
+
+use super::row::value;
+use super::{Cells, LOOKING, MysqlData, Transaction, commit, describe, finish, release, variables};
+use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
+use crate::sql::{Dialect, Sql};
+use crate::write::insert_column;
+use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use async_trait::async_trait;
+use futures::{FutureExt, TryStreamExt};
+use tokio::sync::mpsc::Sender;
+use windlass_core::{Column, ColumnType, Counts, Cursor, Extent, Load, Template, Value};
+use windlass_db::mysql::{Access, Flow, Row};
+use windlass_db::{Class, Error};
+use windlass_parts::{RecordBatch, RowBuilder};
+
+#[async_trait]
+impl FanIn for MysqlData {
+    async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
+        let sql = statement::map(Dialect::Mysql, scope, None)?;
+        let mut transaction = self.reading(LOOKING).await?;
+        let columns = describe::query_columns(&mut transaction, &sql.text).await;
+        release(transaction, columns).await
+    }
+
+    async fn map(
+        &self,
+        scope: &Scope,
+        columns: &[Column],
+        extent: &Extent,
+    ) -> Result<Vec<Vec<Value>>> {
+        let sql = statement::map(Dialect::Mysql, scope, Some(extent))?;
+        let mut transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let rows = select(&mut transaction, &sql, columns).await;
+        release(transaction, rows).await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        extent: &Extent,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        let sql = statement::extract(Dialect::Mysql, scope, extent, columns);
+        let mut builder = RowBuilder::new(windlass_parts::schema(columns)).map_err(misfit)?;
+        let mut transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let extracted = transaction.stream(&sql.text, sql.values(), |row: Row| {
+            builder.push(&cells(&row, columns)?).map_err(misfit)?;
+            if builder.rows() < BATCH && builder.bytes() < BATCH_BYTES {
+                return Ok(Flow::More);
+            }
+            let (batch, to) = (builder.finish().map_err(misfit)?, to.clone());
+            Ok(Flow::Wait(async move { to.send(batch).await.is_ok() }.boxed()))
+        });
+        let extracted: Result<()> = extracted.await;
+        if extracted.is_ok() {
+            let _ = to.send(builder.finish().map_err(misfit)?).await;
+        }
+        release(transaction, extracted).await
+    }
+
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows> {
+        let mut transaction = self.db.begin(Access::Write, &variables(LOOKING, LOOKING)).await?;
+        let reduced = reduce(&mut transaction, columns, parts, select, params).await;
+        // It is of the session, which others use after this. Where the connection is gone, so is it.
+        let _ = transaction.batch("DROP TEMPORARY TABLE IF EXISTS parts").await;
+        release(transaction, reduced).await
+    }
+
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+    ) -> Result<Ledger> {
+        let replacement = Replacement::of(load, result, params)?;
+        let mut transaction = self.db.begin(Access::Write, &variables(LOOKING, LOOKING)).await?;
+        let outcome = async {
+            let inserted = replacement.rows.len() as i64;
+            let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+            let ledger = commit::advance(&mut transaction, ledger, Cursor::End, counts).await?;
+            put(&mut transaction, &load.table, &replacement).await?;
+            Ok(ledger)
+        };
+        let outcome = outcome.await;
+        finish(transaction, outcome).await
+    }
+}
+
+fn cells(row: &Row, columns: &[Column]) -> Result<Vec<Value>> {
+    columns.iter().enumerate().map(|(n, column)| value(row, n, Some(column))).collect()
+}
+
+async fn select(
+    transaction: &mut Transaction,
+    sql: &Sql<'_>,
+    columns: &[Column],
+) -> Result<Vec<Vec<Value>>> {
+    let rows = transaction.query(&sql.text, sql.values()).await?;
+    rows.iter().map(|row| cells(row, columns)).collect()
+}
+
+async fn reduce(
+    transaction: &mut Transaction,
+    columns: &[Column],
+    mut parts: Parts<'_>,
+    template: &Template,
+    params: &Params,
+) -> Result<Rows> {
+    let columns: Vec<Column> = columns.iter().map(typed).collect();
+    let defined: Vec<String> = columns
+        .iter()
+        .map(|column| format!("{} {}", Dialect::Mysql.quote(&column.name), column.sql_type))
+        .collect();
+    // A temporary table leaves the transaction open.
+    let create = format!("CREATE TEMPORARY TABLE parts ({})", defined.join(", "));
+    transaction.batch(&create).await?;
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    while let Some(rows) = parts.try_next().await? {
+        insert(transaction, "parts", &columns.iter().collect::<Vec<_>>(), &names, &rows).await?;
+    }
+    let sql = statement::reduce(Dialect::Mysql, template, params);
+    let found = transaction.columns(&sql.text).await?;
+    let columns: Vec<Column> = found.iter().map(describe::column_of).collect();
+    let rows = select(transaction, &sql, &columns).await?;
+    Ok(Rows { columns, rows })
+}
+
+/// Inserts rows, a number of them by each statement.
+async fn insert(
+    transaction: &mut Transaction,
+    table: &str,
+    columns: &[&Column],
+    names: &[&str],
+    rows: &[Vec<Value>],
+) -> Result<()> {
+    for rows in rows.chunks(1000) {
+        let mut cells = Cells::default();
+        let mut values = Vec::new();
+        for (n, column) in columns.iter().enumerate() {
+            values.push(cells.assigned(rows.iter().map(|row| &row[n]), column));
+        }
+        let insert = statement::insert_into(Dialect::Mysql, table, names);
+        let text = format!("{insert} SELECT {} FROM ", values.join(", "));
+        let mut sql = Sql::new(Dialect::Mysql, text);
+        cells.push(&mut sql);
+        sql.push(" ORDER BY v.ord");
+        transaction.execute(&sql.text, sql.values()).await?;
+    }
+    Ok(())
+}
+
+/// Removes what is replaced and inserts the new rows.
+async fn put(transaction: &mut Transaction, table: &str, replacement: &Replacement) -> Result<()> {
+    let Some(columns) = describe::columns_of(transaction, table).await? else {
+        let message = format!("load: there is no table `{table}`");
+        return Err(Error::new(Class::Definition, message).into());
+    };
+    let quoted = Dialect::Mysql.quote_table(table);
+    if !replacement.gone.is_empty() {
+        let mut cells = Cells::default();
+        let mut matched = Vec::new();
+        for (place, name) in replacement.by.iter().enumerate() {
+            let column = insert_column(table, &columns, name)?;
+            let gone = replacement.gone.iter().map(|row| &row[place]);
+            let value = cells.compared(gone, Some(column));
+            matched.push(format!("t.{} <=> {value}", Dialect::Mysql.quote(name)));
+        }
+        let mut sql = Sql::new(Dialect::Mysql, format!("DELETE t FROM {quoted} AS t JOIN "));
+        cells.push(&mut sql);
+        sql.push(format!(" ON {}", matched.join(" AND ")));
+        transaction.execute(&sql.text, sql.values()).await?;
+    }
+    let mut set = Vec::new();
+    for name in &replacement.columns {
+        set.push(insert_column(table, &columns, name)?);
+    }
+    let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
+    insert(transaction, table, &set, &names, &replacement.rows).await
+}
+
+/// A column that comes from elsewhere, with a type that holds all values of its kind.
+fn typed(column: &Column) -> Column {
+    let sql_type = match column.kind {
+        _ if !column.sql_type.is_empty() => &column.sql_type,
+        ColumnType::Bool => "tinyint(1)",
+        ColumnType::Int => "bigint",
+        ColumnType::Float => "double",
+        ColumnType::Numeric => "decimal(65,20)",
+        ColumnType::Text | ColumnType::Other | ColumnType::Uuid => "longtext",
+        ColumnType::Date => "date",
+        ColumnType::Timestamp => "datetime(6)",
+        ColumnType::Bytes => "longblob",
+        ColumnType::Json => "json",
+    };
+    Column { sql_type: sql_type.to_owned(), ..column.clone() }
+}

@@ -1,0 +1,138 @@
+//! Reading records, counting them, and telling values apart.
+
+use super::row::{check, int, value, values};
+use super::{Cells, Transaction};
+use crate::predicate::{Bounds, relation};
+use crate::sql::{Dialect, Sql};
+use crate::{Batch, DataError, Item, Result, Scope, statement};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use windlass_core::{Columns, Extent, Key, Record, Value};
+use windlass_db::mysql::Row;
+
+/// Reads records of an extent in key order, at most so many and about so many bytes.
+pub(super) async fn read(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    extent: &Extent,
+    limit: u32,
+    bytes: usize,
+) -> Result<Batch> {
+    let sql = statement::select(Dialect::Mysql, scope, extent, Bounds::All, u64::from(limit) + 1);
+    let mut reader = Reader::new(scope, bytes);
+    transaction.read(&sql.text, sql.values(), |row| reader.take(&row)).await?;
+    Ok(Batch::of(reader.items, reader.all, limit))
+}
+
+/// The items of a statement made by [`statement::select`], all of them.
+pub(super) async fn fetch(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    sql: &Sql<'_>,
+) -> Result<Vec<Item>> {
+    let mut reader = Reader::new(scope, usize::MAX);
+    transaction.read(&sql.text, sql.values(), |row| reader.take(&row)).await?;
+    Ok(reader.items)
+}
+
+/// Makes rows into items as they arrive, up to a limit of bytes.
+struct Reader<'a> {
+    scope: &'a Scope,
+    columns: Columns,
+    places: statement::Places,
+    left: usize,
+    items: Vec<Item>,
+    /// Whether nothing was left out.
+    all: bool,
+}
+
+impl Reader<'_> {
+    fn new(scope: &Scope, bytes: usize) -> Reader<'_> {
+        let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
+        Reader { scope, columns, places, left: bytes, items: Vec::new(), all: true }
+    }
+
+    fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
+        if self.left == 0 {
+            self.all = false;
+            return Ok(ControlFlow::Break(()));
+        }
+        let values = values(row, self.scope)?;
+        let (key, version) = (self.places.key(&values), self.places.version(&values));
+        check(&key, self.scope)?;
+        let record = Record::new(self.columns.clone(), values);
+        self.left = self.left.saturating_sub(record.size());
+        self.items.push(Item { key, version, record });
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// How many records an extent has now.
+pub(super) async fn count(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    extent: &Extent,
+) -> Result<i64> {
+    number(transaction, &statement::count(Dialect::Mysql, scope, extent)).await
+}
+
+/// The single number of a generated statement.
+pub(super) async fn number(transaction: &mut Transaction, sql: &Sql<'_>) -> Result<i64> {
+    let rows = transaction.query(&sql.text, sql.values()).await?;
+    rows.first().map_or(Ok(0), |row| int(row, 0))
+}
+
+/// The one number that a SELECT of the user's gives.
+pub(super) async fn measure(transaction: &mut Transaction, sql: &str) -> Result<Option<f64>> {
+    let rows = transaction.query(sql, Vec::new()).await?;
+    match rows.first().map(|row| value(row, 0, None)).transpose()? {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Float(number)) => Ok(Some(number)),
+        Some(other) => Err(DataError::Unreadable(format!("`{other}` is not a number"))),
+    }
+}
+
+/// The rows without those that the database holds equal to an earlier one. Equality is a matter of
+/// the column's type and collation, so each row is looked up in the table and stands as it is
+/// written there; one that is not there stands as it was given.
+pub(super) async fn distinct(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    columns: &[String],
+    rows: Vec<Vec<Value>>,
+) -> Result<Vec<Vec<Value>>> {
+    if rows.is_empty() || columns.is_empty() {
+        return Ok(rows);
+    }
+    let mut cells = Cells::default();
+    let mut matched = Vec::new();
+    for (n, name) in columns.iter().enumerate() {
+        let given = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
+        let value = cells.compared(given, scope.table.column(name));
+        matched.push(format!("{} = {value}", Dialect::Mysql.quote(name)));
+    }
+    let there = |name: &String| {
+        format!(
+            "(SELECT {} FROM {} WHERE {} LIMIT 1)",
+            Dialect::Mysql.quote(name),
+            relation(Dialect::Mysql, scope),
+            matched.join(" AND ")
+        )
+    };
+    let there: Vec<String> = columns.iter().map(there).collect();
+    let mut sql = Sql::new(Dialect::Mysql, format!("SELECT {} FROM ", there.join(", ")));
+    cells.push(&mut sql);
+    sql.push(" ORDER BY v.ord");
+    let found = transaction.query(&sql.text, sql.values()).await?;
+    let (mut seen, mut once) = (HashSet::new(), Vec::new());
+    for (given, row) in rows.into_iter().zip(&found) {
+        let value = |(n, name): (usize, &String)| value(row, n, scope.table.column(name));
+        let there: Vec<Value> = columns.iter().enumerate().map(value).collect::<Result<_>>()?;
+        let row = if there.iter().any(Value::is_null) { given } else { there };
+        // The text of a row tells values apart as the ledger does.
+        if seen.insert(Key(row.clone()).to_text()) {
+            once.push(row);
+        }
+    }
+    Ok(once)
+}

@@ -1,0 +1,203 @@
+//! What a URL says of the connection, and what every connection is told at its start.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use mysql_async::{
+    Conn, DriverError, Error as DriverFailure, IoError, Opts, OptsBuilder, SslOpts, UrlError,
+};
+
+use crate::{
+    Class, Error,
+    security::{Mode, Parts, Roots, Security, Verify, decode, take_security},
+};
+
+/// Everything a new connection needs.
+pub(super) struct Settings {
+    /// With TLS, unless it is disabled.
+    secure: Option<Opts>,
+    /// Without TLS, unless it is required.
+    plain: Option<Opts>,
+    connect_timeout: Duration,
+}
+
+impl Settings {
+    pub(super) fn parse(url: &str) -> Result<Settings, Error> {
+        let Parts { address, security, given } = take_security(url)?;
+        let address = match address.strip_prefix("mariadb://") {
+            Some(rest) => format!("mysql://{rest}"),
+            None => address.to_owned(),
+        };
+        let opts = Opts::from_url(&address).map_err(unreadable)?;
+        if opts.db_name().is_none_or(str::is_empty) {
+            return Err(invalid(
+                "the MySQL URL names no database; write mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+            ));
+        }
+        let mut builder = OptsBuilder::from_opts(opts)
+            // Rows matched, not rows changed: an UPDATE that finds a row as it should be counts.
+            .client_found_rows(true)
+            // The library would otherwise ask for the server's socket and go around any proxy.
+            .prefer_socket(false)
+            .tcp_keepalive(Some(Duration::from_secs(30)))
+            .stmt_cache_size(STATEMENTS)
+            .connect_attribute("program_name", "windlass")
+            .init(START.to_vec());
+        let (mut connect_timeout, mut on_socket) = (Duration::from_secs(15), false);
+        for (name, value) in given {
+            match name {
+                "socket" => {
+                    builder = builder.socket(Some(decode(value)?));
+                    on_socket = true;
+                }
+                "connect_timeout" => {
+                    let seconds = value.parse().map_err(|_| {
+                        invalid("connect_timeout in the MySQL URL is not a number of seconds")
+                    })?;
+                    connect_timeout = Duration::from_secs(seconds);
+                }
+                _ => {
+                    return Err(invalid(format!(
+                        "the MySQL URL has an unknown parameter `{name}`; there is sslmode, \
+                         sslrootcert, socket, connect_timeout"
+                    )));
+                }
+            }
+        }
+        // Nobody listens in on a Unix socket.
+        let mode = if on_socket { Mode::Disable } else { security.mode };
+        let secure = match mode {
+            Mode::Disable => None,
+            Mode::Prefer | Mode::Require => Some(builder.clone().ssl_opts(tls(security)?).into()),
+        };
+        let plain = (mode != Mode::Require).then(|| builder.into());
+        Ok(Settings { secure, plain, connect_timeout })
+    }
+
+    /// Makes a connection. The time limit covers the whole way to a usable one: a server can
+    /// accept and then stay silent.
+    pub(super) async fn connect(&self) -> Result<Conn, Error> {
+        match tokio::time::timeout(self.connect_timeout, self.reach()).await {
+            Ok(connected) => Ok(connected?),
+            Err(_) => Err(Error::new(
+                Class::Connection,
+                "the database did not answer in time to a new connection",
+            )),
+        }
+    }
+
+    async fn reach(&self) -> Result<Conn, DriverFailure> {
+        if let Some(secure) = &self.secure {
+            match (Conn::new(secure.clone()).await, &self.plain) {
+                (Err(failure), Some(_)) if is_about_tls(&failure) => {}
+                (outcome, _) => return outcome,
+            }
+        }
+        match &self.plain {
+            Some(plain) => Conn::new(plain.clone()).await,
+            None => Err(DriverError::NoClientSslFlagFromServer.into()),
+        }
+    }
+}
+
+/// How many prepared statements a connection keeps.
+const STATEMENTS: usize = 64;
+
+/// What every connection is told first. Times are UTC, so that a timestamp is the same text
+/// everywhere. A value that does not fit is refused and not cut, and so is a date that is none.
+/// READ COMMITTED locks no gaps between keys, in which chunks would meet each other.
+const START: [&str; 2] = [
+    "SET SESSION time_zone = '+00:00', autocommit = 1, sql_mode = \
+     CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE') \
+     /*!80000 , information_schema_stats_expiry = 0 */",
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+];
+
+/// As for libpq, what is only preferred is done without where it fails.
+fn is_about_tls(failure: &DriverFailure) -> bool {
+    matches!(
+        failure,
+        DriverFailure::Driver(DriverError::NoClientSslFlagFromServer)
+            | DriverFailure::Io(IoError::Tls(_))
+    )
+}
+
+fn tls(security: Security) -> Result<SslOpts, Error> {
+    let options = match security.verify {
+        // The library wants roots also where it does not look at them, so it keeps its own.
+        Verify::Nothing => {
+            return Ok(SslOpts::default()
+                .with_danger_accept_invalid_certs(true)
+                .with_danger_skip_domain_validation(true));
+        }
+        Verify::Chain => SslOpts::default().with_danger_skip_domain_validation(true),
+        Verify::Full => SslOpts::default(),
+    };
+    let roots = match security.roots {
+        Roots::File(path) => vec![readable(path)?],
+        Roots::System => {
+            let found = rustls_native_certs::load_native_certs().certs;
+            found.into_iter().map(|root| root.to_vec()).collect()
+        }
+    };
+    let roots = roots.into_iter().map(Into::into).collect();
+    Ok(options.with_disable_built_in_roots(true).with_root_certs(roots))
+}
+
+fn readable(path: PathBuf) -> Result<Vec<u8>, Error> {
+    fs::read(&path)
+        .map_err(|error| invalid(format!("sslrootcert {} cannot be used: {error}", path.display())))
+}
+
+/// The library's own text would repeat parts of the URL, and a mistyped one can hold a password
+/// anywhere.
+fn unreadable(error: UrlError) -> Error {
+    let what = match error {
+        UrlError::Parse(error) => error.to_string(),
+        _ => "write mysql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned(),
+    };
+    invalid(format!("the MySQL URL is not valid: {what}"))
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(Class::Definition, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_say_where_and_how_safely() {
+        let settings = Settings::parse("mysql://u:p%40w@h:3307/d?sslmode=disable").unwrap();
+        assert!(settings.secure.is_none());
+        let opts = settings.plain.unwrap();
+        assert_eq!((opts.ip_or_hostname(), opts.tcp_port()), ("h", 3307));
+        assert_eq!((opts.user(), opts.pass(), opts.db_name()), (Some("u"), Some("p@w"), Some("d")));
+        assert!(opts.client_found_rows() && !opts.prefer_socket());
+
+        let settings = Settings::parse("mariadb://u@h/d").unwrap();
+        assert!(settings.secure.is_some() && settings.plain.is_some());
+        let settings = Settings::parse("mysql://u@h/d?ssl-mode=REQUIRED").unwrap();
+        assert!(settings.secure.is_some() && settings.plain.is_none());
+        let settings = Settings::parse("mysql://u@localhost/d?socket=%2Frun%2Fs&sslmode=require");
+        let settings = settings.unwrap();
+        assert!(settings.secure.is_none());
+        assert_eq!(settings.plain.unwrap().socket(), Some("/run/s"));
+    }
+
+    #[test]
+    fn a_bad_url_is_refused_without_repeating_it() {
+        for url in [
+            "mysql://u:secret@h:port/d",
+            "mysql://u:secret@h/d?nonsense=1",
+            "mysql://u:secret@h/d?sslmode=secret",
+            "mysql://u:secret@h/d?sslmode=verify-full&sslrootcert=/does/not/exist",
+            "mysql://u:secret@h/d?connect_timeout=secret",
+            "mysql://u:secret@h",
+        ] {
+            let Err(error) = Settings::parse(url) else { panic!("{url} was taken") };
+            assert_eq!(error.class, Class::Definition, "{error}");
+            assert!(!error.message.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How safe a connection must be: what `sslmode` and `sslrootcert` of a URL ask for.
+
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+
+use crate::{Class, Error, url::query_start};
+
+/// Whether a connection is encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Never.
+    Disable,
+    /// Where the server can.
+    Prefer,
+    /// Always.
+    Require,
+}
+
+/// How much of the server's certificate must be right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verify {
+    /// The connection is encrypted and the certificate can be anybody's.
+    Nothing,
+    /// The chain must lead to the roots; the name may differ.
+    Chain,
+    /// The chain and the name must be right.
+    Full,
+}
+
+/// Whose signature counts.
+pub(crate) enum Roots {
+    /// Those the system trusts.
+    System,
+    /// Those of this file.
+    File(PathBuf),
+}
+
+/// What a URL asks for.
+pub(crate) struct Security {
+    pub(crate) mode: Mode,
+    pub(crate) verify: Verify,
+    pub(crate) roots: Roots,
+}
+
+/// A URL taken apart.
+pub(crate) struct Parts<'a> {
+    /// What stands before the parameters.
+    pub(crate) address: &'a str,
+    pub(crate) security: Security,
+    /// The other parameters, name and value, as they stand.
+    pub(crate) given: Vec<(&'a str, &'a str)>,
+}
+
+/// Takes `sslmode` and `sslrootcert` out of a URL, since the client libraries know less of them
+/// than libpq does.
+pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let (address, query) = url.split_at(start + query_start(&url[start..]));
+    let mut given = Vec::new();
+    let (mut sslmode, mut sslrootcert) = (None, None);
+    for pair in query.trim_start_matches('?').split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            // The second spelling is what MySQL's own clients call it.
+            "sslmode" | "ssl-mode" => sslmode = Some(decode(value)?),
+            "sslrootcert" | "ssl-ca" => sslrootcert = Some(decode(value)?),
+            _ => given.push((name, value)),
+        }
+    }
+    let sslmode = sslmode.map(|mode| mode.to_ascii_lowercase().replace('_', "-"));
+    let security = security(sslmode.as_deref(), sslrootcert.filter(|file| !file.is_empty()))?;
+    Ok(Parts { address, security, given })
+}
+
+fn security(sslmode: Option<&str>, sslrootcert: Option<String>) -> Result<Security, Error> {
+    let system = sslrootcert.as_deref() == Some("system");
+    let (mode, verify) = match sslmode {
+        Some("disable" | "disabled") => (Mode::Disable, Verify::Nothing),
+        // libpq: roots make even the weak modes look at the chain, and the system's roots, which
+        // anybody can get a certificate from, are of no use without the name.
+        None if system => (Mode::Require, Verify::Full),
+        Some("require" | "required" | "prefer" | "preferred" | "allow" | "verify-ca") if system => {
+            return Err(Error::new(
+                Class::Definition,
+                "sslrootcert=system needs sslmode=verify-full in the database URL",
+            ));
+        }
+        None | Some("allow" | "prefer" | "preferred") => {
+            (Mode::Prefer, chain_if(sslrootcert.is_some()))
+        }
+        Some("require" | "required") => (Mode::Require, chain_if(sslrootcert.is_some())),
+        Some("verify-ca") => (Mode::Require, Verify::Chain),
+        Some("verify-full" | "verify-identity") => (Mode::Require, Verify::Full),
+        Some(_) => {
+            return Err(Error::new(
+                Class::Definition,
+                "sslmode in the database URL is not one of disable, allow, prefer, require, \
+                 verify-ca, verify-full",
+            ));
+        }
+    };
+    let roots = match sslrootcert {
+        Some(file) if !system => Roots::File(file.into()),
+        _ => Roots::System,
+    };
+    Ok(Security { mode, verify, roots })
+}
+
+fn chain_if(roots_given: bool) -> Verify {
+    if roots_given { Verify::Chain } else { Verify::Nothing }
+}
+
+/// The value of a URL's parameter.
+pub(crate) fn decode(value: &str) -> Result<String, Error> {
+    percent_decode_str(value).decode_utf8().map(|text| text.into_owned()).map_err(|_| {
+        Error::new(Class::Definition, "a parameter of the database URL is not valid UTF-8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn security_is_taken_out_of_the_url() {
+        for (url, address, mode, verify, others) in [
+            ("postgres://u:p@h/d", "postgres://u:p@h/d", Mode::Prefer, Verify::Nothing, 0),
+            (
+                "postgres://h/d?sslmode=require&a=b",
+                "postgres://h/d",
+                Mode::Require,
+                Verify::Nothing,
+                1,
+            ),
+            (
+                "postgres://h/d?a=b&sslmode=require&sslrootcert=%2Fca.pem",
+                "postgres://h/d",
+                Mode::Require,
+                Verify::Chain,
+                1,
+            ),
+            ("postgres://h?sslmode=verify-full", "postgres://h", Mode::Require, Verify::Full, 0),
+            ("mysql://h?ssl-mode=VERIFY_IDENTITY", "mysql://h", Mode::Require, Verify::Full, 0),
+            ("mysql://h?ssl-mode=REQUIRED&ssl-ca=/c", "mysql://h", Mode::Require, Verify::Chain, 0),
+            ("postgres://h?sslmode=verify-ca", "postgres://h", Mode::Require, Verify::Chain, 0),
+            ("postgres://h?sslmode=disable", "postgres://h", Mode::Disable, Verify::Nothing, 0),
+            ("postgres://h?sslrootcert=system", "postgres://h", Mode::Require, Verify::Full, 0),
+        ] {
+            let Parts { address: plain, security, given } = take_security(url).unwrap();
+            assert_eq!(
+                (plain, security.mode, security.verify, given.len()),
+                (address, mode, verify, others),
+                "{url}"
+            );
+        }
+        assert!(take_security("postgres://h?sslmode=sure").is_err());
+        assert!(take_security("postgres://h?sslmode=require&sslrootcert=system").is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! An ephemeral MariaDB server that dies with the test process.
+
+mod binaries;
+mod database;
+
+use std::env;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::Child;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::folder::Folder;
+use crate::launch::{launch, on_free_port};
+use crate::template::fill;
+use binaries::Binaries;
+pub use database::MariaDatabase;
+
+/// The user that tests log in as, with all privileges; the password holds what URLs must encode.
+const USER: &str = "windlass";
+const PASSWORD: &str = "wind@lass";
+
+/// A MariaDB server of its own, on a free port of 127.0.0.1, in a folder that goes away. Commits
+/// reach the operating system and not the disk: nothing is lost unless the machine crashes.
+pub struct MariaServer {
+    binaries: Binaries,
+    folder: Folder,
+    port: u16,
+    running: Mutex<Option<Child>>,
+    databases: AtomicU32,
+}
+
+impl MariaServer {
+    /// The one server that the tests of this process share. It never stops before the process.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<MariaServer> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// A server for one test, which may stop and restart it. It is gone when dropped.
+    pub fn start() -> Self {
+        let binaries = Binaries::find();
+        let folder = Folder::create(binaries.account);
+        let name =
+            format!("windlass-testkit-mariadb-{}-{}", binaries.version(), binaries.account.uid);
+        let template = env::temp_dir().join(name);
+        fill(&template, binaries.account, &folder, |fresh| {
+            let mut command = binaries.install(folder.path());
+            command
+                .args(["--no-defaults", "--skip-test-db", "--innodb-log-file-size=8M"])
+                .arg("--auth-root-authentication-method=normal")
+                .arg(format!("--datadir={}", fresh.display()));
+            command
+        });
+        let accounts = format!(
+            "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
+             GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
+        );
+        fs::write(folder.path().join("accounts.sql"), accounts).expect("a file is written");
+        match on_free_port(|port| start(&binaries, &folder, port)) {
+            Ok((child, port)) => {
+                let running = Mutex::new(Some(child));
+                Self { binaries, folder, port, running, databases: AtomicU32::new(0) }
+            }
+            Err(log) => panic!(
+                "MariaDB does not start. If its files are damaged, remove {}.\n{log}",
+                template.display()
+            ),
+        }
+    }
+
+    /// Where the server listens.
+    pub fn addr(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// The URL of a database of this server.
+    pub fn url(&self, database: &str) -> String {
+        let password = PASSWORD.replace('@', "%40");
+        format!("mysql://{USER}:{password}@{}/{database}", self.addr())
+    }
+
+    /// Creates an empty database with a name of its own.
+    pub async fn database(&self) -> MariaDatabase {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
+        let maintenance = MariaDatabase::new("mysql", self.url("mysql"));
+        maintenance.run(&format!("CREATE DATABASE {name}")).await;
+        MariaDatabase::new(&name, self.url(&name))
+    }
+
+    /// Stops the server as a crash would: no goodbye; `start_again` recovers it.
+    pub fn stop_immediate(&self) {
+        let child = self.running.lock().unwrap().take();
+        if let Some(mut child) = child {
+            let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid fits"));
+            kill(pid, Signal::SIGKILL).expect("our own child takes signals");
+            child.wait().expect("our own child can be waited for");
+        }
+    }
+
+    /// Starts a stopped server on the same port and data.
+    pub fn start_again(&self) {
+        let mut running = self.running.lock().unwrap();
+        assert!(running.is_none(), "the server runs already");
+        match start(&self.binaries, &self.folder, self.port) {
+            Ok(child) => *running = Some(child),
+            Err(log) => panic!("MariaDB does not start again on port {}\n{log}", self.port),
+        }
+    }
+}
+
+impl Drop for MariaServer {
+    fn drop(&mut self) {
+        self.stop_immediate();
+    }
+}
+
+/// Starts the server and returns when it takes connections, or with its log when it does not.
+fn start(binaries: &Binaries, folder: &Folder, port: u16) -> Result<Child, String> {
+    let mut command = binaries.server(folder.path());
+    let path = folder.path().display();
+    command.arg("--no-defaults").args([
+        format!("--datadir={}", folder.data().display()),
+        format!("--tmpdir={path}"),
+        format!("--socket={path}/server.sock"),
+        format!("--pid-file={path}/server.pid"),
+        format!("--init-file={path}/accounts.sql"),
+        format!("--port={port}"),
+    ]);
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+        "--max-connections=300",
+        "--max-recursive-iterations=4294967295",
+        "--character-set-server=utf8mb4",
+        // As lenient as old servers are: what we need stricter, we must ask for.
+        "--sql-mode=NO_ENGINE_SUBSTITUTION",
+        "--innodb-buffer-pool-size=64M",
+        "--innodb-log-file-size=8M",
+        "--innodb-flush-log-at-trx-commit=2",
+        "--debug-no-sync",
+    ]);
+    launch(command, &folder.log(), Signal::SIGKILL, |_| {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+    })
+}

@@ -1,0 +1,72 @@
+//! One database of a server, and the few ways in which tests talk to it.
+
+use mysql_async::prelude::{FromValue, Queryable as _};
+use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
+
+/// An own database for one test.
+#[derive(Clone, Debug)]
+pub struct MariaDatabase {
+    name: String,
+    url: String,
+}
+
+impl MariaDatabase {
+    pub(super) fn new(name: &str, url: String) -> Self {
+        Self { name: name.to_owned(), url }
+    }
+
+    /// Its name on the server.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its URL, password included.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A new connection, in the modes in which it reads standard SQL: names in double quotes,
+    /// `||` between texts, backslashes that are letters like any other.
+    pub async fn client(&self) -> Conn {
+        let opts = Opts::from_url(&self.url).expect("our own URL is good");
+        let modes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES')";
+        let opts = OptsBuilder::from_opts(opts).prefer_socket(false).init(vec![modes]);
+        Conn::new(opts).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// Runs statements separated by semicolons, on a connection of their own.
+    pub async fn run(&self, sql: &str) {
+        let mut conn = self.client().await;
+        self.run_on(&mut conn, sql).await;
+        let _ = conn.disconnect().await;
+    }
+
+    /// Runs statements on a connection that stays open, as for a transaction.
+    pub async fn run_on(&self, conn: &mut Conn, sql: &str) {
+        let done = conn.query_drop(sql).await;
+        done.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    /// The single value of a query that returns one row of one column.
+    pub async fn one<T: FromValue + Send + 'static>(&self, sql: &str) -> T {
+        let mut conn = self.client().await;
+        let found = conn.query_first(sql).await;
+        let value = found.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let _ = conn.disconnect().await;
+        value.unwrap_or_else(|| panic!("{sql}: no row"))
+    }
+
+    /// Every value of a query as text, `None` for NULL.
+    pub async fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        let mut conn = self.client().await;
+        let rows: Vec<Row> =
+            conn.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let _ = conn.disconnect().await;
+        let text = |value: Value| match value {
+            Value::NULL => None,
+            Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            other => Some(other.as_sql(true)),
+        };
+        rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! Data folders of new servers, copied from a template because making one takes longer than most
+//! tests.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::account::Account;
+use crate::folder::Folder;
+
+/// Fills the data folder of a new server from a template, which is kept between runs and made
+/// where it is missing. It is made elsewhere and renamed, so that nobody ever copies half of one.
+pub(crate) fn fill(
+    template: &Path,
+    account: Account,
+    folder: &Folder,
+    make: impl FnOnce(&Path) -> Command,
+) {
+    if !template.exists() {
+        let fresh = folder.path().join("template");
+        must_succeed(&mut make(&fresh));
+        if let Err(error) = fs::rename(&fresh, template) {
+            // Another process was faster; its template is as good as ours.
+            assert!(template.exists(), "{}: {error}", template.display());
+            let _ = fs::remove_dir_all(&fresh);
+        }
+    }
+    let owner = fs::metadata(template).expect("the template was made").uid();
+    assert_eq!(owner, account.uid, "{} belongs to somebody else", template.display());
+    must_succeed(Command::new("cp").arg("-a").arg(template).arg(folder.data()));
+}
+
+fn must_succeed(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed: {complaint}");
+}
