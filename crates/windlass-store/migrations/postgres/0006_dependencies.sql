@@ -35,3 +35,7 @@ CREATE TABLE windlass_triggers (
     error         text,
     available_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- What waits, for those who look at everything that is open.
+CREATE INDEX windlass_jobs_waiting ON windlass_jobs (created_at, id)
+    WHERE waits > 0 AND status = 'QUEUED';

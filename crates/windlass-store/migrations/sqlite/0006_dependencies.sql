@@ -34,3 +34,7 @@ CREATE TABLE windlass_triggers (
     error         TEXT,
     available_at  INTEGER NOT NULL
 ) STRICT;
+
+-- What waits, for those who look at everything that is open.
+CREATE INDEX windlass_jobs_waiting ON windlass_jobs (created_at, id)
+    WHERE waits > 0 AND status = 'QUEUED';

@@ -1,8 +1,12 @@
 -- Jobs of a submitter that have not ended, the oldest $2. Lock: none.
--- Index: windlass_jobs_claim, windlass_jobs_paused.
+-- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused.
 SELECT id
 FROM (
-    SELECT id, submitter, created_at FROM windlass_jobs WHERE status IN ('QUEUED', 'PROCESSING')
+    SELECT id, submitter, created_at
+    FROM windlass_jobs
+    WHERE status IN ('QUEUED', 'PROCESSING') AND waits = 0
+    UNION ALL
+    SELECT id, submitter, created_at FROM windlass_jobs WHERE waits > 0 AND status = 'QUEUED'
     UNION ALL
     SELECT id, submitter, created_at FROM windlass_jobs WHERE status = 'PAUSED'
 ) o

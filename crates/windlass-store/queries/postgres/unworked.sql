@@ -1,9 +1,11 @@
 -- Job types with work that waits and that no process of the last $1 milliseconds can take, with what
--- that would need. What is stopped waits on purpose. Lock: none.
+-- that would need. What is stopped, or comes after another job,
+-- waits on purpose. Lock: none.
 -- Index: windlass_jobs_claim; the processes are few.
 SELECT j.job_type, j.connection, j.handler, count(*) AS jobs
 FROM windlass_jobs j
 WHERE j.status IN ('QUEUED', 'PROCESSING')
+    AND j.waits = 0
     AND j.open_segments + j.open_chunks > 0
     AND NOT EXISTS (
         SELECT 1

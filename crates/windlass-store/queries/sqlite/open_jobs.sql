@@ -1,10 +1,14 @@
 -- Jobs of a submitter that have not ended, the oldest ?2. Lock: none, on a snapshot.
--- Index: windlass_jobs_claim, windlass_jobs_paused.
+-- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused.
 SELECT id
 FROM (
     SELECT id, submitter, created_at
     FROM windlass_jobs INDEXED BY windlass_jobs_claim
-    WHERE status IN ('QUEUED', 'PROCESSING')
+    WHERE status IN ('QUEUED', 'PROCESSING') AND waits = 0
+    UNION ALL
+    SELECT id, submitter, created_at
+    FROM windlass_jobs INDEXED BY windlass_jobs_waiting
+    WHERE waits > 0 AND status = 'QUEUED'
     UNION ALL
     SELECT id, submitter, created_at
     FROM windlass_jobs INDEXED BY windlass_jobs_paused

@@ -41,6 +41,7 @@ pub(super) struct Eye {
 struct Look {
     connection: Connection,
     version: i64,
+    count: i64,
 }
 
 impl Eye {
@@ -48,15 +49,16 @@ impl Eye {
         Eye { path: Arc::new(path.to_owned()), last: Arc::default() }
     }
 
-    /// The counter of signals, if the file has changed since the last look. Whatever goes wrong is
-    /// seen by the next call that does something, so that here it only means to look again.
+    /// The counter of signals, as of the file's last change. It is given again while nothing has
+    /// changed: whoever looked before may have been given up before they heard it. Whatever goes
+    /// wrong is seen by the next call that does something, so that here it only means to look again.
     async fn look(&self) -> Option<i64> {
         let eye = self.clone();
         let look = tokio::task::spawn_blocking(move || eye.look_now());
-        look.await.ok()?.ok().flatten()
+        look.await.ok()?.ok()
     }
 
-    fn look_now(&self) -> std::result::Result<Option<i64>, Error> {
+    fn look_now(&self) -> std::result::Result<i64, Error> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let look = match last.as_mut() {
             Some(look) => look,
@@ -64,15 +66,14 @@ impl Eye {
                 let connection = Connection::open(self.path.as_path())?;
                 connection.busy_timeout(Duration::from_secs(1))?;
                 connection.pragma_update(None, "query_only", "ON")?;
-                last.insert(Look { connection, version: -1 })
+                last.insert(Look { connection, version: -1, count: 0 })
             }
         };
         let version = look.connection.pragma_query_value(None, "data_version", |row| row.get(0))?;
-        if version == look.version {
-            return Ok(None);
+        if version != look.version {
+            look.count = look.connection.query_row(sql!("signalled"), [], |row| row.get(0))?;
+            look.version = version;
         }
-        let count = look.connection.query_row(sql!("signalled"), [], |row| row.get(0))?;
-        look.version = version;
-        Ok(Some(count))
+        Ok(look.count)
     }
 }

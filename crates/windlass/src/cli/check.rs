@@ -21,6 +21,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let config = load::config(path)?;
     let mut problems = config.problems();
+    let rules = config.dependencies.clone();
     let (mut plans, mut healths) = (Vec::new(), Vec::new());
     let mut warnings = Vec::new();
     if problems.is_empty() {
@@ -72,6 +73,9 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             println!("connection {name} measures {number}; work slows down above {limit}\n");
         }
         plans.iter().for_each(|(checked, answered)| show(checked, *answered));
+        for rule in &rules {
+            println!("{}\n", super::dependencies::describe(rule));
+        }
         warnings.iter().for_each(|warning| println!("{}: warning: {warning}", path.display()));
         show_problems(path, &problems);
     }
