@@ -112,7 +112,9 @@ impl World {
         let shell = Windlass::new(self.place.path("")).binary("/bin/sh");
         let variables = self.environment.iter();
         let shell = variables.fold(shell, |shell, (name, value)| shell.env(name, value));
-        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {BINARY} {command}");
+        // What it says goes through a pipe, which has no limit.
+        let script =
+            format!("(trap '' XFSZ; ulimit -f {blocks}; exec {BINARY} {command}) 2>&1 | cat");
         shell.run(["-c", &script]).await
     }
 
