@@ -15,7 +15,7 @@ async fn are_read_back(world: World) {
     let schema = json!([
         ["branch", "string", true],
         ["transactions", "int64", true],
-        ["total", "decimal256(56, 2)", true],
+        ["total", "decimal128(24, 2)", true],
         ["largest", "decimal128(12, 2)", true],
         ["last_booked", "timestamp[us]", true],
     ]);
