@@ -11,7 +11,7 @@ use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::step::StepError;
 use crate::worker::{Shutdown, report};
-use crate::{EngineError, pace, part, statement, trial};
+use crate::{EngineError, files, pace, part, statement, trial};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::{Extent, Part};
@@ -337,7 +337,12 @@ impl Chunk {
         };
         match completed {
             Ok(Kept::Yes) => Ended::Completed,
-            Ok(Kept::Lost) => Ended::Lost,
+            Ok(Kept::Lost) => {
+                if let Some(part) = &self.part {
+                    files::forget(&self.job, part).await;
+                }
+                Ended::Lost
+            }
             Err(error) => {
                 tracing::warn!(%chunk, %error, "committed, but the store did not take it; the next claim will");
                 Ended::Lost
@@ -373,6 +378,9 @@ impl Chunk {
     async fn end(mut self, stop: Stop) -> Ended {
         let chunk = self.lease().chunk;
         let retry = self.job.definition().retry.clone();
+        if let Some(part) = self.part.take() {
+            files::forget(&self.job, &part).await;
+        }
         let error = match stop {
             Stop::Lost => return Ended::Lost,
             Stop::HandBack => {

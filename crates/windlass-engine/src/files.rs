@@ -83,6 +83,20 @@ impl Shelf {
     }
 }
 
+/// Removes the part of a claim that was lost or handed back after all of it was written. Where the
+/// job was cancelled meanwhile, its output has been removed, and nobody would look again.
+pub(crate) async fn forget(job: &JobContext, part: &NewPart) {
+    let removed = async {
+        match (Shelf::of(job)?, &part.name) {
+            (Some(shelf), Some(name)) => Ok(shelf.place.remove(name).await?),
+            _ => Ok::<_, EngineError>(()),
+        }
+    };
+    if let Err(error) = removed.await {
+        tracing::warn!(job = %job.pinned.id, %error, "a part that does not count stays");
+    }
+}
+
 /// Writes a report, replacing the one that is there whole.
 pub(crate) async fn report(job: &JobContext, report: &Report, result: &Rows) -> Result<()> {
     let url = fill(job, &report.to)?;

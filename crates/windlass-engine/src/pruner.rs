@@ -132,12 +132,14 @@ impl Engine {
     /// Removes the ledger rows of a job; nothing is said where this process cannot reach them.
     async fn prune_ledger(&self, job: JobId) -> Result<Option<u64>> {
         let Some(pinned) = self.store().pinned(job).await? else { return Ok(None) };
-        let Ok(connection) = self.connection_of(&pinned.definition) else { return Ok(None) };
+        let definition = &pinned.definition;
+        let Ok(connection) = self.connection_of(definition) else { return Ok(None) };
         let mut rows = connection.prune(job).await?;
-        if let Some(load) = &pinned.definition.load {
-            let Ok(connection) = self.connection(&load.connection) else { return Ok(None) };
+        // A load has its row beside its table.
+        if let Some(load) = &definition.load {
+            let Ok(place) = self.connection(&load.connection) else { return Ok(None) };
             self.prepare(&load.connection).await?;
-            rows += connection.prune(job).await?;
+            rows += place.prune(job).await?;
         }
         Ok(Some(rows))
     }

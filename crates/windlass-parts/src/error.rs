@@ -27,7 +27,7 @@ pub enum Error {
     #[error("{0}")]
     Wrong(String),
     /// There is no room left.
-    #[error("{place}: no room is left ({cause}); free some or name another place, then resume")]
+    #[error("{place}: no room is left ({cause}); free some or name another place, then retry")]
     Full {
         /// Where.
         place: String,

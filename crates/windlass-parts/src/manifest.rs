@@ -74,7 +74,8 @@ pub struct Totals {
     pub rows: u64,
     /// How many bytes.
     pub bytes: u64,
-    /// A hash of the parts' content hashes in order.
+    /// A hash of the parts' content hashes, whatever the order of the chunks: segments that are cut
+    /// side by side number theirs by chance.
     pub content_hash: String,
 }
 
@@ -148,8 +149,10 @@ impl Manifest {
 
 fn totals(parts: &[ManifestPart]) -> Totals {
     let mut hash = Context::new(&SHA256);
-    for part in parts {
-        hash.update(part.content_hash.as_bytes());
+    let mut contents: Vec<&str> = parts.iter().map(|part| part.content_hash.as_str()).collect();
+    contents.sort_unstable();
+    for content in contents {
+        hash.update(content.as_bytes());
         hash.update(b"\n");
     }
     Totals {

@@ -93,6 +93,18 @@ impl Proxy {
         sessions.shutdown().await;
     }
 
+    /// From now on, so many of a hundred statements that contain `text` fail, by chance and the same
+    /// in every run: not asked at all, cut in the middle of the answer, or refused by an error that
+    /// is worth another try. MySQL only.
+    pub fn fail_reads(&self, text: &str, percent: u8) {
+        self.faults.fail_reads(text, percent);
+    }
+
+    /// How many such statements there were, and how many of them failed.
+    pub fn reads(&self) -> (usize, usize) {
+        self.faults.reads()
+    }
+
     /// How many connections were cut so far.
     pub fn cuts(&self) -> usize {
         self.faults.cuts()

@@ -201,7 +201,7 @@ pub(super) fn column_of(column: &mysql::Column) -> Column {
         | T::MYSQL_TYPE_BIT => (ColumnType::Int, int()),
         T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE => (ColumnType::Float, "double".to_owned()),
         T::MYSQL_TYPE_DECIMAL | T::MYSQL_TYPE_NEWDECIMAL => {
-            (ColumnType::Numeric, format!("decimal(65,{})", column.decimals()))
+            (ColumnType::Numeric, decimal(column, unsigned))
         }
         T::MYSQL_TYPE_DATE => (ColumnType::Date, "date".to_owned()),
         T::MYSQL_TYPE_DATETIME | T::MYSQL_TYPE_TIMESTAMP => {
@@ -214,6 +214,16 @@ pub(super) fn column_of(column: &mysql::Column) -> Column {
         _ => (ColumnType::Text, "longtext".to_owned()),
     };
     Column { name: column.name_str().into_owned(), kind, sql_type, nullable: true }
+}
+
+/// A decimal of a result: its length counts the point and the sign beside the digits. Files keep the
+/// precision, and few programs read more than 38 digits.
+fn decimal(column: &mysql::Column, unsigned: bool) -> String {
+    let scale = u32::from(column.decimals());
+    let signs = u32::from(scale > 0) + u32::from(!unsigned);
+    let digits = column.column_length().saturating_sub(signs);
+    let digits = if (scale.max(1)..=65).contains(&digits) { digits } else { 65 };
+    format!("decimal({digits},{scale})")
 }
 
 /// The kind of a type by its name, and by the whole of it where the length tells more.

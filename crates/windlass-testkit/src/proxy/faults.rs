@@ -1,4 +1,4 @@
-//! The cut that is armed, and the count of those made.
+//! The cut that is armed, the reads that fail by chance, and the count of both.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +8,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Faults {
     armed: Mutex<Option<Cut>>,
     cuts: AtomicUsize,
+    flaky: Mutex<Option<Flaky>>,
+    reads: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+/// Reads that fail by chance, the same in every run.
+struct Flaky {
+    text: String,
+    percent: u64,
+    dice: u64,
+}
+
+/// How a read fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailedRead {
+    /// The server never hears of it.
+    Unasked,
+    /// The client hears the beginning of the answer: so many packets.
+    CutShort(usize),
+    /// The server says that it is worth another try.
+    Refused,
 }
 
 /// A cut to be made once.
@@ -34,11 +55,47 @@ impl Faults {
         self.armed.lock().unwrap().take_if(|cut| fits(cut))
     }
 
+    /// From now on, so many of a hundred statements with this text fail.
+    pub(super) fn fail_reads(&self, text: &str, percent: u8) {
+        let flaky = Flaky { text: text.to_owned(), percent: percent.into(), dice: 20_251_116 };
+        *self.flaky.lock().unwrap() = (percent > 0).then_some(flaky);
+    }
+
+    /// Rolls the dice for a statement. The three ways to fail take turns.
+    pub(super) fn fails(&self, sql: &str) -> Option<FailedRead> {
+        let mut flaky = self.flaky.lock().unwrap();
+        let flaky = flaky.as_mut().filter(|flaky| sql.contains(&flaky.text))?;
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        if flaky.roll() % 100 >= flaky.percent {
+            return None;
+        }
+        Some(match self.failed.fetch_add(1, Ordering::SeqCst) % 3 {
+            0 => FailedRead::Unasked,
+            1 => FailedRead::CutShort(1 + flaky.roll() as usize % 30),
+            _ => FailedRead::Refused,
+        })
+    }
+
+    /// How many reads the dice were rolled for, and how many of them failed.
+    pub(super) fn reads(&self) -> (usize, usize) {
+        (self.reads.load(Ordering::SeqCst), self.failed.load(Ordering::SeqCst))
+    }
+
     pub(super) fn count(&self, connections: usize) {
         self.cuts.fetch_add(connections, Ordering::SeqCst);
     }
 
     pub(super) fn cuts(&self) -> usize {
         self.cuts.load(Ordering::SeqCst)
+    }
+}
+
+impl Flaky {
+    fn roll(&mut self) -> u64 {
+        self.dice = self
+            .dice
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.dice >> 33
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::faults::{Cut, Faults, Moment};
+use super::faults::{Cut, FailedRead, Faults, Moment};
 use super::statements::Statements;
 
 /// Passes packets both ways until one side closes or a cut is made; both sides close then.
@@ -23,9 +23,11 @@ pub(super) async fn run(
     let asked = Mutex::new(Asked::default());
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
+    // Both write to the client, but never at once: it waits for the one or the other.
+    let to_client = tokio::sync::Mutex::new(to_client);
     tokio::select! {
-        ended = pass_queries(from_client, to_server, faults, &asked) => ended,
-        ended = pass_answers(from_server, to_client, faults, &asked) => ended,
+        ended = pass_queries(from_client, to_server, &to_client, faults, &asked) => ended,
+        ended = pass_answers(from_server, &to_client, faults, &asked) => ended,
     }
 }
 
@@ -37,30 +39,47 @@ struct Asked {
     prepared: HashMap<u32, Arc<str>>,
     /// The cut whose commit was passed on and whose answer is to be kept from the client.
     pending: Option<Cut>,
+    /// After how many packets the answer is cut short.
+    left: Option<usize>,
 }
 
 async fn pass_queries(
     mut client: impl AsyncRead + Unpin,
     mut server: impl AsyncWrite + Unpin,
+    answers: &tokio::sync::Mutex<impl AsyncWrite + Unpin>,
     faults: &Faults,
     asked: &Mutex<Asked>,
 ) -> io::Result<()> {
     let mut statements = Statements::default();
     while let Some(packet) = read(&mut client).await? {
-        let commits = match (packet.number(), packet.body()) {
-            (0, [QUERY, sql @ ..]) => statements.run(String::from_utf8_lossy(sql).into()),
+        let mut ran: Option<Arc<str>> = None;
+        match (packet.number(), packet.body()) {
+            (0, [QUERY, sql @ ..]) => ran = Some(String::from_utf8_lossy(sql).into()),
             (0, [PREPARE, sql @ ..]) => {
                 let sql = String::from_utf8_lossy(sql).into();
                 asked.lock().unwrap().preparing = Some(sql);
-                false
             }
             (0, [EXECUTE, a, b, c, d, ..]) => {
                 let number = u32::from_le_bytes([*a, *b, *c, *d]);
-                let sql = asked.lock().unwrap().prepared.get(&number).cloned();
-                sql.is_some_and(|sql| statements.run(sql))
+                ran = asked.lock().unwrap().prepared.get(&number).cloned();
             }
-            _ => false,
-        };
+            _ => {}
+        }
+        match ran.as_deref().and_then(|sql| faults.fails(sql)) {
+            None => {}
+            Some(FailedRead::Unasked) => {
+                faults.count(1);
+                return Ok(());
+            }
+            Some(FailedRead::CutShort(packets)) => {
+                asked.lock().unwrap().left = Some(packets);
+            }
+            Some(FailedRead::Refused) => {
+                answers.lock().await.write_all(&refusal()).await?;
+                continue;
+            }
+        }
+        let commits = ran.is_some_and(|sql| statements.run(sql));
         if commits {
             let fits = |cut: &Cut| cut.of.as_ref().is_none_or(|text| statements.ran(text));
             match faults.take_if(fits) {
@@ -78,13 +97,18 @@ async fn pass_queries(
 
 async fn pass_answers(
     mut server: impl AsyncRead + Unpin,
-    mut client: impl AsyncWrite + Unpin,
+    client: &tokio::sync::Mutex<impl AsyncWrite + Unpin>,
     faults: &Faults,
     asked: &Mutex<Asked>,
 ) -> io::Result<()> {
     while let Some(packet) = read(&mut server).await? {
         {
             let mut asked = asked.lock().unwrap();
+            if asked.left == Some(0) {
+                faults.count(1);
+                return Ok(());
+            }
+            asked.left = asked.left.map(|left| left - 1);
             if let Some(cut) = asked.pending.take() {
                 if packet.body().first() == Some(&OK) {
                     faults.count(1);
@@ -97,9 +121,17 @@ async fn pass_answers(
                 asked.prepared.insert(u32::from_le_bytes([*a, *b, *c, *d]), sql);
             }
         }
-        client.write_all(&packet.bytes).await?;
+        client.lock().await.write_all(&packet.bytes).await?;
     }
     Ok(())
+}
+
+/// The first answer to a command: an error that is worth another try.
+fn refusal() -> Vec<u8> {
+    let body = b"\xff\xb5\x04#HY000Lock wait timeout exceeded; try restarting transaction";
+    let mut bytes = vec![body.len() as u8, 0, 0, 1];
+    bytes.extend_from_slice(body);
+    bytes
 }
 
 /// The commands that carry or name a statement, and what an answer without an error begins with.

@@ -38,6 +38,13 @@ pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}  {}  {}", output::status(job.status), job.job_type, job.id);
+    if let (Move::Retry, chunks) = (what, &job.chunks) {
+        println!(
+            "chunks: {} go again; {} are done and skipped",
+            output::number(chunks.total - chunks.completed - chunks.cancelled),
+            output::number(chunks.completed)
+        );
+    }
     match what {
         Move::Resume | Move::Retry => {
             println!("running workers take it up; otherwise: windlass worker --job {}", job.id);

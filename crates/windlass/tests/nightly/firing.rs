@@ -1,0 +1,55 @@
+//! At 03:00 in Tokyo: each night is one job of each type, however often it is fired.
+
+use crate::common::{eventually, text};
+use crate::world::World;
+
+#[tokio::test]
+async fn a_night_that_is_fired_twice_is_one_job() {
+    let world = World::in_a_folder().await;
+    let schedules = world.place.json("schedules").await;
+    for schedule in schedules.as_array().unwrap() {
+        let next = text(&schedule["nextTimes"][0]);
+        assert!(next.contains("18:00:00") || next.contains("03:00:00"), "{schedule:#}");
+    }
+    // As if last night's time had come just now.
+    let back = "UPDATE windlass_schedules SET next_at = next_at - interval '1 day'";
+    let left = "SELECT count(*) FROM windlass_schedules WHERE next_at <= clock_timestamp()";
+    let fired = async || world.warehouse.one::<i64>(left).await == 0;
+    world.warehouse.run(back).await;
+    let server = world.place.spawn("serve --workers 4 --listen 127.0.0.1:0");
+    eventually("both are fired", fired).await;
+    let jobs = world.place.json("jobs").await;
+    let jobs = jobs.as_array().unwrap();
+    assert_eq!(jobs.len(), 2, "{jobs:#?}");
+    for job in jobs {
+        let id = text(&job["id"]);
+        world.place.completed(&id).await;
+        // Three in the morning there is six in the evening of the day before here.
+        let key = text(&job["request"]["idempotencyKey"]);
+        assert!(key.contains("T18:00:00"), "{key}");
+        let night = format!("SELECT (('{key}'::timestamptz AT TIME ZONE 'Asia/Tokyo')::date)::text");
+        let date: String = world.warehouse.one(&night).await;
+        assert_eq!(job["request"]["params"]["date"], date);
+        let loaded = format!("SELECT count(*) FROM daily_report WHERE date = '{date}'");
+        if job["jobType"] == "DAILY_REPORT" {
+            assert!(world.warehouse.one::<i64>(&loaded).await > 100);
+        }
+    }
+    let chunks = async || {
+        let mut all = Vec::new();
+        for job in jobs {
+            all.push(world.place.chunks(&text(&job["id"])).await);
+        }
+        all
+    };
+    let before = chunks().await;
+
+    // A server dies between submitting and saying so, and the next one fires the same night again.
+    server.kill9();
+    server.wait().await;
+    world.warehouse.run(back).await;
+    let _server = world.place.spawn("serve --workers 4 --listen 127.0.0.1:0");
+    eventually("both are fired again", fired).await;
+    assert_eq!(world.place.json("jobs").await.as_array().unwrap().len(), 2);
+    assert_eq!(chunks().await, before, "nothing was done twice");
+}

@@ -1,0 +1,47 @@
+//! Workers killed at random: the totals are right to the cent, and nobody reads half a part.
+
+use crate::common::eventually;
+use crate::reading::totals;
+use crate::world::{ROWS, World};
+use windlass_testkit::Moto;
+
+#[tokio::test]
+async fn totals_are_right_after_workers_were_killed() {
+    let world = World::in_a_folder().await;
+    // Each row takes its time, so that a death falls into the middle of a statement.
+    world.edit("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0002) = 0 GROUP");
+    let id = world.submit("DAILY_REPORT").await;
+    world.kill_at_work("DAILY_REPORT", &id, 5).await;
+    world.totals_are_the_banks_own().await;
+    assert_eq!(totals(&world.report().await), world.own_totals().await);
+    world.place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn a_reader_of_the_manifest_sees_whole_parts_and_each_once() {
+    let world = World::in_a_bucket(Moto::shared()).await;
+    let id = world.submit("TRANSACTIONS_EXPORT").await;
+    let mut looks = 0;
+    let reader = async {
+        // Every look holds each part against its line of the manifest.
+        eventually("the manifest is there", async || {
+            looks += 1;
+            let seen = world.parts(&id).await;
+            if !seen.is_null() {
+                assert_eq!((&seen["count"], &seen["distinct"]), (&ROWS.into(), &ROWS.into()));
+            }
+            !seen.is_null()
+        })
+        .await;
+    };
+    tokio::join!(reader, world.kill_at_work("TRANSACTIONS_EXPORT", &id, 5));
+    assert!(looks > 1, "the reader came too late");
+    let seen = world.parts(&id).await;
+    assert_eq!(totals(&seen), world.own_totals().await);
+    // Nothing else is there: what the dead left is gone.
+    let parts = seen["manifest"]["parts"].as_array().unwrap().len();
+    assert_eq!(seen["names"].as_array().unwrap().len(), parts + 1, "{:#}", seen["names"]);
+    let losses = world.place.chunks(&id).await;
+    assert!(losses.iter().any(|chunk| chunk["losses"] != 0), "somebody died at work");
+    world.place.prove(&id).await;
+}

@@ -1,0 +1,40 @@
+//! Five reads of a hundred fail, in three ways: the night is right all the same.
+
+use crate::reading::totals;
+use crate::world::{ROWS, World};
+use serde_json::Value as Json;
+use windlass_testkit::{MariaServer, Proxy};
+
+/// Runs a job type while reads with this text fail, and gives its chunks.
+async fn run(job_type: &str, text: &str) -> (World, String, Vec<Json>) {
+    let proxy = Proxy::start_mysql(MariaServer::shared().addr()).await;
+    let world = World::via(|url| proxy.url_via(&url)).await;
+    // More chunks than in the other tests, so that the dice find some of them.
+    world.edit("chunk.items = 500", "chunk.items = 100");
+    let id = world.submit(job_type).await;
+    proxy.fail_reads(text, 5);
+    world.work(&id).await;
+    let (reads, failed) = proxy.reads();
+    assert!(reads >= 200 && failed >= 6, "{failed} of {reads} reads failed");
+    let chunks = world.place.chunks(&id).await;
+    (world, id, chunks)
+}
+
+#[tokio::test]
+async fn totals_are_right_although_reads_fail() {
+    let (world, id, chunks) = run("DAILY_REPORT", "max(booked_at)").await;
+    assert!(chunks.iter().any(|chunk| chunk["attempts"] != 0), "none was tried again");
+    world.totals_are_the_banks_own().await;
+    world.place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn parts_are_whole_although_reads_fail() {
+    let (world, id, chunks) = run("TRANSACTIONS_EXPORT", "`memo`").await;
+    assert!(chunks.iter().any(|chunk| chunk["attempts"] != 0), "none was tried again");
+    let seen = world.parts(&id).await;
+    assert_eq!((&seen["count"], &seen["distinct"]), (&ROWS.into(), &ROWS.into()));
+    assert_eq!(totals(&seen), world.own_totals().await);
+    assert_eq!(seen["names"].as_array().unwrap().len(), chunks.len() + 1);
+    world.place.prove(&id).await;
+}
