@@ -1,16 +1,17 @@
 //! windlass.toml: the text, its environment variables, and where in it something is wrong.
 
 mod alerts;
+mod connection;
 mod service;
 
 pub use alerts::{Alerts, Webhook};
+pub use connection::{Connection, Health};
 pub use service::{Auth, Permission, Role, Server};
 
 use crate::problem::{Code, Problem};
 use crate::{Dependency, JobType};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Everything windlass.toml says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,44 +44,6 @@ impl Default for Store {
     fn default() -> Self {
         Store { url: "sqlite:windlass.db".to_owned() }
     }
-}
-
-/// `[connections.NAME]`
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Connection {
-    /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
-    pub url: String,
-    /// How many connections one process opens at most.
-    #[serde(default = "default_connections")]
-    pub max_connections: usize,
-    /// Whether applications put requests there, for the relay to submit.
-    #[serde(default)]
-    pub outbox: bool,
-    /// A number by which the database itself says how it is.
-    #[serde(default)]
-    pub health: Option<Health>,
-}
-
-/// `health = { sql = "SELECT …", limit = 10, every = "5s" }`
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Health {
-    /// A SELECT of one number: replica lag, lock waits, load. NULL is well.
-    pub sql: String,
-    /// While the number is above this, work on the connection slows down.
-    pub limit: f64,
-    /// How often it is asked.
-    #[serde(default = "default_every", with = "humantime_serde")]
-    pub every: Duration,
-}
-
-fn default_every() -> Duration {
-    Duration::from_secs(5)
-}
-
-fn default_connections() -> usize {
-    16
 }
 
 impl Config {
@@ -130,24 +93,7 @@ impl Config {
             }
         }
         for (name, connection) in &self.connections {
-            let mut refuse = |field: &str, detail: &str| {
-                let field = format!("connections.{name}.{field}");
-                problems.push(Problem::field(Code::Configuration, field, detail));
-            };
-            if connection.max_connections == 0 {
-                refuse("max_connections", "is 0; 16 is the default");
-            }
-            if connection.max_connections == 1 && connection.outbox {
-                refuse("max_connections", "is 1; an outbox needs 2, one of them for its own rows");
-            }
-            if let Some(health) = &connection.health {
-                if !health.limit.is_finite() {
-                    refuse("health.limit", "is no number; 10 would be right");
-                }
-                if health.every < Duration::from_millis(100) {
-                    refuse("health.every", "is too short; 100ms or more would be right");
-                }
-            }
+            problems.extend(connection.problems(name));
         }
         problems.extend(Dependency::problems(&self.dependencies, &self.jobs));
         problems.extend(service::problems(&self.server, self.auth.as_ref()));

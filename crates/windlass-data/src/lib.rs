@@ -2,7 +2,8 @@
 //!
 //! [`Source`] splits, cuts and reads; [`Target`] fences and commits under the ledger; [`FanIn`]
 //! computes parts and brings them together; [`Outbox`] is where applications put requests. One
-//! [`Connection`] is all of it; [`Items`] is one whose records came with the request. `sqlite/`, `postgres/` and `mysql/` mirror each other file by file.
+//! [`Connection`] is all of it; [`Items`] is one whose records came with the request,
+//! [`Replicated`] one that others help to read. `sqlite/`, `postgres/` and `mysql/` mirror each other file by file.
 
 mod array;
 mod commit;
@@ -19,6 +20,7 @@ pub mod outbox;
 mod page;
 mod postgres;
 mod predicate;
+mod replicated;
 mod scope;
 mod source;
 mod sql;
@@ -37,6 +39,7 @@ pub use fit::fit;
 pub use items::Items;
 pub use ledger::{Fence, Held, HeldState, Ledger};
 pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
+pub use replicated::{Reads, Replicas, Replicated, Standing};
 pub use scope::Scope;
 pub use source::{Batch, Cuts, Item, Preview};
 pub use unledgered::Unledgered;
@@ -45,9 +48,18 @@ use async_trait::async_trait;
 use windlass_core::{ChunkId, Extent, FilterValue, JobId, KeyRange, Table, Value};
 
 /// A database with records.
+#[async_trait]
 pub trait Connection: Source + Target + FanIn {
     /// Where applications put requests.
     fn outbox(&self) -> &dyn Outbox;
+    /// The number of its latest write; nothing where writes have no numbers that copies know.
+    async fn position(&self) -> Result<Option<i64>> {
+        Ok(None)
+    }
+    /// What it is as a copy of another.
+    async fn standing(&self) -> Result<Standing> {
+        Ok(Standing::Primary)
+    }
 }
 
 /// Reads records.

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use windlass_core::config;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
-use windlass_data::{Connection, Emitted};
+use windlass_data::{Connection, Emitted, Replicas};
 use windlass_store::{Capabilities, Store};
 
 /// The engine. Cheap to clone; every clone is the same engine.
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     /// A connection that could not be opened is kept as the reason: looking at jobs needs none.
     pub(crate) connections: BTreeMap<String, std::result::Result<Arc<dyn Connection>, Problem>>,
+    /// The replicas of the connections that have some.
+    replicas: BTreeMap<String, Arc<Replicas>>,
     pub(crate) steps: Steps,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
     pub(crate) catalog: crate::catalog::Catalog,
@@ -73,6 +76,11 @@ impl Engine {
                 Err(Problem::new(Code::Configuration, detail).into())
             }
         }
+    }
+
+    /// The replicas of that connection, where it has some.
+    pub fn replicas(&self, name: &str) -> Option<&Arc<Replicas>> {
+        self.shared.replicas.get(name)
     }
 
     /// How far work on a connection is slowed.
@@ -173,14 +181,15 @@ impl Builder {
     pub async fn connect(self) -> Result<Engine> {
         let store = windlass_store::connect(&self.config.store.url).await?;
         store.migrate().await?;
-        let mut connections = BTreeMap::new();
+        let (mut connections, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         for (name, connection) in &self.config.connections {
-            // A relay holds one connection while it submits, which may need another.
-            let most = connection.max_connections.max(1 + usize::from(connection.outbox));
-            let opened = windlass_data::connect(&connection.url, most).await;
-            let opened = opened.map_err(|error| {
+            let opened = open(connection).await.map_err(|error| {
                 let field = format!("connections.{name}.url");
                 Problem::field(Code::Unreachable, field, error.to_string())
+            });
+            let opened = opened.map(|(opened, others)| {
+                replicas.extend(others.map(|others| (name.clone(), Arc::new(others))));
+                opened
             });
             connections.insert(name.clone(), opened);
         }
@@ -190,6 +199,7 @@ impl Builder {
             config: self.config,
             store,
             connections,
+            replicas,
             steps: self.steps,
             jobs: Mutex::default(),
             catalog: crate::catalog::Catalog::default(),
@@ -198,4 +208,22 @@ impl Builder {
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
+}
+
+/// Opens a connection, and makes its replicas ready.
+async fn open(
+    connection: &config::Connection,
+) -> windlass_data::Result<(Arc<dyn Connection>, Option<Replicas>)> {
+    let most = connection.max_connections.max(1 + connection.reserved());
+    let config::Connection { url, replicas, max_lag, .. } = connection;
+    if replicas.is_empty() {
+        return Ok((windlass_data::connect(url, most).await?, None));
+    }
+    // One of the connections asks the primary where its writes are, while others may all be at work.
+    let opened = windlass_data::connect(url, most - 1).await?;
+    let asking = match url.trim().starts_with("sqlite:") {
+        true => opened.clone(),
+        false => windlass_data::connect(url, 1).await?,
+    };
+    Ok((opened, Some(Replicas::new(replicas, asking, most, *max_lag))))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
 use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, Table};
-use windlass_data::{Connection, Items, Scope, Unledgered};
+use windlass_data::{Connection, Items, Reads, Replicated, Scope, Unledgered};
 use windlass_store::Pinned;
 
 /// A job with everything resolved: its scope, its connection, its step.
@@ -113,11 +113,31 @@ impl Engine {
     }
 
     /// Where the records of a job type are: without a ledger where they are only read.
-    pub(crate) fn connection_of(&self, definition: &JobType) -> Result<Arc<dyn Connection>> {
-        let connection = self.connection(&definition.source.connection)?.clone();
-        Ok(match definition.step.kind.makes_parts() {
+    pub(crate) fn connection_of(
+        &self,
+        definition: &JobType,
+        dry_run: bool,
+    ) -> Result<Arc<dyn Connection>> {
+        let makes_parts = definition.step.kind.makes_parts();
+        let connection = self.reading(&definition.source.connection, makes_parts, dry_run)?;
+        Ok(match makes_parts {
             true => Arc::new(Unledgered(connection)),
             false => connection,
+        })
+    }
+
+    /// A connection with its replicas, where nothing of what is read will be written back. The
+    /// primary alone everywhere else.
+    fn reading(&self, name: &str, parts: bool, dry_run: bool) -> Result<Arc<dyn Connection>> {
+        let primary = self.connection(name)?.clone();
+        let reads = match (parts, dry_run) {
+            (_, true) => Reads::Samples,
+            (true, false) => Reads::Parts,
+            (false, false) => return Ok(primary),
+        };
+        Ok(match self.replicas(name).cloned() {
+            Some(replicas) => Arc::new(Replicated { primary, replicas, reads }),
+            None => primary,
         })
     }
 
@@ -131,7 +151,7 @@ impl Engine {
     ) -> Result<JobContext> {
         let definition = pinned.definition.clone();
         let (identity, key) = (&pinned.identity.clone(), definition.source.key.clone());
-        let mut connection = self.connection_of(&definition)?;
+        let mut connection = self.connection_of(&definition, facts.dry_run)?;
         let mut bytes = 0;
         let scope = if definition.source.items {
             let mut request = self.request_with_items(&mut pinned).await?;

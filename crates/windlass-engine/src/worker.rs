@@ -326,7 +326,7 @@ impl Worker {
 
     async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<Ledger> {
         let pinned = self.engine.store().pinned(chunk.lease.chunk.job).await.ok()??;
-        let connection = self.engine.connection_of(&pinned.definition).ok()?;
+        let connection = self.engine.connection_of(&pinned.definition, false).ok()?;
         connection.fence(&[fence_of(chunk)]).await.ok()?.pop()?
     }
 

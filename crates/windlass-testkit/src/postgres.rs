@@ -3,6 +3,7 @@
 mod binaries;
 mod cluster;
 mod database;
+mod replica;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -56,6 +57,10 @@ impl PostgresServer {
         let binaries = Binaries::find();
         let folder = Folder::create(binaries.account);
         cluster::create(&binaries, &folder);
+        Self::launch(binaries, folder, options)
+    }
+
+    fn launch(binaries: Binaries, folder: Folder, options: Options) -> Self {
         match on_free_port(|port| start(&binaries, &folder, &options, port)) {
             Ok((child, port)) => {
                 let running = Mutex::new(Some(child));

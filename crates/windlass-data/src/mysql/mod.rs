@@ -13,6 +13,7 @@ mod preview;
 mod read;
 mod row;
 mod split;
+mod standing;
 mod value;
 mod write;
 
@@ -274,8 +275,13 @@ impl Target for MysqlData {
     }
 }
 
+#[async_trait]
 impl crate::Connection for MysqlData {
     fn outbox(&self) -> &dyn crate::Outbox {
         self
+    }
+
+    async fn standing(&self) -> Result<crate::Standing> {
+        standing::standing(self).await
     }
 }

@@ -13,6 +13,7 @@ mod preview;
 mod read;
 mod row;
 mod split;
+mod standing;
 mod together;
 mod write;
 
@@ -290,8 +291,17 @@ impl Target for PostgresData {
     }
 }
 
+#[async_trait]
 impl crate::Connection for PostgresData {
     fn outbox(&self) -> &dyn crate::Outbox {
         self
+    }
+
+    async fn position(&self) -> Result<Option<i64>> {
+        standing::position(self).await
+    }
+
+    async fn standing(&self) -> Result<crate::Standing> {
+        standing::standing(self).await
     }
 }

@@ -102,7 +102,7 @@ pub(crate) struct JobFacts {
     root: JobId,
     job_type: String,
     params: BTreeMap<String, Json>,
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// The submitter's own token, where the step forwards it.
     token: Option<Secret>,
 }

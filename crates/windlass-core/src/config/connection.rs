@@ -1,0 +1,166 @@
+//! `[connections.NAME]`: a database with records, its replicas, and how it says that it is well.
+
+use crate::problem::{Code, Problem};
+use serde::Deserialize;
+use std::time::Duration;
+
+/// `[connections.NAME]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
+    pub url: String,
+    /// Copies of it that serve what is only read.
+    #[serde(default)]
+    pub replicas: Vec<String>,
+    /// A replica that is further behind is left out.
+    #[serde(default = "default_lag", with = "humantime_serde")]
+    pub max_lag: Duration,
+    /// How many connections one process opens at most, to it and to each of its replicas.
+    #[serde(default = "default_connections")]
+    pub max_connections: usize,
+    /// Whether applications put requests there, for the relay to submit.
+    #[serde(default)]
+    pub outbox: bool,
+    /// A number by which the database itself says how it is.
+    #[serde(default)]
+    pub health: Option<Health>,
+}
+
+/// `health = { sql = "SELECT …", limit = 10, every = "5s" }`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// A SELECT of one number: replica lag, lock waits, load. NULL is well.
+    pub sql: String,
+    /// While the number is above this, work on the connection slows down.
+    pub limit: f64,
+    /// How often it is asked.
+    #[serde(default = "default_every", with = "humantime_serde")]
+    pub every: Duration,
+}
+
+fn default_every() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn default_lag() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn default_connections() -> usize {
+    16
+}
+
+impl Connection {
+    /// Everything that is wrong with it by itself.
+    pub(super) fn problems(&self, name: &str) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut refuse = |field: &str, detail: &str| {
+            let field = format!("connections.{name}.{field}");
+            problems.push(Problem::field(Code::Configuration, field, detail));
+        };
+        if self.max_connections == 0 {
+            refuse("max_connections", "is 0; 16 is the default");
+        } else if self.max_connections < 1 + self.reserved() {
+            let detail = match (self.outbox, self.replicas.is_empty()) {
+                (true, true) => "is 1; an outbox needs 2, one of them for its own rows",
+                (false, _) => "is 1; replicas need 2, one of them to ask how far they lag",
+                (true, false) => "is too small; an outbox and replicas need 3",
+            };
+            refuse("max_connections", detail);
+        }
+        for (place, replica) in self.replicas.iter().enumerate() {
+            let field = format!("replicas[{place}]");
+            // URLs are not shown: they may hold a password.
+            if kind(replica) != kind(&self.url) {
+                let right = kind(&self.url);
+                refuse(
+                    &field,
+                    &format!(
+                        "is no copy of the url; one that begins with `{right}:` would be right"
+                    ),
+                );
+            } else if *replica == self.url {
+                refuse(&field, "is the url itself; the url of a copy would be right");
+            } else if self.replicas[..place].contains(replica) {
+                refuse(&field, "is listed twice; once would be right");
+            }
+        }
+        if self.max_lag < SHORTEST_LAG {
+            refuse("max_lag", "is too short; 1s or more would be right, 10s is the default");
+        }
+        if let Some(health) = &self.health {
+            if !health.limit.is_finite() {
+                refuse("health.limit", "is no number; 10 would be right");
+            }
+            if health.every < Duration::from_millis(100) {
+                refuse("health.every", "is too short; 100ms or more would be right");
+            }
+        }
+        problems
+    }
+
+    /// How many of its connections are kept back from the work: a relay holds one while it submits,
+    /// and another asks how far replicas lag.
+    pub fn reserved(&self) -> usize {
+        usize::from(self.outbox) + usize::from(!self.replicas.is_empty())
+    }
+}
+
+/// How far a replica lags is asked a few times in this long.
+const SHORTEST_LAG: Duration = Duration::from_secs(1);
+
+/// Which database a URL is of, by its first word.
+fn kind(url: &str) -> &str {
+    match url.trim().split(':').next().unwrap_or_default() {
+        "postgresql" => "postgres",
+        "mariadb" => "mysql",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn refusal(lines: &str) -> String {
+        let text = format!("[connections.app]\nurl = \"postgres://u:secret@h/app\"\n{lines}");
+        match Config::parse(&text, |_| None) {
+            Err(problem) => problem.to_string(),
+            Ok(config) => config.problems().iter().map(|p| p.to_string() + "\n").collect(),
+        }
+    }
+
+    #[test]
+    fn replicas_are_copies_of_the_same_kind() {
+        assert_eq!(refusal("replicas = [\"postgresql://a/app\", \"postgres://b/app\"]"), "");
+        for (lines, part) in [
+            ("replicas = [\"mysql://a/app\"]", "connections.app.replicas[0]: is no copy"),
+            ("replicas = [\"a\"]", "begins with `postgres:`"),
+            ("replicas = [\"postgres://u:secret@h/app\"]", "is the url itself"),
+            ("replicas = [\"postgres://a\", \"postgres://a\"]", "replicas[1]: is listed twice"),
+            ("replicas = \"postgres://a\"", "line 3"),
+        ] {
+            let message = refusal(lines);
+            assert!(message.contains(part), "{lines}: `{part}` not in: {message}");
+            assert!(!message.contains("secret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_watched_is_refused() {
+        assert_eq!(refusal("max_lag = \"1s\""), "");
+        assert!(refusal("max_lag = \"0s\"").contains("connections.app.max_lag: is too short"));
+        assert!(refusal("max_lag = \"soon\"").contains("line 3"));
+        assert!(refusal("max_lag = 10").contains("line 3"));
+    }
+
+    #[test]
+    fn asking_replicas_takes_a_connection() {
+        let with = |lines: &str| refusal(&format!("replicas = [\"postgres://a\"]\n{lines}"));
+        assert!(with("max_connections = 1").contains("replicas need 2"));
+        assert!(with("max_connections = 2\noutbox = true").contains("need 3"));
+        assert_eq!(with("max_connections = 2"), "");
+    }
+}

@@ -1,0 +1,53 @@
+//! What replicas serve: `map`, `export` and the reads of dry runs, in turns.
+
+use crate::world::{MAP, Reads, World, builder, run};
+use tempfile::TempDir;
+use windlass_testkit::free_port;
+
+#[tokio::test]
+async fn maps_are_spread_over_the_replicas() {
+    let world = World::new(400, 2).await;
+    let engine = world.engine("1h", MAP).await;
+    world.warm(&engine).await;
+    let job = run(&engine).await;
+    let Reads { primary, replicas } = world.read_by(&engine, job.id).await;
+    assert_eq!(primary, 0);
+    assert_eq!(replicas.iter().sum::<i64>(), 400);
+    assert!(replicas.iter().all(|rows| *rows > 0), "{replicas:?}");
+}
+
+#[tokio::test]
+async fn connections_to_a_replica_are_bounded_with_many_workers() {
+    let world = World::new(400, 1).await;
+    let engine = world.engine("1h", MAP).await;
+    world.warm(&engine).await;
+    // Everybody waits at the gate, so all connections that are opened stay open.
+    let copy = world.copy(0);
+    let gate = copy.client().await;
+    gate.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
+    let id = crate::world::submit(&engine).await;
+    let workers: Vec<_> = (0..5).map(|_| crate::world::start(&engine)).collect();
+    let ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass'";
+    let full = async || copy.one::<i64>(ours).await == 4;
+    windlass_testkit::eventually("the pool is used up", crate::world::PATIENCE, full).await;
+    gate.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+    crate::world::completed(&engine, id).await;
+    assert_eq!(copy.one::<i64>(ours).await, 4, "max_connections, the one that asks included");
+    for (handle, worker) in workers {
+        handle.shutdown();
+        worker.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_replica_that_is_not_there_costs_nothing_but_itself() {
+    let world = World::new(100, 0).await;
+    let folder = TempDir::new().unwrap();
+    let nowhere = format!("postgres://windlass@127.0.0.1:{}/app", free_port());
+    let builder = builder(&folder, world.app.url(), &[nowhere], "10s", MAP);
+    let engine = builder.connect().await.unwrap();
+    let job = run(&engine).await;
+    assert_eq!(world.read_by(&engine, job.id).await, Reads { primary: 100, replicas: vec![] });
+    let lags = engine.replicas("app").unwrap().lags().await;
+    assert!(lags[0].1.is_err(), "{lags:?}");
+}
