@@ -28,9 +28,20 @@ pub(super) async fn standing(data: &MysqlData) -> Result<Standing> {
             break;
         }
     }
-    let rows = release(transaction, answer.map_err(Into::into)).await?;
+    let rows = release(transaction, answer.map_err(|error| with_advice(error).into())).await?;
     of(&rows.iter().map(fields).collect::<Vec<_>>())
 }
+
+/// Who may not ask is told what would let it. A login that was refused speaks for itself.
+fn with_advice(error: Error) -> Error {
+    match error.code.as_deref() {
+        Some("1227") => Error { message: format!("{}; {GRANTS}", error.message), ..error },
+        _ => error,
+    }
+}
+
+const GRANTS: &str = "GRANT SLAVE MONITOR ON *.* lets it be asked, on MySQL and older MariaDB \
+                      GRANT REPLICATION CLIENT ON *.*";
 
 /// As far behind as behind the furthest of its sources. None of them: nobody's copy.
 fn of(rows: &[Fields]) -> Result<Standing> {

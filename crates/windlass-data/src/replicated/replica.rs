@@ -116,9 +116,6 @@ impl Replica {
                 let most = self.max_lag;
                 self.leave_out(&format!("lags {lag:.1?}, and max_lag is {most:?}"));
             }
-            Err(error) if error.class() == Some(Class::Permission) => {
-                self.leave_out(&format!("may not be asked how far it lags: {error}; {GRANTS}"));
-            }
             Err(error) => self.leave_out(&format!("cannot be asked how far it lags: {error}")),
         }
         self.asked.send_replace(true);
@@ -161,5 +158,3 @@ impl Replica {
 const MOMENT: Duration = Duration::from_millis(50);
 
 const FAR: &str = "it is further behind than has been watched";
-
-const GRANTS: &str = "on MariaDB, GRANT SLAVE MONITOR ON *.* lets it, on MySQL REPLICATION CLIENT";

@@ -58,10 +58,9 @@ async fn an_export_that_breaks_off_is_written_anew() {
         .await;
     let job = format!(
         "source.query = \"SELECT * FROM gated\"\nsource.key = [\"id\"]\n\
-         step.export = {{ format = \"jsonl\", to = \"{}\" }}\nchunk.items = 40000",
+         step.export = {{ format = \"jsonl\", to = \"file:{}/\" }}\nchunk.items = 40000",
         to.display()
-    )
-    .replace('\n', "\n");
+    );
     let engine = world.engine("10s", &job).await;
     let _on_replica = close(&world.copy(0), 7).await;
     let id = submit(&engine).await;

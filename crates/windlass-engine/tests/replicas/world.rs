@@ -11,7 +11,8 @@ use windlass_testkit::{Database, PostgresServer, eventually};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A map that says by the port which server it was computed on.
-pub(crate) const MAP: &str = "step.map = \"SELECT inet_server_port() AS port, county, \
+pub(crate) const MAP: &str = "source.table = \"visits\"\n\
+    step.map = \"SELECT inet_server_port() AS port, county, \
     count(*) AS n, sum(amount) AS total, sum(gate(id)) AS gates FROM {source} WHERE {chunk} \
     GROUP BY county\"\n\
     reduce = \"SELECT port, county, sum(n) AS n, sum(total) AS total FROM parts \
@@ -115,7 +116,7 @@ pub(crate) fn builder(
     let toml = format!(
         "[store]\nurl = \"sqlite:{}/store.db\"\n[connections.app]\nurl = \"{url}\"\n\
          replicas = {replicas:?}\nmax_lag = \"{max_lag}\"\nmax_connections = 4\n[jobs.JOB]\n\
-         source.connection = \"app\"\nsource.table = \"visits\"\nretry.attempts = 1\n{job}\n",
+         source.connection = \"app\"\nretry.attempts = 1\n{job}\n",
         folder.path().display()
     );
     let config = Config::parse(&toml, |_| None).unwrap_or_else(|error| panic!("{error}: {toml}"));

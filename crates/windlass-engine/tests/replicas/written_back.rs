@@ -5,7 +5,7 @@ use crate::world::{MAP, World, run};
 use windlass_core::{Change, Outcome, Request};
 use windlass_engine::{Engine, ItemContext};
 
-const HANDLER: &str = "step.handler = \"work\"\nstep.version = \"version\"\nchunk.items = 10";
+const HANDLER: &str = "source.table = \"visits\"\nstep.handler = \"work\"\nstep.version = \"version\"\nchunk.items = 10";
 
 #[derive(serde::Deserialize)]
 struct Visit {

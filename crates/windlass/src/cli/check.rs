@@ -1,5 +1,6 @@
 //! `windlass check`: is the configuration right, and what will each job type do?
 
+use super::check_replicas::{Replica, ask_replicas};
 use super::{load, output};
 use serde_json::json;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let mut problems = config.problems();
     let rules = config.dependencies.clone();
     let (mut plans, mut healths) = (Vec::new(), Vec::new());
-    let mut warnings = Vec::new();
+    let (mut warnings, mut replicas) = (Vec::new(), Vec::new());
     if problems.is_empty() {
         // The server may run on another machine, or its issuer be away for a moment.
         if let Some(auth) = &config.auth
@@ -33,6 +34,9 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         }
         let engine = Engine::builder(config).connect().await?;
         for (name, connection) in &engine.config().connections {
+            let found = ask_replicas(&engine, name).await;
+            warnings.extend(found.iter().filter_map(|found| found.warning(connection.max_lag)));
+            replicas.extend(found);
             if let Some(health) = &connection.health {
                 match measure(&engine, name, health).await {
                     Ok(number) => healths.push((name.clone(), number, health.limit)),
@@ -64,10 +68,17 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         let health = |(name, number, limit): &(String, Option<f64>, f64)| json!({"connection": name, "measures": number, "limit": limit});
         let healths: Vec<_> = healths.iter().map(health).collect();
         let ok = problems.is_empty();
-        output::json(
-            &json!({"ok": ok, "jobTypes": plans, "health": healths, "warnings": warnings, "problems": problems}),
-        )?;
+        let replicas: Vec<_> = replicas.iter().map(Replica::to_json).collect();
+        output::json(&json!({
+            "ok": ok,
+            "jobTypes": plans,
+            "health": healths,
+            "replicas": replicas,
+            "warnings": warnings,
+            "problems": problems,
+        }))?;
     } else {
+        replicas.iter().for_each(Replica::show);
         for (name, number, limit) in &healths {
             let number = number.map_or("nothing".to_owned(), |number| number.to_string());
             println!("connection {name} measures {number}; work slows down above {limit}\n");

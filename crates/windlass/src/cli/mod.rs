@@ -3,6 +3,7 @@
 mod alerts;
 mod audit;
 mod check;
+mod check_replicas;
 mod control;
 mod dead;
 mod demo;

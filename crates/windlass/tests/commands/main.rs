@@ -20,6 +20,7 @@ mod init;
 mod look;
 mod migrate;
 mod prune;
+mod replicas;
 mod run;
 mod steer;
 mod submit;
