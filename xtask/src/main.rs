@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod needs;
+mod nightly;
 mod python;
 mod test;
 mod tidy;
@@ -26,6 +27,8 @@ Tasks:
                         Measure: sql, handler, command, http, load, memory, latency,
                         machines, statements, noop, submit, first-commit, listeners;
                         ratios within one run
+  nightly [--rows N]    Run examples/nightly on servers of its own, 1,000,000 transactions or N of
+                        them, and print what was measured beside what was asked for
   tidy                  Format the code, then run the checks that need no tests
 
 Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";
@@ -48,6 +51,7 @@ fn run() -> anyhow::Result<ExitCode> {
         ["test"] => test::run(None),
         ["test", "--only", filter] => test::run(Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
+        ["nightly", rest @ ..] => nightly::run(rest),
         ["tidy"] => tidy::run(),
         ["help" | "-h" | "--help"] => {
             println!("{HELP}");

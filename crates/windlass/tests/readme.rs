@@ -10,7 +10,7 @@
 )]
 
 use std::path::Path;
-use windlass_testkit::{PostgresServer, Windlass, free_port};
+use windlass_testkit::{MariaServer, PostgresServer, Windlass, free_port};
 
 const MARK: &str = "<!-- test -->";
 
@@ -39,6 +39,18 @@ async fn the_commands_of_the_relationships_example_work() {
         "sources/settings.py",
     ];
     run_marked("examples/relationships/README.md", &files, &[]).await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_nightly_example_work() {
+    let bank = MariaServer::shared().database().await;
+    let rows = include_str!("../../../examples/nightly/transactions.sql");
+    bank.run(&format!("SET @rows = 20000;\n{rows}")).await;
+    let warehouse = PostgresServer::shared().database().await;
+    warehouse.run(include_str!("../../../examples/nightly/warehouse.sql")).await;
+    let environment =
+        [("SOURCE_URL", bank.url()), ("WAREHOUSE_URL", warehouse.url()), ("OUTPUT", "file:out")];
+    run_marked("examples/nightly/README.md", &["windlass.toml"], &environment).await;
 }
 
 #[tokio::test]

@@ -27,7 +27,8 @@ async fn a_night_that_is_fired_twice_is_one_job() {
         // Three in the morning there is six in the evening of the day before here.
         let key = text(&job["request"]["idempotencyKey"]);
         assert!(key.contains("T18:00:00"), "{key}");
-        let night = format!("SELECT (('{key}'::timestamptz AT TIME ZONE 'Asia/Tokyo')::date)::text");
+        let night =
+            format!("SELECT (('{key}'::timestamptz AT TIME ZONE 'Asia/Tokyo')::date)::text");
         let date: String = world.warehouse.one(&night).await;
         assert_eq!(job["request"]["params"]["date"], date);
         let loaded = format!("SELECT count(*) FROM daily_report WHERE date = '{date}'");

@@ -52,7 +52,8 @@ async fn the_same_request_under_its_key_is_the_same_job() {
 async fn a_retry_runs_what_failed_and_says_what_it_skips() {
     let world = World::in_a_folder().await;
     // The statement fails for the chunks that hold these two rows, for as long as they are so.
-    let broken = "WHERE {chunk} AND 1 = (SELECT 1 UNION ALL SELECT 2 FROM dual WHERE memo = 'broken') GROUP";
+    let broken =
+        "WHERE {chunk} AND 1 = (SELECT 1 UNION ALL SELECT 2 FROM dual WHERE memo = 'broken') GROUP";
     world.edit("WHERE {chunk} GROUP", broken);
     world.edit("attempts = 5", "attempts = 2");
     world.bank.run("UPDATE transactions SET memo = 'broken' WHERE id IN (29997, 45000)").await;

@@ -141,10 +141,8 @@ impl World {
              FROM daily_report WHERE date = '{DATE}'"
         );
         let text: String = self.warehouse.one(&sql).await;
-        let mut rows: Vec<Vec<String>> = text
-            .lines()
-            .map(|line| line.split('\t').map(str::to_owned).collect())
-            .collect();
+        let mut rows: Vec<Vec<String>> =
+            text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect();
         rows.sort();
         rows
     }
@@ -159,14 +157,14 @@ impl World {
         for turn in 0..kills {
             let victim = turn % workers.len();
             let process = workers[victim].id();
-            self.place
-                .until(id, "there is work left", |job| job["phase"] == "working")
-                .await;
+            self.place.until(id, "there is work left", |job| job["phase"] == "working").await;
             crate::common::eventually("the worker is at work", async || {
                 !self.place.held_by(id, process).await.is_empty()
             })
             .await;
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             // Any moment will do: this one is as good as another.
             tokio::time::sleep(std::time::Duration::from_millis((dice >> 33) % 200)).await;
             workers[victim].kill9();

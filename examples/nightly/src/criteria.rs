@@ -1,0 +1,91 @@
+//! What was asked for, beside what was measured.
+
+use crate::night::Night;
+use std::time::Duration;
+
+/// What one machine of two cores and 4 GB costs an hour, and a thousand writes and a gigabyte for a
+/// month in the object store: list prices of AWS in Tokyo (Fargate, S3), in dollars. The bank's
+/// database and the warehouse are there in any case.
+const MACHINE_HOUR: f64 = 2.0 * 0.050_56 + 4.0 * 0.005_53;
+const THOUSAND_WRITES: f64 = 0.004_7;
+const GIGABYTE_MONTH: f64 = 0.025;
+
+/// The document's figures.
+const NIGHT_ROWS: f64 = 10_000_000.0;
+const WINDOW: Duration = Duration::from_secs(3 * 3600);
+const ERROR_RATE: f64 = 0.000_1;
+const RETRY_SUCCESS: f64 = 0.99;
+const MONTHLY: f64 = 3000.0;
+/// Ours: memory does not grow with the table.
+const MEGABYTES: u64 = 200;
+
+/// Prints the table; whether everything asked for was met.
+pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
+    let took = calm.report + calm.export;
+    let scale = NIGHT_ROWS / rows as f64;
+    let whole = took.mul_f64(scale);
+    let errors = share(calm.unprocessed + rough.unprocessed, calm.items + rough.items);
+    let failed = rough.failed_chunks.min(rough.reads.1 as u64);
+    let success = 1.0 - share(failed, rough.reads.1 as u64);
+    let million = cost(took, calm) * 1_000_000.0 / rows as f64;
+    let stored = calm.bytes as f64 * scale / 1e9 * GIGABYTE_MONTH;
+    // A month of nights, and their parts kept for a month.
+    let month = 30.0 * (million * NIGHT_ROWS / 1e6 + stored);
+    let peak = calm.peak_megabytes.max(rough.peak_megabytes);
+    let as_asked = if rows as f64 == NIGHT_ROWS { "" } else { ", for ten million by proportion" };
+    let lines = [
+        ("ten million within 3 h", format!("{}{as_asked}", minutes(whole)), whole < WINDOW),
+        ("error rate < 0.01 %", format!("{:.4} %", errors * 100.0), errors < ERROR_RATE),
+        (
+            "success after retry > 99 %",
+            format!(
+                "{:.2} % of {} failed reads, of {}",
+                success * 100.0,
+                rough.reads.1,
+                rough.reads.0
+            ),
+            success > RETRY_SUCCESS && rough.reads.1 > 0,
+        ),
+        (
+            "cost < $3,000 a month",
+            format!("${month:.2} a month, ${million:.4} a million"),
+            month < MONTHLY,
+        ),
+        ("totals equal to the cent", yes(calm.equal), calm.equal),
+        ("the same while reads fail", yes(rough.equal), rough.equal),
+        ("memory < 200 MB", format!("{peak} MB at most"), peak < MEGABYTES),
+    ];
+    println!("\n{rows} transactions, {} chunks in each of two jobs\n", calm.chunks / 2);
+    println!("{:<28} {:<52} met", "asked for", "measured");
+    for (asked, measured, met) in &lines {
+        println!("{asked:<28} {measured:<52} {}", if *met { "yes" } else { "NO" });
+    }
+    println!(
+        "\nreport {:.1} s (one statement of the database's own: {:.1} s), export {:.1} s, {:.1} MB of \
+         parts\nwhile 5 % of reads fail: report {:.1} s, export {:.1} s",
+        calm.report.as_secs_f64(),
+        calm.one_statement.as_secs_f64(),
+        calm.export.as_secs_f64(),
+        calm.bytes as f64 / 1e6,
+        rough.report.as_secs_f64(),
+        rough.export.as_secs_f64()
+    );
+    lines.iter().all(|(_, _, met)| *met)
+}
+
+/// What a night costs: one machine for as long as it takes, and a write for each part.
+fn cost(took: Duration, night: &Night) -> f64 {
+    took.as_secs_f64() / 3600.0 * MACHINE_HOUR + night.chunks as f64 / 2000.0 * THOUSAND_WRITES
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn minutes(time: Duration) -> String {
+    format!("{:.1} min", time.as_secs_f64() / 60.0)
+}
+
+fn yes(is: bool) -> String {
+    if is { "equal" } else { "not equal" }.to_owned()
+}
