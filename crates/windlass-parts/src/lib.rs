@@ -27,7 +27,7 @@ mod upload;
 mod writer;
 
 pub use arrow_array::RecordBatch;
-pub use arrow_schema::SchemaRef;
+pub use arrow_schema::{DataType, Field, SchemaRef};
 pub use cell::Cell;
 pub use error::{Class, Error, Result};
 pub use fill::{Words, fill, placeholders};

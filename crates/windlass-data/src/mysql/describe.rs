@@ -175,7 +175,10 @@ struct Found {
 const COUNTED: i64 = 100_000;
 
 /// The columns of a query, without running it.
-pub(super) async fn query_columns(transaction: &mut Transaction, query: &str) -> Result<Vec<Column>> {
+pub(super) async fn query_columns(
+    transaction: &mut Transaction,
+    query: &str,
+) -> Result<Vec<Column>> {
     let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
     let found = transaction.columns(&sql).await.map_err(DataError::from)?;
     Ok(found.iter().map(column_of).collect())

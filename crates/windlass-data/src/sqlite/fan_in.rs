@@ -128,7 +128,10 @@ fn reduce(
     let reduced = (|| {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         for rows in &parts {
-            let mut sql = Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, "temp.parts", &names));
+            let mut sql = Sql::new(
+                Dialect::Sqlite,
+                statement::insert_into(Dialect::Sqlite, "temp.parts", &names),
+            );
             sql.push(" ");
             sql.json_rows(rows.iter().map(Vec::as_slice), columns.len());
             execute(connection, &sql)?;
@@ -164,7 +167,8 @@ fn put(connection: &Connection, table: &str, replacement: &Replacement) -> Resul
     }
     let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
     for rows in replacement.rows.chunks(1000) {
-        let mut sql = Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, table, &names));
+        let mut sql =
+            Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, table, &names));
         sql.push(" ");
         sql.json_rows(rows.iter().map(Vec::as_slice), names.len());
         execute(connection, &sql)?;
