@@ -211,6 +211,11 @@ impl Export {
             );
             problems.push(("step.export.to", detail));
         }
+        if is_folder && !self.to.contains("{job_id}") {
+            let detail = "has no {job_id}, so the parts of two jobs would lie together; \
+                          `s3://BUCKET/{job_id}/` would be right";
+            problems.push(("step.export.to", detail.to_owned()));
+        }
         if !["parquet", "csv", "jsonl"].contains(&self.format.as_str()) {
             let detail = format!("`{}`: `parquet`, `csv` or `jsonl` would be right", self.format);
             problems.push(("step.export.format", detail));
@@ -419,6 +424,12 @@ mod tests {
             ("step.command = [\"a\"]\nstep.timeout = \"4m\"", "a quarter of chunk.timeout"),
             ("step.refresh = true\nstep.timeout = \"4s\"", "step.command"),
             ("step.command = [\"a\"]\nstep.http = \"http://a\"", "exactly one kind"),
+            ("step.map = \"SELECT 1 FROM {source}\"", "no {chunk}"),
+            ("step.map = \"SELECT 1 FROM {source} WHERE {chunk}\"", "step.version"),
+            ("step.export = { to = \"file:a/\", format = \"csv\" }", "{job_id}"),
+            ("step.export = { to = \"a/{job_id}\", format = \"csv\" }", "no place"),
+            ("step.export = { to = \"file:{job_id}/\", format = \"xml\" }", "parquet"),
+            ("step.refresh = true\nreduce = \"SELECT 1\"", "step.map"),
         ] {
             let message = job_type(step).unwrap_err();
             assert!(message.contains(expected), "{step}: {message}");

@@ -40,14 +40,14 @@ pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
 }
 
 async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
-    engine.connection(connection)?.discard(job).await?;
-    if let Some(pinned) = engine.store().pinned(job).await?
-        && pinned.definition.step.kind.makes_parts()
-    {
-        let context = engine.resolve_to_end(pinned).await?;
-        if let Some(shelf) = Shelf::of(&context)? {
-            shelf.clear(&context).await?;
+    match engine.store().pinned(job).await? {
+        Some(pinned) if pinned.definition.step.kind.makes_parts() => {
+            let context = engine.resolve_to_end(pinned).await?;
+            if let Some(shelf) = Shelf::of(&context)? {
+                shelf.clear(&context).await?;
+            }
         }
+        _ => drop(engine.connection(connection)?.discard(job).await?),
     }
     engine.store().remove_parts(job).await?;
     Ok(engine.store().discarded(job).await?)

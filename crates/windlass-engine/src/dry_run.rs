@@ -56,6 +56,7 @@ impl Engine {
         let records = job.connection.count(&job.scope, &reach).await?;
         let batch = job.connection.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
         let sample = match &job.step {
+            None if job.definition().step.kind.makes_parts() => parts(&job, batch.items).await?,
             None => {
                 let keys = batch.items.into_iter().map(|item| item.key).collect();
                 statement(&job, keys).await?
@@ -73,6 +74,33 @@ fn reach(job: &JobContext) -> Extent {
         None => Part::Range(KeyRange::ALL),
     };
     Extent { within: None, part }
+}
+
+/// What is read of the records, and what `map` makes of them together.
+async fn parts(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Vec<Sample>> {
+    let keys = items.iter().map(|item| item.key.clone()).collect();
+    let mut mapped = Vec::new();
+    if !job.part_columns.is_empty() && !items.is_empty() {
+        let rows = job.connection.map(&job.scope, &job.part_columns, &Extent::keys(keys)).await?;
+        let row = |values: Vec<Value>| {
+            let names = job.part_columns.iter().map(|column| column.name.clone());
+            names.zip(values.iter().map(Value::to_json)).collect::<Json>()
+        };
+        mapped = rows.into_iter().map(row).collect();
+    }
+    let sample = |item: windlass_data::Item| {
+        let before = item.record.to_json();
+        Sample {
+            key: item.key.to_id(),
+            after: before.clone(),
+            before,
+            inserts: Vec::new(),
+            // Of all the records shown, so it stands with the first.
+            emits: std::mem::take(&mut mapped),
+            outcome: "read".to_owned(),
+        }
+    };
+    Ok(items.into_iter().map(sample).collect())
 }
 
 async fn statement(job: &JobContext, keys: Vec<Key>) -> Result<Vec<Sample>> {

@@ -132,9 +132,13 @@ impl Engine {
     /// Removes the ledger rows of a job; nothing is said where this process cannot reach them.
     async fn prune_ledger(&self, job: JobId) -> Result<Option<u64>> {
         let Some(pinned) = self.store().pinned(job).await? else { return Ok(None) };
-        match self.connection(&pinned.definition.source.connection) {
-            Ok(connection) => Ok(Some(connection.prune(job).await?)),
-            Err(_) => Ok(None),
+        let Ok(connection) = self.connection_of(&pinned.definition) else { return Ok(None) };
+        let mut rows = connection.prune(job).await?;
+        if let Some(load) = &pinned.definition.load {
+            let Ok(connection) = self.connection(&load.connection) else { return Ok(None) };
+            self.prepare(&load.connection).await?;
+            rows += connection.prune(job).await?;
         }
+        Ok(Some(rows))
     }
 }

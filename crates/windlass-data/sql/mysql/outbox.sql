@@ -17,6 +17,11 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
         id REGEXP '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'),
     CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
     CONSTRAINT request_is_a_json_object CHECK (json_valid(request) AND json_type(request) = 'OBJECT'),
+    CONSTRAINT request_names_no_job_type CHECK (json_extract(request, '$.jobType') IS NULL),
+    CONSTRAINT items_is_a_list CHECK (
+        json_type(json_extract(request, '$.items')) IN ('ARRAY', 'NULL')),
+    CONSTRAINT claims_is_a_json_object CHECK (
+        json_type(json_extract(request, '$.claims')) IN ('OBJECT', 'NULL')),
     -- Of the text as it stands, with the job type's name in it.
     CONSTRAINT request_has_at_most_8388608_bytes CHECK (
         length(request) + length(job_type) + 16 <= 8388608)

@@ -113,7 +113,7 @@ impl Db {
     pub(crate) fn client(&self) -> rusqlite::Connection {
         match &self.raw {
             Raw::Sqlite(path) => open(path),
-            Raw::Postgres(_) => panic!("not SQLite"),
+            Raw::Postgres(_) | Raw::Mariadb(_) => panic!("not SQLite"),
         }
     }
 
@@ -129,6 +129,13 @@ impl Db {
             Raw::Sqlite(_) => {
                 let sql = "INSERT INTO windlass_outbox (job_type, request) VALUES (?1, ?2)";
                 self.client().execute(sql, [job_type, request]).unwrap_err().to_string()
+            }
+            Raw::Mariadb(database) => {
+                let request = request.replace('\'', "''");
+                let sql = format!(
+                    "INSERT INTO windlass_outbox (job_type, request) VALUES ('{job_type}', '{request}')"
+                );
+                database.try_run(&sql).await.unwrap_err().to_string()
             }
         }
     }

@@ -1,15 +1,16 @@
 //! Exports: parts that are there whole, and a manifest that lists exactly those that count.
 
 use crate::common::*;
-use std::path::Path;
-use windlass_core::{Job, JobStatus};
+use std::path::{Path, PathBuf};
+use windlass_core::{Job, JobId, JobStatus};
 use windlass_engine::Engine;
 use windlass_parts::Manifest;
+use windlass_store::{MERGED, Standing};
 
 fn exporting(world: &World, format: &str) -> String {
     let folder = world.folder.path().join("out");
     let step = format!(
-        "step.export = {{ to = \"file:{}/\", format = \"{format}\", columns = [\"id\", \"amount\"] }}",
+        "step.export = {{ to = \"file:{}/{{job_id}}/\", format = \"{format}\", columns = [\"id\", \"amount\"] }}",
         folder.display()
     );
     job(&step, "chunk.items = 7")
@@ -20,15 +21,18 @@ async fn exported(engine: &Engine) -> Job {
     work(engine, id).await
 }
 
-async fn manifest(world: &World) -> Option<Manifest> {
-    let url = format!("file:{}/", world.folder.path().join("out").display());
+fn folder(world: &World, job: JobId) -> PathBuf {
+    world.folder.path().join("out").join(job.to_string())
+}
+
+async fn manifest(world: &World, job: JobId) -> Option<Manifest> {
+    let url = format!("file:{}/", folder(world, job).display());
     Manifest::read(&windlass_parts::Place::open(&url).unwrap()).await.unwrap()
 }
 
 /// The lines of all parts that a manifest lists, in order.
-fn lines(world: &World, manifest: &Manifest) -> Vec<String> {
-    let folder = world.folder.path().join("out");
-    let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name)).unwrap();
+fn lines(folder: &Path, manifest: &Manifest) -> Vec<String> {
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     manifest
         .parts
         .iter()
@@ -42,9 +46,9 @@ async fn every_record_is_in_exactly_one_part(world: World) {
     let done = exported(&engine).await;
     assert_eq!((done.status, &done.error), (JobStatus::Completed, &None));
     assert_eq!(done.items.processed, 100);
-    let manifest = manifest(&world).await.unwrap();
+    let manifest = manifest(&world, done.id).await.unwrap();
     assert_eq!((manifest.totals.rows, manifest.totals.parts), (100, done.chunks.total as u64));
-    let ids: Vec<i64> = lines(&world, &manifest)
+    let ids: Vec<i64> = lines(&folder(&world, done.id), &manifest)
         .iter()
         .map(|line| {
             serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_i64().unwrap()
@@ -61,40 +65,57 @@ async fn every_record_is_in_exactly_one_part(world: World) {
 async fn orphans_are_removed(world: World) {
     world.visits(10).await;
     let engine = world.engine(&exporting(&world, "csv")).await;
-    let folder = world.folder.path().join("out");
+    let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
+    let folder = folder(&world, id);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("part-000000-99.csv"), "late").unwrap();
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
-    let done = exported(&engine).await;
+    let done = work(&engine, id).await;
     assert_eq!(done.status, JobStatus::Completed);
     assert!(!folder.join("part-000000-99.csv").exists());
     assert!(folder.join("notes.txt").exists());
-    assert_eq!(manifest(&world).await.unwrap().totals.rows, 10);
+    assert_eq!(manifest(&world, id).await.unwrap().totals.rows, 10);
 }
 
+/// Two chunks are completed and one is at work when somebody cancels.
 async fn a_cancelled_export_leaves_nothing(world: World) {
     world.visits(50).await;
     let engine = world.engine(&exporting(&world, "parquet")).await;
     let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
     load(&engine, id).await;
-    // One chunk is worked, and then somebody cancels.
+    let held = engine.store().claim_chunks(&by_hand(id), 1).await.unwrap().remove(0);
     let options = windlass_engine::Options { slots: 1, only: Some(id), ..Default::default() };
     let (worker, handle) = windlass_engine::Worker::new(engine.clone(), options);
     let working = tokio::spawn(worker.run());
-    windlass_testkit::eventually("a part is there", PATIENCE, async || {
-        !engine.store().parts(id, windlass_store::MERGED, 10).await.unwrap().is_empty()
+    windlass_testkit::eventually("the others are there", PATIENCE, async || {
+        let parts = engine.store().parts(id, MERGED, 100).await.unwrap();
+        parts.len() as i64 == engine.job(id).await.unwrap().chunks.total - 1
     })
     .await;
-    // It may have ended meanwhile, which this test has nothing to say about.
-    let cancelled = engine.cancel(id).await.is_ok();
+    // Of a worker that lost its chunk.
+    std::fs::write(folder(&world, id).join("part-000000-7.parquet"), "late").unwrap();
+    engine.cancel(id).await.unwrap();
     handle.shutdown();
     working.await.unwrap();
-    if cancelled {
-        let folder = world.folder.path().join("out");
-        let left: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        assert!(left.is_empty(), "{left:?}");
-        assert!(engine.store().parts(id, -2, 10).await.unwrap().is_empty());
-    }
+    let left: Vec<_> = std::fs::read_dir(folder(&world, id)).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(engine.store().parts(id, MERGED - 1, 10).await.unwrap().is_empty());
+    assert_eq!(engine.store().confirm(&[held.lease]).await.unwrap(), [Standing::Lost]);
+}
+
+async fn an_export_can_be_tried_and_pruned(world: World) {
+    world.visits(20).await;
+    let engine = world.engine(&exporting(&world, "jsonl")).await;
+    let tried = engine.dry_run(request(), Engine::local_identity()).await.unwrap();
+    assert_eq!((tried.records, tried.sample[0].outcome.as_str()), (20, "read"));
+    let done = exported(&engine).await;
+    let retention = windlass_core::Retention {
+        chunks: std::time::Duration::ZERO,
+        ..windlass_core::Retention::default()
+    };
+    assert_eq!(engine.prune(Some(&retention)).await.unwrap().emptied, 1);
+    assert!(engine.store().parts(done.id, MERGED - 1, 10).await.unwrap().is_empty());
+    assert!(manifest(&world, done.id).await.is_some(), "what was put out stays");
 }
 
 async fn a_place_that_refuses_fails_clearly_and_goes_on_when_mended(world: World) {
@@ -110,7 +131,7 @@ async fn a_place_that_refuses_fails_clearly_and_goes_on_when_mended(world: World
     std::fs::remove_file(&folder).unwrap();
     engine.retry(failed.id).await.unwrap();
     assert_eq!(work(&engine, failed.id).await.status, JobStatus::Completed);
-    assert_eq!(manifest(&world).await.unwrap().totals.rows, 30);
+    assert_eq!(manifest(&world, failed.id).await.unwrap().totals.rows, 30);
 }
 
 async fn a_report_is_written_of_the_result(world: World) {
@@ -135,6 +156,7 @@ on_each!(
     every_record_is_in_exactly_one_part,
     orphans_are_removed,
     a_cancelled_export_leaves_nothing,
+    an_export_can_be_tried_and_pruned,
     a_place_that_refuses_fails_clearly_and_goes_on_when_mended,
     a_report_is_written_of_the_result,
 );

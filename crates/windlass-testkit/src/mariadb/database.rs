@@ -34,6 +34,12 @@ impl MariaDatabase {
         Conn::new(opts).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
+    /// Runs statements that may be refused.
+    pub async fn try_run(&self, sql: &str) -> Result<(), mysql_async::Error> {
+        use mysql_async::prelude::Queryable as _;
+        self.client().await.query_drop(sql).await
+    }
+
     /// Runs statements separated by semicolons, on a connection of their own.
     pub async fn run(&self, sql: &str) {
         let mut conn = self.client().await;

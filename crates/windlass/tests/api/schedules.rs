@@ -43,7 +43,7 @@ async fn the_last_job_is_named_to_those_who_see_it(data: Data) {
     place.json("schedules").await;
     let back = match &data {
         Data::Postgres(_) => "next_at - interval '5 minutes'",
-        Data::Sqlite(_) => "next_at - 300000",
+        _ => "next_at - 300000",
     };
     data.run(&format!("UPDATE windlass_schedules SET next_at = {back}")).await;
     let mut served = Served::start(place).await;

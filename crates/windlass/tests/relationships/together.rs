@@ -39,7 +39,7 @@ async fn what_is_rolled_back_leaves_neither_results_nor_job() {
                      $$ BEGIN RAISE EXCEPTION 'not today'; END $$; \
                  CREATE TRIGGER refuse BEFORE UPDATE ON files FOR EACH ROW EXECUTE FUNCTION refuse()"
             }
-            Data::Sqlite(_) => {
+            _ => {
                 "CREATE TRIGGER refuse BEFORE UPDATE ON files \
                      BEGIN SELECT RAISE(ABORT, 'not today'); END"
             }

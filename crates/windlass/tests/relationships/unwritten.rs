@@ -14,7 +14,7 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
                      FOR EACH ROW EXECUTE FUNCTION refuse()",
                 "DROP TRIGGER refuse ON windlass_held",
             ),
-            Data::Sqlite(_) => (
+            _ => (
                 "CREATE TRIGGER refuse BEFORE INSERT ON windlass_held \
                      BEGIN SELECT RAISE(ABORT, 'no letters today'); END",
                 "DROP TRIGGER refuse",

@@ -50,7 +50,7 @@ impl World {
     pub(crate) async fn put(&self, request: &Json) {
         let sql = match &self.data {
             Data::Postgres(_) => "SELECT windlass_enqueue('RESOLVE_RELATIONSHIPS', '{}')",
-            Data::Sqlite(_) => {
+            _ => {
                 "INSERT INTO windlass_outbox (job_type, request) \
                  VALUES ('RESOLVE_RELATIONSHIPS', '{}')"
             }
@@ -68,7 +68,7 @@ impl World {
         let sql = format!("SELECT job FROM files WHERE id = '{file}'");
         match &self.data {
             Data::Postgres(database) => database.one::<String>(&sql).await,
-            Data::Sqlite(_) => self.data.text(&sql),
+            _ => self.data.text(&sql),
         }
     }
 
