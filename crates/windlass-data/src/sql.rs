@@ -94,7 +94,9 @@ impl<'a> Sql<'a> {
     /// Adds a placeholder for a value of this column's type.
     pub(crate) fn bind_as(&mut self, value: Cow<'a, Value>, column: Option<&Column>) -> &mut Self {
         match (self.dialect, column) {
-            (Dialect::Postgres, Some(column)) => self.bind(value).push("::").push(cast_type(column)),
+            (Dialect::Postgres, Some(column)) => {
+                self.bind(value).push("::").push(cast_type(column))
+            }
             (Dialect::Mysql, Some(column)) => {
                 let value = compared(&value, column);
                 let (before, after) = cast(&value, column);

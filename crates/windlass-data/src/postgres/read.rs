@@ -3,7 +3,7 @@
 use super::row::{get, value, values};
 use crate::array::Array;
 use crate::predicate::{Bounds, relation};
-use crate::sql::{Dialect, Sql, quote, cast_type};
+use crate::sql::{Dialect, Sql, cast_type, quote};
 use crate::{Batch, Item, Result, Scope, statement};
 use std::ops::ControlFlow;
 use windlass_core::{Columns, Extent, Record, Value};

@@ -2,7 +2,7 @@
 
 use super::{PostgresData, describe, row};
 use crate::array::Array;
-use crate::sql::{Dialect, quote, quote_table, cast_type};
+use crate::sql::{Dialect, cast_type, quote, quote_table};
 use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;

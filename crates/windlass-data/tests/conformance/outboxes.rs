@@ -204,11 +204,8 @@ async fn a_refused_row_keeps_its_reason_and_blocks_nobody(db: Db) {
     assert_eq!(row.error.as_deref(), Some("is bad"));
     assert!(row.next_at > row.created_at);
     // Not due yet, unless a second has gone by.
-    let later = db.pick(
-        "next_at + interval '1 hour'",
-        "next_at + 3600000",
-        "next_at + INTERVAL 1 HOUR",
-    );
+    let later =
+        db.pick("next_at + interval '1 hour'", "next_at + 3600000", "next_at + INTERVAL 1 HOUR");
     db.run(&format!("UPDATE windlass_outbox SET next_at = {later}")).await;
     let door = Memory::default();
     db.data.outbox().relay(&door).await.unwrap();
