@@ -242,3 +242,57 @@ fn exactly<const N: usize>(bytes: &[u8]) -> std::result::Result<[u8; N], Unread>
 fn text(bytes: &[u8]) -> std::result::Result<&str, Unread> {
     std::str::from_utf8(bytes).map_err(|_| unread(&hex::encode(bytes), "it is not UTF-8"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, kind: ColumnType) -> Column {
+        Column { name: name.into(), kind, sql_type: String::new(), nullable: true }
+    }
+
+    /// Two rows of a number and a text, the second text null.
+    fn stream() -> Vec<u8> {
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 2, 0xAA, 0xBB]);
+        bytes.extend([0, 2, 0, 0, 0, 4, 0, 0, 0, 7, 0, 0, 0, 2, b'h', b'i']);
+        bytes.extend([0, 2, 0, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]);
+        bytes.extend([0xFF, 0xFF]);
+        bytes
+    }
+
+    fn read(bytes: &[u8], pieces: usize) -> Result<windlass_parts::RecordBatch> {
+        let columns = [column("n", ColumnType::Int), column("t", ColumnType::Text)];
+        let schema = windlass_parts::schema(&columns);
+        let wire = |(column, field): (&Column, &std::sync::Arc<Field>)| Wire::of(column, field);
+        let mut reader = Reader::new(columns.iter().zip(schema.fields()).map(wire).collect());
+        let mut builder = RowBuilder::new(schema).map_err(misfit)?;
+        for piece in bytes.chunks(pieces) {
+            let mut piece = reader.feed(Bytes::copy_from_slice(piece));
+            while reader.next(&mut piece, &mut builder)? {}
+        }
+        reader.end()?;
+        builder.finish().map_err(misfit)
+    }
+
+    #[test]
+    fn pieces_may_end_anywhere() {
+        let whole = read(&stream(), usize::MAX).unwrap();
+        assert_eq!(whole.num_rows(), 2);
+        for size in 1..stream().len() {
+            assert_eq!(read(&stream(), size).unwrap(), whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_another_format_is_refused() {
+        for length in 0..stream().len() {
+            assert!(read(&stream()[..length], usize::MAX).is_err(), "{length} bytes");
+        }
+        let text = b"7\thi\n-1\t\\N\nand some more of it that is text";
+        assert!(read(text, usize::MAX).unwrap_err().to_string().contains("header"));
+        let mut three = stream();
+        three[SIGNATURE.len() + 11] = 3;
+        assert!(read(&three, usize::MAX).unwrap_err().to_string().contains("3 columns"));
+    }
+}

@@ -176,3 +176,22 @@ async fn hostile_values_are_values() {
     assert!(error.contains("NUL"), "{error}");
     assert_eq!(db.number("SELECT count(*) FROM t").await, hostile.len() as i64);
 }
+
+#[tokio::test]
+async fn a_decimal_is_not_rounded_to_its_column_before_it_is_compared() {
+    let db = Db::postgres().await;
+    db.run("CREATE TABLE t (price numeric(9,2) PRIMARY KEY, mid int)").await;
+    db.run("INSERT INTO t VALUES (1.00, 1), (1.01, 1)").await;
+    let toml = "source.table = \"t\"\nsource.filters = { price = \"price\" }\n\
+                step.handler = \"h\"\nstep.version = \"mid\"";
+    for (prices, count) in [(vec!["1.005"], 0), (vec!["1.005", "7"], 0), (vec!["1.010"], 1)] {
+        let request = serde_json::json!({"jobType": "J", "filter": {"price": prices}});
+        let request: Request = serde_json::from_value(request).unwrap();
+        let scope = db.scope_for(toml, request, Identity::default()).await;
+        assert_eq!(extracted(&db, &scope, &everything()).await.unwrap().num_rows(), count);
+        assert_eq!(db.data.read(&scope, &everything(), 9, 9999).await.unwrap().items.len(), count);
+    }
+    let whole = scope(&db, "").await;
+    let between = Extent::range(Some(Key(vec![Value::from("1.005")])), None);
+    assert_eq!(extracted(&db, &whole, &between).await.unwrap().num_rows(), 1);
+}
