@@ -1,7 +1,8 @@
 //! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
-//! program starts and stops itself. `cargo xtask bench [NAME …] [--quick]`.
+//! program starts and stops itself. `cargo xtask bench [NAME …] [--quick] [--rows=N]`.
 
 mod command;
+mod fan_in;
 mod first_commit;
 mod graphile;
 mod handler;
@@ -16,16 +17,19 @@ mod planned;
 mod posts;
 mod python;
 mod report;
+mod sales;
 mod script;
 mod served;
 mod setup;
 mod sql;
 mod statements;
 mod submit;
+mod watched;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use fan_in::What;
 use report::Report;
-use setup::Bench;
+use setup::{Bench, Sizes};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -35,7 +39,9 @@ async fn main() -> Result<()> {
         let mut names = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
         names.peek().is_none() || names.any(|argument| argument == name)
     };
-    let bench = Bench::start(quick);
+    let most = arguments.iter().find_map(|argument| argument.strip_prefix("--rows="));
+    let most = most.map(|rows| rows.parse().context("--rows=N takes a number")).transpose()?;
+    let bench = Bench::start(Sizes { quick, most });
     let mut report = Report::default();
     if wanted("sql") {
         sql::run(&bench, &mut report).await?;
@@ -75,6 +81,14 @@ async fn main() -> Result<()> {
     }
     if wanted("listeners") {
         listeners::run(&bench, &mut report).await?;
+    }
+    for (name, what) in [("map", What::Map), ("export", What::Export)] {
+        if wanted(name) {
+            fan_in::on_postgres(&bench, what, &mut report).await?;
+        }
+        if wanted(&format!("{name}-mariadb")) {
+            fan_in::on_mariadb(&bench, what, &mut report).await?;
+        }
     }
     report.print();
     Ok(())

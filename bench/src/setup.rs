@@ -10,21 +10,30 @@ use windlass_testkit::{Database, PostgresServer};
 /// The server and the sizes of this run.
 pub(crate) struct Bench {
     server: PostgresServer,
-    quick: bool,
+    sizes: Sizes,
+}
+
+/// How large the tables are.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    /// A tenth of what the figures are defined with.
+    pub(crate) quick: bool,
+    /// So many rows at most.
+    pub(crate) most: Option<u64>,
 }
 
 impl Bench {
     /// Starts a server with fsync on and room for the tables.
-    pub(crate) fn start(quick: bool) -> Bench {
-        Bench::with(quick, &[])
+    pub(crate) fn start(sizes: Sizes) -> Bench {
+        Bench::with(sizes, &[])
     }
 
     /// Starts another server that counts statements, which costs a little of its time.
     pub(crate) fn counting(&self) -> Bench {
-        Bench::with(self.quick, &[("shared_preload_libraries", "pg_stat_statements")])
+        Bench::with(self.sizes, &[("shared_preload_libraries", "pg_stat_statements")])
     }
 
-    fn with(quick: bool, more: &[(&str, &str)]) -> Bench {
+    fn with(sizes: Sizes, more: &[(&str, &str)]) -> Bench {
         let settings = [
             ("shared_buffers", "2GB"),
             ("max_wal_size", "16GB"),
@@ -34,12 +43,13 @@ impl Bench {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let settings = settings.iter().chain(more).map(owned).collect();
         let options = windlass_testkit::Options { fsync: true, settings };
-        Bench { server: PostgresServer::start(options), quick }
+        Bench { server: PostgresServer::start(options), sizes }
     }
 
-    /// A size, or a tenth of it in a quick run.
+    /// A size, or a tenth of it in a quick run, and no more than the command line says.
     pub(crate) fn rows(&self, rows: u64) -> u64 {
-        if self.quick { rows / 10 } else { rows }
+        let rows = if self.sizes.quick { rows / 10 } else { rows };
+        self.sizes.most.map_or(rows, |most| rows.min(most))
     }
 
     /// A fresh database.
@@ -78,14 +88,14 @@ pub(crate) const RAISE: &str = "[jobs.RAISE]\nsource.connection = \"app\"\n\
     step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
 
 /// A configuration with the store and the data in these databases, and these job types.
-fn config(store: &Database, data: &Database, jobs: &str) -> String {
-    let (store, data) = (store.url(), data.url());
+fn config(store: &Database, data: &str, jobs: &str) -> String {
+    let store = store.url();
     format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{data}\"\n{jobs}")
 }
 
 /// An engine's builder for these job types, with the store beside the data.
 pub(crate) fn builder(database: &Database, jobs: &str) -> Result<Builder> {
-    Ok(Engine::builder(Config::parse(&config(database, database, jobs), |_| None)?))
+    Ok(Engine::builder(Config::parse(&config(database, database.url(), jobs), |_| None)?))
 }
 
 /// The binary that was built with the bench.
@@ -97,6 +107,11 @@ pub(crate) fn binary() -> Result<PathBuf> {
 
 /// A folder with a configuration for the binary.
 pub(crate) fn folder(store: &Database, data: &Database, jobs: &str) -> Result<TempDir> {
+    folder_at(store, data.url(), jobs)
+}
+
+/// The same for data of any database.
+pub(crate) fn folder_at(store: &Database, data: &str, jobs: &str) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("windlass.toml"), config(store, data, jobs))?;
     Ok(folder)

@@ -14,6 +14,7 @@ mod fan_in;
 mod fit;
 mod items;
 mod ledger;
+mod literal;
 mod mysql;
 mod names;
 pub mod outbox;

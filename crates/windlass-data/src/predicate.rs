@@ -3,7 +3,7 @@
 use crate::Scope;
 use crate::array::Array;
 use crate::mysql::Cells;
-use crate::sql::{Dialect, Sql, row};
+use crate::sql::{Dialect, Sql, cast_type, row};
 use std::borrow::Cow;
 use windlass_core::{Extent, Key, KeyRange, Part, Value};
 
@@ -197,7 +197,7 @@ fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Op
                 sql.push(" = ANY(");
                 sql.array(array(n, column));
                 if let Some(column) = column {
-                    sql.push("::").push(&column.sql_type).push("[]");
+                    sql.push("::").push(cast_type(column)).push("[]");
                 }
                 sql.push(")");
             }
@@ -205,7 +205,7 @@ fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Op
         Dialect::Postgres => {
             let casts: Vec<String> = types()
                 .map(|(n, column)| match column {
-                    Some(column) => format!("k{n}::{}", column.sql_type),
+                    Some(column) => format!("k{n}::{}", cast_type(column)),
                     None => format!("k{n}"),
                 })
                 .collect();

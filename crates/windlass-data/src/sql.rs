@@ -1,6 +1,7 @@
 //! Generated SQL: text and bound values grow together, and the dialects differ here only.
 
 use crate::array::Array;
+use crate::literal;
 use crate::mysql::{cast, compared};
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
@@ -19,6 +20,10 @@ pub(crate) struct Sql<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) text: String,
     pub(crate) binds: Vec<Bind<'a>>,
+    /// Whether values are written into the text, for a statement that cannot bind.
+    literal: bool,
+    /// Why a value could not be written.
+    refused: Option<&'static str>,
 }
 
 /// A value bound to a statement.
@@ -38,7 +43,31 @@ pub(crate) fn inner(sql: &str) -> &str {
 impl<'a> Sql<'a> {
     /// A statement that begins with this text.
     pub(crate) fn new(dialect: Dialect, text: impl Into<String>) -> Sql<'a> {
-        Sql { dialect, text: text.into(), binds: Vec::new() }
+        Sql { dialect, text: text.into(), binds: Vec::new(), literal: false, refused: None }
+    }
+
+    /// The same with values written into the text as quoted literals: PostgreSQL's COPY cannot
+    /// bind. Their type comes from the cast or the context, as that of a bound value does.
+    pub(crate) fn with_literals(dialect: Dialect, text: impl Into<String>) -> Sql<'a> {
+        Sql { literal: true, ..Sql::new(dialect, text) }
+    }
+
+    /// The text of a statement with literals, if all of them could be written.
+    pub(crate) fn literal_text(&self) -> Result<&str, windlass_db::Error> {
+        match self.refused {
+            None => Ok(&self.text),
+            Some(why) => Err(windlass_db::Error::new(windlass_db::Class::Data, why)),
+        }
+    }
+
+    fn push_literal(&mut self, literal: Result<String, &'static str>) -> &mut Self {
+        match literal {
+            Ok(literal) => self.push(literal),
+            Err(why) => {
+                self.refused = Some(why);
+                self
+            }
+        }
     }
 
     /// Adds text.
@@ -49,6 +78,9 @@ impl<'a> Sql<'a> {
 
     /// Adds a placeholder whose type the context gives.
     pub(crate) fn bind(&mut self, value: Cow<'a, Value>) -> &mut Self {
+        if self.literal {
+            return self.push_literal(literal::of_value(&value));
+        }
         self.binds.push(Bind::Value(value));
         let number = self.binds.len();
         match self.dialect {
@@ -62,7 +94,9 @@ impl<'a> Sql<'a> {
     /// Adds a placeholder for a value of this column's type.
     pub(crate) fn bind_as(&mut self, value: Cow<'a, Value>, column: Option<&Column>) -> &mut Self {
         match (self.dialect, column) {
-            (Dialect::Postgres, Some(column)) => self.bind(value).push("::").push(&column.sql_type),
+            (Dialect::Postgres, Some(column)) => {
+                self.bind(value).push("::").push(cast_type(column))
+            }
             (Dialect::Mysql, Some(column)) => {
                 let value = compared(&value, column);
                 let (before, after) = cast(&value, column);
@@ -86,7 +120,7 @@ impl<'a> Sql<'a> {
                 self.push(" = ANY(");
                 self.array(array);
                 if let Some(column) = column {
-                    self.push("::").push(&column.sql_type).push("[]");
+                    self.push("::").push(cast_type(column)).push("[]");
                 }
                 self.push(")");
             }
@@ -112,6 +146,9 @@ impl<'a> Sql<'a> {
     /// Adds a placeholder for a typed array.
     pub(crate) fn array(&mut self, array: Array<'a>) -> &mut Self {
         let kind = array.sql_type();
+        if self.literal {
+            return self.push_literal(literal::of_array(&array)).push("::").push(kind);
+        }
         self.binds.push(Bind::Array(array));
         self.text.push_str(&format!("${}::{kind}", self.binds.len()));
         self
@@ -199,6 +236,12 @@ impl Dialect {
             None => self.quote(column),
         }
     }
+}
+
+/// The type that PostgreSQL casts a column's values to. Without a decimal's digits: rounded to
+/// them, a value would equal another one.
+pub(crate) fn cast_type(column: &Column) -> &str {
+    if column.sql_type.starts_with("numeric(") { "numeric" } else { &column.sql_type }
 }
 
 /// An identifier, quoted as the standard has it.

@@ -39,8 +39,20 @@ pub(crate) fn extract<'a>(
 ) -> Sql<'a> {
     let render = |column: &Column| dialect.render(column, &dialect.quote(&column.name));
     let columns: Vec<String> = columns.iter().map(render).collect();
-    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
-    let mut sql = Sql::new(dialect, text);
+    extract_into(Sql::new(dialect, ""), scope, extent, &columns)
+}
+
+/// These expressions of an extent's records, in key order, with values bound or written as the
+/// statement has it.
+pub(crate) fn extract_into<'a>(
+    mut sql: Sql<'a>,
+    scope: &'a Scope,
+    extent: &'a Extent,
+    expressions: &[String],
+) -> Sql<'a> {
+    let dialect = sql.dialect;
+    let list = expressions.join(", ");
+    sql.push(format!("SELECT {list} FROM {} WHERE ", relation(dialect, scope)));
     push_extent(&mut sql, scope, extent, None, Bounds::All);
     sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
     sql

@@ -13,7 +13,7 @@ mod url;
 
 pub use bytes::Bytes;
 pub use rusqlite;
-pub use tokio_postgres::{CopyInSink, Row, types};
+pub use tokio_postgres::{CopyInSink, CopyOutStream, Row, types};
 
 pub use crate::{
     error::{Class, Error},

@@ -11,7 +11,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, Scala
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use windlass_core::Value;
 
-use crate::decimal::Decimal;
+use crate::cell::Cell;
+use crate::decimal::{Decimal, fits};
 use crate::{moment, schema};
 
 /// Why a value does not fit.
@@ -72,8 +73,8 @@ impl Column {
 
     /// Takes a value in. What does not fit leaves the column as it was. Returns about how many
     /// bytes it took.
-    pub(crate) fn push(&mut self, value: &Value) -> Result<usize, Misfit> {
-        if value.is_null() {
+    pub(crate) fn push(&mut self, cell: &Cell<'_>) -> Result<usize, Misfit> {
+        if cell.is_null() {
             if !self.nullable {
                 return Err("it may not be null".into());
             }
@@ -81,7 +82,7 @@ impl Column {
             self.nulls.append_null();
             return Ok(1);
         }
-        let size = self.values.push(value, self.json)?;
+        let size = self.values.push(cell, self.json)?;
         self.nulls.append_non_null();
         Ok(size)
     }
@@ -129,7 +130,33 @@ impl Column {
 }
 
 impl Values {
-    fn push(&mut self, value: &Value, json: bool) -> Result<usize, Misfit> {
+    /// A cell in the column's own form goes in as it is; every other by way of its value.
+    fn push(&mut self, cell: &Cell<'_>, json: bool) -> Result<usize, Misfit> {
+        match (self, cell) {
+            (Values::Bool(values), Cell::Bool(value)) => values.push(*value),
+            (Values::Int(values), Cell::Int(value)) => values.push(*value),
+            (Values::Float(values), Cell::Float(value)) => values.push(*value),
+            (Values::Decimal128(values, precision, scale), Cell::Units(units)) => {
+                if !fits(*units, *precision) {
+                    return Err(too_long(*precision, *scale));
+                }
+                values.push(*units);
+            }
+            (Values::Date(values), Cell::Days(days)) => values.push(*days),
+            (Values::Timestamp(values, _), Cell::Micros(micros)) => values.push(*micros),
+            (Values::Text(strings), Cell::Text(text)) if !json => {
+                return strings.push(text.as_bytes());
+            }
+            (Values::Bytes(strings), Cell::Bytes(bytes)) => return strings.push(bytes),
+            (values, cell) => {
+                let value = cell.to_value().ok_or("it is of another type than its column")?;
+                return values.push_value(&value, json);
+            }
+        }
+        Ok(16)
+    }
+
+    fn push_value(&mut self, value: &Value, json: bool) -> Result<usize, Misfit> {
         match self {
             Values::Bool(values) => values.push(bool(value)?),
             Values::Int(values) => values.push(int(value)?),
@@ -296,10 +323,11 @@ fn decimal<T>(
     let Some(decimal) = Decimal::parse(&text) else {
         return Err("it is not a decimal number; a column without a precision may hold it".into());
     };
-    fit(decimal, precision, scale).ok_or_else(|| {
-        format!("it needs more than {precision} digits, or more than {scale} after the point")
-            .into()
-    })
+    fit(decimal, precision, scale).ok_or_else(|| too_long(precision, scale))
+}
+
+fn too_long(precision: u8, scale: i8) -> Misfit {
+    format!("it needs more than {precision} digits, or more than {scale} after the point").into()
 }
 
 fn text(value: &Value) -> Result<Cow<'_, str>, Misfit> {

@@ -90,6 +90,12 @@ impl<'a> Decimal<'a> {
     }
 }
 
+/// Whether units have no more digits than that.
+pub(crate) fn fits(units: i128, precision: u8) -> bool {
+    let limit = 10u128.checked_pow(u32::from(precision));
+    limit.is_some_and(|limit| units.unsigned_abs() < limit)
+}
+
 /// Writes units of that scale as a decimal number: the digits with the point where it belongs.
 pub(crate) fn write(units: &str, scale: i8, out: &mut Vec<u8>) {
     let (sign, digits) = match units.strip_prefix('-') {
@@ -136,6 +142,13 @@ mod tests {
         let wide = Decimal::parse("-1234567890123456789012345678901234567890.12").unwrap();
         let units = wide.to_i256(60, 2).unwrap();
         assert_eq!(written(units, 2), "-1234567890123456789012345678901234567890.12");
+    }
+
+    #[test]
+    fn units_fit_by_their_digits() {
+        assert!(fits(999, 3) && fits(-999, 3) && !fits(1000, 3) && !fits(-1000, 3));
+        assert!(fits(10i128.pow(38) - 1, 38) && !fits(10i128.pow(38), 38));
+        assert!(!fits(i128::MIN, 38));
     }
 
     proptest! {

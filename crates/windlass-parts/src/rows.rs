@@ -1,9 +1,12 @@
 //! Batches from rows of values: the way that serves every database, if not the fastest.
 
+use std::borrow::Cow;
+
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 use windlass_core::Value;
 
+use crate::cell::Cell;
 use crate::column::Column;
 use crate::{Error, Result, type_name};
 
@@ -14,6 +17,15 @@ pub struct RowBuilder {
     columns: Vec<Column>,
     rows: usize,
     bytes: usize,
+}
+
+/// A value that cannot be taken in.
+#[derive(Debug)]
+pub struct Unread {
+    /// The value, as far as it can be shown.
+    pub value: String,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 impl RowBuilder {
@@ -36,14 +48,31 @@ impl RowBuilder {
             let (row, columns) = (row.len(), self.columns.len());
             return Err(Error::Wrong(format!("a row has {row} values for {columns} columns")));
         }
+        self.push_with(|place| {
+            Ok(Cell::Value(Cow::Borrowed(row.get(place).unwrap_or(&Value::Null))))
+        })
+    }
+
+    /// Takes a row in whose cells are asked for one by one, from the first column to the last. A
+    /// value that cannot be read is refused with what is wrong with it.
+    pub fn push_with<'a>(
+        &mut self,
+        mut cell: impl FnMut(usize) -> std::result::Result<Cell<'a>, Unread>,
+    ) -> Result<()> {
         let mut bytes = 0;
         for place in 0..self.columns.len() {
-            let value = row.get(place).unwrap_or(&Value::Null);
-            match self.columns[place].push(value) {
+            let pushed = match cell(place) {
+                Ok(cell) => {
+                    let pushed = self.columns[place].push(&cell);
+                    pushed.map_err(|why| Unread { value: cell.shown(), why: why.into_owned() })
+                }
+                Err(unread) => Err(unread),
+            };
+            match pushed {
                 Ok(size) => bytes += size,
-                Err(why) => {
+                Err(unread) => {
                     self.columns[..place].iter_mut().for_each(Column::pop);
-                    return Err(self.misfit(place, value, why.into_owned()));
+                    return Err(self.misfit(place, unread));
                 }
             }
         }
@@ -74,7 +103,7 @@ impl RowBuilder {
             .map_err(|error| Error::Encoding(error.to_string()))
     }
 
-    fn misfit(&self, place: usize, value: &Value, why: String) -> Error {
+    fn misfit(&self, place: usize, Unread { value, why }: Unread) -> Error {
         let field = self.schema.field(place);
         let mut shown: String = format!("`{value}`").chars().take(100).collect();
         if !shown.ends_with('`') || shown.len() < 2 {

@@ -30,6 +30,8 @@ pub struct MariaServer {
     folder: Folder,
     port: u16,
     running: Mutex<Option<Child>>,
+    /// Options of this server alone.
+    more: Vec<String>,
     databases: AtomicU32,
 }
 
@@ -42,6 +44,12 @@ impl MariaServer {
 
     /// A server for one test, which may stop and restart it. It is gone when dropped.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more options, which come after our own and so go before them.
+    pub fn start_with(more: &[&str]) -> Self {
+        let more: Vec<String> = more.iter().map(|option| (*option).to_owned()).collect();
         let binaries = Binaries::find();
         let folder = Folder::create(binaries.account);
         let name =
@@ -60,10 +68,10 @@ impl MariaServer {
              GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
         );
         fs::write(folder.path().join("accounts.sql"), accounts).expect("a file is written");
-        match on_free_port(|port| start(&binaries, &folder, port)) {
+        match on_free_port(|port| start(&binaries, &folder, port, &more)) {
             Ok((child, port)) => {
                 let running = Mutex::new(Some(child));
-                Self { binaries, folder, port, running, databases: AtomicU32::new(0) }
+                Self { binaries, folder, port, running, more, databases: AtomicU32::new(0) }
             }
             Err(log) => panic!(
                 "MariaDB does not start. If its files are damaged, remove {}.\n{log}",
@@ -105,7 +113,7 @@ impl MariaServer {
     pub fn start_again(&self) {
         let mut running = self.running.lock().unwrap();
         assert!(running.is_none(), "the server runs already");
-        match start(&self.binaries, &self.folder, self.port) {
+        match start(&self.binaries, &self.folder, self.port, &self.more) {
             Ok(child) => *running = Some(child),
             Err(log) => panic!("MariaDB does not start again on port {}\n{log}", self.port),
         }
@@ -119,7 +127,12 @@ impl Drop for MariaServer {
 }
 
 /// Starts the server and returns when it takes connections, or with its log when it does not.
-fn start(binaries: &Binaries, folder: &Folder, port: u16) -> Result<Child, String> {
+fn start(
+    binaries: &Binaries,
+    folder: &Folder,
+    port: u16,
+    more: &[String],
+) -> Result<Child, String> {
     let mut command = binaries.server(folder.path());
     let path = folder.path().display();
     command.arg("--no-defaults").args([
@@ -143,6 +156,7 @@ fn start(binaries: &Binaries, folder: &Folder, port: u16) -> Result<Child, Strin
         "--innodb-flush-log-at-trx-commit=2",
         "--debug-no-sync",
     ]);
+    command.args(more);
     launch(command, &folder.log(), Signal::SIGKILL, |_| {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
     })

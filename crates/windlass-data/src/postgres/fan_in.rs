@@ -2,8 +2,10 @@
 
 use super::row::values;
 use super::write::Batch;
-use super::{KEEPING, LOOKING, PostgresData, describe, finish, milliseconds, release, row};
-use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
+use super::{
+    KEEPING, LOOKING, PostgresData, describe, extract, finish, milliseconds, release, row,
+};
+use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, quote, quote_table};
 use crate::write::insert_column;
 use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
@@ -12,7 +14,7 @@ use futures::{SinkExt, TryStreamExt};
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, Extent, Load, Template, Value};
 use windlass_db::{Bytes, Class, Error, Transaction};
-use windlass_parts::{RecordBatch, RowBuilder};
+use windlass_parts::RecordBatch;
 
 #[async_trait]
 impl FanIn for PostgresData {
@@ -43,7 +45,7 @@ impl FanIn for PostgresData {
         to: Sender<RecordBatch>,
     ) -> Result<()> {
         let transaction = self.reading(scope.job_type.chunk.timeout).await?;
-        let extracted = extract(&transaction, scope, extent, columns, to).await;
+        let extracted = extract::extract(&transaction, scope, extent, columns, to).await;
         release(transaction, extracted).await
     }
 
@@ -107,29 +109,6 @@ async fn select(
     let text = format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text);
     let rows = transaction.query(&text, &sql.params()).await?;
     rows.iter().map(|row| values(row, columns.len())).collect()
-}
-
-async fn extract(
-    transaction: &Transaction,
-    scope: &Scope,
-    extent: &Extent,
-    columns: &[Column],
-    to: Sender<RecordBatch>,
-) -> Result<()> {
-    let sql = statement::extract(Dialect::Postgres, scope, extent, columns);
-    let mut builder = RowBuilder::new(windlass_parts::schema(columns)).map_err(misfit)?;
-    let mut rows = transaction.stream(&sql.text, &sql.params()).await?;
-    while let Some(row) = rows.try_next().await? {
-        builder.push(&values(&row, columns.len())?).map_err(misfit)?;
-        if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
-            let batch = builder.finish().map_err(misfit)?;
-            if to.send(batch).await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-    let _ = to.send(builder.finish().map_err(misfit)?).await;
-    Ok(())
 }
 
 async fn reduce(

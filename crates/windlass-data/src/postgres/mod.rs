@@ -1,13 +1,16 @@
 //! PostgreSQL: sets of rows in single statements, every transaction explicit, so that it works
 //! behind a pooler that moves transactions between connections.
 
+mod binary;
 mod commit;
 mod cut;
 mod describe;
 mod ear;
+mod extract;
 mod fan_in;
 mod fence;
 mod held;
+mod numeric;
 mod outbox;
 mod preview;
 mod read;

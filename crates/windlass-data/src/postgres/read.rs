@@ -3,7 +3,7 @@
 use super::row::{get, value, values};
 use crate::array::Array;
 use crate::predicate::{Bounds, relation};
-use crate::sql::{Dialect, Sql, quote};
+use crate::sql::{Dialect, Sql, cast_type, quote};
 use crate::{Batch, Item, Result, Scope, statement};
 use std::ops::ControlFlow;
 use windlass_core::{Columns, Extent, Record, Value};
@@ -96,7 +96,7 @@ pub(super) async fn distinct(
     let mut rendered = names.clone();
     for (n, name) in columns.iter().enumerate() {
         if let Some(column) = scope.table.column(name) {
-            casts[n] = format!("v.c{n}::{}", column.sql_type);
+            casts[n] = format!("v.c{n}::{}", cast_type(column));
             rendered[n] = Dialect::Postgres.render(column, &format!("c{n}"));
         }
     }

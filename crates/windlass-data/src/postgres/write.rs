@@ -2,7 +2,7 @@
 
 use super::{PostgresData, describe, row};
 use crate::array::Array;
-use crate::sql::{Dialect, quote, quote_table};
+use crate::sql::{Dialect, cast_type, quote, quote_table};
 use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
@@ -142,7 +142,7 @@ impl<'a> Batch<'a> {
         let name = format!("v.c{}", self.arrays.len());
         self.arrays.push(Array::of(&values, column));
         match column {
-            Some(column) => format!("{name}::{}", column.sql_type),
+            Some(column) => format!("{name}::{}", cast_type(column)),
             None => name,
         }
     }

@@ -4,6 +4,7 @@
 mod committing;
 mod cutting;
 mod describing;
+mod extracting;
 mod fencing;
 mod fitting;
 mod harness;

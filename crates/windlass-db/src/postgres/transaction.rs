@@ -15,7 +15,7 @@ use bytes::Bytes;
 use deadpool_postgres::{Client, Object};
 use futures::StreamExt as _;
 use tokio_postgres::{
-    CopyInSink, Row,
+    CopyInSink, CopyOutStream, Row,
     types::{ToSql, Type},
 };
 
@@ -203,6 +203,14 @@ impl Transaction {
         let client = self.client()?;
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(client.copy_in(sql).await?)
+    }
+
+    /// Runs a `COPY … TO STDOUT` and hands out its bytes as they arrive. Prepared under a name like
+    /// [`Transaction::copy_in`], which is gone again when the first bytes come.
+    pub async fn copy_out(&self, sql: &str) -> Result<CopyOutStream, Error> {
+        let client = self.client()?;
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Ok(client.copy_out(sql).await?)
     }
 
     /// Commits. With an error of class `Connection` the outcome is unknown; with any other, the

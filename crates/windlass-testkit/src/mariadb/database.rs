@@ -25,6 +25,18 @@ impl MariaDatabase {
         &self.url
     }
 
+    /// Where its server is and who may log in, as MariaDB's own programs take it.
+    pub fn server(&self) -> Vec<String> {
+        let opts = Opts::from_url(&self.url).expect("our own URL is good");
+        let (user, password) = (opts.user().unwrap_or_default(), opts.pass().unwrap_or_default());
+        vec![
+            format!("--host={}", opts.ip_or_hostname()),
+            format!("--port={}", opts.tcp_port()),
+            format!("--user={user}"),
+            format!("--password={password}"),
+        ]
+    }
+
     /// A new connection, in the modes in which it reads standard SQL: names in double quotes,
     /// `||` between texts, backslashes that are letters like any other.
     pub async fn client(&self) -> Conn {
