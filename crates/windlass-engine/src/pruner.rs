@@ -133,7 +133,7 @@ impl Engine {
     async fn prune_ledger(&self, job: JobId) -> Result<Option<u64>> {
         let Some(pinned) = self.store().pinned(job).await? else { return Ok(None) };
         let definition = &pinned.definition;
-        let Ok(connection) = self.connection_of(definition) else { return Ok(None) };
+        let Ok(connection) = self.connection_of(definition, false) else { return Ok(None) };
         let mut rows = connection.prune(job).await?;
         // A load has its row beside its table.
         if let Some(load) = &definition.load {
