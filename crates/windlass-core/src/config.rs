@@ -5,7 +5,7 @@ mod connection;
 mod service;
 
 pub use alerts::{Alerts, Webhook};
-pub use connection::{Connection, Health};
+pub use connection::{Connection, Health, LONGEST_LAG};
 pub use service::{Auth, Permission, Role, Server};
 
 use crate::problem::{Code, Problem};

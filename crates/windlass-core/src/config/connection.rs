@@ -90,6 +90,9 @@ impl Connection {
         if self.max_lag < SHORTEST_LAG {
             refuse("max_lag", "is too short; 1s or more would be right, 10s is the default");
         }
+        if self.max_lag > LONGEST_LAG {
+            refuse("max_lag", "is too long; 1d or less would be right, 10s is the default");
+        }
         if let Some(health) = &self.health {
             if !health.limit.is_finite() {
                 refuse("health.limit", "is no number; 10 would be right");
@@ -110,6 +113,9 @@ impl Connection {
 
 /// How far a replica lags is asked a few times in this long.
 const SHORTEST_LAG: Duration = Duration::from_secs(1);
+
+/// Beyond this a replica is no copy of today's records.
+pub const LONGEST_LAG: Duration = Duration::from_secs(24 * 3600);
 
 /// Which database a URL is of, by its first word.
 fn kind(url: &str) -> &str {
@@ -152,6 +158,7 @@ mod tests {
     fn a_limit_that_cannot_be_watched_is_refused() {
         assert_eq!(refusal("max_lag = \"1s\""), "");
         assert!(refusal("max_lag = \"0s\"").contains("connections.app.max_lag: is too short"));
+        assert!(refusal("max_lag = \"2d\"").contains("connections.app.max_lag: is too long"));
         assert!(refusal("max_lag = \"soon\"").contains("line 3"));
         assert!(refusal("max_lag = 10").contains("line 3"));
     }

@@ -5,6 +5,7 @@ use crate::{Connection, Result, connect};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, watch};
+use windlass_core::config::LONGEST_LAG;
 use windlass_db::{Class, Error, Url, redact};
 
 /// A database that does not answer for so long is away.
@@ -46,7 +47,8 @@ impl Replica {
             name: redact(url),
             url: url.to_owned(),
             max_connections,
-            max_lag,
+            // Times can be added to without a thought.
+            max_lag: max_lag.min(LONGEST_LAG),
             opened: OnceCell::new(),
             state: Mutex::new(State::New),
             marks: Mutex::default(),

@@ -2,6 +2,7 @@
 
 use crate::world::{MAP, Reads, World, builder, run};
 use tempfile::TempDir;
+use windlass_db::Sqlite;
 use windlass_testkit::free_port;
 
 #[tokio::test]
@@ -50,4 +51,31 @@ async fn a_replica_that_is_not_there_costs_nothing_but_itself() {
     assert_eq!(world.read_by(&engine, job.id).await, Reads { primary: 100, replicas: vec![] });
     let lags = engine.replicas("app").unwrap().lags().await;
     assert!(lags[0].1.is_err(), "{lags:?}");
+}
+
+/// A copy of a file lags nothing, and one that is not there yet serves when it comes.
+#[tokio::test]
+async fn a_file_is_a_replica_too() {
+    let folder = TempDir::new().unwrap();
+    let url = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+    let make = async |name: &str| {
+        let file = Sqlite::create(&folder.path().join(name)).unwrap();
+        let sql = format!(
+            "CREATE TABLE visits (id INTEGER PRIMARY KEY, file TEXT); \
+             INSERT INTO visits VALUES (1, '{name}')"
+        );
+        file.write(move |tx| Ok(tx.execute_batch(&sql)?)).await.unwrap();
+    };
+    make("app.db").await;
+    let job = "source.table = \"visits\"\nstep.map = \"SELECT file FROM {source} WHERE {chunk}\"";
+    let urls = [url("copy.db")];
+    let engine = builder(&folder, &url("app.db"), &urls, "10s", job).connect().await.unwrap();
+    let read = async || {
+        let id = run(&engine).await.id;
+        engine.output(id, &windlass_data::FIRST, 10).await.unwrap().remove(0).fields
+    };
+    assert_eq!(read().await, "{\"file\":\"app.db\"}");
+    make("copy.db").await;
+    crate::world::serving(&engine, 1).await;
+    assert_eq!(read().await, "{\"file\":\"copy.db\"}");
 }
