@@ -49,11 +49,11 @@ impl Survey {
     /// Removes the orphans. May be repeated.
     pub async fn sweep(&self, place: &Place) -> Result<()> {
         let mut removing = JoinSet::new();
-        for name in self.orphans.iter().cloned() {
+        for name in &self.orphans {
             if removing.len() >= AT_ONCE {
                 one(removing.join_next().await)?;
             }
-            let place = place.clone();
+            let (place, name) = (place.clone(), name.clone());
             removing.spawn(async move { place.remove(&name).await });
         }
         while !removing.is_empty() {

@@ -44,6 +44,7 @@ async fn the_last_job_is_named_to_those_who_see_it(data: Data) {
     let back = match &data {
         Data::Postgres(_) => "next_at - interval '5 minutes'",
         Data::Sqlite(_) => "next_at - 300000",
+        Data::Mariadb(_) => panic!("MariaDB holds no store"),
     };
     data.run(&format!("UPDATE windlass_schedules SET next_at = {back}")).await;
     let mut served = Served::start(place).await;

@@ -18,6 +18,7 @@ async fn an_outbox_that_is_not_made_yet_is_said_to_be_missing() {
         let needed = match &data {
             Data::Postgres(_) => "GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO",
             Data::Sqlite(_) => "CONSTRAINT request_is_a_json_object",
+            Data::Mariadb(_) => panic!("not one of both"),
         };
         assert!(printed.contains(needed), "{printed}");
         assert_eq!(place.json("outbox").await[0]["hasTable"], false, "printed only");
