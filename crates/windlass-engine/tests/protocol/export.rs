@@ -85,11 +85,15 @@ async fn a_cancelled_export_leaves_nothing(world: World) {
         !engine.store().parts(id, windlass_store::MERGED, 10).await.unwrap().is_empty()
     })
     .await;
-    // It may have ended meanwhile, which this test has nothing to say about.
-    let cancelled = engine.cancel(id).await.is_ok();
+    let cancelled = engine.cancel(id).await;
     handle.shutdown();
     working.await.unwrap();
-    if cancelled {
+    let status = engine.job(id).await.unwrap().status;
+    if let Err(error) = cancelled {
+        // It has ended meanwhile, which this test has nothing to say about.
+        assert_eq!(status, JobStatus::Completed, "{error}");
+    } else {
+        assert_eq!(status, JobStatus::Cancelled);
         let folder = world.folder.path().join("out");
         let left: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
