@@ -53,6 +53,11 @@ impl Proxy {
         Self { addr, faults, sessions, accepting }
     }
 
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
     /// The same URL through the proxy, without TLS because the proxy reads what passes.
     pub fn url_via(&self, url: &str) -> String {
         let (scheme, rest) = url.split_once("://").expect("a URL has a scheme");

@@ -1,8 +1,13 @@
-//! The ephemeral MariaDB: it starts, keeps its data over a crash, and is gone with its handle.
+//! The ephemeral MariaDB: it starts, keeps its data over a crash, and is gone with its handle; and
+//! reads through the proxy fail as often as asked for.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail as the test does")]
 
 use std::net::TcpStream;
 
-use windlass_testkit::MariaServer;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Opts};
+use windlass_testkit::{MariaServer, Proxy};
 
 #[tokio::test]
 async fn every_database_is_fresh() {
@@ -27,4 +32,41 @@ async fn a_crash_keeps_what_was_committed_and_the_end_leaves_nothing() {
     let addr = server.addr();
     drop(server);
     assert!(TcpStream::connect(addr).is_err(), "it is gone with its handle");
+}
+
+/// One read through the proxy; `None` where it failed, with whether the server said so.
+async fn read(url: &str, sql: &str) -> Result<usize, bool> {
+    let mut conn = Conn::new(Opts::from_url(url).unwrap()).await.unwrap();
+    let rows: Result<Vec<i64>, _> = conn.query(sql).await;
+    rows.map(|rows| rows.len()).map_err(|error| match error {
+        mysql_async::Error::Server(error) => {
+            assert_eq!(error.code, 1205);
+            true
+        }
+        _ => false,
+    })
+}
+
+#[tokio::test]
+async fn as_many_reads_fail_as_asked_for_and_no_others() {
+    let server = MariaServer::shared();
+    let proxy = Proxy::start_mysql(server.addr()).await;
+    let url = server.url("mysql");
+    // Not by the socket, which the server would name.
+    let url = url.replace(&server.addr().to_string(), &proxy.addr().to_string());
+    let url = format!("{url}?prefer_socket=false");
+    proxy.fail_reads("seq_1_to_100", 50);
+    let (mut refused, mut cut) = (0, 0);
+    for _ in 0..60 {
+        match read(&url, "SELECT seq FROM seq_1_to_100").await {
+            Ok(rows) => assert_eq!(rows, 100, "whole, or not at all"),
+            Err(true) => refused += 1,
+            Err(false) => cut += 1,
+        }
+        assert_eq!(read(&url, "SELECT seq FROM seq_1_to_7").await, Ok(7), "another statement");
+    }
+    assert!(refused > 3 && cut > refused, "{refused} refused, {cut} cut");
+    assert_eq!(proxy.reads(), (60, refused + cut));
+    proxy.fail_reads("seq_1_to_100", 0);
+    assert_eq!(read(&url, "SELECT seq FROM seq_1_to_100").await, Ok(100));
 }

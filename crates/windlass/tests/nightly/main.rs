@@ -12,6 +12,7 @@ mod common;
 
 mod cancel;
 mod firing;
+mod household;
 mod killed;
 mod load;
 mod parquet;

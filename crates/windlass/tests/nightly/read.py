@@ -73,3 +73,7 @@ if kind == "manifest":
 else:
     files, path = place(url)
     print(json.dumps(described(parquet.read_table(io.BytesIO(fetch(files, path))))))
+
+# The threads of pyarrow's S3 client may be in the way of an orderly end.
+sys.stdout.flush()
+os._exit(0)
