@@ -43,7 +43,6 @@ async fn what_is_rolled_back_leaves_neither_results_nor_job() {
                 "CREATE TRIGGER refuse BEFORE UPDATE ON files \
                      BEGIN SELECT RAISE(ABORT, 'not today'); END"
             }
-            Data::Mariadb(_) => panic!("the example has no schema for it"),
         };
         world.data.run(refuse).await;
         let analysed = world.analyse("sources/cart.py").await;

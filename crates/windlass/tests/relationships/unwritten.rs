@@ -19,7 +19,6 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
                      BEGIN SELECT RAISE(ABORT, 'no letters today'); END",
                 "DROP TRIGGER refuse",
             ),
-            Data::Mariadb(_) => panic!("the example has no schema for it"),
         };
         world.data.run(refuse).await;
         world.analyse(SOURCES).await.ok();

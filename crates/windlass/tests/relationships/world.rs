@@ -54,7 +54,6 @@ impl World {
                 "INSERT INTO windlass_outbox (job_type, request) \
                  VALUES ('RESOLVE_RELATIONSHIPS', '{}')"
             }
-            Data::Mariadb(_) => panic!("the example has no schema for it"),
         };
         self.data.run(&sql.replace("{}", &request.to_string())).await;
     }
