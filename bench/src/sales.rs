@@ -25,7 +25,7 @@ pub(crate) async fn in_postgres(database: &Database, rows: u64) {
             "INSERT INTO sales SELECT i, i % 200, date '2025-01-01' + (i % 365)::int,
              ((i * 7919) % 1000000) / 100.0, timestamptz '2025-01-01' + i * interval '1 second',
              'customer ' || (i * 31) % 100000, CASE i % 4 WHEN 0 THEN 'paid by card, thank you' END
-             FROM generate_series(1, {rows}) i"
+             FROM generate_series(1::bigint, {rows}) i"
         ))
         .await;
     settle(database).await;
