@@ -89,8 +89,8 @@ async fn result(engine: &Engine, job: &JobContext) -> Result<Rows> {
     let (columns, parts) = match &definition.step.kind {
         StepKind::Map(_) => (job.part_columns.to_vec(), mapped(engine, job.pinned.id)),
         _ => {
-            let columns = emitted_columns(emitted(engine, job, Vec::new())).await?;
-            (columns.clone(), emitted(engine, job, columns))
+            let columns = emitted_columns(emitted(job, Vec::new())).await?;
+            (columns.clone(), emitted(job, columns))
         }
     };
     let Some(reduction) = definition.reduction()? else {
@@ -127,10 +127,9 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
 
 /// The rows that a job's items emitted, and those of the job whose letters it redrives, each with the
 /// values of these columns.
-fn emitted<'a>(engine: &'a Engine, job: &'a JobContext, columns: Vec<Column>) -> Parts<'a> {
+fn emitted(job: &JobContext, columns: Vec<Column>) -> Parts<'_> {
     let family =
         if job.is_redrive() { vec![job.pinned.root, job.pinned.id] } else { vec![job.pinned.id] };
-    let _ = engine;
     let pages = stream::iter(family).flat_map(move |id| {
         let columns = columns.clone();
         stream::try_unfold(FIRST, move |after| {
