@@ -59,7 +59,7 @@ async fn an_export_that_breaks_off_is_written_anew() {
     world.app.run(&gated).await;
     let job = format!(
         "source.query = \"SELECT * FROM gated\"\nsource.key = [\"id\"]\n\
-         step.export = {{ format = \"jsonl\", to = \"file:{}/\" }}\nchunk.items = 40000",
+         step.export = {{ format = \"jsonl\", to = \"file:{}/{{job_id}}/\" }}\nchunk.items = 40000",
         to.display()
     );
     let engine = world.engine("10s", &job).await;
@@ -71,6 +71,7 @@ async fn an_export_that_breaks_off_is_written_anew() {
     completed(&engine, id).await;
     handle.shutdown();
     worker.await.unwrap();
+    let to = to.join(id.to_string());
     let manifest = std::fs::read_to_string(to.join("manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["totals"]["rows"], 40_000);
