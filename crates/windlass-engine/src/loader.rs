@@ -7,9 +7,10 @@ use crate::engine::Engine;
 use crate::health::LONGEST_REST;
 use crate::heart::Heart;
 use crate::job::JobContext;
+use crate::merger::{self, Merge};
 use crate::planner::plan;
 use crate::worker::{Idle, Shutdown};
-use crate::{EngineError, Result, merger};
+use crate::{EngineError, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -75,6 +76,7 @@ async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdo
     let outcome = match pages(&engine, segment, &shutdown).await {
         Ok(Loaded::Done | Loaded::Lost) => return,
         Ok(Loaded::HandBack) => store.release_segment(lease, None, Duration::ZERO).await,
+        Ok(Loaded::Later) => store.release_segment(lease, None, TURN).await,
         Err(error) => {
             tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
             let retry = engine.context(lease.job).await.map(|job| job.definition().retry.clone());
@@ -102,14 +104,18 @@ enum Loaded {
     Done,
     Lost,
     HandBack,
+    /// Handed back until others are done.
+    Later,
 }
 
 async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
     let job = engine.context(segment.lease.job).await?;
-    if segment.state == PaginationState::Merge
-        && merger::merge(engine, &job, segment.lease).await? == Kept::Lost
-    {
-        return Ok(Loaded::Lost);
+    if segment.state == PaginationState::Merge {
+        match merger::merge(engine, &job, segment.lease).await? {
+            Merge::Done => {}
+            Merge::Lost => return Ok(Loaded::Lost),
+            Merge::Later => return Ok(Loaded::Later),
+        }
     }
     let mut state = segment.state.clone();
     let claimed = Instant::now();

@@ -20,15 +20,43 @@ const PARTS: u32 = 10;
 /// Emitted rows fetched at once.
 const ROWS: u32 = 5000;
 
-/// Merges a job. Lost: somebody else does.
-pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease) -> Result<Kept> {
+/// What became of a merge.
+pub(crate) enum Merge {
+    Done,
+    /// Somebody else does it.
+    Lost,
+    /// Its turn has not come.
+    Later,
+}
+
+/// Merges a job. What a job and its redrives emit is one result, so they merge in order of age:
+/// whoever is last has everything.
+pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease) -> Result<Merge> {
+    let family = engine.store().family(job.pinned.root).await?;
+    let mut older = family.iter().take_while(|(id, _)| *id != job.pinned.id);
+    if older.any(|(_, status)| !status.is_final()) {
+        return Ok(Merge::Later);
+    }
+    let family: Vec<JobId> = family.into_iter().map(|(id, _)| id).collect();
+    Ok(match merge_all(engine, job, &family, lease).await? {
+        Kept::Yes => Merge::Done,
+        Kept::Lost => Merge::Lost,
+    })
+}
+
+async fn merge_all(
+    engine: &Engine,
+    job: &JobContext,
+    family: &[JobId],
+    lease: SegmentLease,
+) -> Result<Kept> {
     if let Some(shelf) = Shelf::of(job)? {
         let parts = files::parts(engine, job.pinned.id).await?;
         let manifest = shelf.close(job, &parts).await?;
         return Ok(engine.store().put_merged(lease, &manifest).await?);
     }
     if job.definition().reduces() {
-        let result = result(engine, job).await?;
+        let result = result(engine, job, family).await?;
         if let Some(load) = &job.definition().load
             && !is_partial(job)
             && load_into(engine, job, lease, load, &result).await? == Kept::Lost
@@ -84,13 +112,13 @@ fn is_partial(job: &JobContext) -> bool {
 }
 
 /// What `reduce` makes of the parts; without one, the parts as they are.
-async fn result(engine: &Engine, job: &JobContext) -> Result<Rows> {
+async fn result(engine: &Engine, job: &JobContext, family: &[JobId]) -> Result<Rows> {
     let definition = job.definition();
     let (columns, parts) = match &definition.step.kind {
         StepKind::Map(_) => (job.part_columns.to_vec(), mapped(engine, job.pinned.id)),
         _ => {
-            let columns = emitted_columns(emitted(job, Vec::new())).await?;
-            (columns.clone(), emitted(job, columns))
+            let columns = emitted_columns(emitted(job, family, Vec::new())).await?;
+            (columns.clone(), emitted(job, family, columns))
         }
     };
     let Some(reduction) = definition.reduction()? else {
@@ -125,12 +153,9 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
     pages.boxed()
 }
 
-/// The rows that a job's items emitted, and those of the job whose letters it redrives, each with the
-/// values of these columns.
-fn emitted(job: &JobContext, columns: Vec<Column>) -> Parts<'_> {
-    let family =
-        if job.is_redrive() { vec![job.pinned.root, job.pinned.id] } else { vec![job.pinned.id] };
-    let pages = stream::iter(family).flat_map(move |id| {
+/// The rows that the items of these jobs emitted, each with the values of these columns.
+fn emitted<'a>(job: &'a JobContext, family: &'a [JobId], columns: Vec<Column>) -> Parts<'a> {
+    let pages = stream::iter(family.iter().copied()).flat_map(move |id| {
         let columns = columns.clone();
         stream::try_unfold(FIRST, move |after| {
             let columns = columns.clone();

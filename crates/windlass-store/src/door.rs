@@ -128,6 +128,10 @@ macro_rules! door {
                 parts::put_merged(self, lease, merged).await
             }
 
+            async fn family(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+                parts::family(self, root).await
+            }
+
             async fn remove_parts(&self, job: JobId) -> Result<()> {
                 parts::remove(self, job).await
             }

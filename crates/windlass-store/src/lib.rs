@@ -128,6 +128,8 @@ pub trait Store: Send + Sync {
     async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>>;
     /// Keeps what was made of all parts, if the segment that merges them is still at this epoch.
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<Kept>;
+    /// A job and those that redrive its letters, oldest first.
+    async fn family(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>>;
     /// Removes the parts of a job.
     async fn remove_parts(&self, job: JobId) -> Result<()>;
     /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use windlass_core::{
-    ChunkCounts, ChunkId, Counts, Cursor, Delivery, ItemCounts, Job, JobStatus, JobType, Key, Phase,
+    ChunkCounts, ChunkId, Counts, Cursor, Delivery, ItemCounts, Job, JobId, JobStatus, JobType,
+    Key, Phase,
 };
 
 use crate::control::VANISHED;
@@ -148,6 +149,11 @@ pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
         created_at: row.time("created_at")?,
         updated_at: row.time("updated_at")?,
     })
+}
+
+/// A job of a family.
+pub(crate) fn relative(row: &impl Fields) -> Result<(JobId, JobStatus)> {
+    Ok((row.id("id")?, row.status("status")?))
 }
 
 /// An original job with letters to redrive.

@@ -30,6 +30,7 @@ mod leases;
 mod pruning;
 mod reach;
 mod redrive;
+mod redrive_fan_in;
 mod relay;
 mod schedules;
 mod stalled_loader;

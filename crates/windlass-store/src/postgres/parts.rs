@@ -1,6 +1,6 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
-use windlass_core::{ChunkStatus, JobId};
+use windlass_core::{ChunkStatus, JobId, JobStatus};
 use windlass_db::{Param, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
@@ -39,6 +39,10 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<Vec<PartRow>> {
     store.read(sql!("parts"), params![job, after, limit], rows::part).await
+}
+
+pub(super) async fn family(store: &PostgresStore, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+    store.read(sql!("family"), params![root], rows::relative).await
 }
 
 pub(super) async fn put_merged(

@@ -1,6 +1,6 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
-use windlass_core::{ChunkStatus, JobId};
+use windlass_core::{ChunkStatus, JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
@@ -30,6 +30,11 @@ pub(super) async fn list(
 ) -> Result<Vec<PartRow>> {
     let params = (job.to_string(), after, limit);
     store.read(move |tx| tx.query(sql!("parts"), params, |row| rows::part(row))).await
+}
+
+pub(super) async fn family(store: &SqliteStore, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+    let params = [root.to_string()];
+    store.read(move |tx| tx.query(sql!("family"), params, |row| rows::relative(row))).await
 }
 
 pub(super) async fn put_merged(

@@ -19,6 +19,7 @@ both!(
     two_redrives_at_once_take_each_letter_once,
     a_cancelled_redrive_frees_its_letters,
     a_repeated_redrive_is_the_same_job,
+    a_job_and_its_redrives_are_a_family,
     marks_spare_what_is_being_redriven,
     a_composite_key_is_redriven_as_a_list,
 );
@@ -67,6 +68,24 @@ pub(crate) async fn begin(bench: &Bench, job: JobId) -> ClaimedChunk {
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(1));
     assert_eq!(bench.store.load(page).await.unwrap(), Kept::Yes);
     bench.claim(job, 1).await.remove(0)
+}
+
+async fn a_job_and_its_redrives_are_a_family(bench: Bench) {
+    let job = dead(&bench, &[letter(1, "bad"), letter(2, "worse")]).await;
+    dead(&bench, &[letter(3, "bad")]).await;
+    let of = |error: &str| LetterFilter {
+        job: Some(job),
+        error: Some(error.to_owned()),
+        ..LetterFilter::default()
+    };
+    let (one, _) = redrive(&bench, job, &of("bad")).await.unwrap();
+    let (two, _) = redrive(&bench, job, &of("worse")).await.unwrap();
+    let chunk = begin(&bench, one).await;
+    assert_eq!(bench.store.complete(chunk.lease, &done(1), &[]).await.unwrap(), Kept::Yes);
+    let family = bench.store.family(job).await.unwrap();
+    let states = [JobStatus::Completed, JobStatus::Completed, JobStatus::Queued];
+    assert_eq!(family, [job, one, two].into_iter().zip(states).collect::<Vec<_>>());
+    assert!(bench.store.family(two).await.unwrap().len() == 1, "a redrive has none of its own");
 }
 
 async fn a_letter_is_written_once(bench: Bench) {
