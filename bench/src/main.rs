@@ -26,14 +26,28 @@ mod statements;
 mod submit;
 mod watched;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use fan_in::What;
 use report::Report;
 use setup::{Bench, Sizes};
 
+/// What can be asked for; all of it unless something is.
+const NAMES: &str = "sql handler command http load memory latency machines statements noop submit \
+                     first-commit listeners map map-mariadb export export-mariadb";
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let known = |argument: &String| {
+        argument == "--quick"
+            || argument.starts_with("--rows=")
+            || NAMES.split(' ').any(|name| name == argument)
+    };
+    if let Some(unknown) = arguments.iter().find(|argument| !known(argument)) {
+        bail!(
+            "{unknown}: cargo xtask bench [NAME …] [--quick] [--rows=N], of these names: {NAMES}"
+        );
+    }
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let wanted = |name: &str| {
         let mut names = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();

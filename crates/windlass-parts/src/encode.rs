@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use flate2::write::GzEncoder;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Pages, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::{Compression, Error, Format, Output, Result, csv, json};
 
@@ -15,6 +15,9 @@ use crate::{Compression, Error, Format, Output, Result, csv, json};
 const GROUP_ROWS: usize = 256 * 1024;
 /// Encoded bytes that a row group holds in memory before it is written.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// The size of a column's dictionary at most. A column of many values outgrows it soon and is written
+/// plainly, instead of looking every value up for nothing.
+const DICTIONARY_BYTES: usize = 64 * 1024;
 
 /// A file in the making.
 pub(crate) enum Encoder {
@@ -45,6 +48,8 @@ impl Encoder {
                 .set_compression(pages)
                 .set_created_by("windlass".into())
                 .set_max_row_group_row_count(Some(GROUP_ROWS))
+                .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+                .set_statistics_enabled(EnabledStatistics::Chunk)
                 .build();
             let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties));
             return Ok(Encoder::Parquet(Box::new(writer.map_err(failed)?)));

@@ -7,8 +7,19 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    keep_memory_flat();
     leave_quietly_when_nobody_reads();
     cli::main(cli::Cli::parse()).await
+}
+
+/// The C library keeps freed memory for each of many threads, so that a process that exports grows
+/// for as long as it works. Two such stores are as fast.
+fn keep_memory_flat() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code, reason = "a setting of the C library, which has no safe way to it")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
 }
 
 /// `windlass jobs | head` closes our output early, which is no error. The signal for it stays
