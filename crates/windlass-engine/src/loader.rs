@@ -74,17 +74,20 @@ async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdo
     let store = engine.store();
     let outcome = match pages(&engine, segment, &shutdown).await {
         Ok(Loaded::Done | Loaded::Lost) => return,
-        Ok(Loaded::HandBack) => store.release_segment(lease, None, Duration::ZERO).await,
+        Ok(Loaded::HandBack) => store.release_segment(lease, None, false, Duration::ZERO).await,
         Err(error) => {
             tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
             let retry = engine.context(lease.job).await.map(|job| job.definition().retry.clone());
             let retry = retry.unwrap_or_default();
             match Failure::of(&error) {
                 // The database being away is not a failure of the load; it goes on when it is back.
-                Failure::Away => store.release_segment(lease, None, retry.backoff_after(1)).await,
+                Failure::Away => {
+                    let (why, wait) = (error.to_string(), retry.backoff_after(1));
+                    store.release_segment(lease, Some(&why), false, wait).await
+                }
                 Failure::Passing => match retry.wait_after(attempts + 1) {
                     Some(wait) => {
-                        store.release_segment(lease, Some(&error.to_string()), wait).await
+                        store.release_segment(lease, Some(&error.to_string()), true, wait).await
                     }
                     None => store.fail_segment(lease, &error.to_string()).await,
                 },

@@ -59,7 +59,8 @@ impl Gate {
 
     /// Waits until somebody is held.
     pub async fn reached(&self) {
-        eventually("somebody is held at the gate", PATIENCE, async || *self.held.borrow() > 0).await;
+        eventually("somebody is held at the gate", PATIENCE, async || *self.held.borrow() > 0)
+            .await;
     }
 
     /// Lets everybody pass from now on: what was held goes on its way, however late.
