@@ -154,6 +154,13 @@ async fn a_segment_is_handed_back(bench: Bench) {
     })
     .await;
     assert_eq!((again[0].lease.job, again[0].attempts), (other, 1));
+    // To ask whether it is still ours is no progress.
+    let nothing = page(again[0].lease, PaginationState::Plan, PaginationState::Plan, vec![]);
+    assert_eq!(bench.store.load(nothing).await.unwrap(), Kept::Yes);
+    let back = bench.store.release_segment(again[0].lease, None, false, Duration::ZERO).await;
+    assert_eq!(back.unwrap(), Kept::Yes);
+    let again = bench.store.claim_segments(&by(), 1).await.unwrap();
+    assert_eq!(again[0].attempts, 1);
     let away = bench.store.release_segment(again[0].lease, Some("away"), false, long).await;
     assert_eq!(away.unwrap(), Kept::Yes);
     assert_eq!(bench.job(other).await.error.as_deref(), Some("away"));

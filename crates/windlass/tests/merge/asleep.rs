@@ -39,6 +39,29 @@ async fn its_load_comes_too_late() {
     }
 }
 
+/// It sleeps in the middle of its load, whose transaction the database ends after a while.
+#[tokio::test]
+async fn its_load_is_half_done() {
+    for (data, text) in
+        [(Data::postgres().await, "COPY "), (Data::mariadb().await, "INSERT INTO `totals`")]
+    {
+        let world = World::with(data).await;
+        let id = world.submit("TOTALS").await;
+        let (gate, worker) = world.held_at(&id, text).await;
+        worker.stop();
+        world.expire().await;
+        let next = world.place.spawn(&format!("worker --job {id}"));
+        world.end_idle_transactions().await;
+        next.wait().await.ok();
+        world.totals_are_right().await;
+        world.data.run("UPDATE totals SET day = 'tuesday' WHERE day = 'monday'").await;
+        wake(gate, worker).await;
+        let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
+        assert_eq!(world.data.number(again).await, 0, "loaded twice");
+        world.report_is_right().await;
+    }
+}
+
 /// A newer job has written its report to the same place meanwhile.
 #[tokio::test]
 async fn its_report_does_not_replace_a_newer_one() {

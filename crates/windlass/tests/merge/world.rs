@@ -1,7 +1,7 @@
 //! Totals that are loaded and reported, parts that are exported, and processes that reach all of it
 //! through a gate: one that is held there is in the middle of its merge.
 
-use crate::common::{BINARY, Data, Place, config};
+use crate::common::{BINARY, Data, Place, config, eventually};
 use windlass_testkit::{Gate, MariaServer, Moto, PostgresServer, Running, Windlass};
 
 /// The database, the folder that commands run in, and where output goes.
@@ -122,6 +122,17 @@ impl World {
                    WHERE status = 'PROCESSING' AND state LIKE '%MERGE%'";
         // It may be locked just now; there is another look.
         store.query_row(sql, (), |row| row.get::<_, i64>(0)).is_ok_and(|merging| merging > 0)
+    }
+
+    /// Waits until a process waits for a transaction whose own process sleeps, and ends that: what
+    /// PostgreSQL does by itself after a minute, and MariaDB after five seconds.
+    pub(crate) async fn end_idle_transactions(&self) {
+        let Data::Postgres(database) = &self.data else { return };
+        let end = "SELECT count(pg_terminate_backend(holder.pid)) FROM pg_stat_activity AS waiting, \
+                   pg_stat_activity AS holder WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid)) \
+                   AND holder.state = 'idle in transaction'";
+        eventually("a transaction is in the way", async || database.one::<i64>(end).await > 0)
+            .await;
     }
 
     /// Runs a statement on the store, with `{past}` for an hour ago.
@@ -251,7 +262,7 @@ reduce = "SELECT branch, sum(n) AS n, sum(total) AS total FROM parts GROUP BY br
 load = { connection = "app", table = "totals", replace = ["day"] }
 report = { to = "${ROOT}/totals.csv" }
 chunk.items = 100
-retry = { attempts = 2, backoff = "50ms" }
+retry = { attempts = 3, backoff = "50ms" }
 
 [jobs.REPORT]
 source = { connection = "app", table = "accounts" }
@@ -259,11 +270,11 @@ step.map = "SELECT branch, count(*) AS n, sum(amount) AS total FROM {source} WHE
 reduce = "SELECT branch, sum(n) AS n, sum(total) AS total FROM parts GROUP BY branch ORDER BY branch"
 report = { to = "${ROOT}/totals.csv" }
 chunk.items = 100
-retry = { attempts = 2, backoff = "50ms" }
+retry = { attempts = 3, backoff = "50ms" }
 
 [jobs.PARTS]
 source = { connection = "app", table = "accounts" }
 step.export = { to = "${ROOT}/{job_id}/", format = "csv", columns = ["id"] }
 chunk.items = 100
-retry = { attempts = 2, backoff = "50ms" }
+retry = { attempts = 3, backoff = "50ms" }
 "#;
