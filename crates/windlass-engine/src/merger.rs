@@ -14,6 +14,7 @@ use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, StepKind, Value,
 };
 use windlass_data::{Connection, DataError, Emitted, FIRST, Fence, Parts, Rows};
+use windlass_db::Class;
 use windlass_store::{Kept, MERGED, Page, SegmentLease};
 
 /// Parts fetched at once.
@@ -230,7 +231,8 @@ async fn load_into(
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
     let fence = Fence { chunk, epoch: lease.epoch, lost: false };
-    let Some(ledger) = place.fence(&[fence]).await?.pop().flatten() else {
+    let fenced = place.fence(&[fence]).await.map_err(held);
+    let Some(ledger) = fenced?.pop().flatten() else {
         return Ok(Kept::Lost);
     };
     if ledger.cursor == Cursor::End {
@@ -258,6 +260,18 @@ async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
         chunks: Vec::new(),
     };
     Ok(engine.store().load(page).await?)
+}
+
+/// Whoever lost the merge may still hold the row, until the database ends its transaction. To wait for
+/// that is no failure of ours.
+fn held(error: DataError) -> DataError {
+    match error.class() {
+        Some(Class::Retry) => {
+            let why = format!("an earlier merge has not let go of its load: {error}");
+            windlass_db::Error::new(Class::Connection, why).into()
+        }
+        _ => error,
+    }
 }
 
 async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {

@@ -125,7 +125,7 @@ impl World {
     }
 
     /// Waits until a process waits for a transaction whose own process sleeps, and ends that: what
-    /// PostgreSQL does by itself after a minute, and MariaDB after five seconds.
+    /// PostgreSQL does by itself after a minute, and MariaDB is left to.
     pub(crate) async fn end_idle_transactions(&self) {
         let Data::Postgres(database) = &self.data else { return };
         let end = "SELECT count(pg_terminate_backend(holder.pid)) FROM pg_stat_activity AS waiting, \
