@@ -1,15 +1,15 @@
 //! The canceller: a chunk that was ever claimed ends `CANCELLED` only by being claimed at a new
 //! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more.
 
-use crate::Result;
 use crate::engine::Engine;
 use crate::executor::Chunk;
 use crate::files::Shelf;
 use crate::heart::Heart;
 use crate::hold::Hold;
+use crate::{Result, merger};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{JobId, JobStatus};
+use windlass_core::{JobId, JobStatus, PaginationState};
 use windlass_data::Fence;
 use windlass_store::{Capabilities, ClaimedChunk, Lease};
 
@@ -40,7 +40,14 @@ pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
 }
 
 async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
-    match engine.store().pinned(job).await? {
+    let pinned = engine.store().pinned(job).await?;
+    // A merger that sleeps over its load is no chunk, and fenced here.
+    if let Some(load) = pinned.as_ref().and_then(|pinned| pinned.definition.load.as_ref())
+        && is_merging(engine, job).await?
+    {
+        merger::fence_load(engine, job, load).await?;
+    }
+    match pinned {
         Some(pinned) if pinned.definition.step.kind.makes_parts() => {
             let context = engine.resolve_to_end(pinned).await?;
             if let Some(shelf) = Shelf::of(&context)? {
@@ -51,6 +58,12 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     }
     engine.store().remove_parts(job).await?;
     Ok(engine.store().discarded(job).await?)
+}
+
+/// Whether it came to the merge.
+async fn is_merging(engine: &Engine, job: JobId) -> Result<bool> {
+    let segments = engine.store().segments(job).await?;
+    Ok(segments.iter().any(|segment| segment.state == PaginationState::Merge))
 }
 
 /// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended

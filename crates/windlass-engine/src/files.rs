@@ -8,7 +8,7 @@ use windlass_parts::{
     Compression, Format, Manifest, ManifestPart, Output, PartName, PartWriter, Place, RecordBatch,
     RowBuilder, SchemaRef, Words, Written, schema, schema_of, survey,
 };
-use windlass_store::{MERGED, NewPart, PartRow};
+use windlass_store::{Kept, MERGED, NewPart, PartRow};
 
 /// The parts of an export: where they go, in which form.
 pub(crate) struct Shelf {
@@ -48,7 +48,13 @@ impl Shelf {
     }
 
     /// Lists exactly these parts in the manifest, and removes what workers that lost a chunk left.
-    pub(crate) async fn close(&self, job: &JobContext, parts: &[PartRow]) -> Result<NewPart> {
+    /// Nothing of it where the merge is not ours any more.
+    pub(crate) async fn close(
+        &self,
+        job: &JobContext,
+        parts: &[PartRow],
+        ours: impl Future<Output = Result<Kept>>,
+    ) -> Result<Option<NewPart>> {
         let listed = parts.iter().map(|row| {
             let part = PartName { chunk: row.chunk, epoch: row.epoch };
             ManifestPart::new(part, written(&row.part))
@@ -62,24 +68,29 @@ impl Shelf {
                 windlass_core::Problem::new(windlass_core::problem::Code::Source, cause).into()
             );
         }
+        if ours.await? == Kept::Lost {
+            return Ok(None);
+        }
         manifest.write(&self.place).await?;
         found.sweep(&self.place).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
-        Ok(NewPart {
+        Ok(Some(NewPart {
             name: Some(format!("{}manifest.json", self.place.url())),
             rows: manifest.totals.rows as i64,
             bytes: manifest.totals.bytes as i64,
             sha256: manifest.totals.content_hash.clone(),
             content_hash: manifest.totals.content_hash.clone(),
             content: Some(text),
-        })
+        }))
     }
 
-    /// Removes everything that a job has put here.
+    /// Removes everything that a job has put here, first of all what lists it.
     pub(crate) async fn clear(&self, job: &JobContext) -> Result<()> {
         let (id, name) = (job.pinned.id.to_string(), job.definition().name.clone());
         let none = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
-        Ok(survey(&self.place, &none).await?.sweep(&self.place).await?)
+        let found = survey(&self.place, &none).await?;
+        Manifest::remove(&self.place).await?;
+        Ok(found.sweep(&self.place).await?)
     }
 }
 
@@ -97,8 +108,14 @@ pub(crate) async fn forget(job: &JobContext, part: &NewPart) {
     }
 }
 
-/// Writes a report, replacing the one that is there whole.
-pub(crate) async fn report(job: &JobContext, report: &Report, result: &Rows) -> Result<()> {
+/// Writes a report, replacing the one that is there whole; not where the merge is not ours any more,
+/// since by then it may be that of a later job.
+pub(crate) async fn report(
+    job: &JobContext,
+    report: &Report,
+    result: &Rows,
+    ours: impl Future<Output = Result<Kept>>,
+) -> Result<Kept> {
     let url = fill(job, &report.to)?;
     let (folder, name) = Place::split(&url)?;
     let output = Output::of_file(name)?;
@@ -117,8 +134,11 @@ pub(crate) async fn report(job: &JobContext, report: &Report, result: &Rows) -> 
         }
         writer.write(builder.finish()?).await?;
     }
+    if ours.await? == Kept::Lost {
+        return Ok(Kept::Lost);
+    }
     writer.finish().await?;
-    Ok(())
+    Ok(Kept::Yes)
 }
 
 /// All parts of a job but what was made of them.

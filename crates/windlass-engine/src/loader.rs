@@ -75,18 +75,21 @@ async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdo
     let store = engine.store();
     let outcome = match pages(&engine, segment, &shutdown).await {
         Ok(Loaded::Done | Loaded::Lost) => return,
-        Ok(Loaded::HandBack) => store.release_segment(lease, None, Duration::ZERO).await,
-        Ok(Loaded::Later) => store.release_segment(lease, None, TURN).await,
+        Ok(Loaded::HandBack) => store.release_segment(lease, None, false, Duration::ZERO).await,
+        Ok(Loaded::Later(why)) => store.release_segment(lease, Some(why), false, TURN).await,
         Err(error) => {
             tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
             let retry = engine.context(lease.job).await.map(|job| job.definition().retry.clone());
             let retry = retry.unwrap_or_default();
             match Failure::of(&error) {
                 // The database being away is not a failure of the load; it goes on when it is back.
-                Failure::Away => store.release_segment(lease, None, retry.backoff_after(1)).await,
+                Failure::Away => {
+                    let (why, wait) = (error.to_string(), retry.backoff_after(1));
+                    store.release_segment(lease, Some(&why), false, wait).await
+                }
                 Failure::Passing => match retry.wait_after(attempts + 1) {
                     Some(wait) => {
-                        store.release_segment(lease, Some(&error.to_string()), wait).await
+                        store.release_segment(lease, Some(&error.to_string()), true, wait).await
                     }
                     None => store.fail_segment(lease, &error.to_string()).await,
                 },
@@ -104,8 +107,8 @@ enum Loaded {
     Done,
     Lost,
     HandBack,
-    /// Handed back until others are done.
-    Later,
+    /// Handed back for a moment, with what it waits for.
+    Later(&'static str),
 }
 
 async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
@@ -114,7 +117,9 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
         match merger::merge(engine, &job, segment.lease).await? {
             Merge::Done => {}
             Merge::Lost => return Ok(Loaded::Lost),
-            Merge::Later => return Ok(Loaded::Later),
+            Merge::Later => {
+                return Ok(Loaded::Later("waits for the job or the redrives before it to end"));
+            }
         }
     }
     let mut state = segment.state.clone();

@@ -2,7 +2,8 @@
 //!
 //! It works a segment like a loader, under its epoch and lease. Everything but the load may be done
 //! again: a result is the same, and a report is replaced whole. A load is committed with a row of the
-//! ledger beside its table, so that it is done once.
+//! ledger beside its table, so that it is done once. A report or a manifest becomes visible only after
+//! another look at whether the merge is still ours.
 
 use crate::engine::Engine;
 use crate::files::{self, Shelf};
@@ -10,9 +11,10 @@ use crate::job::JobContext;
 use crate::{EngineError, Result, part};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_core::{
-    ChunkId, Column, ColumnType, Cursor, JobId, Load, PaginationState, StepKind, Value,
+    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, StepKind, Value,
 };
 use windlass_data::{Connection, DataError, Emitted, FIRST, Fence, Parts, Rows};
+use windlass_db::Class;
 use windlass_store::{Kept, MERGED, Page, SegmentLease};
 
 /// Parts fetched at once.
@@ -52,8 +54,15 @@ async fn merge_all(
 ) -> Result<Kept> {
     if let Some(shelf) = Shelf::of(job)? {
         let parts = files::parts(engine, job.pinned.id).await?;
-        let manifest = shelf.close(job, &parts).await?;
-        return Ok(engine.store().put_merged(lease, &manifest).await?);
+        let kept = match shelf.close(job, &parts, still_ours(engine, lease)).await? {
+            Some(manifest) => engine.store().put_merged(lease, &manifest).await?,
+            None => Kept::Lost,
+        };
+        if kept == Kept::Lost && is_cancelled(engine, job).await? {
+            // What was on its way when the rest was removed. Nobody else would look again.
+            shelf.clear(job).await?;
+        }
+        return Ok(kept);
     }
     if job.definition().reduces() {
         let result = result(engine, job, family).await?;
@@ -63,8 +72,10 @@ async fn merge_all(
         {
             return Ok(Kept::Lost);
         }
-        if let Some(report) = &job.definition().report {
-            files::report(job, report, &result).await?;
+        if let Some(report) = &job.definition().report
+            && files::report(job, report, &result, still_ours(engine, lease)).await? == Kept::Lost
+        {
+            return Ok(Kept::Lost);
         }
         let merged = part::encode(&with_names(&result))?;
         return Ok(engine.store().put_merged(lease, &merged).await?);
@@ -245,7 +256,8 @@ async fn load_into(
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
     let fence = Fence { chunk, epoch: lease.epoch, lost: false };
-    let Some(ledger) = place.fence(&[fence]).await?.pop().flatten() else {
+    let fenced = place.fence(&[fence]).await.map_err(held);
+    let Some(ledger) = fenced?.pop().flatten() else {
         return Ok(Kept::Lost);
     };
     if ledger.cursor == Cursor::End {
@@ -273,6 +285,32 @@ async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
         chunks: Vec::new(),
     };
     Ok(engine.store().load(page).await?)
+}
+
+/// Whoever lost the merge may still hold the row, until the database ends its transaction. To wait for
+/// that is no failure of ours.
+fn held(error: DataError) -> DataError {
+    match error.class() {
+        Some(Class::Retry) => {
+            let why = format!("an earlier merge has not let go of its load: {error}");
+            windlass_db::Error::new(Class::Connection, why).into()
+        }
+        _ => error,
+    }
+}
+
+async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
+    let found = engine.store().job(job.pinned.id).await?;
+    Ok(found.is_some_and(|job| job.status == JobStatus::Cancelled))
+}
+
+/// No merge of this job loads any more, whoever is about to.
+pub(crate) async fn fence_load(engine: &Engine, job: JobId, load: &Load) -> Result<()> {
+    engine.prepare(&load.connection).await?;
+    let chunk = ChunkId { job, number: MERGED };
+    let last = Fence { chunk, epoch: i64::MAX, lost: false };
+    engine.connection(&load.connection)?.fence(&[last]).await?;
+    Ok(())
 }
 
 /// An error of ours inside a stream of the connector's.

@@ -130,6 +130,11 @@ impl Manifest {
         place.put(NAME, text).await
     }
 
+    /// Removes the manifest of a place, if there is one: its parts are not there for readers any more.
+    pub async fn remove(place: &Place) -> Result<()> {
+        place.remove(NAME).await
+    }
+
     /// Reads the manifest of a place; `None` if there is none yet.
     pub async fn read(place: &Place) -> Result<Option<Manifest>> {
         let Some(text) = place.get(NAME).await? else { return Ok(None) };

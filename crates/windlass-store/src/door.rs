@@ -67,9 +67,10 @@ macro_rules! door {
                 &self,
                 lease: SegmentLease,
                 error: Option<&str>,
+                attempt: bool,
                 wait: Duration,
             ) -> Result<Kept> {
-                load::release(self, lease, error, wait).await
+                load::release(self, lease, error, attempt, wait).await
             }
 
             async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<Kept> {

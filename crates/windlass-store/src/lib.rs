@@ -88,11 +88,12 @@ pub trait Store: Send + Sync {
     /// Commits one page of a load: its chunks, its new segments and the new pagination state,
     /// all or nothing, if the segment is still at this epoch and state.
     async fn load(&self, page: Page) -> Result<Kept>;
-    /// Hands a segment back, to be loaded again after `wait`; an error counts as an attempt.
+    /// Hands a segment back, to be loaded again after `wait`. `attempt` counts a failure of the load.
     async fn release_segment(
         &self,
         lease: SegmentLease,
         error: Option<&str>,
+        attempt: bool,
         wait: Duration,
     ) -> Result<Kept>;
     /// Ends a segment `FAILED`, and with it the job.

@@ -12,6 +12,7 @@
 mod account;
 mod descendants;
 mod folder;
+mod gate;
 mod launch;
 mod mariadb;
 mod moto;
@@ -26,6 +27,7 @@ mod template;
 mod wait;
 
 pub use descendants::{Descendant, children_of, descendants_in};
+pub use gate::Gate;
 pub use mariadb::{MariaDatabase, MariaServer};
 pub use moto::Moto;
 pub use pgbouncer::PgBouncer;

@@ -2,6 +2,7 @@
 
 mod binaries;
 mod database;
+mod replica;
 
 use std::env;
 use std::fs;
@@ -49,6 +50,11 @@ impl MariaServer {
 
     /// The same with more options, which come after our own and so go before them.
     pub fn start_with(more: &[&str]) -> Self {
+        Self::launch(more, "")
+    }
+
+    /// The same, which runs these statements too whenever it starts, each in a line.
+    fn launch(more: &[&str], statements: &str) -> Self {
         let more: Vec<String> = more.iter().map(|option| (*option).to_owned()).collect();
         let binaries = Binaries::find();
         let folder = Folder::create(binaries.account);
@@ -63,11 +69,12 @@ impl MariaServer {
                 .arg(format!("--datadir={}", fresh.display()));
             command
         });
-        let accounts = format!(
+        let start_sql = format!(
             "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
-             GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
+             GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n\
+             {statements}"
         );
-        fs::write(folder.path().join("accounts.sql"), accounts).expect("a file is written");
+        fs::write(folder.path().join("start.sql"), start_sql).expect("a file is written");
         match on_free_port(|port| start(&binaries, &folder, port, &more)) {
             Ok((child, port)) => {
                 let running = Mutex::new(Some(child));
@@ -140,7 +147,7 @@ fn start(
         format!("--tmpdir={path}"),
         format!("--socket={path}/server.sock"),
         format!("--pid-file={path}/server.pid"),
-        format!("--init-file={path}/accounts.sql"),
+        format!("--init-file={path}/start.sql"),
         format!("--port={port}"),
     ]);
     command.args([

@@ -34,6 +34,22 @@ async fn a_crash_keeps_what_was_committed_and_the_end_leaves_nothing() {
     assert!(TcpStream::connect(addr).is_err(), "it is gone with its handle");
 }
 
+#[tokio::test]
+async fn a_replica_has_what_its_primary_writes_also_after_a_crash() {
+    let primary = MariaServer::start_primary();
+    let app = primary.database().await;
+    app.run("CREATE TABLE things (id int); INSERT INTO things VALUES (1)").await;
+    let replica = primary.replica();
+    primary.reach(&replica).await;
+    let copy = replica.existing(app.name());
+    assert_eq!(copy.one::<i64>("SELECT count(*) FROM things").await, 1);
+    replica.stop_immediate();
+    app.run("INSERT INTO things VALUES (2)").await;
+    replica.start_again();
+    primary.reach(&replica).await;
+    assert_eq!(copy.one::<i64>("SELECT count(*) FROM things").await, 2);
+}
+
 /// One read through the proxy; `None` where it failed, with whether the server said so.
 async fn read(url: &str, sql: &str) -> Result<usize, bool> {
     let mut conn = Conn::new(Opts::from_url(url).unwrap()).await.unwrap();

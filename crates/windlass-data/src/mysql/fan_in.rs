@@ -1,7 +1,10 @@
 //! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
 
 use super::row::value;
-use super::{Cells, LOOKING, MysqlData, Transaction, commit, describe, finish, release, variables};
+use super::{
+    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, finish, patient, release,
+    variables,
+};
 use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
 use crate::sql::{Dialect, Sql};
 use crate::write::insert_column;
@@ -82,7 +85,8 @@ impl FanIn for MysqlData {
         params: &Params,
     ) -> Result<Ledger> {
         let replacement = Replacement::of(load, result, params)?;
-        let mut transaction = self.db.begin(Access::Write, &variables(LOOKING, LOOKING)).await?;
+        let times = patient(LOOKING, LOOKING, KEEPING);
+        let mut transaction = self.db.begin(Access::Write, &times).await?;
         let outcome = async {
             let inserted = replacement.rows.len() as i64;
             let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };

@@ -79,12 +79,17 @@ impl MysqlData {
 /// different names for most of them, and each passes over the other's kind of comment. MySQL knows
 /// none for a transaction that does nothing, and one for a connection that does.
 fn variables(statement: Duration, lock: Duration) -> String {
-    let (seconds, lock) = (statement.as_secs().max(1), lock.as_secs().max(1));
+    patient(statement, lock, lock.max(Duration::from_secs(30)))
+}
+
+/// The same, with how long a transaction may do nothing: so long one keeps its locks whose process
+/// sleeps, or whose machine is gone.
+fn patient(statement: Duration, lock: Duration, idle: Duration) -> String {
+    let [statement, lock, idle] = [statement, lock, idle].map(|time| time.as_secs().max(1));
     format!(
         "innodb_lock_wait_timeout = {lock} \
-         /*M! , max_statement_time = {seconds}, idle_transaction_timeout = {idle} */ \
-         /*!50708 , max_execution_time = {seconds}000, wait_timeout = {idle} */",
-        idle = lock.max(30),
+         /*M! , max_statement_time = {statement}, idle_transaction_timeout = {idle} */ \
+         /*!50708 , max_execution_time = {statement}000, wait_timeout = {idle} */"
     )
 }
 

@@ -5,7 +5,7 @@ use crate::common::*;
 use std::time::Duration;
 use windlass_core::{ChunkStatus, Cursor, Retention};
 use windlass_store::Standing;
-use windlass_testkit::{PostgresServer, eventually};
+use windlass_testkit::{Gate, PostgresServer, eventually};
 
 const SHORT: &str = "chunk.lease = \"100ms\"\nchunk.timeout = \"30s\"";
 
@@ -46,7 +46,7 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
 
     let addr = PostgresServer::shared().addr();
     let gate = Gate::shut(addr).await;
-    let behind = toml(&gate.url_via(&world.app.url(), addr), &world.store.url(), &jobs);
+    let behind = toml(&gate.url_via(&world.app.url()), &world.store.url(), &jobs);
     let behind = builder(&behind).connect().await.unwrap();
     let stalled = Working::start(&behind, "stalled", 1);
     let claimed = async || {

@@ -1,5 +1,5 @@
--- Ends the segments of a cancelled job. They have no effect to fence; the new epoch refuses the
--- page of a loader that does not know yet. Lock: the writer's. Index: the primary key.
+-- Ends the segments of a cancelled job. The new epoch refuses the page of a loader that
+-- does not know yet. The only effect to fence is the load of a merge, and the canceller does. Lock: the writer's. Index: the primary key.
 UPDATE windlass_segments
 SET status = 'CANCELLED', epoch = epoch + 1, lease_until = NULL
 WHERE job_id = ?1 AND status IN ('PENDING', 'PROCESSING')

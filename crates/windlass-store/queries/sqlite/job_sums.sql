@@ -1,7 +1,7 @@
 -- The rest of list_jobs.sql and show_job.sql: the sums over the chunks of a page's jobs that have not
--- come to rest, in one GROUP BY, and what is said of their types, or which
--- jobs they wait for. Lock: none.
--- Index: the chunks' primary key.
+-- come to rest, in one GROUP BY, and what is said of their types, which
+-- jobs they wait for, or why a load or merge is to be tried again. Lock: none.
+-- Index: the chunks' primary key, windlass_segments_pending.
 sums AS (
     SELECT
         c.job_id,
@@ -43,6 +43,14 @@ SELECT
                 ORDER BY j.created_at
                 LIMIT 3
             ) w
+        ),
+        (
+            SELECT g.error
+            FROM windlass_segments g
+            WHERE g.job_id = p.id AND g.status = 'PENDING' AND g.error IS NOT NULL
+                AND p.open_segments > 0 AND p.status = 'PROCESSING'
+            ORDER BY g.number
+            LIMIT 1
         ),
         p.error
     ) AS error,

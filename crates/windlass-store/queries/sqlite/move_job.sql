@@ -6,7 +6,8 @@ UPDATE windlass_jobs
 SET status = ?2,
     error = CASE status WHEN 'CANCELLED' THEN coalesce(?3, error) ELSE ?3 END,
     grants = grants + ?4,
-    discard = discard OR ?2 = 'CANCELLED' AND ?5 = 'now' AND chunks_total > 0,
+    discard = discard
+        OR ?2 = 'CANCELLED' AND ?5 = 'now' AND (chunks_total > 0 OR coalesce(merge, '') = 'begun'),
     finished_at = CASE ?5
         WHEN 'now' THEN CAST(unixepoch('subsec') * 1000 AS INTEGER)
         WHEN 'clear' THEN NULL

@@ -104,11 +104,12 @@ pub(super) async fn release(
     store: &PostgresStore,
     lease: SegmentLease,
     error: Option<&str>,
+    attempt: bool,
     wait: Duration,
 ) -> Result<Kept> {
     let tx = store.begin().await?;
     let SegmentLease { job, segment, epoch } = lease;
-    let attempt = i64::from(error.is_some());
+    let attempt = i64::from(attempt);
     let params = params![job, segment, epoch, attempt, error.map(clean), millis(wait)];
     let kept = match tx.execute(sql!("release_segment"), params).await? {
         0 => stands(&tx, lease, ChunkStatus::Pending).await?,

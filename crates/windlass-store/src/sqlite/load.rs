@@ -98,12 +98,13 @@ pub(super) async fn release(
     store: &SqliteStore,
     lease: SegmentLease,
     error: Option<&str>,
+    attempt: bool,
     wait: Duration,
 ) -> Result<Kept> {
     let error = error.map(clean);
     let release = move |tx: &Transaction<'_>| {
         let SegmentLease { job, segment, epoch } = lease;
-        let attempt = i64::from(error.is_some());
+        let attempt = i64::from(attempt);
         let params = params![job.to_string(), segment, epoch, attempt, error, millis(wait)];
         let released = tx.execute(sql!("release_segment"), params)?;
         if wait.is_zero() {

@@ -102,7 +102,8 @@ async fn a_process_claims_only_what_it_can_do(bench: Bench) {
         let claimed = bench.store.claim_segments(&by, 10).await.unwrap();
         let jobs: Vec<_> = claimed.iter().map(|segment| segment.lease.job).collect();
         for segment in claimed {
-            let back = bench.store.release_segment(segment.lease, None, Duration::ZERO).await;
+            let back =
+                bench.store.release_segment(segment.lease, None, false, Duration::ZERO).await;
             assert_eq!(back.unwrap(), Kept::Yes);
         }
         jobs

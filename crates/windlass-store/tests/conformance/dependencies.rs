@@ -58,7 +58,8 @@ impl Bench {
         let by = windlass_store::Capabilities { only: Some(job), ..by() };
         let claimed = self.store.claim_segments(&by, 1).await.unwrap();
         for segment in &claimed {
-            let released = self.store.release_segment(segment.lease, None, Duration::ZERO).await;
+            let released =
+                self.store.release_segment(segment.lease, None, false, Duration::ZERO).await;
             assert_eq!(released.unwrap(), Kept::Yes);
         }
         !claimed.is_empty()

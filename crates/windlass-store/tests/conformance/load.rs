@@ -88,7 +88,7 @@ async fn a_repeated_page_is_kept_once(bench: Bench) {
 async fn a_stalled_loader_is_refused(bench: Bench) {
     let job = bench.submit().await;
     let stalled = bench.segment_of(job).await;
-    let handed_back = bench.store.release_segment(stalled.lease, None, Duration::ZERO).await;
+    let handed_back = bench.store.release_segment(stalled.lease, None, false, Duration::ZERO).await;
     assert_eq!(handed_back.unwrap(), Kept::Yes);
     let next = bench.segment_of(job).await;
     assert!(next.lease.epoch > stalled.lease.epoch);
@@ -98,7 +98,7 @@ async fn a_stalled_loader_is_refused(bench: Bench) {
     assert_eq!(bench.chunks(job).await.len(), 0);
     let failed = bench.store.fail_segment(stalled.lease, "late").await.unwrap();
     assert_eq!(failed, Kept::Lost);
-    let released = bench.store.release_segment(stalled.lease, None, Duration::ZERO).await;
+    let released = bench.store.release_segment(stalled.lease, None, false, Duration::ZERO).await;
     assert_eq!(released.unwrap(), Kept::Lost);
 
     let page = last_page(next.lease, PaginationState::Plan, scan(10), cut(3));
@@ -131,16 +131,22 @@ async fn a_segment_is_handed_back(bench: Bench) {
     let job = bench.submit().await;
     let plan = bench.segment_of(job).await;
     let long = Duration::from_secs(3600);
-    let kept = bench.store.release_segment(plan.lease, Some("no\0 route"), long).await.unwrap();
+    let kept =
+        bench.store.release_segment(plan.lease, Some("no\0 route"), true, long).await.unwrap();
     assert_eq!(kept, Kept::Yes);
     assert!(bench.store.claim_segments(&by(), 1).await.unwrap().is_empty(), "it waits");
     let segment = bench.store.segments(job).await.unwrap().remove(0);
     assert_eq!(segment.error.as_deref(), Some("no\u{fffd} route"));
+    let waiting = bench.job(job).await;
+    assert_eq!(waiting.error, segment.error, "the job says why it waits");
 
     let other = bench.submit().await;
     let plan = bench.segment_of(other).await;
     let soon = Duration::from_millis(100);
-    assert_eq!(bench.store.release_segment(plan.lease, Some("x"), soon).await.unwrap(), Kept::Yes);
+    assert_eq!(
+        bench.store.release_segment(plan.lease, Some("x"), true, soon).await.unwrap(),
+        Kept::Yes
+    );
     let mut again = Vec::new();
     windlass_testkit::eventually("it is claimed again", LIMIT, async || {
         again = bench.store.claim_segments(&by(), 1).await.unwrap();
@@ -148,6 +154,16 @@ async fn a_segment_is_handed_back(bench: Bench) {
     })
     .await;
     assert_eq!((again[0].lease.job, again[0].attempts), (other, 1));
+    // To ask whether it is still ours is no progress.
+    let nothing = page(again[0].lease, PaginationState::Plan, PaginationState::Plan, vec![]);
+    assert_eq!(bench.store.load(nothing).await.unwrap(), Kept::Yes);
+    let back = bench.store.release_segment(again[0].lease, None, false, Duration::ZERO).await;
+    assert_eq!(back.unwrap(), Kept::Yes);
+    let again = bench.store.claim_segments(&by(), 1).await.unwrap();
+    assert_eq!(again[0].attempts, 1);
+    let away = bench.store.release_segment(again[0].lease, Some("away"), false, long).await;
+    assert_eq!(away.unwrap(), Kept::Yes);
+    assert_eq!(bench.job(other).await.error.as_deref(), Some("away"));
 }
 
 async fn a_failed_segment_fails_the_job(bench: Bench) {

@@ -72,6 +72,15 @@ impl Place {
         self.windlass.spawn(command.split_whitespace())
     }
 
+    /// Runs a command that can write no file of more than so many blocks of 512 bytes: a disk that
+    /// is full. The signal is ignored, which a full disk does not send.
+    pub(crate) async fn run_with_room(&self, blocks: u32, command: &str) -> Output {
+        // What it says goes through a pipe, which has no limit.
+        let script =
+            format!("(trap '' XFSZ; ulimit -f {blocks}; exec {BINARY} {command}) 2>&1 | cat");
+        self.windlass.clone().binary("/bin/sh").run(["-c", &script]).await
+    }
+
     /// Runs a command whose words hold spaces.
     pub(crate) async fn run_words(&self, words: &[&str]) -> Output {
         self.windlass.run(words).await

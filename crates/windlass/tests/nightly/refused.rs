@@ -22,7 +22,7 @@ async fn id(world: &World) -> String {
 async fn an_export_to_a_full_disk_fails_leaves_nothing_and_goes_on() {
     let world = World::in_a_folder().await;
     let id = world.submit("TRANSACTIONS_EXPORT").await;
-    let failed = world.run_with_room(4, &format!("worker --job {id}")).await;
+    let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
     assert!(said(&failed).contains("no room"), "{failed:?}");
     assert_eq!(world.place.status(&id).await, "FAILED");
     assert_eq!(files(&world, &format!("transactions/{DATE}/{id}")), [""; 0]);
@@ -36,7 +36,7 @@ async fn an_export_to_a_full_disk_fails_leaves_nothing_and_goes_on() {
 async fn a_report_to_a_full_disk_fails_and_is_made_again_of_the_parts_there_are() {
     let world = World::in_a_folder().await;
     let id = world.submit("DAILY_REPORT").await;
-    let failed = world.run_with_room(4, &format!("worker --job {id}")).await;
+    let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
     assert!(said(&failed).contains("no room"), "{failed:?}");
     assert_eq!(world.place.status(&id).await, "FAILED");
     assert_eq!(files(&world, "reports"), [""; 0]);

@@ -1,10 +1,8 @@
 //! The example as it stands, with fewer rows and shorter waits, and what the tests see of it.
 
-use crate::common::{BINARY, Place};
+use crate::common::Place;
 use std::sync::atomic::{AtomicU32, Ordering};
-use windlass_testkit::{
-    Database, MariaDatabase, MariaServer, Moto, Output, PostgresServer, Running, Windlass,
-};
+use windlass_testkit::{Database, MariaDatabase, MariaServer, Moto, PostgresServer, Running};
 
 /// The bank, the warehouse with the store, a place for output, and a folder to run commands in.
 pub(crate) struct World {
@@ -104,18 +102,6 @@ impl World {
         let text = self.place.read("windlass.toml");
         assert!(text.contains(from), "{from}");
         self.place.write("windlass.toml", &text.replace(from, to));
-    }
-
-    /// Starts a command that can write no file of more than so many blocks of 512 bytes: a disk that
-    /// is full. The signal is ignored, which a full disk does not send.
-    pub(crate) async fn run_with_room(&self, blocks: u32, command: &str) -> Output {
-        let shell = Windlass::new(self.place.path("")).binary("/bin/sh");
-        let variables = self.environment.iter();
-        let shell = variables.fold(shell, |shell, (name, value)| shell.env(name, value));
-        // What it says goes through a pipe, which has no limit.
-        let script =
-            format!("(trap '' XFSZ; ulimit -f {blocks}; exec {BINARY} {command}) 2>&1 | cat");
-        shell.run(["-c", &script]).await
     }
 
     /// The report's totals as the warehouse has them, and as the bank's own GROUP BY.

@@ -1,10 +1,8 @@
 //! What the topics share: databases, job types, workers, and looks at what came of them.
 
-mod gate;
 mod jobs;
 mod world;
 
-pub(crate) use gate::Gate;
 pub(crate) use jobs::*;
 pub(crate) use world::{World, builder, toml};
 

@@ -1,0 +1,46 @@
+//! A replica that copies another server of ours, by the numbers of its transactions.
+
+use super::{MariaDatabase, MariaServer, PASSWORD, USER};
+
+impl MariaServer {
+    /// A server for one test that can have replicas: it logs what is written, from the start.
+    pub fn start_primary() -> MariaServer {
+        MariaServer::start_with(&[
+            "--server-id=1",
+            "--log-bin=binlog",
+            "--binlog-format=ROW",
+            "--log-bin-trust-function-creators=1",
+        ])
+    }
+
+    /// A replica of a primary, which begins with nothing and has everything after a moment. Whenever
+    /// it starts, it goes on from the last transaction that it has.
+    pub fn replica(&self) -> MariaServer {
+        let follow = format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='{USER}', \
+             MASTER_PASSWORD='{PASSWORD}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1;\n\
+             START SLAVE;\n",
+            self.port
+        );
+        let options = [
+            &format!("--server-id={}", self.port),
+            "--skip-slave-start",
+            "--relay-log=relay",
+            "--log-bin-trust-function-creators=1",
+        ];
+        MariaServer::launch(&options, &follow)
+    }
+
+    /// A database of this server that was made elsewhere, as a replica's are.
+    pub fn existing(&self, name: &str) -> MariaDatabase {
+        MariaDatabase::new(name, self.url(name))
+    }
+
+    /// Waits until a replica has all that this primary has written so far.
+    pub async fn reach(&self, replica: &MariaServer) {
+        let written: String = self.existing("mysql").one("SELECT @@gtid_binlog_pos").await;
+        let wait = format!("SELECT MASTER_GTID_WAIT('{written}', 100)");
+        let waited: i64 = replica.existing("mysql").one(&wait).await;
+        assert_eq!(waited, 0, "the replica does not come to {written}");
+    }
+}

@@ -1,0 +1,75 @@
+//! A job cancelled in the middle of its merge: nothing of it comes later, and no output stays.
+
+use crate::common::Data;
+use crate::world::World;
+use windlass_testkit::{Gate, Moto, Running};
+
+/// Cancels a job while its worker sleeps, which then wakes up.
+async fn cancel_asleep(world: &World, id: &str, gate: Gate, worker: Running) {
+    worker.stop();
+    world.place.run(&format!("cancel {id}")).await.ok();
+    gate.open();
+    worker.cont();
+    assert_eq!(worker.wait().await.code, Some(3));
+    assert_eq!(world.place.status(id).await, "CANCELLED");
+}
+
+#[tokio::test]
+async fn nothing_is_loaded_afterwards() {
+    for data in [Data::postgres().await, Data::mariadb().await] {
+        let world = World::with(data).await;
+        let id = world.submit("TOTALS").await;
+        let (gate, worker) = world.held_at(&id, "UPDATE windlass_ledger SET").await;
+        cancel_asleep(&world, &id, gate, worker).await;
+        world.nothing_is_loaded().await;
+        assert_eq!(world.names(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_reported_afterwards() {
+    for data in [Data::postgres().await, Data::mariadb().await] {
+        let world = World::with(data).await;
+        let id = world.submit("REPORT").await;
+        let (gate, worker) = world.held_at(&id, "FROM parts GROUP").await;
+        cancel_asleep(&world, &id, gate, worker).await;
+        assert_eq!(world.names(), [""; 0]);
+    }
+}
+
+/// A manifest that was on its way lists parts that are gone, and goes too.
+#[tokio::test]
+async fn a_manifest_that_comes_afterwards_does_not_stay() {
+    let world = World::in_a_bucket().await;
+    let id = world.submit("PARTS").await;
+    let put = format!("PUT /windlass/{id}/manifest.json");
+    let (gate, worker) = world.held_at_request(&id, &put).await;
+    cancel_asleep(&world, &id, gate, worker).await;
+    assert_eq!(world.names(), [""; 0]);
+}
+
+/// It looks for its parts only now, and there are none any more.
+#[tokio::test]
+async fn a_manifest_of_nothing_is_not_written() {
+    let world = World::with(Data::postgres().await).await;
+    let id = world.submit("PARTS").await;
+    let (gate, worker) = world.held_at_store(&id, "FROM windlass_parts").await;
+    assert_eq!(world.names().len(), 10);
+    cancel_asleep(&world, &id, gate, worker).await;
+    assert_eq!(world.names(), [""; 0]);
+}
+
+/// Its merger died after that, while it removed what others had left.
+#[tokio::test]
+async fn a_manifest_that_is_there_already_goes_with_its_parts() {
+    let world = World::in_a_bucket().await;
+    let id = world.submit("PARTS").await;
+    let orphan = format!("/{}/{id}/part-000000-99.csv", Moto::BUCKET);
+    assert!(world.moto().ask("PUT", &orphan, "late").contains(" 200 "));
+    let (_gate, worker) = world.held_at_request(&id, "POST /windlass?delete").await;
+    worker.kill9();
+    worker.wait().await;
+    assert!(world.names().contains(&format!("{id}/manifest.json")));
+    world.place.run(&format!("cancel {id}")).await.ok();
+    assert_eq!(world.names(), [""; 0]);
+}

@@ -1,0 +1,96 @@
+//! A process killed in the middle of its merge: the next one makes it whole.
+
+use crate::common::{Data, eventually};
+use crate::world::{REPORT, World};
+
+/// Kills a worker that is held at this text, looks at what can be seen then, and lets another end it.
+async fn killed_at(world: &World, text: &str) {
+    let id = world.submit("TOTALS").await;
+    let (_gate, worker) = world.held_at(&id, text).await;
+    worker.kill9();
+    worker.wait().await;
+    world.nothing_is_loaded().await;
+    assert_eq!(world.names(), [""; 0]);
+    world.expire().await;
+    world.work(&id).await;
+    world.totals_are_right().await;
+    world.report_is_right().await;
+    world.place.prove(&id).await;
+}
+
+#[tokio::test]
+async fn while_it_reduces() {
+    for data in [Data::postgres().await, Data::mariadb().await] {
+        killed_at(&World::with(data).await, "FROM parts GROUP").await;
+    }
+}
+
+#[tokio::test]
+async fn when_it_is_about_to_load() {
+    for data in [Data::postgres().await, Data::mariadb().await] {
+        killed_at(&World::with(data).await, "UPDATE windlass_ledger SET").await;
+    }
+}
+
+/// The old rows are gone and the new ones not there yet, in a transaction that never ends.
+#[tokio::test]
+async fn while_it_loads() {
+    killed_at(&World::with(Data::postgres().await).await, "COPY ").await;
+    killed_at(&World::with(Data::mariadb().await).await, "INSERT INTO `totals`").await;
+}
+
+/// A file has one writer: while the test is that, the merge waits for it.
+#[tokio::test]
+async fn while_it_waits_to_load_into_a_file() {
+    let world = World::with(Data::sqlite()).await;
+    let id = world.submit("TOTALS").await;
+    let file = world.data.folder().join("app.db");
+    let mut writer = rusqlite::Connection::open(file).unwrap();
+    let lock = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let worker = world.place.spawn(&format!("worker --job {id}"));
+    eventually("it merges", async || world.is_merging()).await;
+    worker.kill9();
+    worker.wait().await;
+    drop(lock);
+    world.nothing_is_loaded().await;
+    world.expire().await;
+    world.work(&id).await;
+    world.totals_are_right().await;
+    world.report_is_right().await;
+}
+
+/// The load is there by then, and is not done again.
+#[tokio::test]
+async fn while_it_reports() {
+    let world = World::in_a_bucket().await;
+    let id = world.submit("TOTALS").await;
+    let (_gate, worker) = world.held_at_request(&id, "PUT /windlass/totals.csv").await;
+    worker.kill9();
+    worker.wait().await;
+    assert_eq!(world.names(), [""; 0]);
+    world.totals_are_right().await;
+    // A second load would replace this.
+    world.data.run("UPDATE totals SET day = 'tuesday' WHERE day = 'monday'").await;
+    world.expire().await;
+    world.work(&id).await;
+    assert_eq!(world.names(), [REPORT]);
+    world.report_is_right().await;
+    let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
+    assert_eq!(world.data.number(again).await, 0, "loaded twice");
+}
+
+#[tokio::test]
+async fn while_it_writes_the_manifest() {
+    let world = World::in_a_bucket().await;
+    let id = world.submit("PARTS").await;
+    let manifest = format!("PUT /windlass/{id}/manifest.json");
+    let (_gate, worker) = world.held_at_request(&id, &manifest).await;
+    worker.kill9();
+    worker.wait().await;
+    let names = world.names();
+    assert!(names.len() == 10 && names.iter().all(|name| name.contains("/part-")), "{names:?}");
+    world.expire().await;
+    world.work(&id).await;
+    world.parts_are_right(&id).await;
+    world.place.prove(&id).await;
+}
