@@ -131,8 +131,10 @@ async fn get(
 ) -> Result<HashMap<String, Attributes>> {
     let mut asked = Vec::with_capacity(keys.len());
     let mut seen = HashSet::new();
-    for key in keys.iter().filter(|key| seen.insert(key.to_text())) {
-        asked.push(key_of(scope, key)?);
+    for key in keys {
+        if seen.insert(as_read(scope, key)?.to_text()) {
+            asked.push(key_of(scope, key)?);
+        }
     }
     let (table, mut found) = (&scope.table.name, HashMap::new());
     let mut patience = Patience::default();
