@@ -8,6 +8,8 @@
 mod array;
 mod commit;
 mod connect;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod emitted;
 mod error;
 mod fan_in;

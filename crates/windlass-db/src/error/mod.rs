@@ -1,5 +1,7 @@
 //! What went wrong, in the terms in which a caller decides what to do next.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod mysql;
 mod postgres;
 mod sqlite;
@@ -11,7 +13,8 @@ use std::fmt;
 pub struct Error {
     /// What a caller may do about it.
     pub class: Class,
-    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, or MySQL's number.
+    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, MySQL's number, or
+    /// the name of AWS's exception.
     pub code: Option<String>,
     /// What happened; never a URL, never a password.
     pub message: String,

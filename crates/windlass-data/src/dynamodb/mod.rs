@@ -1,0 +1,3 @@
+//! DynamoDB: scans and key lists instead of ranges, transactions of a hundred actions.
+
+pub mod value;
