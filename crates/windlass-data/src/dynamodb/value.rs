@@ -1,6 +1,6 @@
 //! Values as DynamoDB has them and as Windlass carries them, without loss in both directions.
 
-use crate::Result;
+use crate::{DataError, Result};
 use serde_json::{Map, Value as Json, json};
 use windlass_core::Value;
 use windlass_db::dynamodb::sdk::{primitives::Blob, types::AttributeValue};
@@ -105,8 +105,8 @@ fn special(fields: &Map<String, Json>) -> Option<AttributeValue> {
     }
 }
 
-fn refused(message: String) -> Error {
-    Error::new(Class::Data, message)
+fn refused(message: String) -> DataError {
+    Error::new(Class::Data, message).into()
 }
 
 #[cfg(test)]
