@@ -8,6 +8,7 @@
 //! Once per job costs one write per record: the record itself remembers the last jobs that were
 //! done to it, in the same conditional write as what the job changes (`effect.rs`).
 
+mod board;
 mod effect;
 mod error;
 mod events;
@@ -35,4 +36,5 @@ pub use settings::{config, environment, processing_enabled};
 pub use start::{Loaded, Start};
 pub use state::State;
 pub use tally::Tally;
+pub use windlass_engine::Steps;
 pub use worker::{Worker, WorkerHandle};

@@ -130,7 +130,7 @@ impl Queue {
                     .receipt_handle(&received.handle)
                     .build()
             });
-            let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(unbuilt)?;
+            let entries: Vec<_> = entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
             let call = |entries| async {
                 let call = self.client.delete_message_batch().queue_url(&self.url);
                 let answer = call.set_entries(Some(entries)).send().await;
@@ -151,7 +151,7 @@ impl Queue {
                     .visibility_timeout(hidden.as_secs() as i32)
                     .build()
             });
-            let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(unbuilt)?;
+            let entries: Vec<_> = entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
             let call = self.client.change_message_visibility_batch().queue_url(&self.url);
             // One that is not in hand any more has its reasons: it comes again, or it was deleted.
             let answer = call.set_entries(Some(entries)).send().await;
