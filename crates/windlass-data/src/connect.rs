@@ -12,6 +12,9 @@ pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connec
     Ok(match Url::parse(url)? {
         Url::Postgres(url) => Arc::new(PostgresData::new(Postgres::new(&url, max_connections)?)),
         Url::Mysql(url) => Arc::new(MysqlData::new(Mysql::new(&url, max_connections)?)),
+        #[cfg(feature = "dynamodb")]
+        Url::Dynamodb(url) => Arc::new(crate::dynamodb::DynamodbData::open(&url).await?),
+        #[cfg(not(feature = "dynamodb"))]
         Url::Dynamodb(_) => return Err(without_aws().into()),
         Url::Sqlite(path) => {
             // Opening waits for other processes that have the file.
@@ -22,6 +25,7 @@ pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connec
     })
 }
 
+#[cfg(not(feature = "dynamodb"))]
 fn without_aws() -> Error {
     Error::new(
         Class::Definition,

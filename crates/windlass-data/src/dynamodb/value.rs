@@ -2,7 +2,7 @@
 
 use crate::{DataError, Result};
 use serde_json::{Map, Value as Json, json};
-use windlass_core::Value;
+use windlass_core::{ColumnType, Value};
 use windlass_db::dynamodb::sdk::{primitives::Blob, types::AttributeValue};
 use windlass_db::{Class, Error};
 
@@ -54,6 +54,58 @@ pub fn to_attribute(value: &Value) -> Result<AttributeValue> {
         Value::Bytes(bytes) => AttributeValue::B(Blob::new(bytes.clone())),
         Value::Json(json) => from_json(json)?,
     })
+}
+
+/// A value as DynamoDB stores it in an attribute whose type is declared, so that `"7"` finds the key 7.
+pub(super) fn to_typed(kind: Option<ColumnType>, value: &Value) -> Result<AttributeValue> {
+    let text = || value.to_text().unwrap_or_default();
+    Ok(match (kind, value) {
+        (_, Value::Null) => AttributeValue::Null(true),
+        (Some(ColumnType::Text), _) => AttributeValue::S(text()),
+        (Some(ColumnType::Numeric), Value::Int(_) | Value::Text(_)) => match plain(&text()) {
+            Some(number) => AttributeValue::N(number),
+            None => return Err(refused(format!("`{value}` is not a number"))),
+        },
+        _ => to_attribute(value)?,
+    })
+}
+
+/// Whether two attributes are equal as DynamoDB compares them: 1.0 is 1.
+pub(super) fn same(one: &AttributeValue, other: &AttributeValue) -> bool {
+    match (one, other) {
+        (AttributeValue::N(one), AttributeValue::N(other)) => {
+            one == other || plain(one).is_some_and(|one| Some(one) == plain(other))
+        }
+        _ => one == other,
+    }
+}
+
+/// A number without a sign, zeros or a power of ten that it does not need; none where it is none.
+fn plain(text: &str) -> Option<String> {
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let power: i32 = power.parse().ok().filter(|power: &i32| power.abs() < 400)?;
+    let (negative, digits) = match mantissa.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{part}");
+    if all.is_empty() || !all.chars().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    // Where the point stands once the power is applied.
+    let point = whole.len() as i32 + power;
+    let before = (0..point).map(|n| all.as_bytes().get(n as usize).copied().unwrap_or(b'0'));
+    let after = (point..all.len() as i32).map(|n| {
+        usize::try_from(n).ok().and_then(|n| all.as_bytes().get(n).copied()).unwrap_or(b'0')
+    });
+    let before: String = before.map(char::from).collect();
+    let after: String = after.map(char::from).collect();
+    let (before, after) = (before.trim_start_matches('0'), after.trim_end_matches('0'));
+    let sign = if negative && !(before.is_empty() && after.is_empty()) { "-" } else { "" };
+    let before = if before.is_empty() { "0" } else { before };
+    let dot = if after.is_empty() { "" } else { "." };
+    Some(format!("{sign}{before}{dot}{after}"))
 }
 
 /// An integer where it is one, a float where it is exactly that; any other number is its text.
@@ -157,6 +209,26 @@ mod tests {
         assert!(to_attribute(&map).unwrap().is_m());
         let two = Value::Json(json!({ "$number": "5", "more": 1 }));
         assert!(to_attribute(&two).unwrap().is_m());
+    }
+
+    #[test]
+    fn equal_numbers_have_one_plain_form() {
+        for (text, expected) in [
+            ("7", "7"),
+            ("007.50", "7.5"),
+            ("-0.0", "0"),
+            ("+1.5e3", "1500"),
+            ("1.25E-3", "0.00125"),
+            ("-12e1", "-120"),
+            (".5", "0.5"),
+        ] {
+            assert_eq!(plain(text).as_deref(), Some(expected), "{text}");
+            assert!(same(&n(text), &n(expected)), "{text}");
+        }
+        for text in ["", "-", "seven", "1e", "1 ", "0x1"] {
+            assert_eq!(plain(text), None, "{text}");
+        }
+        assert!(!same(&n("1"), &AttributeValue::S("1".to_owned())));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) fn class_of(code: &str, status: u16) -> Class {
         | "TransactionConflict"
         | "TransactionConflictException"
         | "TransactionInProgressException"
-        | "ReplicatedWriteConflictException" => Class::Retry,
+        | "ReplicatedWriteConflictException" => Class::Busy,
         "AccessDenied"
         | "AccessDeniedException"
         | "ExpiredTokenException"
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn exceptions_have_their_class() {
         for (code, status, class) in [
-            ("ThrottlingException", 400, Class::Retry),
-            ("ProvisionedThroughputExceededException", 400, Class::Retry),
-            ("TransactionConflict", 400, Class::Retry),
+            ("ThrottlingException", 400, Class::Busy),
+            ("ProvisionedThroughputExceededException", 400, Class::Busy),
+            ("TransactionConflict", 400, Class::Busy),
             ("InternalServerError", 500, Class::Connection),
             ("ServiceUnavailable", 503, Class::Connection),
             ("AccessDeniedException", 400, Class::Permission),

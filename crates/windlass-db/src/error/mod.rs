@@ -27,6 +27,8 @@ pub enum Class {
     Connection,
     /// Nothing is wrong with the request: roll back and try it again.
     Retry,
+    /// The database asks for patience, and nothing was done: try again later, for as long as it takes.
+    Busy,
     /// A value was refused: another value would pass, the same one never will.
     Data,
     /// A table, a column, a setting or the SQL is not what the request takes it to be.
