@@ -32,6 +32,11 @@ pub(crate) struct World {
     folder: TempDir,
 }
 
+/// Where moto is, as a connection says it.
+fn url(moto: &Moto) -> String {
+    format!("dynamodb://windlass:windlass@us-east-1?endpoint=http://{}", moto.addr())
+}
+
 /// What a test says of its world.
 #[derive(Default)]
 pub(crate) struct Plan {
@@ -64,7 +69,7 @@ impl World {
     }
 
     pub(crate) async fn with(moto: &Moto, plan: Plan) -> World {
-        let settings = settings(&moto.dynamodb()).await.unwrap();
+        let settings = settings(&url(moto)).await.unwrap();
         let dynamo = Dynamo::new(&settings);
         let sqs = aws_sdk_sqs::Client::new(&settings);
         let own = Uuid::now_v7().simple().to_string();
@@ -115,7 +120,7 @@ impl World {
     /// The configuration as a process in this test would have it.
     pub(crate) fn config(&self, moto: &Moto) -> Config {
         let text = std::fs::read_to_string(self.folder.path().join("windlass.toml")).unwrap();
-        let text = text.replace("dynamodb://", &moto.dynamodb());
+        let text = text.replace("dynamodb://", &url(moto));
         let migrate = self.folder.path().join("migrate.py");
         Config::parse(&text.replace("migrate.py", &migrate.display().to_string()), |_| None)
             .unwrap()
