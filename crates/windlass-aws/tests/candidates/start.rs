@@ -40,8 +40,11 @@ async fn without_a_filter_segments_of_the_table_are_loaded_side_by_side() {
     for (request, total) in [
         (json!({"jobType": "REFRESH_CANDIDATES"}), 10),
         (json!({"jobType": "REFRESH_CANDIDATES", "filter": null, "parallelSegments": null}), 10),
-        (json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": []},
-                "parallelSegments": 3}), 3),
+        (
+            json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": []},
+                "parallelSegments": 3}),
+            3,
+        ),
     ] {
         let before = world.bus.details().len();
         let scans = world.gateway.count("Scan");
@@ -174,7 +177,8 @@ async fn the_stop_switch_stops_a_load_and_the_same_job_goes_on() {
 async fn an_empty_table_is_loaded_gracefully() {
     let world = World::new().await;
     world.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
-    world.load(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["1999"]}}))
+    world
+        .load(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["1999"]}}))
         .await;
     assert_eq!(world.bodies(&world.work).await, [Json::Null; 0]);
     assert_eq!(world.bus.details().len(), 11);

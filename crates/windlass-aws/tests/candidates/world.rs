@@ -167,9 +167,8 @@ impl World {
     /// Makes candidates `c0`, `c1`, … in the years 2023 to 2025, each with version 1.
     pub(crate) async fn candidates(&self, count: usize) {
         let year = |n: usize| ["2023", "2024", "2025"][n % 3];
-        let items = (0..count).map(|n| {
-            item(&format!("c{n}"), &[("reportingYear", year(n)), ("title", "a title")])
-        });
+        let items = (0..count)
+            .map(|n| item(&format!("c{n}"), &[("reportingYear", year(n)), ("title", "a title")]));
         self.put(&self.candidates, items.collect()).await;
     }
 
@@ -331,8 +330,7 @@ async fn table(dynamo: &Dynamo, name: &str, key: &str, index: Option<&str>) {
         .attribute_definitions(text(key))
         .key_schema(schema(key, KeyType::Hash));
     if let Some(index) = index {
-        let projection =
-            Projection::builder().projection_type(ProjectionType::KeysOnly).build();
+        let projection = Projection::builder().projection_type(ProjectionType::KeysOnly).build();
         let by = GlobalSecondaryIndex::builder()
             .index_name(format!("by-{index}"))
             .key_schema(schema(index, KeyType::Hash))
