@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) settings: SdkConfig,
     pub(crate) candidates: String,
     pub(crate) periods: String,
+    environment: Vec<(String, String)>,
     folder: TempDir,
 }
 
@@ -42,6 +43,8 @@ fn url(moto: &Moto) -> String {
 pub(crate) struct Plan {
     /// More lines for `[jobs.REFRESH_CANDIDATES]`.
     pub(crate) refresh: &'static str,
+    /// More lines for `[jobs.MIGRATE_CANDIDATES]`.
+    pub(crate) migrate: &'static str,
     /// How long an invocation of *process* may take; a minute when zero.
     pub(crate) seconds: u64,
 }
@@ -81,7 +84,7 @@ impl World {
         let gateway = Gateway::start(moto.addr()).await;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("migrate.py"), MIGRATE).unwrap();
-        let config = toml(&candidates, &periods, plan.refresh);
+        let config = toml(&candidates, &periods, &plan);
         std::fs::write(folder.path().join("windlass.toml"), config).unwrap();
         let mut environment = moto.environment();
         environment.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
@@ -113,8 +116,26 @@ impl World {
             settings,
             candidates,
             periods,
+            environment,
             folder,
         }
+    }
+
+    /// Where windlass.toml is.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The variables that lead to all of this.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// Hides what is received from a queue for so many seconds.
+    pub(crate) async fn hide_for(&self, url: &str, seconds: u32) {
+        let name = QueueAttributeName::VisibilityTimeout;
+        let set = self.sqs.set_queue_attributes().queue_url(url);
+        set.attributes(name, seconds.to_string()).send().await.unwrap();
     }
 
     /// The configuration as a process in this test would have it.
@@ -279,7 +300,8 @@ fn item(id: &str, fields: &[(&str, &str)]) -> HashMap<String, AttributeValue> {
     item
 }
 
-fn toml(candidates: &str, periods: &str, refresh: &str) -> String {
+fn toml(candidates: &str, periods: &str, plan: &Plan) -> String {
+    let Plan { refresh, migrate, .. } = plan;
     format!(
         r#"
 [connections.app]
@@ -302,6 +324,7 @@ source.filters = {{ reportingYears = "reportingYear" }}
 step.command = ["python3", "migrate.py"]
 step.version = "version"
 queue = {{ message = "MIGRATE_CANDIDATE", field = "identifier" }}
+{migrate}
 
 [jobs.REFRESH_PERIODS]
 source.connection = "app"
