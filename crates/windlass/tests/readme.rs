@@ -62,6 +62,28 @@ async fn the_commands_of_the_timesheets_example_work() {
     run_marked("examples/timesheets/README.md", &files, &environment).await;
 }
 
+#[tokio::test]
+async fn the_commands_of_the_candidates_example_work() {
+    let database = PostgresServer::shared().database().await;
+    let files = [
+        "candidates.sql",
+        "generate.py",
+        "migrate.py",
+        "originals.py",
+        "windlass.toml",
+        "requests/exact-count.json",
+        "requests/limited-segments.json",
+        "requests/years.json",
+    ];
+    let listen = format!("127.0.0.1:{}", free_port());
+    let environment = [
+        ("DATABASE_URL", database.url()),
+        ("ORIGINALS", "file:originals/"),
+        ("LISTEN", listen.as_str()),
+    ];
+    run_marked("examples/candidates/README.md", &files, &environment).await;
+}
+
 /// Runs the marked blocks of a page, each in a folder with these files from beside the page, and
 /// with this environment.
 async fn run_marked(page: &str, files: &[&str], environment: &[(&str, &str)]) {
