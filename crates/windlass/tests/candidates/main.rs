@@ -17,6 +17,7 @@ mod refresh;
 mod requests;
 mod service;
 mod steering;
+mod template;
 mod told;
 mod world;
 mod writer;
