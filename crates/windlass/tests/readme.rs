@@ -10,7 +10,7 @@
 )]
 
 use std::path::Path;
-use windlass_testkit::{MariaServer, PostgresServer, Windlass, free_port};
+use windlass_testkit::{MariaServer, PostgresServer, Windlass, built_program, free_port};
 
 const MARK: &str = "<!-- test -->";
 
@@ -68,13 +68,13 @@ async fn the_commands_of_the_candidates_example_work() {
     let files = [
         "candidates.sql",
         "generate.py",
-        "migrate.py",
-        "originals.py",
         "windlass.toml",
         "requests/exact-count.json",
         "requests/limited-segments.json",
         "requests/years.json",
     ];
+    // It lies beside the binary that is first on the PATH.
+    built_program("windlass-candidates", "candidates-migrate");
     let listen = format!("127.0.0.1:{}", free_port());
     let environment = [
         ("DATABASE_URL", database.url()),

@@ -73,7 +73,8 @@ async fn a_handler_may_answer_as_functions_of_queues_do() {
              failures = [{{'itemIdentifier': key}} for key in keys if key in {failing:?}]\n    \
              print(json.dumps({{'batchItemFailures': failures}}), flush=True)\n"
     );
-    world.place.write("migrate.py", &handler);
+    world.place.write("handler.py", &handler);
+    world.edit("[\"candidates-migrate\"]", "[\"python3\", \"handler.py\"]");
     let job = world.complete("MIGRATE_CANDIDATES").await;
     let items = &job["items"];
     assert_eq!((&items["processed"], &items["dead"]), (&json!(58), &json!(2)), "{job:#}");

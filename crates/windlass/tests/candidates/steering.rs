@@ -1,7 +1,7 @@
 //! Throughput changed while candidates are worked; loading and processing stopped; work discarded.
 
 use crate::common::eventually;
-use crate::world::World;
+use crate::world::{HANDLER, World};
 use serde_json::Value as Json;
 
 const AT_WORK: &str = "SELECT (SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING') \
@@ -34,15 +34,14 @@ async fn how_many_are_handed_over_at_once_is_a_line_of_the_file() {
         let world = World::new(50).await;
         world.generate("--originals --candidates 50").await;
         world.edit("chunk.commit = 10 ", &format!("chunk.commit = {commit}"));
-        let handler = world.place.read("migrate.py").replace(
-            "batch = json.loads(line)\n",
-            "batch = json.loads(line)\n        \
-             open('sizes', 'a').write(f\"{len(batch['items'])}\\n\")\n",
-        );
-        world.place.write("migrate.py", &handler);
+        let tee = format!("[\"sh\", \"-c\", \"tee -a batches | {HANDLER}\"]");
+        world.edit(&format!("[\"{HANDLER}\"]"), &tee);
         world.complete("MIGRATE_CANDIDATES").await;
-        let sizes = world.place.read("sizes");
-        let sizes = sizes.lines().map(|line| line.parse::<u32>().unwrap());
+        let batches = world.place.read("batches");
+        let sizes = batches.lines().map(|line| {
+            let batch: Json = serde_json::from_str(line).unwrap();
+            batch["items"].as_array().unwrap().len()
+        });
         assert_eq!(sizes.max(), Some(most));
         assert_eq!(world.at_version(2, "document ? 'title'").await, 50);
     }

@@ -37,9 +37,11 @@ parameters = dict(pair.split("=", 1) for pair in pairs)
 text = pathlib.Path(path).read_text()
 # Advice counts as well.
 options = ManualArgs(include_checks=["I"], regions=["us-east-1"])
-findings = [str(finding) for finding in lint(text, config=options)]
+template = translated(text, parameters)
+# What stands in functions and their events is looked at in full only where it is translated.
+texts = [text, json.dumps(template)]
+findings = [str(finding) for one in texts for finding in lint(one, config=options)]
 # CloudFormation does not take them, and cfn-lint does not mind.
 events = yaml.parse(text)
 findings += [f"an alias: {event}" for event in events if isinstance(event, yaml.AliasEvent)]
-template = translated(text, parameters)
 print(json.dumps({"findings": findings, "template": template}))

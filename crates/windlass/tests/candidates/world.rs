@@ -3,7 +3,7 @@
 use crate::common::{Data, Place, parse};
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU32, Ordering};
-use windlass_testkit::{Database, Moto, Windlass, python_program};
+use windlass_testkit::{Database, Moto, Windlass, built_program, python_program};
 
 /// The example's rows, originals and job types, and a folder to run commands in.
 pub(crate) struct World {
@@ -12,6 +12,8 @@ pub(crate) struct World {
     environment: Vec<(String, String)>,
 }
 
+/// The program that migrates candidates.
+pub(crate) const HANDLER: &str = "candidates-migrate";
 /// Candidates that have no original, where nothing else is said.
 pub(crate) const MISSING: i64 = 3;
 
@@ -31,10 +33,10 @@ impl World {
 
     async fn with(candidates: u32, originals: String, more: Vec<(String, String)>) -> World {
         let data = Data::postgres().await;
-        // `python3` is the one that has the packages.
-        let python = python_program("python");
-        let folder = python.parent().unwrap().display();
-        let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+        // `python3` is the one that has the packages, and the handler is found.
+        let programs = [python_program("python"), built_program("windlass-candidates", HANDLER)];
+        let folders = programs.map(|program| program.parent().unwrap().display().to_string());
+        let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap());
         let mut environment = vec![
             ("DATABASE_URL".to_owned(), data.url()),
             ("ORIGINALS".to_owned(), originals),
@@ -46,8 +48,6 @@ impl World {
         for (name, text) in [
             ("candidates.sql", include_str!("../../../../examples/candidates/candidates.sql")),
             ("generate.py", include_str!("../../../../examples/candidates/generate.py")),
-            ("migrate.py", include_str!("../../../../examples/candidates/migrate.py")),
-            ("originals.py", include_str!("../../../../examples/candidates/originals.py")),
         ] {
             place.write(name, text);
         }

@@ -2,12 +2,11 @@
 //! either is lost.
 
 use crate::common::{eventually, parse};
-use crate::world::World;
+use crate::world::{HANDLER, World};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_postgres::Client;
-use windlass_testkit::Windlass;
 
 const CANDIDATES: i64 = 5000;
 
@@ -85,30 +84,22 @@ async fn a_change_between_read_and_write_is_read_again() {
     let world = World::new(40).await;
     world.generate("--originals --candidates 40").await;
     let id = world.identifiers("2024", 1).await.remove(0);
-    // The original of this one is a pipe: who reads it waits for somebody who writes.
-    let original = world.place.path(&format!("originals/{id}.json"));
-    let text = fs::read_to_string(&original).unwrap();
-    fs::remove_file(&original).unwrap();
-    let tools = Windlass::new(world.place.path("")).binary("mkfifo");
-    tools.run([&original]).await.ok();
+    // The answer for this one is held back while there is a file `closed`.
+    let gate = format!(
+        "{HANDLER} | while read -r line; do case $line in *{id}*)\n\
+         while [ -e closed ]; do touch standing; sleep 0.05; done;; esac; echo \"$line\"; done\n"
+    );
+    world.place.write("gate.sh", &gate);
+    world.edit(&format!("[\"{HANDLER}\"]"), "[\"sh\", \"gate.sh\"]");
+    world.place.write("closed", "");
 
     let running = world.place.spawn("run MIGRATE_CANDIDATES --json");
-    // A pipe can be opened for writing, without waiting, only while somebody reads it.
-    let mut pipe = None;
-    eventually("the handler reads the original", async || {
-        use std::os::unix::fs::OpenOptionsExt;
-        let open = fs::OpenOptions::new().write(true).custom_flags(0o4000).open(&original);
-        pipe = open.ok();
-        pipe.is_some()
-    })
-    .await;
+    let standing = world.place.path("standing");
+    eventually("the candidate is read and not yet written", async || standing.exists()).await;
     let change = "UPDATE candidates SET version = version + 1, status = 'withdrawn', document \
                   = document || '{\"note\": \"a late one\", \"language\": \"se\"}'";
     world.data.run(&format!("{change} WHERE identifier = '{id}'")).await;
-    // The next time it is read it is a file again.
-    fs::remove_file(&original).unwrap();
-    fs::write(&original, &text).unwrap();
-    std::io::Write::write_all(&mut pipe.unwrap(), text.as_bytes()).unwrap();
+    fs::remove_file(world.place.path("closed")).unwrap();
 
     let job = parse(&running.wait().await.ok());
     assert_eq!((&job["items"]["processed"], &job["items"]["conflicts"]), (&40.into(), &1.into()));
