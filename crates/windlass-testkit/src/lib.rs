@@ -10,6 +10,8 @@
 )]
 
 mod account;
+#[cfg(feature = "aws")]
+pub mod aws;
 mod descendants;
 mod folder;
 mod launch;

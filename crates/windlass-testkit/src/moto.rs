@@ -1,4 +1,5 @@
-//! An endpoint that speaks S3, with one bucket: moto's server, which dies with the test process.
+//! An endpoint that speaks AWS: S3 with one bucket, DynamoDB, SQS and Events. It is moto's server,
+//! which dies with the test process.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -66,6 +67,16 @@ impl Moto {
             ("AWS_SECRET_ACCESS_KEY", "windlass"),
         ];
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+
+    /// The URL of its DynamoDB, with all that a client needs.
+    pub fn dynamodb(&self) -> String {
+        self.dynamodb_at(self.addr())
+    }
+
+    /// The same URL by way of somebody else who listens.
+    pub fn dynamodb_at(&self, addr: SocketAddr) -> String {
+        format!("dynamodb://windlass:windlass@us-east-1?endpoint=http://{addr}")
     }
 
     /// Refuses every request from now on: nobody has the rights.
