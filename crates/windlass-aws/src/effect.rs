@@ -13,7 +13,9 @@ use windlass_data::dynamodb::value::{from_attribute, to_attribute};
 use windlass_db::Error;
 use windlass_db::dynamodb::sdk::Client;
 use windlass_db::dynamodb::sdk::error::ProvideErrorMetadata;
-use windlass_db::dynamodb::sdk::types::{AttributeValue, KeysAndAttributes, Put, TransactWriteItem, Update};
+use windlass_db::dynamodb::sdk::types::{
+    AttributeValue, KeysAndAttributes, Put, TransactWriteItem, Update,
+};
 
 /// The attribute in which a record remembers its last jobs. Whoever writes records keeps it.
 pub const JOBS: &str = "windlass_jobs";
@@ -187,9 +189,8 @@ impl Effect<'_> {
     fn key(&self, key: &Key) -> Result<Attributes, Error> {
         let columns = &self.job_type.source.key;
         let attribute = |(column, value): (&String, &Value)| {
-            let value = to_attribute(value).map_err(|error| {
-                Error::new(windlass_db::Class::Data, error.to_string())
-            })?;
+            let value = to_attribute(value)
+                .map_err(|error| Error::new(windlass_db::Class::Data, error.to_string()))?;
             Ok((column.clone(), value))
         };
         columns.iter().zip(&key.0).map(attribute).collect()
@@ -237,9 +238,9 @@ impl Found {
         match self.attributes.get(name) {
             None => Ok(None),
             Some(AttributeValue::N(text)) if text.parse::<i64>().is_ok() => Ok(text.parse().ok()),
-            Some(_) => Err(format!(
-                "the attribute `{name}`, which step.version names, is no integer"
-            )),
+            Some(_) => {
+                Err(format!("the attribute `{name}`, which step.version names, is no integer"))
+            }
         }
     }
 }

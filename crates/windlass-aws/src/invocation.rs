@@ -148,7 +148,9 @@ mod tests {
         let plain = Invocation::read(json!({"jobType": "A"}), EVENT).unwrap();
         assert_eq!(plain, first);
         let keyed = |key: &str, invocation| {
-            Invocation::read(json!({"jobType": "A", "idempotencyKey": key}), invocation).unwrap().job
+            Invocation::read(json!({"jobType": "A", "idempotencyKey": key}), invocation)
+                .unwrap()
+                .job
         };
         assert_eq!(keyed("k", "one"), keyed("k", "two"));
         assert_ne!(keyed("k", "one"), keyed("l", "one"));

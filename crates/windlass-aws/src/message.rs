@@ -57,7 +57,8 @@ impl Message {
             (Some(Json::Null) | None, Some(Json::Array(ids))) if !ids.is_empty() => ids,
             (Some(id), None) if !id.is_null() => vec![id],
             _ => {
-                let detail = format!("is missing; a key, or a list of keys in `{}`", several(field));
+                let detail =
+                    format!("is missing; a key, or a list of keys in `{}`", several(field));
                 return refuse(field, detail);
             }
         };

@@ -53,8 +53,16 @@ impl Process {
         let (failed, tally) = board.end();
         let Tally { processed, repeated, skipped, failed: items, conflicts, reads, writes } = tally;
         tracing::info!(
-            messages = deliveries.len(), failed_messages = failed.len(), processed, repeated,
-            skipped, failed = items, conflicts, reads, writes, late,
+            messages = deliveries.len(),
+            failed_messages = failed.len(),
+            processed,
+            repeated,
+            skipped,
+            failed = items,
+            conflicts,
+            reads,
+            writes,
+            late,
             ms = begun.elapsed().as_millis() as u64,
             "worked"
         );
@@ -105,7 +113,8 @@ impl Process {
             return Err(job_type.problem(job_type.step.kind.field(), detail).into());
         }
         let client = self.tables.client(&self.config, &job_type).await?;
-        let work = Work { group, client, table: table_of(&job_type)?, job_type: &job_type, step, board };
+        let work =
+            Work { group, client, table: table_of(&job_type)?, job_type: &job_type, step, board };
         let stretches = group.items.chunks(AT_ONCE);
         stream::iter(stretches).for_each_concurrent(STRETCHES, |items| work.items(items)).await;
         Ok(())

@@ -80,12 +80,14 @@ impl Queue {
     }
 
     /// Sends at most ten messages, each with its own attributes.
-    pub(crate) async fn send_ten(&self, ten: Vec<(String, BTreeMap<String, String>)>) -> Result<()> {
+    pub(crate) async fn send_ten(
+        &self,
+        ten: Vec<(String, BTreeMap<String, String>)>,
+    ) -> Result<()> {
         let mut entries = Vec::with_capacity(ten.len());
         for (place, (body, attributes)) in ten.into_iter().enumerate() {
-            let mut entry = SendMessageBatchRequestEntry::builder()
-                .id(place.to_string())
-                .message_body(body);
+            let mut entry =
+                SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
             for (name, value) in attributes {
                 entry = entry.message_attributes(name, text(value)?);
             }
@@ -101,11 +103,7 @@ impl Queue {
 
     /// Receives at most ten messages, waiting up to twenty seconds for the first. They stay hidden
     /// from others for as long as the queue says, or as given.
-    pub async fn receive(
-        &self,
-        wait: Duration,
-        hidden: Option<Duration>,
-    ) -> Result<Vec<Received>> {
+    pub async fn receive(&self, wait: Duration, hidden: Option<Duration>) -> Result<Vec<Received>> {
         let call = self
             .client
             .receive_message()
@@ -130,7 +128,8 @@ impl Queue {
                     .receipt_handle(&received.handle)
                     .build()
             });
-            let entries: Vec<_> = entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
+            let entries: Vec<_> =
+                entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
             let call = |entries| async {
                 let call = self.client.delete_message_batch().queue_url(&self.url);
                 let answer = call.set_entries(Some(entries)).send().await;
@@ -151,7 +150,8 @@ impl Queue {
                     .visibility_timeout(hidden.as_secs() as i32)
                     .build()
             });
-            let entries: Vec<_> = entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
+            let entries: Vec<_> =
+                entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
             let call = self.client.change_message_visibility_batch().queue_url(&self.url);
             // One that is not in hand any more has its reasons: it comes again, or it was deleted.
             let answer = call.set_entries(Some(entries)).send().await;
@@ -224,7 +224,10 @@ where
         if first.sender_fault() || tries == MOST_TRIES {
             let message = first.message().unwrap_or(first.code()).to_owned();
             let class = if first.sender_fault() { Class::Definition } else { Class::Retry };
-            return Err(Error::Aws { doing: doing.to_owned(), error: DbError::new(class, message) });
+            return Err(Error::Aws {
+                doing: doing.to_owned(),
+                error: DbError::new(class, message),
+            });
         }
         entries.retain(|entry| failed.iter().any(|failed| failed.id() == id(entry)));
         tokio::time::sleep(rest(tries)).await;

@@ -93,7 +93,9 @@ impl State {
                     items_enqueued: items_enqueued + enqueued,
                 }))
             }
-            PaginationState::IndexQuery { filter, mut remaining_values, items_enqueued, .. } => {
+            PaginationState::IndexQuery {
+                filter, mut remaining_values, items_enqueued, ..
+            } => {
                 if is_end {
                     remaining_values.remove(0);
                 }
@@ -142,12 +144,18 @@ mod tests {
         let state = round_trip(json!({"type": "YEAR_QUERY", "remainingYears": ["2024", "2025"],
             "lastEvaluatedKey": null, "itemsEnqueued": 0}));
         let next = state.next(key("b"), 10).unwrap();
-        assert_eq!(next, round_trip(json!({"type": "YEAR_QUERY",
+        assert_eq!(
+            next,
+            round_trip(json!({"type": "YEAR_QUERY",
             "remainingYears": ["2024", "2025"],
-            "lastEvaluatedKey": {"identifier": "b"}, "itemsEnqueued": 10})));
+            "lastEvaluatedKey": {"identifier": "b"}, "itemsEnqueued": 10}))
+        );
         let next = next.next(None, 5).unwrap();
-        assert_eq!(next, round_trip(json!({"type": "YEAR_QUERY", "remainingYears": ["2025"],
-            "lastEvaluatedKey": null, "itemsEnqueued": 15})));
+        assert_eq!(
+            next,
+            round_trip(json!({"type": "YEAR_QUERY", "remainingYears": ["2025"],
+            "lastEvaluatedKey": null, "itemsEnqueued": 15}))
+        );
         assert_eq!(next.next(None, 1), None);
     }
 

@@ -48,8 +48,7 @@ impl Tables {
     pub(crate) async fn resolved(&self, config: &Config, job_type: &JobType) -> Result<JobType> {
         let mut resolved = job_type.clone();
         if resolved.source.key.is_empty() {
-            resolved.source.key =
-                self.describe(config, job_type).await?.table.primary_key.clone();
+            resolved.source.key = self.describe(config, job_type).await?.table.primary_key.clone();
         }
         Ok(resolved)
     }

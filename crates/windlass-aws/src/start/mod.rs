@@ -64,8 +64,7 @@ impl Start {
                 return Ok(json!({"jobId": asked.job, "itemsEnqueued": items}));
             }
             let states = states(&load, &asked.request)?;
-            let next: Vec<Invocation> =
-                states.into_iter().map(|state| asked.at(state)).collect();
+            let next: Vec<Invocation> = states.into_iter().map(|state| asked.at(state)).collect();
             self.invoke(&next).await?;
             tracing::info!(job = %asked.job, parts = next.len(), "planned");
             return Ok(json!({"jobId": asked.job, "parts": next.len()}));

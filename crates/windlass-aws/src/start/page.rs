@@ -216,7 +216,8 @@ impl Load {
     fn queried(&self, filter: &str, remaining: &[Value]) -> Result<(String, AttributeValue)> {
         let wrong = |detail: &str| Problem::field(Code::Request, "paginationState", detail);
         let column = self.job_type.source.filters.get(filter);
-        let column = column.ok_or_else(|| wrong("names a filter that the job type does not have"))?;
+        let column =
+            column.ok_or_else(|| wrong("names a filter that the job type does not have"))?;
         let value = remaining.first().ok_or_else(|| wrong("has no value left to look up"))?;
         let kind = self.described.table.column(column).map(|column| column.kind);
         let value = typed(kind, &value.to_json()).map_err(|detail| wrong(&detail))?;
@@ -238,10 +239,7 @@ impl Load {
 }
 
 /// A value as an attribute of that kind; as it looks where the kind is not known.
-fn typed(
-    kind: Option<ColumnType>,
-    json: &Json,
-) -> std::result::Result<AttributeValue, String> {
+fn typed(kind: Option<ColumnType>, json: &Json) -> std::result::Result<AttributeValue, String> {
     let value = match kind {
         Some(ColumnType::Numeric) => {
             let number = ColumnType::Numeric.read(json)?;

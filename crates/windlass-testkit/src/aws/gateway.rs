@@ -67,7 +67,13 @@ impl Gateway {
     }
 
     /// Acts at the call of an operation that comes after so many others.
-    pub fn at(&self, operation: &str, moment: Moment, after: usize, act: impl FnOnce() + Send + 'static) {
+    pub fn at(
+        &self,
+        operation: &str,
+        moment: Moment,
+        after: usize,
+        act: impl FnOnce() + Send + 'static,
+    ) {
         let mut acts = self.state.acts.lock().expect("nobody panicked");
         acts.push((operation.to_owned(), moment, after, Box::new(act)));
     }

@@ -28,7 +28,14 @@ impl EventSourceMapping {
     /// A mapping of this queue, in tens, with one invocation at a time.
     pub fn new(client: Client, url: &str, function: Function) -> EventSourceMapping {
         let url = url.to_owned();
-        EventSourceMapping { client, url, function, batch_size: 10, concurrency: 1, repeat_every: 0 }
+        EventSourceMapping {
+            client,
+            url,
+            function,
+            batch_size: 10,
+            concurrency: 1,
+            repeat_every: 0,
+        }
     }
 
     /// Polls until the queue is empty: nothing waits in it, and nothing is in hand.
@@ -86,7 +93,9 @@ impl EventSourceMapping {
         let failures = match answer {
             Ok(answer) => answer["batchItemFailures"].as_array().cloned().unwrap_or_default(),
             // Without an answer nothing is deleted.
-            Err(_) => messages.iter().map(|one| json!({"itemIdentifier": one.message_id()})).collect(),
+            Err(_) => {
+                messages.iter().map(|one| json!({"itemIdentifier": one.message_id()})).collect()
+            }
         };
         for message in messages {
             let handle = message.receipt_handle().expect("a message has a handle");

@@ -38,8 +38,7 @@ struct Invocation {
 impl Runtime {
     pub(super) async fn serve() -> Runtime {
         let (next, waiting) = mpsc::channel(1);
-        let state =
-            Arc::new(State { waiting: AsyncMutex::new(waiting), answer: Mutex::default() });
+        let state = Arc::new(State { waiting: AsyncMutex::new(waiting), answer: Mutex::default() });
         let served = serve(move |parts, body| {
             let state = state.clone();
             async move { state.call(parts, body).await }
@@ -63,7 +62,6 @@ impl Runtime {
         assert!(self.next.send(invocation).await.is_ok(), "the runtime is gone");
         answered
     }
-
 }
 
 impl State {

@@ -17,7 +17,6 @@ mod refresh;
 mod requests;
 mod service;
 mod steering;
-mod template;
 mod told;
 mod world;
 mod writer;

@@ -1,30 +1,31 @@
 //! The template of the AWS form can be deployed, has the figures that the README names, and each
 //! function has the permissions it needs and no other.
 
-use crate::common::Place;
+use crate::stack::{folder, python};
 use serde_json::{Value as Json, json};
-use windlass_testkit::{Windlass, python_program};
+use tempfile::TempDir;
 
-const TEMPLATE: &str = include_str!("../../../../examples/candidates/aws/template.yaml");
-const DATA: &str = include_str!("../../../../examples/candidates/aws/data.yaml");
+const TEMPLATE: &str = include_str!("../../aws/template.yaml");
+const DATA: &str = include_str!("../../aws/data.yaml");
 
 /// What linters say of a template, and what AWS makes of it.
 async fn examine(text: &str) -> (Vec<String>, Json) {
-    let place = Place::empty();
-    place.write("template.yaml", text);
-    place.write("template.py", include_str!("template.py"));
-    let python = Windlass::new(place.path("")).binary(python_program("python"));
-    let python = python.env("AWS_DEFAULT_REGION", "us-east-1");
-    let words = ["template.py", "template.yaml", "CandidatesTable=candidates"];
-    let more = ["PeriodsTable=periods", "OriginalsBucket=bucket"];
-    let output = python.run(words.into_iter().chain(more)).await.ok();
+    let here = TempDir::new().unwrap();
+    let file = here.path().join("template.yaml");
+    std::fs::write(&file, text).unwrap();
+    let script = folder("tests/aws/template.py");
+    let parameters =
+        ["CandidatesTable=candidates", "PeriodsTable=periods", "OriginalsBucket=bucket"];
+    let words = [script, file].map(|path| path.display().to_string()).into_iter();
+    let words = words.chain(parameters.map(str::to_owned));
+    let output = python(&[], words).await.ok();
     let mut examined: Json = serde_json::from_str(&output.stdout).unwrap();
     let findings = serde_json::from_value(examined["findings"].take()).unwrap();
     (findings, examined["template"].take())
 }
 
 /// The resources of the template, which nobody has anything against.
-async fn resources() -> Json {
+pub(crate) async fn resources() -> Json {
     let (findings, mut template) = examine(TEMPLATE).await;
     assert!(findings.is_empty(), "{findings:#?}");
     template["Resources"].take()
@@ -105,6 +106,8 @@ async fn functions_and_their_triggers() {
     let process = &resources["ProcessBatchJobFunction"];
     has(process, runs);
     has(process, json!({"Timeout": 60, "Role": {"Fn::GetAtt": ["ProcessRole", "Arn"]}}));
+    let originals = json!({"Fn::Sub": "s3://${OriginalsBucket}/${OriginalsPrefix}"});
+    assert_eq!(process["Properties"]["Environment"]["Variables"]["ORIGINALS"], originals);
     let trigger = json!({"EventSourceArn": {"Fn::GetAtt": ["BatchJobWorkQueue", "Arn"]},
         "BatchSize": {"Ref": "BatchSize"}, "MaximumBatchingWindowInSeconds": 0,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
@@ -156,7 +159,7 @@ async fn each_function_may_do_what_it_needs_and_nothing_else() {
 }
 
 /// Every action that a role allows with the resource it allows it on, in order.
-fn permissions(role: &Json) -> Vec<String> {
+pub(crate) fn permissions(role: &Json) -> Vec<String> {
     let properties = &role["Properties"];
     assert_eq!(properties["ManagedPolicyArns"], Json::Null, "nothing by others' policies");
     let list = |one: &Json| one.as_array().cloned().unwrap_or_else(|| vec![one.clone()]);

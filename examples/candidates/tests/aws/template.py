@@ -32,16 +32,21 @@ def translated(text, parameters):
     return transform(template, parameters, NoManagedPolicies())
 
 
-path, *pairs = sys.argv[1:]
-parameters = dict(pair.split("=", 1) for pair in pairs)
-text = pathlib.Path(path).read_text()
-# Advice counts as well.
-options = ManualArgs(include_checks=["I"], regions=["us-east-1"])
-template = translated(text, parameters)
-# What stands in functions and their events is looked at in full only where it is translated.
-texts = [text, json.dumps(template)]
-findings = [str(finding) for one in texts for finding in lint(one, config=options)]
-# CloudFormation does not take them, and cfn-lint does not mind.
-events = yaml.parse(text)
-findings += [f"an alias: {event}" for event in events if isinstance(event, yaml.AliasEvent)]
-print(json.dumps({"findings": findings, "template": template}))
+def main():
+    path, *pairs = sys.argv[1:]
+    parameters = dict(pair.split("=", 1) for pair in pairs)
+    text = pathlib.Path(path).read_text()
+    # Advice counts as well.
+    options = ManualArgs(include_checks=["I"], regions=["us-east-1"])
+    template = translated(text, parameters)
+    # What stands in functions and their events is looked at in full only where it is translated.
+    texts = [text, json.dumps(template)]
+    findings = [str(finding) for one in texts for finding in lint(one, config=options)]
+    # CloudFormation does not take them, and cfn-lint does not mind.
+    events = yaml.parse(text)
+    findings += [f"an alias: {event}" for event in events if isinstance(event, yaml.AliasEvent)]
+    print(json.dumps({"findings": findings, "template": template}))
+
+
+if __name__ == "__main__":
+    main()
