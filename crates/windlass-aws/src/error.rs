@@ -16,6 +16,14 @@ pub enum Error {
         /// What AWS said.
         error: windlass_db::Error,
     },
+    /// The records could not be reached, or not be read.
+    #[error("{doing}: {error}")]
+    Data {
+        /// What was being done.
+        doing: String,
+        /// What went wrong.
+        error: windlass_data::DataError,
+    },
 }
 
 /// The result of what may go wrong.
@@ -29,5 +37,10 @@ impl Error {
     {
         let doing = doing.into();
         move |error| Error::Aws { doing, error: error.into() }
+    }
+
+    pub(crate) fn data(doing: impl Into<String>) -> impl FnOnce(windlass_data::DataError) -> Error {
+        let doing = doing.into();
+        move |error| Error::Data { doing, error }
     }
 }

@@ -59,6 +59,7 @@ impl From<Error> for Diagnostic {
         let kind = match &error {
             Error::Problem(problem) => problem.code.as_str(),
             Error::Aws { .. } => "Aws",
+            Error::Data { .. } => "Data",
         };
         Diagnostic { error_type: kind.to_owned(), error_message: error.to_string() }
     }

@@ -6,26 +6,25 @@
 //! [`letters`] looks after what failed.
 //!
 //! Once per job costs one write per record: the record itself remembers the last jobs that were
-//! done to it, in the same conditional write as what the job changes (`effect.rs`).
+//! done to it, in the same conditional write as what the job changes (`windlass-data/src/dynamodb/records.rs`).
 
 mod board;
-mod effect;
 mod error;
 mod events;
 mod invocation;
 pub mod lambda;
 pub mod letters;
 mod message;
+mod page;
 mod process;
 mod queue;
 mod settings;
+mod sources;
 mod start;
 mod state;
-mod tables;
 mod tally;
 mod worker;
 
-pub use effect::JOBS;
 pub use error::{Error, Result};
 pub use events::{DETAIL_TYPE, Events, SOURCE};
 pub use invocation::Invocation;
@@ -36,5 +35,6 @@ pub use settings::{config, environment, processing_enabled};
 pub use start::{Loaded, Start};
 pub use state::State;
 pub use tally::Tally;
+pub use windlass_data::dynamodb::JOBS;
 pub use windlass_engine::Steps;
 pub use worker::{Worker, WorkerHandle};

@@ -1,29 +1,29 @@
 //! *Process*: messages in, and out which of them failed.
 
 use crate::board::{Board, Item};
-use crate::effect::{AT_ONCE, Effect, Found, Written};
 use crate::events::rest;
 use crate::message::Delivery;
-use crate::tables::{Tables, table_of};
+use crate::sources::Sources;
 use crate::{Message, Result, Tally};
+use futures::future::join_all;
 use futures::{StreamExt, stream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_core::{
-    Change, Config, ItemError, JobId, JobType, Key, OnConflict, Outcome, StepKind,
-};
-use windlass_db::dynamodb::sdk::Client;
+use windlass_core::{Change, Config, ItemError, JobId, Key, OnConflict, Outcome, Request};
+use windlass_data::Scope;
+use windlass_data::dynamodb::{Records, Remembering, Written};
 use windlass_engine::{Step, StepBatch, StepError, StepItem, Steps};
 
 /// Works the records that messages name. The same for every message it is given: whether it
 /// comes from Lambda, from a worker's own polling or from a test makes no difference.
 pub struct Process {
-    config: Config,
+    sources: Sources,
     steps: Steps,
-    tables: Tables,
 }
 
+/// Items of a stretch: as many as one call reads.
+const AT_ONCE: usize = 100;
 /// Stretches of a job that are worked at once, and writes of a stretch.
 const STRETCHES: usize = 4;
 const WRITES: usize = 16;
@@ -33,7 +33,7 @@ const MOST_ROUNDS: u32 = 5;
 impl Process {
     /// Works by this configuration, with these steps.
     pub fn new(config: Config, steps: Steps) -> Process {
-        Process { config, steps, tables: Tables::default() }
+        Process { sources: Sources::new(config), steps }
     }
 
     /// Works some messages until then, and gives the ids of those that failed or were not done in
@@ -42,13 +42,11 @@ impl Process {
         let begun = Instant::now();
         let board = Board::new(deliveries);
         let groups = self.groups(deliveries, &board);
-        let work = stream::iter(&groups).for_each_concurrent(None, |group| async {
-            if let Err(error) = self.work_group(group, &board).await {
-                for item in &group.items {
-                    board.failed(item, &error.to_string());
-                }
-            }
-        });
+        let mut work = Vec::with_capacity(groups.len());
+        for group in &groups {
+            work.push(self.work_group(group, &board));
+        }
+        let work = join_all(work);
         let late = tokio::time::timeout_at(until.into(), work).await.is_err();
         let (failed, tally) = board.end();
         let Tally { processed, repeated, skipped, failed: items, conflicts, reads, writes } = tally;
@@ -78,7 +76,7 @@ impl Process {
     fn groups(&self, deliveries: &[Delivery], board: &Board) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for (place, delivery) in deliveries.iter().enumerate() {
-            let read = Message::read(&delivery.body, &self.config)
+            let read = Message::read(&delivery.body, &self.sources.config)
                 .and_then(|message| Ok((message, delivery.params()?)));
             let (message, params) = match read {
                 Ok(read) => read,
@@ -104,20 +102,28 @@ impl Process {
         groups
     }
 
-    async fn work_group(&self, group: &Group, board: &Board) -> Result<()> {
-        let job_type = self.config.job_type(&group.job_type)?;
-        let job_type = self.tables.resolved(&self.config, job_type).await?;
-        let step = self.steps.of(&job_type, &self.config)?;
-        if step.is_none() && job_type.step.kind != StepKind::Refresh {
-            let detail = "is not worked item by item, and so needs a store";
-            return Err(job_type.problem(job_type.step.kind.field(), detail).into());
+    /// Works a group; where that cannot even begin, all of it fails.
+    async fn work_group(&self, group: &Group, board: &Board) {
+        let work = match self.prepare(group, board).await {
+            Ok(work) => work,
+            Err(error) => {
+                group.items.iter().for_each(|item| board.failed(item, &error.to_string()));
+                return;
+            }
+        };
+        let mut stretches = Vec::new();
+        for items in group.items.chunks(AT_ONCE) {
+            stretches.push(work.items(items));
         }
-        let client = self.tables.client(&self.config, &job_type).await?;
-        let work =
-            Work { group, client, table: table_of(&job_type)?, job_type: &job_type, step, board };
-        let stretches = group.items.chunks(AT_ONCE);
-        stream::iter(stretches).for_each_concurrent(STRETCHES, |items| work.items(items)).await;
-        Ok(())
+        stream::iter(stretches).buffer_unordered(STRETCHES).collect::<Vec<()>>().await;
+    }
+
+    async fn prepare<'a>(&self, group: &'a Group, board: &'a Board) -> Result<Work<'a>> {
+        let params = group.params.clone();
+        let request = Request { params, ..Request::new(&group.job_type) };
+        let (records, scope) = self.sources.scope(&request).await?;
+        let step = self.steps.of(&scope.job_type, &self.sources.config)?;
+        Ok(Work { group, records, scope, step, board })
     }
 }
 
@@ -142,9 +148,8 @@ impl Group {
 /// What the items of a group have in common.
 struct Work<'a> {
     group: &'a Group,
-    client: Client,
-    table: &'a str,
-    job_type: &'a JobType,
+    records: Arc<Records>,
+    scope: Scope,
     /// None where records are refreshed.
     step: Option<Arc<dyn Step>>,
     board: &'a Board,
@@ -170,35 +175,30 @@ impl Work<'_> {
 
     /// Reads, works and writes some items, and gives those that met another writer.
     async fn round<'i>(&self, items: &[&'i Item]) -> Vec<&'i Item> {
-        let effect = Effect {
-            client: &self.client,
-            table: self.table,
-            job_type: self.job_type,
-            job: self.group.job,
-        };
         let keys: Vec<Key> = items.iter().map(|item| item.key.clone()).collect();
         self.board.count(|tally| tally.reads += keys.len() as u64);
-        let mut found = match effect.read(&keys).await {
-            Ok(found) => found,
-            Err(error) => {
-                items.iter().for_each(|item| self.board.failed(item, &error.to_string()));
-                return Vec::new();
-            }
-        };
-        let mut open: Vec<(&'i Item, Found)> = Vec::with_capacity(items.len());
+        let mut found: HashMap<String, Remembering> =
+            match self.records.read(&self.scope, keys).await {
+                Ok(read) => read.into_iter().map(|read| (read.item.key.to_text(), read)).collect(),
+                Err(error) => {
+                    items.iter().for_each(|item| self.board.failed(item, &error.to_string()));
+                    return Vec::new();
+                }
+            };
+        let mut open: Vec<(&'i Item, Remembering)> = Vec::with_capacity(items.len());
         for item in items {
             match found.remove(&item.text) {
                 None => self.board.failed(item, "there is no record with this key"),
-                Some(found) if found.remembers(self.group.job) => {
+                Some(read) if read.knows(self.group.job) => {
                     self.board.ended(item, |tally| tally.repeated += 1);
                 }
-                Some(found) => open.push((item, found)),
+                Some(read) => open.push((item, read)),
             }
         }
         let outcomes = self.outcomes(&open).await;
         let mut writes = Vec::with_capacity(open.len());
-        for ((item, found), outcome) in open.iter().zip(outcomes) {
-            writes.push(self.write(&effect, item, found, outcome));
+        for ((item, read), outcome) in open.iter().zip(outcomes) {
+            writes.push(self.write(item, read, outcome));
         }
         let written: Vec<Written> = stream::iter(writes).buffered(WRITES).collect().await;
         let written = open.iter().zip(written);
@@ -208,21 +208,21 @@ impl Work<'_> {
 
     /// The outcome of each item. A batch that cannot be worked as it is, is halved, down to the item
     /// that cannot be worked alone.
-    async fn outcomes(&self, open: &[(&Item, Found)]) -> Vec<Outcome> {
+    async fn outcomes(&self, open: &[(&Item, Remembering)]) -> Vec<Outcome> {
         let Some(step) = &self.step else {
             return open.iter().map(|_| Outcome::Done(Change::default())).collect();
         };
         if open.is_empty() {
             return Vec::new();
         }
-        let item = |(item, found): &(&Item, Found)| StepItem {
+        let item = |(item, read): &(&Item, Remembering)| StepItem {
             key: item.key.clone(),
-            record: found.record(),
+            record: read.item.record.clone(),
             attempt: item.attempt,
         };
         let items = open.iter().map(item).collect();
         let params = self.group.params.clone();
-        let batch = StepBatch::without_store(self.group.job, self.job_type, params, items);
+        let batch = StepBatch::without_store(self.group.job, &self.scope.job_type, params, items);
         let mut outcomes = Vec::with_capacity(open.len());
         let mut parts = vec![batch];
         while let Some(mut batch) = parts.pop() {
@@ -245,13 +245,7 @@ impl Work<'_> {
         outcomes
     }
 
-    async fn write(
-        &self,
-        effect: &Effect<'_>,
-        item: &Item,
-        found: &Found,
-        outcome: Outcome,
-    ) -> Written {
+    async fn write(&self, item: &Item, read: &Remembering, outcome: Outcome) -> Written {
         let change = match outcome {
             Outcome::Done(change) if !change.emit.is_empty() => {
                 let message = "the step emits rows, which need a store";
@@ -269,11 +263,11 @@ impl Work<'_> {
             }
         };
         self.board.count(|tally| tally.writes += 1);
-        match effect.write(&item.key, found, &change).await {
+        match self.records.write(&self.scope, read, &change, self.group.job).await {
             Ok(Written::Done) => self.board.ended(item, |tally| tally.processed += 1),
             Ok(Written::Conflict) => {
                 self.board.count(|tally| tally.conflicts += 1);
-                match self.job_type.step.on_conflict {
+                match self.scope.job_type.step.on_conflict {
                     OnConflict::Retry => return Written::Conflict,
                     OnConflict::Skip => self.board.ended(item, |tally| tally.skipped += 1),
                     OnConflict::DeadLetter => {
@@ -281,7 +275,7 @@ impl Work<'_> {
                     }
                 }
             }
-            Err(message) => self.board.failed(item, &message),
+            Err(error) => self.board.failed(item, &error.to_string()),
         }
         Written::Done
     }

@@ -10,9 +10,12 @@ mod fence;
 mod held;
 mod outbox;
 mod read;
+mod records;
 mod rows;
 pub mod value;
 mod write;
+
+pub use records::{JOBS, Records, Remembering, Written};
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger,

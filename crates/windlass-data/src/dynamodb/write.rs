@@ -87,7 +87,7 @@ fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
 }
 
 /// A row that must be new, as an INSERT's must.
-async fn insert(
+pub(super) async fn insert(
     data: &DynamodbData,
     table: &str,
     row: &Row,

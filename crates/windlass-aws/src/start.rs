@@ -1,12 +1,10 @@
 //! *Start*: plans a job, and puts a message for each of its records on the work queue.
 
-mod page;
-
+use crate::page::Load;
 use crate::queue::Queue;
-use crate::tables::Tables;
+use crate::sources::Sources;
 use crate::{Events, Invocation, Result, State, processing_enabled};
 use futures::{StreamExt, TryStreamExt, stream};
-use page::Load;
 use serde_json::{Value as Json, json};
 use std::time::{Duration, Instant};
 use windlass_core::problem::Code;
@@ -17,8 +15,7 @@ use windlass_core::{Config, JobId, PaginationState, Problem, Request, Value};
 /// side by side and then again from page to page, so that a load of any size fits functions whose
 /// time is limited, and the stop switch is seen in between.
 pub struct Start {
-    config: Config,
-    tables: Tables,
+    sources: Sources,
     queue: Queue,
     events: Option<Events>,
     /// How long an invocation goes on with further pages by itself.
@@ -40,7 +37,8 @@ const SIDE_BY_SIDE: usize = 10;
 impl Start {
     /// Loads this queue, from here.
     pub fn new(config: Config, queue: Queue) -> Start {
-        Start { config, tables: Tables::default(), queue, events: None, pages_for: Duration::MAX }
+        let sources = Sources::new(config);
+        Start { sources, queue, events: None, pages_for: Duration::MAX }
     }
 
     /// Invokes itself through these events after so long.
@@ -59,7 +57,7 @@ impl Start {
         let load = self.load_of(&asked).await?;
         let Some(state) = asked.state.clone() else {
             if let Some(ids) = &asked.request.ids {
-                let items = self.enqueue(&load, load.ids(ids)?).await?;
+                let items = self.enqueue(&load, load.ids(ids).await?).await?;
                 tracing::info!(job = %asked.job, items, "queued the given ids");
                 return Ok(json!({"jobId": asked.job, "itemsEnqueued": items}));
             }
@@ -86,7 +84,7 @@ impl Start {
         let asked = Invocation::read(asked, &id)?;
         let load = self.load_of(&asked).await?;
         if let Some(ids) = &asked.request.ids {
-            let items = self.enqueue(&load, load.ids(ids)?).await?;
+            let items = self.enqueue(&load, load.ids(ids).await?).await?;
             return Ok(Loaded { job: asked.job, items });
         }
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
@@ -99,8 +97,8 @@ impl Start {
 
     /// Everything that can be refused is refused here, before anything is sent.
     async fn load_of(&self, asked: &Invocation) -> Result<Load> {
-        let job_type = self.config.job_type(&asked.request.job_type)?;
-        Load::new(&self.config, &self.tables, job_type, asked).await
+        let (records, scope) = self.sources.scope(&asked.request).await?;
+        Ok(Load::new(records, scope, asked))
     }
 
     /// Loads page after page until it is time to hand on: gives the state then, or none at the end,
@@ -162,7 +160,7 @@ fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
                 distinct.push(value);
             }
         }
-        return Ok(match load.job_type.queue.side_by_side {
+        return Ok(match load.scope.job_type.queue.side_by_side {
             true => distinct.into_iter().map(|value| query(filter, vec![value])).collect(),
             false => vec![query(filter, distinct)],
         });
@@ -181,8 +179,8 @@ fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
 
 fn unindexed(load: &Load, request: &Request) -> Problem {
     let name = request.filters().next().map_or("", |(name, _)| name);
-    let column = load.job_type.source.filters.get(name).map_or("", String::as_str);
-    let table = load.job_type.source.table.as_deref().unwrap_or_default();
+    let column = load.scope.job_type.source.filters.get(name).map_or("", String::as_str);
+    let table = &load.scope.table.name;
     let detail = format!(
         "the table `{table}` has no index that is partitioned by `{column}`; a global secondary \
          index of it would be right"
