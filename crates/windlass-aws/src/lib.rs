@@ -35,6 +35,7 @@ pub use settings::{config, environment, processing_enabled};
 pub use start::{Loaded, Start};
 pub use state::State;
 pub use tally::Tally;
+pub use windlass_core::Config;
 pub use windlass_data::dynamodb::JOBS;
 pub use windlass_engine::Steps;
 pub use worker::{Worker, WorkerHandle};

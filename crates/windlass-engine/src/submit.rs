@@ -96,7 +96,13 @@ impl Engine {
         if let Some(load) = &definition.load {
             let source = Source { table: Some(load.table.clone()), ..Source::default() };
             let described = self.connection(&load.connection)?.describe(&source).await;
-            described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            let table =
+                described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            if table.open {
+                let detail = "is in DynamoDB, which cannot replace rows in one transaction; name a \
+                              connection of SQL";
+                return Err(definition.problem("load.connection", detail).into());
+            }
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ mod wait;
 
 pub use descendants::{Descendant, children_of, descendants_in};
 pub use mariadb::{MariaDatabase, MariaServer};
-pub use moto::Moto;
+pub use moto::{Dynamodb, Moto};
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};

@@ -90,7 +90,10 @@ pub(super) struct Pages<'a> {
     scope: &'a Scope,
     walk: Walk<'a>,
     lookup: Option<Lookup>,
+    /// What the database checks.
     conditions: Vec<Condition>,
+    /// What is checked here: DynamoDB takes no condition on the key of what it looks up by.
+    checked: Vec<Condition>,
     /// What is read of each record.
     pub(super) columns: Vec<String>,
     /// Where the next page begins.
@@ -115,13 +118,15 @@ impl<'a> Pages<'a> {
         };
         // What an index does not carry is checked when the record itself is read.
         let mut conditions = Condition::of(scope, within)?;
-        conditions.retain(|condition| {
-            lookup.as_ref().is_none_or(|lookup| {
-                lookup.carries(&condition.column) && !lookup.columns.contains(&condition.column)
-            })
-        });
+        let carries = |column: &str| lookup.as_ref().is_none_or(|lookup| lookup.carries(column));
+        conditions.retain(|condition| carries(&condition.column));
+        let is_key = |condition: &Condition| {
+            lookup.as_ref().is_some_and(|lookup| lookup.columns.contains(&condition.column))
+        };
+        let (checked, conditions) = conditions.into_iter().partition(is_key);
         let start = after.map(|key| place(scope, &columns, key)).transpose()?;
-        Ok(Pages { data, scope, walk, lookup, conditions, columns, start, ended: false })
+        let ended = false;
+        Ok(Pages { data, scope, walk, lookup, conditions, checked, columns, start, ended })
     }
 
     /// The records of the next page, of each what the walk needs, or all of it.
@@ -135,7 +140,11 @@ impl<'a> Pages<'a> {
     }
 
     async fn count(&mut self) -> Result<i64> {
-        Ok(self.page(None, Take::Count).await?.1)
+        // By the value alone, it is enough to be told how many there are.
+        match self.checked.len() {
+            0 | 1 => Ok(self.page(None, Take::Count).await?.1),
+            _ => Ok(self.next(None).await?.len() as i64),
+        }
     }
 
     async fn page(&mut self, limit: Option<usize>, take: Take) -> Result<(Vec<Attributes>, i64)> {
@@ -186,7 +195,9 @@ impl<'a> Pages<'a> {
         };
         self.ended = last.is_none();
         self.start = last;
-        Ok((items.unwrap_or_default(), i64::from(count)))
+        let mut items = items.unwrap_or_default();
+        items.retain(|item| self.checked.iter().all(|condition| condition.holds(item)));
+        Ok((items, i64::from(count)))
     }
 
     fn within(&self, lookup: &Lookup, value: &FilterValue, bound: &mut Bound) -> Result<String> {

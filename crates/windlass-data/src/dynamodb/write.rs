@@ -60,19 +60,18 @@ pub(super) fn version(scope: &Scope) -> Result<&str> {
 /// Writes the changed columns, if the version is still the one that was read. A record without a
 /// version has none that could be equal, as NULL equals nothing.
 fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
+    for column in item.change.update.keys() {
+        may_set(scope, column)?;
+    }
     let mut bound = Bound::default();
     let version = bound.name(version(scope)?);
-    let read = bound.value(to_attribute(&item.version)?);
-    let one = bound.value(AttributeValue::N("1".to_owned()));
-    let condition = match item.version {
-        Value::Null => {
-            format!("{version} = {read} AND attribute_not_exists({version})")
-        }
-        _ => format!("{version} = {read}"),
+    let condition = match &item.version {
+        Value::Null => format!("attribute_exists({version}) AND attribute_not_exists({version})"),
+        read => format!("{version} = {}", bound.value(to_attribute(read)?)),
     };
+    let one = bound.value(AttributeValue::N("1".to_owned()));
     let mut set = vec![format!("{version} = {version} + {one}")];
     for (column, value) in &item.change.update {
-        may_set(scope, column)?;
         set.push(format!("{} = {}", bound.name(column), bound.value(to_attribute(value)?)));
     }
     let update = Update::builder()

@@ -19,7 +19,12 @@ pub async fn settings(url: &str) -> Result<SdkConfig, Error> {
     let tls = Provider::Rustls(CryptoMode::Ring);
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().tls_provider(tls).build_https())
-        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+        .retry_config(
+            RetryConfig::standard()
+                .with_max_attempts(ATTEMPTS)
+                .with_initial_backoff(FIRST_REST)
+                .with_max_backoff(LONGEST_REST),
+        )
         .timeout_config(
             TimeoutConfig::builder()
                 .connect_timeout(CONNECT)
@@ -43,8 +48,10 @@ pub async fn settings(url: &str) -> Result<SdkConfig, Error> {
 }
 
 /// How often a request is sent before its error is told. Throttling is waited out here: the client
-/// doubles its rests, by chance and up to twenty seconds, and gives up early when most requests fail.
-const ATTEMPTS: u32 = 8;
+/// rests by chance up to a time that doubles, and gives up earlier when most of its requests fail.
+const ATTEMPTS: u32 = 10;
+const FIRST_REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(5);
 /// A request of DynamoDB takes milliseconds, or as long as a page of a megabyte does.
 const ATTEMPT: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ where
             let (code, message) = (failure.err().code(), failure.err().message());
             let status = failure.raw().status().as_u16();
             return Error {
-                class: code.map_or(Class::Other, |code| class_of(code, status)),
+                class: class_of(code.unwrap_or_default(), status),
                 code: code.map(str::to_owned),
                 message: message.or(code).unwrap_or("AWS refused the request").to_owned(),
             };
@@ -69,6 +69,7 @@ pub(crate) fn class_of(code: &str, status: u16) -> Class {
         | "ItemCollectionSizeLimitExceededException"
         | "DuplicateItemException" => Class::Data,
         _ if status >= 500 => Class::Connection,
+        _ if status == 401 || status == 403 => Class::Permission,
         _ => Class::Other,
     }
 }
