@@ -15,18 +15,18 @@ fn types(states: &[Json]) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_of_the_files() {
-    let stack = Stack::with(400).await;
+    let stack = Stack::with(200).await;
     let states = stack.run(EXACT_COUNT).await;
-    assert_eq!(stack.candidates.versions(|_| true).await, [390, 10]);
-    assert_eq!(stack.candidates.versions(|one| year(one) != "2024").await, [300]);
+    assert_eq!(stack.candidates.versions(|_| true).await, [190, 10]);
+    assert_eq!(stack.candidates.versions(|one| year(one) != "2024").await, [60]);
     assert_eq!(types(&states), ["YEAR_QUERY"]);
 
     let states = stack.run(YEARS).await;
     assert_eq!(states[0]["remainingYears"], json!(["2024", "2025"]), "{states:#?}");
     assert!(types(&states).iter().all(|kind| *kind == "YEAR_QUERY"), "{states:#?}");
-    assert_eq!(stack.candidates.versions(|one| year(one) == "2024").await, [0, 90, 10]);
-    assert_eq!(stack.candidates.versions(|one| year(one) == "2025").await, [0, 100]);
-    assert_eq!(stack.candidates.versions(|one| year(one) < "2024").await, [200]);
+    assert_eq!(stack.candidates.versions(|one| year(one) == "2024").await, [0, 40, 10]);
+    assert_eq!(stack.candidates.versions(|one| year(one) == "2025").await, [0, 50]);
+    assert_eq!(stack.candidates.versions(|one| year(one) < "2024").await, [100]);
 
     let states = stack.run(LIMITED_SEGMENTS).await;
     let begun: Vec<_> = states.iter().filter(|state| state["itemsEnqueued"] == 0).collect();
@@ -35,8 +35,8 @@ async fn the_requests_of_the_files() {
         assert_eq!((&state["type"], &state["totalSegments"]), (&"TABLE_SCAN".into(), &20.into()));
     }
     // No segment has a hundred, so all are done.
-    assert_eq!(stack.candidates.versions(|one| year(one) < "2024").await, [0, 200]);
-    assert_eq!(stack.candidates.versions(|_| true).await, [0, 200, 190, 10]);
+    assert_eq!(stack.candidates.versions(|one| year(one) < "2024").await, [0, 100]);
+    assert_eq!(stack.candidates.versions(|_| true).await, [0, 100, 90, 10]);
     assert_eq!(stack.letters().await, 0);
 }
 
@@ -58,10 +58,10 @@ async fn periods_and_what_means_all_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
-    let stack = Stack::with(150).await;
+    let stack = Stack::with(60).await;
     let request = json!({"jobType": "MIGRATE_CANDIDATES"}).to_string();
     stack.run(&request).await;
-    assert_eq!(stack.candidates.versions(|_| true).await, [MISSING, 150 - MISSING]);
+    assert_eq!(stack.candidates.versions(|_| true).await, [MISSING, 60 - MISSING]);
     for one in stack.candidates.records().await {
         let is_there = |name: &str| field(&one, name).is_some();
         let all = ["title", "channel", "language"].into_iter().all(is_there);
@@ -82,12 +82,12 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
     letters::redrive(&stack.dead, &stack.work, &which, None).await.unwrap();
     stack.trigger.drain().await;
     assert_eq!(stack.letters().await, MISSING);
-    stack.generate("--originals --candidates 150").await;
+    stack.generate("--originals --candidates 60").await;
     let redriven = letters::redrive(&stack.dead, &stack.work, &which, Some(100)).await.unwrap();
     assert_eq!(redriven, MISSING);
     stack.trigger.drain().await;
     assert_eq!(stack.letters().await, 0);
-    assert_eq!(stack.candidates.versions(|_| true).await, [0, 150]);
+    assert_eq!(stack.candidates.versions(|_| true).await, [0, 60]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

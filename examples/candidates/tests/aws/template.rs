@@ -141,8 +141,8 @@ async fn each_function_may_do_what_it_needs_and_nothing_else() {
     let process = [
         format!("dynamodb:BatchGetItem {table}${{CandidatesTable}}"),
         format!("dynamodb:BatchGetItem {table}${{PeriodsTable}}"),
-        format!("dynamodb:GetItem {table}${{CandidatesTable}}"),
-        format!("dynamodb:GetItem {table}${{PeriodsTable}}"),
+        format!("dynamodb:DescribeTable {table}${{CandidatesTable}}"),
+        format!("dynamodb:DescribeTable {table}${{PeriodsTable}}"),
         format!("dynamodb:UpdateItem {table}${{CandidatesTable}}"),
         format!("dynamodb:UpdateItem {table}${{PeriodsTable}}"),
         "logs:CreateLogStream ProcessLog".to_owned(),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windlass_db::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_db::dynamodb::sdk::types::AttributeValue;
 
-const CANDIDATES: usize = 300;
+const CANDIDATES: usize = 150;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_beside_both_lose_nothing() {
