@@ -1,5 +1,6 @@
 //! Candidates and periods in DynamoDB, worked over SQS by the two functions run for real.
 
+mod commands;
 mod duplicates;
 mod killed;
 mod letters;

@@ -38,8 +38,7 @@ async fn failed_messages_are_named_and_the_others_are_done() {
         ("no message", json!("hello")),
     ];
     let answer = world.process.invoke(event(&messages)).await.unwrap();
-    let expected =
-        ["missing candidate", "missing period", "poison", "unknown type", "no message"];
+    let expected = ["missing candidate", "missing period", "poison", "unknown type", "no message"];
     assert_eq!(failures(&answer), expected);
     let all = world.all_candidates().await;
     assert_eq!((all["c0"].version(), all["c1"].version(), all["bad"].version()), (2, 2, 1));
@@ -55,7 +54,8 @@ async fn failed_messages_are_named_and_the_others_are_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_message_goes_to_the_dead_letters_after_three_receives_and_no_item_is_done_again() {
+async fn a_failed_message_goes_to_the_dead_letters_after_three_receives_and_no_item_is_done_again()
+{
     let world = World::new().await;
     world.candidates(9).await;
     world.put_candidate("bad", &[("poison", "yes")]).await;
@@ -93,8 +93,16 @@ async fn what_is_not_done_before_the_deadline_is_reported_and_comes_back() {
     let slow = windlass_db::dynamodb::sdk::types::AttributeValue::N("30".to_owned());
     let update = world.dynamo.put_item().table_name(&world.candidates).item("slow", slow);
     let mut record = world.candidate("c0").await.0;
-    record.insert("identifier".to_owned(), windlass_db::dynamodb::sdk::types::AttributeValue::S("slow".to_owned()));
-    record.into_iter().fold(update, |put, (name, value)| put.item(name, value)).send().await.unwrap();
+    record.insert(
+        "identifier".to_owned(),
+        windlass_db::dynamodb::sdk::types::AttributeValue::S("slow".to_owned()),
+    );
+    record
+        .into_iter()
+        .fold(update, |put, (name, value)| put.item(name, value))
+        .send()
+        .await
+        .unwrap();
     let messages = [("quick", refresh("c0")), ("slow", migrate("slow"))];
     let answer = world.process.invoke(event(&messages)).await.unwrap();
     assert_eq!(failures(&answer), ["slow"]);

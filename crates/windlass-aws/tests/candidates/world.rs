@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) settings: SdkConfig,
     pub(crate) candidates: String,
     pub(crate) periods: String,
+    environment: Vec<(String, String)>,
     folder: TempDir,
 }
 
@@ -42,6 +43,8 @@ fn url(moto: &Moto) -> String {
 pub(crate) struct Plan {
     /// More lines for `[jobs.REFRESH_CANDIDATES]`.
     pub(crate) refresh: &'static str,
+    /// More lines for `[jobs.MIGRATE_CANDIDATES]`.
+    pub(crate) migrate: &'static str,
     /// How long an invocation of *process* may take; a minute when zero.
     pub(crate) seconds: u64,
 }
@@ -81,7 +84,7 @@ impl World {
         let gateway = Gateway::start(moto.addr()).await;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("migrate.py"), MIGRATE).unwrap();
-        let config = toml(&candidates, &periods, plan.refresh);
+        let config = toml(&candidates, &periods, &plan);
         std::fs::write(folder.path().join("windlass.toml"), config).unwrap();
         let mut environment = moto.environment();
         environment.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
@@ -113,8 +116,26 @@ impl World {
             settings,
             candidates,
             periods,
+            environment,
             folder,
         }
+    }
+
+    /// Where windlass.toml is.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The variables that lead to all of this.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// Hides what is received from a queue for so many seconds.
+    pub(crate) async fn hide_for(&self, url: &str, seconds: u32) {
+        let name = QueueAttributeName::VisibilityTimeout;
+        let set = self.sqs.set_queue_attributes().queue_url(url);
+        set.attributes(name, seconds.to_string()).send().await.unwrap();
     }
 
     /// The configuration as a process in this test would have it.
@@ -167,9 +188,8 @@ impl World {
     /// Makes candidates `c0`, `c1`, … in the years 2023 to 2025, each with version 1.
     pub(crate) async fn candidates(&self, count: usize) {
         let year = |n: usize| ["2023", "2024", "2025"][n % 3];
-        let items = (0..count).map(|n| {
-            item(&format!("c{n}"), &[("reportingYear", year(n)), ("title", "a title")])
-        });
+        let items = (0..count)
+            .map(|n| item(&format!("c{n}"), &[("reportingYear", year(n)), ("title", "a title")]));
         self.put(&self.candidates, items.collect()).await;
     }
 
@@ -280,7 +300,8 @@ fn item(id: &str, fields: &[(&str, &str)]) -> HashMap<String, AttributeValue> {
     item
 }
 
-fn toml(candidates: &str, periods: &str, refresh: &str) -> String {
+fn toml(candidates: &str, periods: &str, plan: &Plan) -> String {
+    let Plan { refresh, migrate, .. } = plan;
     format!(
         r#"
 [connections.app]
@@ -303,6 +324,7 @@ source.filters = {{ reportingYears = "reportingYear" }}
 step.command = ["python3", "migrate.py"]
 step.version = "version"
 queue = {{ message = "MIGRATE_CANDIDATE", field = "identifier" }}
+{migrate}
 
 [jobs.REFRESH_PERIODS]
 source.connection = "app"
@@ -331,8 +353,7 @@ async fn table(dynamo: &Dynamo, name: &str, key: &str, index: Option<&str>) {
         .attribute_definitions(text(key))
         .key_schema(schema(key, KeyType::Hash));
     if let Some(index) = index {
-        let projection =
-            Projection::builder().projection_type(ProjectionType::KeysOnly).build();
+        let projection = Projection::builder().projection_type(ProjectionType::KeysOnly).build();
         let by = GlobalSecondaryIndex::builder()
             .index_name(format!("by-{index}"))
             .key_schema(schema(index, KeyType::Hash))

@@ -1,6 +1,7 @@
 //! A Lambda function: a binary, run for real in as many environments as are invoked at once.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ pub struct Function {
 
 struct Shared {
     program: Mutex<Windlass>,
+    /// How often its configuration has changed: environments of another one are not used again.
+    changes: AtomicUsize,
     time: Duration,
     concurrency: Semaphore,
     idle: Mutex<Vec<Environment>>,
@@ -26,6 +29,7 @@ struct Shared {
 
 /// A process, and the API it asks for work.
 struct Environment {
+    changes: usize,
     process: Running,
     runtime: Runtime,
 }
@@ -67,6 +71,7 @@ impl Function {
         }
         let shared = Shared {
             program: Mutex::new(program),
+            changes: AtomicUsize::default(),
             time,
             concurrency: Semaphore::new(concurrency),
             idle: Mutex::default(),
@@ -88,7 +93,8 @@ impl Function {
         shared.busy.lock().expect("nobody panicked").push(id);
         let answer = environment.invoke(event, shared.time).await;
         shared.busy.lock().expect("nobody panicked").retain(|busy| *busy != id);
-        if !matches!(answer, Err(Failure::Died | Failure::Late)) {
+        let is_current = environment.changes == shared.changes.load(Ordering::SeqCst);
+        if is_current && !matches!(answer, Err(Failure::Died | Failure::Late)) {
             shared.idle.lock().expect("nobody panicked").push(environment);
         }
         answer
@@ -99,6 +105,7 @@ impl Function {
     pub fn set(&self, name: &str, value: &str) {
         let mut program = self.shared.program.lock().expect("nobody panicked");
         *program = program.clone().env(name, value);
+        self.shared.changes.fetch_add(1, Ordering::SeqCst);
         self.shared.idle.lock().expect("nobody panicked").clear();
     }
 
@@ -115,9 +122,10 @@ impl Function {
 
     async fn start(&self) -> Environment {
         let runtime = Runtime::serve().await;
+        let changes = self.shared.changes.load(Ordering::SeqCst);
         let program = self.shared.program.lock().expect("nobody panicked").clone();
         let program = program.env("AWS_LAMBDA_RUNTIME_API", runtime.addr());
-        Environment { process: program.spawn(std::iter::empty::<&str>()), runtime }
+        Environment { changes, process: program.spawn(std::iter::empty::<&str>()), runtime }
     }
 }
 

@@ -5,7 +5,9 @@
 //! no test waits for it. Everything else, the dead-letter queue after so many receives too, is moto's.
 
 use aws_sdk_sqs::Client;
-use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
+use aws_sdk_sqs::types::{
+    DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
+};
 use serde_json::{Value as Json, json};
 
 use super::Function;
@@ -97,7 +99,8 @@ impl EventSourceMapping {
                 messages.iter().map(|one| json!({"itemIdentifier": one.message_id()})).collect()
             }
         };
-        for message in messages {
+        let mut done = Vec::new();
+        for (place, message) in messages.iter().enumerate() {
             let handle = message.receipt_handle().expect("a message has a handle");
             let id = json!(message.message_id());
             if failures.iter().any(|failure| failure["itemIdentifier"] == id) {
@@ -106,9 +109,13 @@ impl EventSourceMapping {
                 // It may be gone: moved to the dead letters, or deleted by its double.
                 let _ = call.send().await;
             } else {
-                let call = self.client.delete_message().queue_url(&self.url);
-                call.receipt_handle(handle).send().await.expect("a message can be deleted");
+                let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
+                done.push(entry.receipt_handle(handle).build().expect("a whole entry"));
             }
+        }
+        if !done.is_empty() {
+            let call = self.client.delete_message_batch().queue_url(&self.url);
+            call.set_entries(Some(done)).send().await.expect("messages can be deleted");
         }
     }
 }

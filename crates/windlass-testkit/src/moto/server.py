@@ -7,15 +7,19 @@
 - POST /windlass/faults: answers to give instead of moto's own, by region and operation, before or
   after the request was carried out.
 - GET /windlass/requests/REGION/OPERATION: how many requests of a kind came.
+- A queue of thousands of messages. moto counts all of them again for each message that it takes or
+  hands out, and asks for the time twice for each of those.
 """
 
 import collections
 import copy
 import json
 import threading
+import time
 
 import moto.dynamodb.models as models
 import moto.server
+import moto.sqs.models as queues
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
@@ -73,6 +77,34 @@ def transact_write_items(self, transact_items):
 original = models.DynamoDBBackend.transact_write_items
 models.DynamoDBBackend.transact_write_items = transact_write_items
 models.copy = Copies
+
+
+uncounted = threading.local()
+
+
+def without_counting(name):
+    original = getattr(queues.SQSBackend, name)
+
+    def call(self, *arguments, **named):
+        uncounted.now = True
+        try:
+            return original(self, *arguments, **named)
+        finally:
+            uncounted.now = False
+
+    setattr(queues.SQSBackend, name, call)
+
+
+def counted_when_asked(name):
+    count = getattr(queues.Queue, name).fget
+    setattr(queues.Queue, name, property(lambda self: 0 if getattr(uncounted, "now", False) else count(self)))
+
+
+for name in ("send_message", "is_message_valid_based_on_retention_period"):
+    without_counting(name)
+for kind in ("", "_delayed", "_not_visible"):
+    counted_when_asked(f"approximate_number_of_messages{kind}")
+queues.unix_time_millis = lambda: time.time() * 1000
 
 
 class Server(DomainDispatcherApplication):
