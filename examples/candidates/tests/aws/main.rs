@@ -7,6 +7,7 @@
     reason = "a panic is how a test tells its failure"
 )]
 
+mod commands;
 mod jobs;
 mod permissions;
 mod stack;

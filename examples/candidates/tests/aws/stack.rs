@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use windlass_aws::{DETAIL_TYPE, Queue, SOURCE};
 use windlass_db::dynamodb::{SdkConfig, settings};
 use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
-use windlass_testkit::{Moto, Output, Windlass, built_program, python_program};
+use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
 
 /// The example, in tables and queues of its own.
 pub(crate) struct Stack {
@@ -24,7 +24,8 @@ pub(crate) struct Stack {
     /// What *start* and *process* ask of AWS.
     pub(crate) gateways: [Gateway; 2],
     environment: Vec<(String, String)>,
-    _package: TempDir,
+    /// The folder that the functions run in.
+    package: TempDir,
 }
 
 /// Candidates that have no original.
@@ -86,7 +87,7 @@ impl Stack {
             work: Queue::open(&settings, output("WorkQueueUrl")).await.unwrap(),
             gateways,
             environment,
-            _package: package,
+            package,
         };
         stack.generate(&format!("--candidates {candidates} --missing {MISSING}")).await;
         stack
@@ -114,6 +115,25 @@ impl Stack {
         self.trigger.drain().await;
         let details = self.bus.details().into_iter().skip(before);
         details.map(|mut detail| detail["paginationState"].take()).collect()
+    }
+
+    /// A file in the folder of windlass.toml.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.package.path().join(name), text).unwrap();
+    }
+
+    /// Runs a command of windlass, its words apart by spaces, to its end.
+    pub(crate) async fn windlass(&self, command: &str) -> Output {
+        self.spawn(command).wait().await
+    }
+
+    /// Starts a command of windlass.
+    pub(crate) fn spawn(&self, command: &str) -> Running {
+        let windlass = Windlass::new(self.package.path());
+        let variables = self.environment.iter();
+        let windlass =
+            variables.fold(windlass, |windlass, (name, value)| windlass.env(name, value));
+        windlass.spawn(command.split_whitespace())
     }
 
     /// How many dead letters there are.
