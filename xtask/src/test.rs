@@ -27,8 +27,9 @@ pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
         }
     }
     let mut count = Count::default();
-    // The tests run the real binary, which cargo would not build for the tests of other crates.
-    if cargo::succeeds(&["build", "-p", "windlass", "--all-features"])? {
+    // The tests run the real programs, which cargo would not build for the tests of other crates.
+    let programs = ["-p", "windlass", "-p", "windlass-aws", "-p", "windlass-candidates"];
+    if cargo::succeeds(&[&["build", "--all-features"], &programs[..]].concat())? {
         let succeeded = run_tests(filter, &mut count)?;
         // A test program that dies or does not build fails without any test that failed.
         if !succeeded && count.failed == 0 {
