@@ -25,7 +25,9 @@ pub(super) enum Ask {
 
 #[cfg(not(feature = "aws"))]
 pub(super) async fn run(_: &str, _: Ask, _: &Path) -> Result<ExitCode> {
-    anyhow::bail!("--queue: this build of windlass does not speak to SQS; build it with `--features aws`")
+    anyhow::bail!(
+        "--queue: this build of windlass does not speak to SQS; build it with `--features aws`"
+    )
 }
 
 #[cfg(feature = "aws")]
@@ -108,12 +110,7 @@ mod sqs {
         Ok(working.await??)
     }
 
-    async fn list(
-        config: &Config,
-        queue: &Queue,
-        filter: &LetterFilter,
-        json: bool,
-    ) -> Result<()> {
+    async fn list(config: &Config, queue: &Queue, filter: &LetterFilter, json: bool) -> Result<()> {
         let which = which(config, filter)?;
         let found = letters::list(queue, &which, filter.limit as usize).await?;
         if json {
