@@ -28,7 +28,7 @@ pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
     }
     let mut count = Count::default();
     // The tests run the real binary, which cargo would not build for the tests of other crates.
-    if cargo::succeeds(&["build", "-p", "windlass", "--features", "aws"])? {
+    if cargo::succeeds(&["build", "-p", "windlass", "--all-features"])? {
         let succeeded = run_tests(filter, &mut count)?;
         // A test program that dies or does not build fails without any test that failed.
         if !succeeded && count.failed == 0 {
@@ -72,7 +72,7 @@ impl Count {
 
 /// Passes the output on while it counts, and tells whether cargo was content.
 fn run_tests(filter: Option<&str>, count: &mut Count) -> anyhow::Result<bool> {
-    let mut args = vec!["test", "--workspace", "--features", "windlass/aws", "--no-fail-fast"];
+    let mut args = vec!["test", "--workspace", "--all-features", "--no-fail-fast"];
     args.extend(filter);
     eprintln!("xtask: cargo {}", args.join(" "));
     let mut tests =

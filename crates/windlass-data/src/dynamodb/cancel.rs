@@ -10,6 +10,19 @@ pub(super) struct Action {
     pub(super) item: TransactWriteItem,
 }
 
+impl Action {
+    /// The table it writes to.
+    pub(super) fn table(&self) -> &str {
+        let TransactWriteItem { put, update, delete, .. } = &self.item;
+        let names = [
+            put.as_ref().map(|put| put.table_name()),
+            update.as_ref().map(|update| update.table_name()),
+            delete.as_ref().map(|delete| delete.table_name()),
+        ];
+        names.into_iter().flatten().next().unwrap_or_default()
+    }
+}
+
 /// Whose an action is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Of {

@@ -63,12 +63,24 @@ async fn transact(
     {
         return Err(Ok(judge(cancelled.cancellation_reasons(), actions)));
     }
-    match Error::from(error) {
+    match of_tables(actions, Error::from(error)) {
         error if error.class == Class::Busy => {
             Err(Ok(Verdict::Again { missed: Vec::new(), busy: true }))
         }
         error => Err(Err(error.into())),
     }
+}
+
+/// DynamoDB does not say which table it did not find.
+fn of_tables(actions: &[Action], error: Error) -> Error {
+    if error.class != Class::Definition {
+        return error;
+    }
+    let mut names: Vec<&str> = actions.iter().map(Action::table).collect();
+    names.sort_unstable();
+    names.dedup();
+    let message = format!("{}: one of the tables {}", error.message, names.join(", "));
+    Error { message, ..error }
 }
 
 /// What is to be committed, as far as nobody was faster.

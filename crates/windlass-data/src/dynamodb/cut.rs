@@ -1,13 +1,12 @@
 //! Cutting: pages of a scan's segment, or of an index within one value, become lists of keys.
 
 use super::DynamodbData;
-use super::describe::Lookup;
+use super::describe::{Lookup, named};
 use super::expression::{Attributes, Bound, Condition, place};
 use super::value::{from_attribute, to_typed};
 use crate::{Cuts, Result, Scope, Share};
 use windlass_core::problem::Code;
 use windlass_core::{Extent, FilterValue, Key, Part, Problem, Value};
-use windlass_db::Error;
 use windlass_db::dynamodb::sdk::types::Select;
 
 /// How much is to be cut.
@@ -171,7 +170,7 @@ impl<'a> Pages<'a> {
                     .set_select(select)
                     .set_limit(limit)
                     .set_exclusive_start_key(self.start.take());
-                let page = page.send().await.map_err(Error::from)?;
+                let page = page.send().await.map_err(|error| named(table, error.into()))?;
                 (page.items, page.count, page.last_evaluated_key)
             }
             (Walk::Share(share), _) => {
@@ -188,7 +187,7 @@ impl<'a> Pages<'a> {
                     .set_select(select)
                     .set_limit(limit)
                     .set_exclusive_start_key(self.start.take());
-                let page = page.send().await.map_err(Error::from)?;
+                let page = page.send().await.map_err(|error| named(table, error.into()))?;
                 (page.items, page.count, page.last_evaluated_key)
             }
             (Walk::Value(value), None) => return Err(no_index(self.scope, value).into()),

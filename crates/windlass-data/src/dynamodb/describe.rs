@@ -61,14 +61,17 @@ pub(super) async fn describe(data: &DynamodbData, source: &windlass_core::Source
 /// Asks for a table, or says that there is none.
 pub(super) async fn look(data: &DynamodbData, name: &str) -> Result<TableDescription> {
     let described = data.client.describe_table().table_name(name).send().await;
-    let described = described.map_err(|error| match Error::from(error) {
-        error if error.class == Class::Definition => {
-            Error { message: format!("there is no table `{name}`"), ..error }
-        }
-        error => error,
-    })?;
+    let described = described.map_err(|error| named(name, error.into()))?;
     let missing = || Error::new(Class::Definition, format!("there is no table `{name}`"));
     Ok(described.table.ok_or_else(missing)?)
+}
+
+/// An error with the table's name, which DynamoDB leaves out when it does not find it.
+pub(super) fn named(table: &str, error: Error) -> Error {
+    match error.class {
+        Class::Definition => Error { message: format!("there is no table `{table}`"), ..error },
+        _ => error,
+    }
 }
 
 /// The names of the tables there are.

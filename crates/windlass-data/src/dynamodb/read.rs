@@ -1,6 +1,7 @@
 //! Reading records by their keys, counting them, and telling values apart.
 
 use super::cut::{self, Pages, Walk};
+use super::describe::named;
 use super::expression::{Attributes, Condition, key_of};
 use super::value::{from_attribute, to_typed};
 use super::{DynamodbData, Patience};
@@ -9,7 +10,6 @@ use futures::future::try_join_all;
 use std::collections::{HashMap, HashSet};
 use windlass_core::problem::Code;
 use windlass_core::{Columns, Extent, FilterValue, Key, KeyRange, Part, Problem, Record, Value};
-use windlass_db::Error;
 use windlass_db::dynamodb::sdk::types::KeysAndAttributes;
 
 /// Keys of one request.
@@ -131,8 +131,10 @@ async fn get(
 ) -> Result<HashMap<String, Attributes>> {
     let mut asked = Vec::with_capacity(keys.len());
     let mut seen = HashSet::new();
-    for key in keys.iter().filter(|key| seen.insert(key.to_text())) {
-        asked.push(key_of(scope, key)?);
+    for key in keys {
+        if seen.insert(as_read(scope, key)?.to_text()) {
+            asked.push(key_of(scope, key)?);
+        }
     }
     let (table, mut found) = (&scope.table.name, HashMap::new());
     let mut patience = Patience::default();
@@ -140,7 +142,7 @@ async fn get(
         let wanted = KeysAndAttributes::builder().set_keys(Some(asked)).consistent_read(true);
         let wanted = wanted.build().map_err(|error| super::unbuilt(&error))?;
         let answer = data.client.batch_get_item().request_items(table, wanted).send().await;
-        let answer = answer.map_err(Error::from)?;
+        let answer = answer.map_err(|error| named(table, error.into()))?;
         let items = answer.responses.unwrap_or_default().remove(table).unwrap_or_default();
         let any = !items.is_empty();
         for item in items {

@@ -18,15 +18,15 @@ impl Dynamodb {
     /// Runs statements as an application would, one after the other and not as a transaction.
     /// Tables get their primary key, or their first column, and an index for each that is made.
     pub fn run(&self, sql: &str) {
-        let (db, before) = self.pull();
+        let (db, before) = self.pull(sql);
         db.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        self.push(&db, &before);
+        self.push(&db, sql, &before);
     }
 
     /// Every value of a query as text, `None` for NULL. The tables of the ledger are there by the
     /// names that they have in SQL.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
-        let (db, _) = self.pull();
+        let (db, _) = self.pull(sql);
         let mut statement = db.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         let width = statement.column_count();
         let text = |value: ValueRef<'_>| match value {
@@ -41,14 +41,14 @@ impl Dynamodb {
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// The tables in SQLite, and their rows as they were.
-    fn pull(&self) -> (Connection, BTreeMap<String, Rows>) {
+    /// The tables in SQLite, and the rows of those that are spoken of, as they were.
+    fn pull(&self, sql: &str) -> (Connection, BTreeMap<String, Rows>) {
         let db = Connection::open_in_memory().expect("SQLite opens");
         for statement in self.schema.lock().expect("no test panics in here").iter() {
             db.execute_batch(statement).expect("it ran before");
         }
         let mut before = BTreeMap::new();
-        for table in tables(&db) {
+        for table in tables(&db).into_iter().filter(|table| sql.contains(table.as_str())) {
             let columns = columns(&db, &table);
             let mut rows = Rows::new();
             for item in self.scan(&table) {
@@ -57,7 +57,9 @@ impl Dynamodb {
             }
             before.insert(table, rows);
         }
-        self.pull_ledger(&db);
+        if sql.contains("windlass_") {
+            self.pull_ledger(&db);
+        }
         (db, before)
     }
 
@@ -84,7 +86,7 @@ impl Dynamodb {
         db.execute_batch("PRAGMA user_version = 1").expect("a pragma");
     }
 
-    fn push(&self, db: &Connection, before: &BTreeMap<String, Rows>) {
+    fn push(&self, db: &Connection, sql: &str, before: &BTreeMap<String, Rows>) {
         let mut statement = db
             .prepare("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND tbl_name NOT LIKE 'windlass%'")
             .expect("SQLite has its schema");
@@ -97,10 +99,12 @@ impl Dynamodb {
         if had_ledger > has_ledger {
             self.call("DeleteTable", json!({ "TableName": "windlass_ledger" }));
         }
-        let there = self.names();
-        for table in tables(db) {
+        let makes = sql.contains("CREATE");
+        let there = if makes { self.names() } else { Vec::new() };
+        for table in tables(db).into_iter().filter(|table| sql.contains(table.as_str())) {
             let columns = columns(db, &table);
             match there.contains(&table) {
+                _ if !makes => {}
                 true => self.add_indexes(db, &table, &columns),
                 false => self.create(db, &table, &columns),
             }

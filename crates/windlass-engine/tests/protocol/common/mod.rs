@@ -6,6 +6,8 @@ mod world;
 
 pub(crate) use gate::Gate;
 pub(crate) use jobs::*;
+#[cfg(feature = "dynamodb")]
+pub(crate) use world::Place;
 pub(crate) use world::{World, builder, toml};
 
 /// Makes a test of each function on every database that holds records. MariaDB holds no store, so
