@@ -27,7 +27,8 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let theirs: f64 = boto.run("work", &queue)?.parse()?;
 
     let begun = Instant::now();
-    let (loading, _) = watched(&windlass, &["submit", "REFRESH_CANDIDATES", "--queue", &queue]).await?;
+    let (loading, _) =
+        watched(&windlass, &["submit", "REFRESH_CANDIDATES", "--queue", &queue]).await?;
     let took = begun.elapsed().as_secs_f64();
     let writes = requests(&moto, "UpdateItem");
     let ours = work(&windlass, &boto, &queue).await?;
