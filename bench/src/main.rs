@@ -15,6 +15,7 @@ mod memory;
 mod noop;
 mod planned;
 mod posts;
+mod process;
 mod python;
 mod report;
 mod sales;
@@ -95,6 +96,9 @@ async fn main() -> Result<()> {
     }
     if wanted("listeners") {
         listeners::run(&bench, &mut report).await?;
+    }
+    if wanted("process") {
+        process::run(&bench, &mut report).await?;
     }
     for (name, what) in [("map", What::Map), ("export", What::Export)] {
         if wanted(name) {

@@ -54,7 +54,8 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
     let redriven =
         run(&["dead", "redrive", "--queue", dead, "--all", "--rate", "100", "--json"]).await;
     let redriven: Json = serde_json::from_str(&redriven).unwrap();
-    assert_eq!(redriven, json!({"redriven": 1, "to": world.work}));
+    assert_eq!(redriven["redriven"], 1);
+    assert!(redriven["to"].as_str().unwrap().ends_with(&queue["sqs://".len()..]), "{redriven}");
     world.drain().await;
     assert_eq!(world.candidate("bad").await.version(), 2);
 

@@ -69,7 +69,10 @@ async fn a_redrive_that_dies_before_it_deletes_doubles_a_message_harmlessly() {
     let bodies = received.iter().map(|one| one.delivery.body.clone()).collect();
     queue.send(bodies, attributes).await.unwrap();
     queue.hide(&received, std::time::Duration::ZERO).await.unwrap();
-    world.drain().await;
+    // One by one, since what comes twice in a batch is one item of it.
+    let mut mapping = world.mapping();
+    mapping.batch_size = 1;
+    mapping.drain().await;
     assert!(world.all_candidates().await.values().all(|record| record.version() == 2));
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use windlass_aws::letters::{self, Which};
 use windlass_db::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::Moto;
@@ -37,6 +38,8 @@ async fn every_candidate_is_done_exactly_once_per_job() {
                 if add_one(&dynamo, &table, &id).await {
                     *added.entry(id).or_default() += 1;
                 }
+                // One writer among many requests, and not all that the server does.
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
             added
         })

@@ -22,7 +22,7 @@ pub struct EventSourceMapping {
     pub batch_size: i32,
     /// Invocations at once.
     pub concurrency: usize,
-    /// Every so many batches are delivered twice, at the same moment; never where it is zero.
+    /// Every so many batches are delivered again when they are done; never where it is zero.
     pub repeat_every: usize,
 }
 
@@ -85,13 +85,10 @@ impl EventSourceMapping {
     async fn deliver(&self, messages: &[Message], batches: usize) {
         let records: Vec<Json> = messages.iter().map(record).collect();
         let event = json!({ "Records": records });
-        let answer = if self.repeat_every > 0 && batches.is_multiple_of(self.repeat_every) {
-            let both = (self.function.invoke(event.clone()), self.function.invoke(event));
-            let (one, _other) = tokio::join!(both.0, both.1);
-            one
-        } else {
-            self.function.invoke(event).await
-        };
+        let mut answer = self.function.invoke(event.clone()).await;
+        if self.repeat_every > 0 && batches.is_multiple_of(self.repeat_every) {
+            answer = self.function.invoke(event).await;
+        }
         let failures = match answer {
             Ok(answer) => answer["batchItemFailures"].as_array().cloned().unwrap_or_default(),
             // Without an answer nothing is deleted.

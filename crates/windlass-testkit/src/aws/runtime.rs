@@ -70,7 +70,9 @@ impl State {
         let words: Vec<&str> = path.trim_matches('/').split('/').collect();
         match (&parts.method, words.as_slice()) {
             (&Method::GET, ["invocation", "next"]) => {
-                let invocation = self.waiting.lock().await.recv().await.expect("the test goes on");
+                let invocation = self.waiting.lock().await.recv().await;
+                // The test has ended, and its processes are about to.
+                let Some(invocation) = invocation else { return status(StatusCode::GONE) };
                 let response = Response::builder()
                     .header("lambda-runtime-aws-request-id", &invocation.id)
                     .header("lambda-runtime-deadline-ms", invocation.deadline.to_string())

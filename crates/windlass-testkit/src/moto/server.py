@@ -7,6 +7,8 @@
 - POST /windlass/faults: answers to give instead of moto's own, by region and operation, before or
   after the request was carried out.
 - GET /windlass/requests/REGION/OPERATION: how many requests of a kind came.
+- One request of SQS at a time, but for those that wait for a message: moto makes its list of
+  messages anew for each deletion, and forgets what others did to it meanwhile.
 - A queue of thousands of messages. moto counts all of them again for each message that it takes or
   hands out, and asks for the time twice for each of those.
 """
@@ -105,6 +107,19 @@ for name in ("send_message", "is_message_valid_based_on_retention_period"):
 for kind in ("", "_delayed", "_not_visible"):
     counted_when_asked(f"approximate_number_of_messages{kind}")
 queues.unix_time_millis = lambda: time.time() * 1000
+queue_lock = threading.Lock()
+
+
+def wait_for_messages(self, timeout):
+    queue_lock.release()
+    try:
+        waiting(self, timeout)
+    finally:
+        queue_lock.acquire()
+
+
+waiting = queues.Queue.wait_for_messages
+queues.Queue.wait_for_messages = wait_for_messages
 
 
 class Server(DomainDispatcherApplication):
@@ -116,6 +131,9 @@ class Server(DomainDispatcherApplication):
         if path.startswith("/windlass/requests/"):
             region, operation = path.split("/")[3:5]
             return answer(start_response, "200 OK", str(requests[region, operation]))
+        if target.startswith("AmazonSQS."):
+            with queue_lock:
+                return list(super().__call__(environ, start_response))
         if not target.startswith("DynamoDB_"):
             return super().__call__(environ, start_response)
         with lock:
