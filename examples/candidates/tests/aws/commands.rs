@@ -1,9 +1,9 @@
 //! The same queue and tables without Lambda: `windlass submit`, `worker` and `dead` on any machine.
 
 use crate::stack::{MISSING, Stack};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::time::Duration;
-use windlass_testkit::eventually;
+use windlass_testkit::{Output, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
@@ -13,17 +13,16 @@ async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
     let ids = records.iter().map(|one| one["identifier"].as_s().unwrap().as_str());
     let ids = ids.collect::<Vec<_>>().join("\n");
     stack.write("ids", &ids);
-    let submitted =
-        stack.windlass(&format!("submit MIGRATE_CANDIDATES --ids-file ids --queue {work} --json"));
-    let submitted: serde_json::Value = serde_json::from_str(&submitted.await.ok().stdout).unwrap();
+    let submit = format!("submit MIGRATE_CANDIDATES --ids-file ids --queue {work} --json");
+    let submitted = parse(&stack.windlass(&submit).await);
     assert_eq!(submitted["itemsEnqueued"], 60, "{submitted}");
 
     // What failed is hidden for five minutes before it comes back, which nobody waits for here: the
     // trigger gives it back at once.
     stack.trigger.drain().await;
     assert_eq!(stack.candidates.versions(|_| true).await, [MISSING, 60 - MISSING]);
-    let listed = stack.windlass(&format!("dead list --queue {dead} --json")).await.ok();
-    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let list = format!("dead list --queue {dead} --json");
+    let listed = parse(&stack.windlass(&list).await);
     assert_eq!(listed.as_array().unwrap().len(), MISSING, "{listed:#}");
     assert_eq!(listed[0]["jobId"], submitted["jobId"], "{listed:#}");
 
@@ -36,6 +35,10 @@ async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
     .await;
     worker.term();
     worker.wait().await.ok();
-    let letters = stack.windlass(&format!("dead list --queue {dead} --json")).await.ok();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&letters.stdout).unwrap(), json!([]));
+    assert_eq!(parse(&stack.windlass(&list).await), json!([]));
+}
+
+/// What a command that succeeded printed.
+fn parse(output: &Output) -> Json {
+    serde_json::from_str(&output.clone().ok().stdout).unwrap()
 }
