@@ -38,7 +38,8 @@ def make(items):
             for n in range(first, min(first + 25, items))
         ]
         dynamodb.batch_write_item(RequestItems={TABLE: new})
-    return sqs.create_queue(QueueName="work", Attributes=dict(VisibilityTimeout="300"))["QueueUrl"]
+    # Short: a worker that leaves may be handed messages that it does not take any more.
+    return sqs.create_queue(QueueName="work", Attributes=dict(VisibilityTimeout="10"))["QueueUrl"]
 
 
 def load(queue):

@@ -34,7 +34,7 @@ pub struct Received {
 }
 
 /// Messages that one call may carry.
-pub(crate) const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 10;
 /// Bytes that one call may carry, attributes included. SQS takes more today, but not everywhere.
 const MOST_BYTES: usize = 256 << 10;
 /// Calls at once of one send.

@@ -116,6 +116,11 @@ mod tests {
             ("queue.items_per_message = 0", "1 to 1000"),
             ("queue.remember = 0", "queue.remember"),
             ("queue.items = 1", "items_per_message"),
+            (
+                "[jobs.B]\nsource = { connection = \"app\", table = \"t\" }\nqueue.message = \"A\"\n\
+                 step.sql = \"DELETE FROM t WHERE {chunk}\"",
+                "jobs.B.queue.message: `A` is a message of `A` too",
+            ),
         ] {
             let message = parse(queue).unwrap_err();
             assert!(message.contains(expected), "{queue}: {message}");
