@@ -34,7 +34,7 @@ use setup::{Bench, Sizes};
 
 /// What can be asked for; all of it unless something is.
 const NAMES: &str = "sql handler command http load memory latency machines statements noop submit \
-                     first-commit listeners map map-mariadb export export-mariadb";
+                     first-commit listeners process map map-mariadb export export-mariadb";
 
 #[tokio::main]
 async fn main() -> Result<()> {
