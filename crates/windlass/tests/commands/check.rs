@@ -162,6 +162,9 @@ async fn a_store_in_mysql_is_refused_with_the_reason() {
     let data = Data::mariadb().await.with_accounts(1).await;
     let place = Place::with(&config(&data.url(), &data.url(), &raise(5)));
     let output = place.run("check").await;
-    refused(&output, &["store", "MySQL or MariaDB", "sqlite:PATH", "postgres://"]);
+    refused(
+        &output,
+        &["store", "cannot be in MySQL, MariaDB or DynamoDB", "sqlite:PATH", "postgres://"],
+    );
     assert!(!output.stderr.contains("wind%40lass"), "{}", output.stderr);
 }
