@@ -16,16 +16,19 @@ const HEIGHT: f64 = 120.0;
 const BELOW: f64 = 18.0;
 const ABOVE: f64 = 16.0;
 
+/// Room for at least so many, so that a few bars are no walls.
+const FEWEST: usize = 20;
+
 /// Bars side by side; `said` tells in a sentence what they show.
 pub(super) fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
     let most = bars.iter().map(height).fold(0.0, f64::max);
     let scale = if most > 0.0 { HEIGHT / most } else { 0.0 };
-    let step = WIDTH / bars.len().max(1) as f64;
+    let step = WIDTH / bars.len().max(FEWEST) as f64;
     let every = bars.len().div_ceil(8).max(1);
     html! {
         svg.chart viewBox=(format!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW)) role="img" aria-label=(said) {
-            line.rule x1="0" x2=(WIDTH) y1=(ABOVE) y2=(ABOVE);
+            line.rule x1="0" x2=(WIDTH) y1=(ABOVE) y2=(ABOVE) {}
             text.scale x="0" y=(ABOVE - 5.0) { (number(most.ceil() as i64)) " " (unit) }
             @for (place, bar) in bars.iter().enumerate() {
                 g {
@@ -40,7 +43,7 @@ pub(super) fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
                     }
                 }
             }
-            line.rule x1="0" x2=(WIDTH) y1=(ABOVE + HEIGHT) y2=(ABOVE + HEIGHT);
+            line.rule x1="0" x2=(WIDTH) y1=(ABOVE + HEIGHT) y2=(ABOVE + HEIGHT) {}
         }
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn table(workers: &[WorkerRow], now: DateTime<Utc>) -> Markup {
         } @else {
             div.scroll {
                 table {
-                    thead { tr { th { "Process" } th { "State" } th.number { "Chunks" } th { "Job types" } th { "Began" } th { "Heard of" } } }
+                    thead { tr { th { "Process" } th { "State" } th.number { "Chunks held" }
+                            th.number { "At once" } th { "Job types" } th { "Began" } th { "Heard of" } } }
                     tbody {
                         @for worker in workers {
                             tr #(format!("worker-{}", worker.name)) {
@@ -43,7 +44,8 @@ pub(super) fn table(workers: &[WorkerRow], now: DateTime<Utc>) -> Markup {
                                     @else if worker.chunks > 0 { span.mark.processing { "Working" } }
                                     @else { span.mark.completed { "Ready" } }
                                 }
-                                td.number { (number(worker.chunks)) " of " (number(worker.slots)) }
+                                td.number { (number(worker.chunks)) }
+                                td.number { (number(worker.slots)) }
                                 td { (worker.job_types.as_deref().unwrap_or("–")) }
                                 td { (time(worker.started_at, now)) }
                                 td { (time(worker.seen_at, now)) }

@@ -1,0 +1,97 @@
+//! Signing in as three roles: each sees the buttons that it may press, and no others.
+
+use crate::browser::Browser;
+use crate::common::{Place, text};
+use crate::served::{Served, auth, token};
+use crate::world::{purses, take};
+use serde_json::json;
+
+async fn sign_in(browser: &Browser, token: &str) {
+    browser.open("/").await;
+    assert_eq!(browser.path().await, "/sign-in");
+    browser.fill("token", token).await;
+    browser.press("Sign in").await;
+}
+
+#[tokio::test]
+async fn three_roles_see_three_sets_of_buttons() {
+    let data = purses().await;
+    let jobs = take(
+        "throughput = { items_per_second = 1 }\nschedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n",
+    );
+    let mut served = Served::with(Place::on(&data, &(jobs + &auth())), 1).await;
+    served.token(&token("eve", "chief"));
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    let job = format!("/jobs/{id}");
+    for (name, role, pause, run, stop) in [
+        ("vic", "all-viewer", false, false, false),
+        ("oda", "clerk", true, true, false),
+        ("eve", "chief", true, true, true),
+    ] {
+        let browser = Browser::on(&served.url).await;
+        sign_in(&browser, &token(name, role)).await;
+        browser.sees("Overview").await;
+        browser.sees(name).await;
+        assert_eq!(browser.offers("Emergency stop…").await, stop, "{role}");
+        // A clerk has a job of their own to steer, and does not see that of others.
+        let own = match role {
+            "clerk" => {
+                browser.open(&job).await;
+                browser.sees("there is no job").await;
+                served.token(&token(name, role));
+                format!("/jobs/{}", served.submit(json!({"jobType": "TAKE"})).await)
+            }
+            _ => job.clone(),
+        };
+        browser.open(&own).await;
+        browser.sees("TAKE").await;
+        for button in ["Pause", "Cancel…", "Throughput…"] {
+            assert_eq!(browser.offers(button).await, pause, "{role} {button}");
+        }
+        browser.open("/job-types/TAKE").await;
+        assert_eq!(browser.offers("Run now").await, run, "{role}");
+        assert_eq!(browser.offers("Stop this job type…").await, stop, "{role}");
+        browser.open("/schedules").await;
+        browser.sees("0 3 1 1 *").await;
+        assert_eq!(browser.offers("Pause").await, stop, "{role}");
+        // The page is kept true by events, which the cookie lets in.
+        browser.sees("Live").await;
+        assert_eq!(browser.run("return document.cookie").await, json!(""));
+        browser.press("Sign out").await;
+        browser.open("/jobs").await;
+        assert_eq!(browser.path().await, "/sign-in");
+    }
+}
+
+#[tokio::test]
+async fn one_comes_back_to_where_one_wanted_to_go() {
+    let data = purses().await;
+    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let id = text(
+        &served
+            .token(&token("eve", "chief"))
+            .post("/api/v1/jobs", &json!({"jobType": "TAKE"}))
+            .await
+            .is(201)["id"],
+    );
+    let browser = Browser::on(&served.url).await;
+    browser.open(&format!("/jobs/{id}")).await;
+    browser.sees("Sign in").await;
+    browser.fill("token", "no.such.token").await;
+    browser.press("Sign in").await;
+    browser.sees("That token is not good here").await;
+    browser.fill("token", &token("eve", "chief")).await;
+    browser.press("Sign in").await;
+    assert_eq!(browser.path().await, format!("/jobs/{id}"));
+    browser.open("/sign-in?to=https://evil.example/").await;
+    browser.fill("token", &token("eve", "chief")).await;
+    browser.press("Sign in").await;
+    assert_eq!(browser.path().await, "/");
+    // A name is shown as it is, whatever it is.
+    let name = "<img src=x onerror=\"window.pwned=true\">";
+    browser.press("Sign out").await;
+    browser.fill("token", &token(name, "chief")).await;
+    browser.press("Sign in").await;
+    browser.sees(name).await;
+    assert_eq!(browser.run("return window.pwned === undefined").await, json!(true));
+}
