@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// What is installed, and what for. All are pinned.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     // Tries the API by its own document; the same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
@@ -17,6 +17,8 @@ const PACKAGES: [&str; 4] = [
     "moto[server]==5.2.5",
     // Reads Parquet, independently of what wrote it.
     "pyarrow==26.0.1",
+    // Brings axe-core, which finds what makes pages hard for some to use.
+    "axe-core-python==0.1.0",
 ];
 
 /// Makes it unless it is there. Where it cannot be made, it says why: all other tests still run.

@@ -10,47 +10,45 @@ pub(super) struct Bar {
     pub(super) parts: Vec<(&'static str, f64)>,
 }
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 120.0;
-/// Room for the labels below, and for the greatest value above.
-const BELOW: f64 = 18.0;
-const ABOVE: f64 = 16.0;
-
-/// Room for at least so many, so that a few bars are no walls.
+/// The bars are drawn in these units and stretched to the page; words are not stretched with them.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 100.0;
+/// Room for at least so many bars, so that a few are no walls.
 const FEWEST: usize = 20;
+/// Words below them.
+const LABELS: usize = 4;
 
 /// Bars side by side; `said` tells in a sentence what they show.
 pub(super) fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
     let most = bars.iter().map(height).fold(0.0, f64::max);
     let scale = if most > 0.0 { HEIGHT / most } else { 0.0 };
-    let step = WIDTH / bars.len().max(FEWEST) as f64;
-    let every = bars.len().div_ceil(8).max(1);
+    let room = bars.len().max(FEWEST);
+    let step = WIDTH / room as f64;
+    let label = |place: usize| bars.get(place * room / LABELS).map_or("", |bar| &bar.label);
     html! {
-        svg.chart viewBox=(format!("0 0 {WIDTH} {}", ABOVE + HEIGHT + BELOW)) role="img" aria-label=(said) {
-            line.rule x1="0" x2=(WIDTH) y1=(ABOVE) y2=(ABOVE) {}
-            text.scale x="0" y=(ABOVE - 5.0) { (number(most.ceil() as i64)) " " (unit) }
-            @for (place, bar) in bars.iter().enumerate() {
-                g {
-                    title { (bar.title) }
-                    rect.hit x=(round(place as f64 * step)) y=(ABOVE) width=(round(step)) height=(HEIGHT) {}
-                    @for (colour, y, tall) in stacked(bar, scale) {
-                        rect class=(colour) x=(round(place as f64 * step + step * 0.1)) y=(round(y))
-                            width=(round(step * 0.8)) height=(round(tall)) {}
-                    }
-                    @if place.is_multiple_of(every) {
-                        text.label x=(round((place as f64 + 0.5) * step)) y=(ABOVE + HEIGHT + 14.0) { (bar.label) }
+        div.chart {
+            div.scale { (number(most.ceil() as i64)) " " (unit) }
+            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(said) {
+                @for (place, bar) in bars.iter().enumerate() {
+                    g {
+                        title { (bar.title) }
+                        rect.hit x=(round(place as f64 * step)) y="0" width=(round(step)) height=(HEIGHT) {}
+                        @for (colour, y, tall) in stacked(bar, scale) {
+                            rect class=(colour) x=(round(place as f64 * step + step * 0.1)) y=(round(y))
+                                width=(round(step * 0.8)) height=(round(tall)) {}
+                        }
                     }
                 }
             }
-            line.rule x1="0" x2=(WIDTH) y1=(ABOVE + HEIGHT) y2=(ABOVE + HEIGHT) {}
+            div.labels aria-hidden="true" { @for place in 0..LABELS { span { (label(place)) } } }
         }
     }
 }
 
 /// The parts of a bar from the ground up. What is there at all can be seen.
 fn stacked(bar: &Bar, scale: f64) -> Vec<(&'static str, f64, f64)> {
-    let mut top = ABOVE + HEIGHT;
+    let mut top = HEIGHT;
     let parts = bar.parts.iter().filter(|(_, value)| *value > 0.0);
     parts
         .map(|(colour, value)| {
@@ -91,7 +89,7 @@ pub(super) fn graph(nodes: &[Node], said: &str) -> Markup {
     let height = filled.iter().max().copied().unwrap_or(0) as f64 * (BOX.1 + GAP.1) + 2.0;
     html! {
         div.scroll {
-            svg.graph viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img" aria-label=(said) {
+            svg.graph viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group" aria-label=(said) {
                 @for (node, (x, y)) in nodes.iter().zip(&places) {
                     @for parent in node.after.iter().filter_map(|parent| places.get(*parent)) {
                         path.edge d=(format!("M{} {} C{} {} {} {} {x} {}",
@@ -126,7 +124,7 @@ mod tests {
             parts: vec![("completed", value)],
         };
         let chart = bars(&[bar(1.0), bar(4.0), bar(0.0)], "jobs", "said").into_string();
-        assert!(chart.contains("height=\"120\"") && chart.contains("height=\"30\""), "{chart}");
+        assert!(chart.contains("height=\"100\"") && chart.contains("height=\"25\""), "{chart}");
         assert!(chart.contains("4 jobs") && chart.contains("&lt;b&gt;"), "{chart}");
         assert_eq!(chart.matches("class=\"completed\"").count(), 2);
     }

@@ -89,7 +89,7 @@ fn legend(job: &Job) -> Markup {
     }
 }
 
-/// The cells. They are for the pointer; the keyboard has the list and its search.
+/// The cells. They are for the pointer; the keyboard and the ear have the counts above, and the list.
 fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
     let mut stretches: BTreeMap<i64, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
@@ -97,7 +97,7 @@ fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
     }
     let path = format!("/jobs/{}", job.id);
     html! {
-        div.cells role="img" aria-label="The chunks by status, in their order; the list below has them one by one" {
+        div.cells aria-hidden="true" {
             @for (cell, parts) in &stretches {
                 @let (first, last) = (cell * width, (cell + 1) * width - 1);
                 @let to = match width {

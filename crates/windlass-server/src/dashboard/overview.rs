@@ -109,8 +109,8 @@ fn figures(
             (figure("running", &plus(running), tone(running > 0, "processing"), Some("/jobs?status=PROCESSING")))
             (figure("queued", &plus(queued), "", Some("/jobs?status=QUEUED")))
             (figure("paused", &plus(paused), tone(paused > 0, "paused"), Some("/jobs?status=PAUSED")))
-            (figure("dead letters", &number(dead), tone(dead > 0, "failed"), Some("/dead-letters")))
-            (figure("workers", &number(there), tone(there == 0, "failed"), Some("/workers")))
+            (figure(if dead == 1 { "dead letter" } else { "dead letters" }, &number(dead), tone(dead > 0, "failed"), Some("/dead-letters")))
+            (figure(if there == 1 { "worker" } else { "workers" }, &number(there), tone(there == 0, "failed"), Some("/workers")))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A headless Chromium, driven as a person would: by what can be seen and pressed.
 
-use crate::common::eventually;
-use fantoccini::elements::Element;
+use crate::common::{PATIENCE, eventually};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value as Json, json};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use windlass_testkit::{Running, Windlass, descendants_in};
+use windlass_testkit::{Running, Windlass, descendants_in, python_program};
 
 /// A browser of its own for one test.
 pub(crate) struct Browser {
@@ -72,46 +72,78 @@ impl Browser {
 
     /// Waits until the page shows a text, without asking for the page anew.
     pub(crate) async fn sees(&self, text: &str) {
-        eventually(&format!("the page shows `{text}`"), async || self.text().await.contains(text))
-            .await;
+        self.shows(text, true).await;
     }
 
     /// Waits until the page does not show a text any more.
     pub(crate) async fn misses(&self, text: &str) {
-        let what = format!("the page does not show `{text}`");
-        eventually(&what, async || !self.text().await.contains(text)).await;
+        self.shows(text, false).await;
     }
 
-    /// Presses the button, link or summary with this text.
+    async fn shows(&self, text: &str, expected: bool) {
+        let begun = Instant::now();
+        loop {
+            let shown = self.text().await;
+            if shown.contains(text) == expected {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "`{text}` shown: {expected}? It shows:\n{shown}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until it is at a page.
+    pub(crate) async fn is_at(&self, path: &str) {
+        eventually(&format!("the browser is at {path}"), async || self.path().await == path).await;
+    }
+
+    /// Presses the button, link or summary with this text, as soon as it is there.
     pub(crate) async fn press(&self, text: &str) {
-        self.pressable(text)
-            .await
-            .unwrap_or_else(|| panic!("there is no `{text}`"))
-            .click()
-            .await
-            .unwrap();
+        let wait = self.client.wait().at_most(PATIENCE);
+        let found = wait.for_element(Locator::XPath(&pressable(text))).await;
+        found.unwrap_or_else(|_| panic!("there is no `{text}`")).click().await.unwrap();
+    }
+
+    /// Presses what leads to another page, and waits for it.
+    pub(crate) async fn go(&self, text: &str) {
+        self.run("window.left = false").await;
+        self.press(text).await;
+        let there = "return window.left === undefined && document.readyState === 'complete'";
+        eventually(&format!("`{text}` leads on"), async || self.run(there).await == json!(true))
+            .await;
     }
 
     /// Whether there is such a thing to press.
     pub(crate) async fn offers(&self, text: &str) -> bool {
-        self.pressable(text).await.is_some()
-    }
-
-    async fn pressable(&self, text: &str) -> Option<Element> {
-        let path =
-            format!("//*[self::button or self::a or self::summary][normalize-space(.)='{text}']");
-        self.client.find(Locator::XPath(&path)).await.ok()
+        self.client.find(Locator::XPath(&pressable(text))).await.is_ok()
     }
 
     /// Writes into a field.
     pub(crate) async fn fill(&self, name: &str, text: &str) {
-        let field = self.client.find(Locator::Css(&format!("[name=\"{name}\"]"))).await.unwrap();
-        field.send_keys(text).await.unwrap();
+        let field = format!("[name=\"{name}\"]");
+        let wait = self.client.wait().at_most(PATIENCE);
+        wait.for_element(Locator::Css(&field)).await.unwrap().send_keys(text).await.unwrap();
     }
 
     /// Runs a script of the test's own, which no policy of a page forbids.
     pub(crate) async fn run(&self, script: &str) -> Json {
         self.client.execute(script, Vec::new()).await.unwrap()
+    }
+
+    /// What makes the page hard for some to use, as far as a program can tell: the serious findings.
+    pub(crate) async fn hindrances(&self) -> Vec<String> {
+        let python = python_program("python");
+        let found = "import axe_core_python, os; print(os.path.dirname(axe_core_python.__file__))";
+        let output = std::process::Command::new(python).args(["-c", found]).output().unwrap();
+        let folder = String::from_utf8(output.stdout).unwrap();
+        let axe = std::fs::read_to_string(Path::new(folder.trim()).join("axe.min.js")).unwrap();
+        self.run(&axe).await;
+        let script = "const done = arguments[arguments.length - 1]; \
+            axe.run().then(found => done(found.violations \
+                .filter(one => ['serious', 'critical'].includes(one.impact)) \
+                .map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' | '))))";
+        let found = self.client.execute_async(script, Vec::new()).await.unwrap();
+        serde_json::from_value(found).unwrap()
     }
 
     /// A picture of what can be seen.
@@ -125,6 +157,10 @@ impl Drop for Browser {
         self.driver.kill9();
         descendants_in(self.folder.path()).iter().for_each(|process| process.kill9());
     }
+}
+
+fn pressable(text: &str) -> String {
+    format!("//*[self::button or self::a or self::summary][normalize-space(.)='{text}']")
 }
 
 fn options(look: Look) -> Json {

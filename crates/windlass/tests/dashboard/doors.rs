@@ -85,7 +85,7 @@ async fn a_page_on_the_next_port_cannot_stop_everything() {
     let browser = Browser::on(&served.url).await;
     browser.open("/").await;
     browser.fill("token", &token("eve", "chief")).await;
-    browser.press("Sign in").await;
+    browser.go("Sign in").await;
     browser.sees("Work is on.").await;
     // Another port of the same machine is the same site to a browser, which sends the cookie along.
     browser.client.goto(&stub.url).await.unwrap();

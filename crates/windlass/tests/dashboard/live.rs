@@ -26,7 +26,7 @@ async fn a_job_is_run_watched_paused_resumed_hurried_and_proven() {
     let (_data, served) = slow().await;
     let browser = Browser::on(&served.url).await;
     browser.open("/job-types/TAKE").await;
-    browser.press("Run now").await;
+    browser.go("Run now").await;
     browser.sees("Working through the chunks").await;
     mark(&browser).await;
     let begun = progress(&browser).await;
@@ -36,21 +36,21 @@ async fn a_job_is_run_watched_paused_resumed_hurried_and_proven() {
     assert!(is_the_same(&browser).await, "the page was loaded anew");
     let id = browser.path().await.trim_start_matches("/jobs/").to_owned();
 
-    browser.press("Pause").await;
+    browser.go("Pause").await;
     browser.sees("Paused").await;
     assert_eq!(served.until(&id, "PAUSED").await["status"], "PAUSED");
     assert!(!browser.offers("Pause").await);
-    browser.press("Resume").await;
+    browser.go("Resume").await;
     browser.sees("Running").await;
 
     browser.press("Throughput…").await;
     browser.fill("rate", "unlimited").await;
-    browser.press("Set").await;
+    browser.go("Set").await;
     mark(&browser).await;
     browser.sees("Completed").await;
     browser.sees("2\ndead letters").await;
     assert!(is_the_same(&browser).await);
-    browser.press("Prove that nothing was missed").await;
+    browser.go("Prove that nothing was missed").await;
     browser.sees("Proven").await;
 }
 
@@ -85,7 +85,7 @@ async fn a_chunk_is_opened_and_a_job_cancelled() {
     browser.sees("Chunk 0").await;
     browser.sees("Records").await;
     browser.press("Cancel…").await;
-    browser.press("Cancel this job").await;
+    browser.go("Cancel this job").await;
     browser.sees("Cancelled").await;
     served.until(&id, "CANCELLED").await;
 }
@@ -97,13 +97,13 @@ async fn everything_is_stopped_and_started_and_nobody_can_miss_it() {
     browser.open("/").await;
     browser.sees("Work is on.").await;
     browser.press("Emergency stop…").await;
-    browser.press("Stop everything").await;
+    browser.go("Stop everything").await;
     for page in ["/", "/jobs", "/dead-letters", "/job-types", "/schedules", "/workers"] {
         browser.open(page).await;
         browser.sees("Everything is stopped.").await;
     }
     let id = served.submit(json!({"jobType": "TAKE"})).await;
-    browser.press("Start again").await;
+    browser.go("Start again").await;
     browser.sees("Work is on.").await;
     browser.sees("Running").await;
     browser.open(&format!("/jobs/{id}")).await;

@@ -13,14 +13,15 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     let browser = Browser::on(&served.url).await;
     browser.open("/job-types").await;
     browser.sees("Take a little from every purse").await;
-    browser.press("TAKE").await;
+    browser.go("TAKE").await;
     browser.sees("exactly once").await;
     browser.fill("filter.counties", "Kent").await;
-    browser.press("Dry run: change nothing, show a sample").await;
+    browser.go("Dry run: change nothing, show a sample").await;
     browser.sees("It would reach 200 records.").await;
     browser.sees("4990").await;
+    browser.sees("CHECK constraint failed").await;
     assert_eq!(data.number("SELECT count(*) FROM purses WHERE amount % 5000 = 4990").await, 0);
-    browser.press("Run it now").await;
+    browser.go("Run it now").await;
     browser.sees("Completed").await;
     browser.sees("199\nprocessed").await;
     assert_eq!(data.number("SELECT count(*) FROM purses WHERE amount = 4990").await, 199);
@@ -39,13 +40,13 @@ async fn jobs_and_letters_are_found() {
     browser.sees("No such job.").await;
     browser.open(&format!("/jobs/{id}?status=COMPLETED")).await;
     browser.sees("40 chunks").await;
-    browser.press("More chunks").await;
+    browser.go("More chunks").await;
     browser.sees("After chunk").await;
-    browser.open("/dead-letters?error=NEVER_negative").await;
+    browser.open("/dead-letters?error=check+CONSTRAINT").await;
     browser.sees("By error").await;
     browser.open("/jobs?status=NONSENSE").await;
     browser.sees("NONSENSE").await;
-    browser.press("To the overview").await;
+    browser.go("To the overview").await;
     browser.sees("The last 24 hours").await;
     browser.sees("2 jobs submitted: 2 completed").await;
 }
@@ -59,8 +60,8 @@ async fn a_schedule_is_paused_and_resumed() {
     let browser = Browser::on(&served.url).await;
     browser.open("/schedules").await;
     browser.sees("JST").await;
-    browser.press("Pause").await;
+    browser.go("Pause").await;
     browser.sees("Paused").await;
-    browser.press("Resume").await;
+    browser.go("Resume").await;
     browser.sees("JST").await;
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 
 async fn sign_in(browser: &Browser, token: &str) {
     browser.open("/").await;
-    assert_eq!(browser.path().await, "/sign-in");
+    browser.is_at("/sign-in").await;
     browser.fill("token", token).await;
-    browser.press("Sign in").await;
+    browser.go("Sign in").await;
 }
 
 #[tokio::test]
@@ -57,10 +57,40 @@ async fn three_roles_see_three_sets_of_buttons() {
         // The page is kept true by events, which the cookie lets in.
         browser.sees("Live").await;
         assert_eq!(browser.run("return document.cookie").await, json!(""));
-        browser.press("Sign out").await;
+        browser.go("Sign out").await;
+        browser.is_at("/sign-in").await;
         browser.open("/jobs").await;
-        assert_eq!(browser.path().await, "/sign-in");
+        browser.is_at("/sign-in").await;
     }
+}
+
+#[tokio::test]
+async fn who_is_signed_in_at_one_server_is_at_the_other() {
+    let data = purses().await;
+    let first = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let listen = "serve -v --listen 127.0.0.1:0 --workers 1";
+    let other = first.place.spawn(listen);
+    let mut url = None;
+    crate::common::eventually("the other listens", async || {
+        let said = other.stderr();
+        url = said
+            .split("listening on ")
+            .nth(1)
+            .and_then(|rest| rest.split(';').next())
+            .map(str::to_owned);
+        url.is_some()
+    })
+    .await;
+    let browser = Browser::on(&first.url).await;
+    sign_in(&browser, &token("eve", "chief")).await;
+    browser.sees("Work is on.").await;
+    // A cookie is of a host, whatever the port: as two servers behind one address would see it.
+    browser.client.goto(&format!("{}/job-types/TAKE", url.unwrap())).await.unwrap();
+    browser.go("Run now").await;
+    browser.sees("Completed").await;
+    browser.open("/").await;
+    browser.sees("Ended last").await;
+    browser.sees("TAKE").await;
 }
 
 #[tokio::test]
@@ -78,20 +108,21 @@ async fn one_comes_back_to_where_one_wanted_to_go() {
     browser.open(&format!("/jobs/{id}")).await;
     browser.sees("Sign in").await;
     browser.fill("token", "no.such.token").await;
-    browser.press("Sign in").await;
+    browser.go("Sign in").await;
     browser.sees("That token is not good here").await;
     browser.fill("token", &token("eve", "chief")).await;
-    browser.press("Sign in").await;
-    assert_eq!(browser.path().await, format!("/jobs/{id}"));
+    browser.go("Sign in").await;
+    browser.is_at(&format!("/jobs/{id}")).await;
     browser.open("/sign-in?to=https://evil.example/").await;
     browser.fill("token", &token("eve", "chief")).await;
-    browser.press("Sign in").await;
-    assert_eq!(browser.path().await, "/");
+    browser.go("Sign in").await;
+    browser.is_at("/").await;
     // A name is shown as it is, whatever it is.
     let name = "<img src=x onerror=\"window.pwned=true\">";
-    browser.press("Sign out").await;
+    browser.go("Sign out").await;
+    browser.is_at("/sign-in").await;
     browser.fill("token", &token(name, "chief")).await;
-    browser.press("Sign in").await;
+    browser.go("Sign in").await;
     browser.sees(name).await;
     assert_eq!(browser.run("return window.pwned === undefined").await, json!(true));
 }

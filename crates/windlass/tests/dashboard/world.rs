@@ -17,7 +17,7 @@ pub(crate) async fn purses() -> Data {
     let numbers = data.numbers(PURSES);
     data.run(&format!(
         "CREATE TABLE purses (id bigint PRIMARY KEY NOT NULL, county text NOT NULL, name text NOT NULL,
-             amount bigint NOT NULL CONSTRAINT never_negative CHECK (amount >= 0));
+             amount bigint NOT NULL CHECK (amount >= 0));
          CREATE INDEX purses_county ON purses (county);
          INSERT INTO purses
          SELECT n, CASE WHEN n % 2 = 1 THEN 'Kent' ELSE 'Essex' END,
