@@ -89,7 +89,8 @@ pub(super) fn graph(nodes: &[Node], said: &str) -> Markup {
     let height = filled.iter().max().copied().unwrap_or(0) as f64 * (BOX.1 + GAP.1) + 2.0;
     html! {
         div.scroll {
-            svg.graph viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group" aria-label=(said) {
+            svg.graph viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height)
+                role="group" aria-label=(said) {
                 @for (node, (x, y)) in nodes.iter().zip(&places) {
                     @for parent in node.after.iter().filter_map(|parent| places.get(*parent)) {
                         path.edge d=(format!("M{} {} C{} {} {} {} {x} {}",

@@ -7,8 +7,8 @@ use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
 use super::overview::{bar, promise};
 use super::words::{
-    absolute, class, count, end, full_time, mark, number, percent, phase, rate, rate_text, short,
-    span, word,
+    absolute, class, count, end, full_time, length, mark, number, percent, phase, rate, rate_text,
+    short, span, word,
 };
 use crate::App;
 use crate::auth::Viewer;
@@ -57,7 +57,9 @@ pub(super) async fn show(
                 strong.big { (percent(&job)) " %" } " "
                 (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
                 @if let Some(ends) = end(&job, now) { " · about " strong { (span(ends - now)) } " left" }
-                @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) { " · " (promise(deadline, end(&job, now), now)) }
+                @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) {
+                    " · " (promise(deadline, end(&job, now), now))
+                }
             }
             @if let Some(error) = &job.error { p.problem { (error) } }
             (buttons(&frame, &job))
@@ -75,7 +77,11 @@ pub(super) async fn show(
             } @else if errors.is_empty() { (nothing("No item has died.")) }
             @else {
                 (groups(&errors, now, Some(id)))
-                p { a href=(search(&[("job", &id.to_string()), ("status", "")])) { "The dead letters of this job" } }
+                p {
+                    a href=(search(&[("job", &id.to_string()), ("status", "")])) {
+                        "The dead letters of this job"
+                    }
+                }
             }
         }
         @if linked.len() > 1 { (dependencies(&linked)) }
@@ -93,13 +99,19 @@ fn buttons(frame: &Frame, job: &Job) -> Markup {
     html! {
         div.actions {
             @if goes(JobStatus::Paused) { form method="post" action=(to("pause")) { button { "Pause" } } }
-            @if may && job.status == JobStatus::Paused { form method="post" action=(to("resume")) { button.primary { "Resume" } } }
-            @if may && job.status == JobStatus::Failed { form method="post" action=(to("retry")) { button.primary { "Retry what failed" } } }
+            @if may && job.status == JobStatus::Paused {
+                form method="post" action=(to("resume")) { button.primary { "Resume" } }
+            }
+            @if may && job.status == JobStatus::Failed {
+                form method="post" action=(to("retry")) { button.primary { "Retry what failed" } }
+            }
             @if goes(JobStatus::Cancelled) {
                 details.confirm {
                     summary { "Cancel…" }
                     form method="post" action=(to("cancel")) {
-                        p { "What is committed stays. What waits is never begun, and this cannot be taken back." }
+                        p {
+                            "What is committed stays. What waits is never begun, and this cannot be taken back."
+                        }
                         button.danger { "Cancel this job" }
                     }
                 }
@@ -125,9 +137,18 @@ pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Mar
             summary { "Throughput…" }
             form.stack method="post" action=(action) {
                 input type="hidden" name="back" value=(action.trim_end_matches("/throughput"));
-                p { "Over all machines, for " (what) ": a number, " code { "unlimited" } ", or " code { "default" } " for what is defined. Empty leaves it." }
-                label { "Chunks at once (now " (said(workers)) ") " input name="workers" inputmode="numeric" autocomplete="off"; }
-                label { "Items a second (now " (said(rate)) ") " input name="rate" inputmode="numeric" autocomplete="off"; }
+                p {
+                    "Over all machines, for " (what) ": a number, " code { "unlimited" }
+                    ", or " code { "default" } " for what is defined. Empty leaves it."
+                }
+                label {
+                    "Chunks at once (now " (said(workers)) ") "
+                    input name="workers" inputmode="numeric" autocomplete="off";
+                }
+                label {
+                    "Items a second (now " (said(rate)) ") "
+                    input name="rate" inputmode="numeric" autocomplete="off";
+                }
                 button.primary { "Set" }
             }
         }
@@ -181,7 +202,8 @@ fn pace(paces: &[Pace], stretch: Duration) -> Markup {
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
     }
-    let said = format!("Items a second of the chunks that ended, in stretches of {}", span(step));
+    let said =
+        format!("Items a second of the chunks that ended, in stretches of {}", length(stretch));
     html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
 }
 

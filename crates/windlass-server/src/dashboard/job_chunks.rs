@@ -1,7 +1,7 @@
 //! The chunks of a job: a grid of cells for the eye, and a list, a page at a time, for the rest.
 
 use super::jobs::filled;
-use super::layout::{facts, nothing};
+use super::layout::{facts, heads, nothing};
 use super::letters::query;
 use super::words::{chunk_word, class, count, full_time, number, span};
 use crate::App;
@@ -50,9 +50,12 @@ pub(super) async fn section(app: &App, job: &Job, asked: &Asked) -> Answer<Marku
             h2 #chunks { "Chunks" }
             (legend(job))
             @if cells.is_empty() {
-                (nothing(if job.status.is_final() { "Its chunks have been pruned, or there were none." } else { "No chunk has been cut yet." }))
+                @if job.status.is_final() { (nothing("Its chunks have been pruned, or there were none.")) }
+                @else { (nothing("No chunk has been cut yet.")) }
             } @else {
-                @if width > 1 { p.faint { "A cell stands for " (number(width)) " chunks, one after another." } }
+                @if width > 1 {
+                    p.faint { "A cell stands for " (number(width)) " chunks, one after another." }
+                }
                 (grid(job, &cells, width))
             }
             @if let Some(chunk) = &chosen { (detail(chunk)) }
@@ -104,7 +107,9 @@ fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
                     1 => query(&path, &[("chunk", &first.to_string())]),
                     _ => query(&path, &[("after", &(first - 1).to_string())]),
                 };
-                a class=(format!("cell {}", colour(parts))) tabindex="-1" href=(to) title=(title(first, last.min(job.chunks.total - 1), parts)) {}
+                @let last = last.min(job.chunks.total - 1);
+                a class=(format!("cell {}", colour(parts))) tabindex="-1" href=(to)
+                    title=(title(first, last, parts)) {}
             }
         }
     }
@@ -149,9 +154,15 @@ fn detail(row: &ChunkRow) -> Markup {
     let counts = &row.counts;
     html! {
         div.detail #chunk {
-            h3 { "Chunk " (row.chunk) " " span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) } }
+            h3 {
+                "Chunk " (row.chunk) " "
+                span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) }
+            }
             (facts(&[
-                ("Items", html! { (number(row.items)) ": " (number(counts.processed)) " processed, " (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead" }),
+                ("Items", html! {
+                    (number(row.items)) ": " (number(counts.processed)) " processed, "
+                    (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead"
+                }),
                 ("Records", html! { code { (extent) } }),
                 ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
                 ("Began", when(row.started_at)),
@@ -184,16 +195,26 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
         @if rows.is_empty() { (nothing("No such chunk.")) } @else {
             div.scroll {
                 table {
-                    thead { tr { th.number { "Chunk" } th { "Status" } th.number { "Items" } th.number { "Dead" } th.number { "Claims" } th { "Took" } th { "Worker" } th { "Error" } } }
+                    (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "Took", "Worker", "Error"]))
                     tbody {
                         @for row in rows {
                             tr {
-                                td.number { a href=(query(&path, &[("chunk", &row.chunk.to_string())])) { (row.chunk) } }
-                                td { span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) } }
+                                td.number {
+                                    a href=(query(&path, &[("chunk", &row.chunk.to_string())])) {
+                                        (row.chunk)
+                                    }
+                                }
+                                td {
+                                    span class=(format!("mark {}", class(row.status.as_str()))) {
+                                        (chunk_word(row.status))
+                                    }
+                                }
                                 td.number { (number(row.items)) }
                                 td.number { (number(row.counts.dead)) }
                                 td.number { (row.epoch) }
-                                td { (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| span(to - from))) }
+                                td {
+                                    (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| span(to - from)))
+                                }
                                 td { (row.worker.as_deref().unwrap_or("–")) }
                                 td.text { (row.error.as_deref().unwrap_or("")) }
                             }
@@ -202,7 +223,11 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
                 }
             }
             @if let Some(last) = more {
-                p { a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string())])) rel="next" { "More chunks" } }
+                p {
+                    a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string())])) rel="next" {
+                        "More chunks"
+                    }
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::chart::{Bar, bars};
 use super::job::limits;
 use super::jobs::{table, took};
-use super::layout::{Frame, Here, Live, facts, nothing};
+use super::layout::{Frame, Here, Live, facts, heads, nothing};
 use super::run::form;
 use super::schedules::times;
 use super::words::{absolute, number, time, word};
@@ -40,7 +40,7 @@ pub(super) async fn list(
         @if rows.is_empty() { (nothing("windlass.toml defines no job type.")) }
         div.scroll {
             table {
-                thead { tr { th { "Job type" } th { "Does" } th { "Schedule" } th { "Last job" } } }
+                (heads(&["Job type", "Does", "Schedule", "Last job"]))
                 tbody {
                     @for (job_type, last) in &rows {
                         tr {
@@ -48,11 +48,20 @@ pub(super) async fn list(
                                 a href=(format!("/job-types/{}", job_type.name)) { (job_type.name) }
                                 @if frame.is_stopped(&job_type.name) { " " span.mark.failed { "Stopped" } }
                             }
-                            td.text { (job_type.description) @if job_type.description.is_empty() { (step(job_type)) } }
-                            td { @if let Some(schedule) = &job_type.schedule { code { (schedule.cron) } } @else { "–" } }
+                            td.text {
+                                (job_type.description)
+                                @if job_type.description.is_empty() { (step(job_type)) }
+                            }
+                            td {
+                                @if let Some(schedule) = &job_type.schedule {
+                                    code { (schedule.cron) }
+                                } @else { "–" }
+                            }
                             td {
                                 @if let Some(job) = last {
-                                    a href=(format!("/jobs/{}", job.id)) { (word(job.status)) } " " span.faint { (time(job.created_at, frame.now)) }
+                                    a href=(format!("/jobs/{}", job.id)) { (word(job.status)) }
+                                    " "
+                                    span.faint { (time(job.created_at, frame.now)) }
                                 } @else { "never run" }
                             }
                         }
@@ -117,11 +126,17 @@ fn switch(frame: &Frame, name: &str) -> Markup {
         @if let Some(held) = held { p.problem { "Held for a while: " (held) } }
         @if frame.may(Permission::Administer) {
             div.actions {
-                @if stopped { form method="post" action="/start" { (fields) button.primary { "Start it again" } } }
+                @if stopped {
+                    form method="post" action="/start" { (fields) button.primary { "Start it again" } }
+                }
                 @else {
                     details.confirm {
                         summary { "Stop this job type…" }
-                        form method="post" action="/stop" { (fields) p { "Nothing new of it will be loaded or claimed, on any machine." } button.danger { "Stop it" } }
+                        form method="post" action="/stop" {
+                            (fields)
+                            p { "Nothing new of it will be loaded or claimed, on any machine." }
+                            button.danger { "Stop it" }
+                        }
                     }
                 }
                 (limits(&format!("/job-types/{name}/throughput"), frame.control(name), "this job type"))

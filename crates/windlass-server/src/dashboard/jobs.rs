@@ -1,6 +1,6 @@
 //! All jobs, newest first, a page at a time.
 
-use super::layout::{Frame, Here, Live, nothing};
+use super::layout::{Frame, Here, Live, heads, nothing};
 use super::overview::bar;
 use super::words::{mark, number, percent, rate, rate_text, short, span, time, word};
 use crate::App;
@@ -96,16 +96,23 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { th { "Job" } th { "Status" } th { "Progress" } th.number { "Items" } th.number { "Dead" } th.number { "Rate" } th { "Submitted" } th { "Took" } th { "By" } } }
+                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Rate", "Submitted", "Took", "By"]))
                 tbody {
                     @for job in jobs {
                         tr #(format!("row-{}", job.id)) {
-                            td { a href=(format!("/jobs/{}", job.id)) { (job.job_type) } " " span.faint { (short(job.id)) } }
+                            td {
+                                a href=(format!("/jobs/{}", job.id)) { (job.job_type) }
+                                " " span.faint { (short(job.id)) }
+                            }
                             td { (mark(job.status)) }
                             td.progress { (bar(job)) " " (percent(job)) " %" }
                             td.number { (number(job.items.done())) }
                             td.number {
-                                @if job.items.dead > 0 { a.bad href=(format!("/dead-letters?status=&job={}", job.id)) { (number(job.items.dead)) } }
+                                @if job.items.dead > 0 {
+                                    a.bad href=(format!("/dead-letters?status=&job={}", job.id)) {
+                                        (number(job.items.dead))
+                                    }
+                                }
                                 @else { "0" }
                             }
                             td.number { (rate_text(rate(job, now))) }

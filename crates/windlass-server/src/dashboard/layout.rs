@@ -115,7 +115,10 @@ impl Frame {
         html! {
             @if stopped {
                 section #switch .switch.stopped role="alert" {
-                    p { strong { "Everything is stopped." } " Nothing new is loaded or claimed on any machine. Chunks at work finish." }
+                    p {
+                        strong { "Everything is stopped." }
+                        " Nothing new is loaded or claimed on any machine. Chunks at work finish."
+                    }
                     @if may {
                         form method="post" action="/start" { button.primary { "Start again" } }
                     }
@@ -127,7 +130,9 @@ impl Frame {
                         details.confirm {
                             summary { "Emergency stop…" }
                             form method="post" action="/stop" {
-                                p { "Nothing new will be loaded or claimed, on any machine, until somebody starts it again." }
+                                p {
+                                    "Nothing new will be loaded or claimed, on any machine, until somebody starts it again."
+                                }
                                 button.danger { "Stop everything" }
                             }
                         }
@@ -183,6 +188,22 @@ pub(super) fn figure(name: &str, value: &str, tone: &str, to: Option<&str>) -> M
         @match to {
             Some(to) => a class=(format!("figure {tone}")) href=(to) { (inside) },
             None => div class=(format!("figure {tone}")) { (inside) },
+        }
+    }
+}
+
+/// The heads of a table's columns; `#` stands before those of numbers.
+pub(super) fn heads(names: &[&str]) -> Markup {
+    html! {
+        thead {
+            tr {
+                @for name in names {
+                    @match name.strip_prefix('#') {
+                        Some(name) => th.number { (name) },
+                        None => th { (name) },
+                    }
+                }
+            }
         }
     }
 }

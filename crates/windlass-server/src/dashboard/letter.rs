@@ -1,6 +1,6 @@
 //! One dead letter: the record, the field that failed, and what happened to it after.
 
-use super::layout::{Frame, Here, Live, facts};
+use super::layout::{Frame, Here, Live, facts, heads};
 use super::letters::{search, standing};
 use super::words::{full_time, scalar, short};
 use crate::App;
@@ -25,6 +25,7 @@ pub(super) async fn show(
     let frame = Frame::of(&app, caller).await?;
     let now = frame.now;
     let key = scalar(&letter.key);
+    let alike = search(&[("jobType", &letter.job_type), ("error", &letter.error)]);
     // The rows of a key that is not unique died together.
     let alone = std::slice::from_ref(&letter.record);
     let records = letter.record.as_array().map_or(alone, Vec::as_slice);
@@ -43,10 +44,18 @@ pub(super) async fn show(
                 ("Died", full_time(letter.created_at, now)),
                 ("Last touched", full_time(letter.updated_at, now)),
                 ("Tries, over all redrives", html! { (letter.attempts) }),
-                ("Job", html! { a href=(format!("/jobs/{}", letter.job_id)) { (letter.job_type) " " (short(letter.job_id)) } ", chunk " (letter.chunk) }),
-                ("Others like it", html! { a href=(search(&[("jobType", &letter.job_type), ("error", &letter.error)])) { "with the same error" } }),
+                ("Job", html! {
+                    a href=(format!("/jobs/{}", letter.job_id)) { (letter.job_type) " " (short(letter.job_id)) }
+                    ", chunk " (letter.chunk)
+                }),
+                ("Others like it", html! { a href=(alike) { "with the same error" } }),
             ]))
-            @if !letter.context.is_null() { details { summary { "Context" } pre { (serde_json::to_string_pretty(&letter.context).unwrap_or_default()) } } }
+            @if !letter.context.is_null() {
+                details {
+                    summary { "Context" }
+                    pre { (serde_json::to_string_pretty(&letter.context).unwrap_or_default()) }
+                }
+            }
         }
     };
     Ok(frame.page(Here::Letters, &format!("Dead letter {key}"), Live::All, content))
@@ -70,12 +79,15 @@ fn table(record: &Json, letter: &DeadLetter) -> Markup {
     html! {
         div.scroll {
             table.record {
-                thead { tr { th { "Field" } th { "Value" } } }
+                (heads(&["Field", "Value"]))
                 tbody {
                     @for (name, value) in fields {
                         @let failing = speaks_of(letter, name);
                         tr.failing[failing] {
-                            th scope="row" { (name) @if failing { " " span.mark.failed { "named by the error" } } }
+                            th scope="row" {
+                                (name)
+                                @if failing { " " span.mark.failed { "named by the error" } }
+                            }
                             td.text { (scalar(value)) }
                         }
                     }

@@ -1,7 +1,7 @@
 //! Dead letters: found, grouped by what they died of, chosen, redriven, ignored, taken away as a file.
 
 use super::jobs::{filled, job_type_select};
-use super::layout::{Frame, Here, Live, nothing};
+use super::layout::{Frame, Here, Live, heads, nothing};
 use super::words::{count, letter_mark, number, scalar, short, time};
 use crate::App;
 use crate::auth::{Caller, Viewer};
@@ -89,17 +89,32 @@ pub(super) async fn show(
     let more = letters.last().filter(|_| letters.len() == PAGE as usize);
     let content = html! {
         h1 { "Dead letters" }
-        p { "Items that failed for good, with their record and their error. Everything else of their jobs is done." }
+        p {
+            "Items that failed for good, with their record and their error. Everything else of their jobs is done."
+        }
         (form(&app, &asked))
         @if letters.is_empty() {
-            (nothing(if asked.status() == Some(LetterStatus::New) { "No dead letter waits for you here." } else { "No such letter." }))
+            @match asked.status() {
+                Some(LetterStatus::New) => (nothing("No dead letter waits for you here.")),
+                _ => (nothing("No such letter.")),
+            }
         } @else {
-            section aria-labelledby="groups" { h2 #groups { "By error" } (groups(&found, frame.now, asked.job)) }
+            section aria-labelledby="groups" {
+                h2 #groups { "By error" } (groups(&found, frame.now, asked.job))
+            }
             section aria-labelledby="letters" {
                 h2 #letters { "One by one" }
                 (list(&frame, &asked, &letters))
-                @if let Some(last) = more { p { a href=(asked.address("/dead-letters", Some(last.id))) rel="next" { "Older letters" } } }
-                p { a href=(asked.address("/dead-letters/export", None)) download="dead-letters.jsonl" { "Export all that this search finds, as JSON lines" } }
+                @if let Some(last) = more {
+                    p {
+                        a href=(asked.address("/dead-letters", Some(last.id))) rel="next" { "Older letters" }
+                    }
+                }
+                p {
+                    a href=(asked.address("/dead-letters/export", None)) download="dead-letters.jsonl" {
+                        "Export all that this search finds, as JSON lines"
+                    }
+                }
             }
             @if frame.may(Permission::Operate) { (act_on_all(&asked, &found)) }
         }
@@ -112,7 +127,10 @@ fn form(app: &App, asked: &Asked) -> Markup {
         form.search method="get" action="/dead-letters" {
             @if let Some(job) = asked.job {
                 input type="hidden" name="job" value=(job);
-                span { "Of job " a href=(format!("/jobs/{job}")) { (short(job)) } " (" a href="/dead-letters" { "of all" } ")" }
+                span {
+                    "Of job " a href=(format!("/jobs/{job}")) { (short(job)) } " ("
+                    a href="/dead-letters" { "of all" } ")"
+                }
             }
             label { "Job type " (job_type_select(app, asked.job_type.as_deref())) }
             label { "Error contains " input type="search" name="error" value=[asked.error.as_deref()]; }
@@ -136,11 +154,15 @@ pub(super) fn groups(groups: &[LetterGroup], now: DateTime<Utc>, job: Option<Job
     html! {
         div.scroll {
             table {
-                thead { tr { th { "Error" } th { "Job type" } th.number { "Letters" } th { "Last" } } }
+                (heads(&["Error", "Job type", "#Letters", "Last"]))
                 tbody {
                     @for group in groups {
                         tr {
-                            td.text { a href=(search(&[("job", &job), ("jobType", &group.job_type), ("error", &group.error), ("status", "")])) { (group.error) } }
+                            td.text {
+                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("error", &group.error), ("status", "")])) {
+                                    (group.error)
+                                }
+                            }
                             td { (group.job_type) }
                             td.number { (number(group.letters)) }
                             td { (time(group.last_at, now)) }
@@ -159,12 +181,20 @@ fn list(frame: &Frame, asked: &Asked, letters: &[DeadLetter]) -> Markup {
             input type="hidden" name="back" value=(asked.address("/dead-letters", asked.before));
             div.scroll {
                 table {
-                    thead { tr { @if may { th { span.unseen { "Choose" } } } th { "Key" } th { "Error" } th { "Job type" } th.number { "Tries" } th { "Died" } th { "Status" } } }
+                    thead {
+                        tr {
+                            @if may { th { span.unseen { "Choose" } } }
+                            th { "Key" } th { "Error" } th { "Job type" }
+                            th.number { "Tries" } th { "Died" } th { "Status" }
+                        }
+                    }
                     tbody {
                         @for letter in letters {
                             tr #(format!("letter-{}", letter.id)) {
                                 @if may { td { (choice(letter)) } }
-                                td { a href=(format!("/dead-letters/{}", letter.id)) { (scalar(&letter.key)) } }
+                                td {
+                                    a href=(format!("/dead-letters/{}", letter.id)) { (scalar(&letter.key)) }
+                                }
                                 td.text { (letter.error) }
                                 td { (letter.job_type) }
                                 td.number { (letter.attempts) }
@@ -210,7 +240,9 @@ fn act_on_all(asked: &Asked, found: &[LetterGroup]) -> Markup {
         input type="hidden" name="job" value=[asked.job];
         input type="hidden" name="jobType" value=[asked.job_type.as_deref()];
         input type="hidden" name="error" value=[asked.error.as_deref()];
-        @if asked.job.is_none() && asked.job_type.is_none() && asked.error.is_none() { input type="hidden" name="all" value="yes"; }
+        @if asked.job.is_none() && asked.job_type.is_none() && asked.error.is_none() {
+            input type="hidden" name="all" value="yes";
+        }
     };
     html! {
         @if asked.status() == Some(LetterStatus::New) {
@@ -223,7 +255,11 @@ fn act_on_all(asked: &Asked, found: &[LetterGroup]) -> Markup {
                         summary { (verb) " all that this search finds…" }
                         form method="post" action=(address) {
                             (fields)
-                            p { (count(letters, "letter", "letters")) @if found.len() == MOST_GROUPS as usize { " and more" } ". " (said) }
+                            p {
+                                (count(letters, "letter", "letters"))
+                                @if found.len() == MOST_GROUPS as usize { " and more" }
+                                ". " (said)
+                            }
                             button.primary { (verb) " them all" }
                         }
                     }

@@ -2,7 +2,7 @@
 
 use super::chart::{Bar, bars};
 use super::jobs::table;
-use super::layout::{Frame, Here, Live, figure, nothing};
+use super::layout::{Frame, Here, Live, figure, heads, nothing};
 use super::words::{
     count, end, full_time, mark, number, percent, rate, rate_text, short, span, time, word,
 };
@@ -109,8 +109,10 @@ fn figures(
             (figure("running", &plus(running), tone(running > 0, "processing"), Some("/jobs?status=PROCESSING")))
             (figure("queued", &plus(queued), "", Some("/jobs?status=QUEUED")))
             (figure("paused", &plus(paused), tone(paused > 0, "paused"), Some("/jobs?status=PAUSED")))
-            (figure(if dead == 1 { "dead letter" } else { "dead letters" }, &number(dead), tone(dead > 0, "failed"), Some("/dead-letters")))
-            (figure(if there == 1 { "worker" } else { "workers" }, &number(there), tone(there == 0, "failed"), Some("/workers")))
+            @let name = if dead == 1 { "dead letter" } else { "dead letters" };
+            (figure(name, &number(dead), tone(dead > 0, "failed"), Some("/dead-letters")))
+            @let name = if there == 1 { "worker" } else { "workers" };
+            (figure(name, &number(there), tone(there == 0, "failed"), Some("/workers")))
         }
     }
 }
@@ -157,7 +159,10 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
                 @if job.items.dead > 0 {
                     " · " a.bad href=(format!("/dead-letters?job={}", job.id)) { (count(job.items.dead, "dead letter", "dead letters")) }
                 }
-                @if job.chunks.failed > 0 { " · " span.bad { (count(job.chunks.failed, "chunk", "chunks")) " failed" } }
+                @if job.chunks.failed > 0 {
+                    " · "
+                    span.bad { (count(job.chunks.failed, "chunk", "chunks")) " failed" }
+                }
             }
             p.line {
                 @match (job.status, ends) {
@@ -246,11 +251,16 @@ fn dead(letters: &[LetterGroup], now: DateTime<Utc>) -> Markup {
         @if letters.is_empty() { (nothing("None. Every item was processed or skipped.")) }
         @else {
             table {
-                thead { tr { th { "Error" } th.number { "Letters" } th { "Last" } } }
+                (heads(&["Error", "#Letters", "Last"]))
                 tbody {
                     @for group in letters.iter().take(5) {
                         tr {
-                            td.text { a href=(super::letters::search(&[("jobType", &group.job_type), ("error", &group.error)])) { (group.error) } div.faint { (group.job_type) } }
+                            td.text {
+                                a href=(super::letters::search(&[("jobType", &group.job_type), ("error", &group.error)])) {
+                                    (group.error)
+                                }
+                                div.faint { (group.job_type) }
+                            }
                             td.number { (number(group.letters)) }
                             td { (time(group.last_at, now)) }
                         }

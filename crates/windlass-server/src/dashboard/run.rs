@@ -1,7 +1,7 @@
 //! Running a job type by hand: a form made of its filters and params, a dry run, and the real thing.
 
 use super::act::{Fields, body, field};
-use super::layout::{Frame, Here, Live, nothing};
+use super::layout::{Frame, Here, Live, heads, nothing};
 use super::words::{number, scalar};
 use crate::App;
 use crate::auth::Submitter;
@@ -26,13 +26,26 @@ pub(super) fn form(job_type: &JobType) -> Markup {
     html! {
         form.stack method="post" action=(to("run")) {
             @for (filter, column) in &job_type.source.filters {
-                label { (filter) " " span.faint { "values of " code { (column) } ", apart by commas; all when empty" } input name=(format!("filter.{filter}")) autocomplete="off"; }
+                label {
+                    (filter) " "
+                    span.faint { "values of " code { (column) } ", apart by commas; all when empty" }
+                    input name=(format!("filter.{filter}")) autocomplete="off";
+                }
             }
             @for param in params(job_type) {
-                label { (param) " " span.faint { "param" } input name=(format!("param.{param}")) autocomplete="off"; }
+                label {
+                    (param) " " span.faint { "param" }
+                    input name=(format!("param.{param}")) autocomplete="off";
+                }
             }
-            label { "Priority " span.faint { "0 to 9, higher first" } input name="priority" type="number" min="0" max="9" placeholder="5"; }
-            label { "At most so many items a segment " span.faint { "all when empty" } input name="maxItemsPerSegment" type="number" min="1"; }
+            label {
+                "Priority " span.faint { "0 to 9, higher first" }
+                input name="priority" type="number" min="0" max="9" placeholder="5";
+            }
+            label {
+                "At most so many items a segment " span.faint { "all when empty" }
+                input name="maxItemsPerSegment" type="number" min="1";
+            }
             div.actions {
                 button formaction=(to("dry-run")) { "Dry run: change nothing, show a sample" }
                 button.primary { "Run now" }
@@ -102,7 +115,10 @@ pub(super) async fn dry_run(
     let to = format!("/job-types/{name}/run");
     let content = html! {
         h1 { "Dry run of " a href=(format!("/job-types/{name}")) { (name) } }
-        p { "It would reach " strong { (number(tried.records)) } " records. Nothing was changed. A few of them, before and after:" }
+        p {
+            "It would reach " strong { (number(tried.records)) }
+            " records. Nothing was changed. A few of them, before and after:"
+        }
         @if tried.sample.is_empty() { (nothing("There is no record to show.")) }
         @for sample in &tried.sample { (shown(sample)) }
         form.actions method="post" action=(to) {
@@ -122,21 +138,29 @@ fn shown(sample: &Sample) -> Markup {
             h2 { (scalar(&sample.key)) " " span.mark { (sample.outcome) } }
             div.scroll {
                 table.record {
-                    thead { tr { th { "Field" } th { "Before" } th { "After" } } }
+                    (heads(&["Field", "Before", "After"]))
                     tbody {
                         @for (name, before) in fields {
                             @let after = sample.after.get(name);
                             tr.changed[after != Some(before)] {
                                 th scope="row" { (name) }
                                 td.text { (scalar(before)) }
-                                td.text { @if deleted { "deleted" } @else { (after.map(scalar).unwrap_or_default()) } }
+                                td.text {
+                                    @if deleted {
+                                        "deleted"
+                                    } @else { (after.map(scalar).unwrap_or_default()) }
+                                }
                             }
                         }
                     }
                 }
             }
-            @for (title, made) in [("Inserts", serde_json::to_string_pretty(&sample.inserts)), ("Emits", serde_json::to_string_pretty(&sample.emits))] {
-                @if let Ok(made) = made { @if made != "[]" { details { summary { (title) } pre { (made) } } } }
+            @let inserts = serde_json::to_string_pretty(&sample.inserts);
+            @let emits = serde_json::to_string_pretty(&sample.emits);
+            @for (title, made) in [("Inserts", inserts), ("Emits", emits)] {
+                @if let Ok(made) = made {
+                    @if made != "[]" { details { summary { (title) } pre { (made) } } }
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Schedules: what is submitted by itself, when it was and when it will be.
 
 use super::layout::{Frame, Here, Live, nothing};
-use super::words::{absolute, full_time, short, time};
+use super::words::{absolute, full_time, length, short, time};
 use crate::App;
 use crate::auth::Viewer;
 use crate::problem::Answer;
@@ -23,7 +23,9 @@ pub(super) async fn show(
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Schedules" }
-        @if all.is_empty() { (nothing("No job type has a schedule. `schedule = { cron = \"0 3 * * *\" }` in windlass.toml gives it one.")) }
+        @if all.is_empty() {
+            (nothing("No job type has a schedule: `schedule = { cron = … }` in windlass.toml gives one."))
+        }
         @else { (table(&frame, &all)) }
     };
     Ok(frame.page(Here::Schedules, "Schedules", Live::All, content))
@@ -34,7 +36,13 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { th { "Job type" } th { "When" } th { "Next" } th { "Last" } th { "Deadline" } th { "State" } @if may { th { span.unseen { "Action" } } } } }
+                thead {
+                    tr {
+                        th { "Job type" } th { "When" } th { "Next" } th { "Last" }
+                        th { "Deadline" } th { "State" }
+                        @if may { th { span.unseen { "Action" } } }
+                    }
+                }
                 tbody {
                     @for Scheduled { row, schedule, next_times } in all {
                         tr #(format!("schedule-{}", row.job_type)) {
@@ -48,15 +56,19 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
                                     _ => "never",
                                 }
                             }
-                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), |deadline| super::words::span(chrono::TimeDelta::from_std(deadline).unwrap_or_default()))) }
+                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), length)) }
                             td {
-                                @if row.paused { span.mark.paused { "Paused" } } @else { span.mark.completed { "On" } }
+                                @if row.paused {
+                                    span.mark.paused { "Paused" }
+                                } @else { span.mark.completed { "On" } }
                                 @if let Some(error) = &row.error { div.bad { (error) } }
                             }
                             @if may {
                                 td {
                                     @let (verb, word) = if row.paused { ("resume", "Resume") } else { ("pause", "Pause") };
-                                    form method="post" action=(format!("/schedules/{}/{verb}", row.job_type)) { button { (word) } }
+                                    form method="post" action=(format!("/schedules/{}/{verb}", row.job_type)) {
+                                        button { (word) }
+                                    }
                                 }
                             }
                         }

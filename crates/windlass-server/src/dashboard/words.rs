@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde_json::Value as Json;
+use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobStatus, LetterStatus, Phase};
 use windlass_engine::projected_end;
 
@@ -35,6 +36,11 @@ pub(super) fn span(length: TimeDelta) -> String {
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, hours, _) => format!("{} {hours} h", count(days, "day", "days")),
     }
+}
+
+/// The same of a length that was defined.
+pub(super) fn length(length: Duration) -> String {
+    span(TimeDelta::from_std(length).unwrap_or(TimeDelta::MAX))
 }
 
 /// A time, as far from now as it is and, on a closer look, as the clock shows it.

@@ -1,6 +1,6 @@
 //! The processes that work.
 
-use super::layout::{Frame, Here, Live, nothing};
+use super::layout::{Frame, Here, Live, heads, nothing};
 use super::words::{number, time};
 use crate::App;
 use crate::auth::Viewer;
@@ -20,7 +20,9 @@ pub(super) async fn show(
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Workers" }
-        p { "The processes that take chunks. One that has been silent for ten seconds has vanished: its chunks go to others." }
+        p {
+            "The processes that take chunks. One that has been silent for ten seconds has vanished: its chunks go to others."
+        }
         (table(&workers, frame.now))
     };
     Ok(frame.page(Here::Workers, "Workers", Live::All, content))
@@ -33,8 +35,7 @@ pub(super) fn table(workers: &[WorkerRow], now: DateTime<Utc>) -> Markup {
         } @else {
             div.scroll {
                 table {
-                    thead { tr { th { "Process" } th { "State" } th.number { "Chunks held" }
-                            th.number { "At once" } th { "Job types" } th { "Began" } th { "Heard of" } } }
+                    (heads(&["Process", "State", "#Chunks held", "#At once", "Job types", "Began", "Heard of"]))
                     tbody {
                         @for worker in workers {
                             tr #(format!("worker-{}", worker.name)) {

@@ -65,3 +65,24 @@ async fn a_schedule_is_paused_and_resumed() {
     browser.go("Resume").await;
     browser.sees("JST").await;
 }
+
+#[tokio::test]
+async fn a_failed_job_says_why_and_is_retried() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &take(""))).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    data.run("ALTER TABLE purses RENAME TO away").await;
+    served.place.run(&format!("worker --job {id}")).await;
+    served.until(&id, "FAILED").await;
+    let browser = Browser::on(&served.url).await;
+    browser.open("/").await;
+    browser.sees("What went wrong").await;
+    browser.sees("1 failed").await;
+    browser.open(&format!("/jobs/{id}")).await;
+    browser.sees("purses").await;
+    data.run("ALTER TABLE away RENAME TO purses").await;
+    browser.go("Retry what failed").await;
+    browser.sees("Queued").await;
+    served.place.run(&format!("worker --job {id}")).await.ok();
+    browser.sees("Completed").await;
+}

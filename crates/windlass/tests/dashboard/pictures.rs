@@ -34,14 +34,14 @@ async fn every_page_fits_every_screen() {
     let data = purses().await;
     let schedule = "schedule = { cron = \"0 3 * * *\", timezone = \"Asia/Tokyo\", deadline = \"3h\", \
                     missed = \"skip\" }\n";
-    let slow = take("throughput = { items_per_second = 1 }\n").replace("jobs.TAKE", "jobs.STROLL");
+    let slow = take("throughput = { items_per_second = 5 }\n").replace("jobs.TAKE", "jobs.STROLL");
     let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
     let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
     let jobs = take(schedule) + &slow + &after + rule;
     let served = Served::with(Place::on(&data, &jobs), 2).await;
-    served.submit(json!({"jobType": "STROLL"})).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "COMPLETED").await;
+    served.submit(json!({"jobType": "STROLL"})).await;
     let paused = served.submit(json!({"jobType": "TAKE", "priority": 1})).await;
     served.post(&format!("/api/v1/jobs/{paused}/pause"), &json!({})).await;
     for (look, name) in [
