@@ -155,7 +155,9 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             p.line {
                 strong { (percent(job)) " %" } " · "
                 (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
-                @if job.status == JobStatus::Processing { " · " (rate_text(rate(job, now))) }
+                @if let Some(rate) = rate(job, now).filter(|_| job.status == JobStatus::Processing) {
+                    " · " (rate_text(Some(rate)))
+                }
                 @if job.items.dead > 0 {
                     " · " a.bad href=(format!("/dead-letters?job={}", job.id)) { (count(job.items.dead, "dead letter", "dead letters")) }
                 }

@@ -83,7 +83,7 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
 pub(super) fn times(times: &[DateTime<Utc>], schedule: &Schedule, now: DateTime<Utc>) -> Markup {
     html! {
         @for at in times {
-            div title=(absolute(*at)) {
+            div.when title=(absolute(*at)) {
                 (at.with_timezone(&schedule.timezone).format("%a %d %b %H:%M %Z")) " " span.faint { (time(*at, now)) }
             }
         }
