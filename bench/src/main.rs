@@ -15,6 +15,7 @@ mod memory;
 mod noop;
 mod planned;
 mod posts;
+mod process;
 mod python;
 mod report;
 mod sales;
@@ -33,7 +34,7 @@ use setup::{Bench, Sizes};
 
 /// What can be asked for; all of it unless something is.
 const NAMES: &str = "sql handler command http load memory latency machines statements noop submit \
-                     first-commit listeners map map-mariadb export export-mariadb";
+                     first-commit listeners process map map-mariadb export export-mariadb";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -95,6 +96,9 @@ async fn main() -> Result<()> {
     }
     if wanted("listeners") {
         listeners::run(&bench, &mut report).await?;
+    }
+    if wanted("process") {
+        process::run(&bench, &mut report).await?;
     }
     for (name, what) in [("map", What::Map), ("export", What::Export)] {
         if wanted(name) {

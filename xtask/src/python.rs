@@ -9,12 +9,16 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// What is installed, and what for. All are pinned.
-const PACKAGES: [&str; 5] = [
+const PACKAGES: [&str; 8] = [
     // Tries the API by its own document; the same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
-    // An endpoint that speaks S3.
+    // An endpoint that speaks S3, DynamoDB, SQS and EventBridge, and a client of these.
     "moto[server]==5.2.5",
+    "boto3==1.44.0",
+    // Say whether a template can be deployed, and what AWS makes of it.
+    "cfn-lint==1.58.0",
+    "aws-sam-translator==1.115.0",
     // Reads Parquet, independently of what wrote it.
     "pyarrow==26.0.1",
     // Brings axe-core, which finds what makes pages hard for some to use.

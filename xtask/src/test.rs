@@ -27,8 +27,9 @@ pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
         }
     }
     let mut count = Count::default();
-    // The tests run the real binary, which cargo would not build for the tests of other crates.
-    if cargo::succeeds(&["build", "-p", "windlass"])? {
+    // The tests run the real programs, which cargo would not build for the tests of other crates.
+    let programs = ["-p", "windlass", "-p", "windlass-aws", "-p", "windlass-candidates"];
+    if cargo::succeeds(&[&["build", "--all-features"], &programs[..]].concat())? {
         let succeeded = run_tests(filter, &mut count)?;
         // A test program that dies or does not build fails without any test that failed.
         if !succeeded && count.failed == 0 {
@@ -72,7 +73,7 @@ impl Count {
 
 /// Passes the output on while it counts, and tells whether cargo was content.
 fn run_tests(filter: Option<&str>, count: &mut Count) -> anyhow::Result<bool> {
-    let mut args = vec!["test", "--workspace", "--no-fail-fast"];
+    let mut args = vec!["test", "--workspace", "--all-features", "--no-fail-fast"];
     args.extend(filter);
     eprintln!("xtask: cargo {}", args.join(" "));
     let mut tests =

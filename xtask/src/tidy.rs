@@ -25,7 +25,10 @@ pub(crate) fn is_formatted() -> anyhow::Result<bool> {
 
 /// Whether clippy has nothing to say.
 pub(crate) fn has_no_lints() -> anyhow::Result<bool> {
-    cargo::succeeds(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let all = ["clippy", "--workspace", "--all-features", "--all-targets", "--", "-D", "warnings"];
+    // Without its features, too, as most people build it.
+    Ok(cargo::succeeds(&all)?
+        && cargo::succeeds(&["clippy", "-p", "windlass", "--", "-D", "warnings"])?)
 }
 
 /// Whether all files keep the house rules; it prints where they do not.

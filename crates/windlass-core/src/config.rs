@@ -75,8 +75,14 @@ impl Config {
     /// Everything that is wrong with the file by itself, without asking a database.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
+        let mut messages = BTreeMap::new();
         for job_type in self.jobs.values() {
             problems.extend(job_type.problems());
+            if let Some(other) = messages.insert(job_type.message_type(), &job_type.name) {
+                let message = job_type.message_type();
+                let detail = format!("`{message}` is a message of `{other}` too; name another");
+                problems.push(job_type.problem("queue.message", detail));
+            }
             let named = [
                 ("source.connection", Some(&job_type.source.connection)),
                 ("reduce_in", job_type.reduce_in.as_ref()),

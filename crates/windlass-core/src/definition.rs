@@ -3,7 +3,8 @@
 
 use crate::problem::{Code, Problem};
 use crate::{
-    Failures, Load, Report, Retention, RetryPolicy, Schedule, Step, StepKind, Template, items,
+    Failures, Load, QueueOptions, Report, Retention, RetryPolicy, Schedule, Step, StepKind,
+    Template, items,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,6 +51,9 @@ pub struct JobType {
     /// How fast it may go, over all machines.
     #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
     pub throughput: Throughput,
+    /// How its items travel where a queue carries them.
+    #[serde(default, skip_serializing_if = "QueueOptions::is_default")]
+    pub queue: QueueOptions,
     /// When it is submitted by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
@@ -270,6 +274,7 @@ impl JobType {
         }
         let mut wrong = self.step.problems(self);
         wrong.extend(items::problems(self));
+        wrong.extend(self.queue.problems());
         wrong.extend(self.fan_in_problems());
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));
         problems

@@ -19,6 +19,9 @@ pub struct Table {
     /// Whether an UPDATE touches every row that its condition finds: there is no trigger, rule,
     /// row security or partition that could pass one over.
     pub plain: bool,
+    /// Whether a record may have columns that are not listed here, as in DynamoDB, which knows
+    /// those of its keys and indexes only.
+    pub open: bool,
 }
 
 /// One column.

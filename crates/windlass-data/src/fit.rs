@@ -14,7 +14,9 @@ pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     }
     let mut fitting = Fitting { job_type, table, named, problems: Vec::new() };
     fitting.columns_exist();
-    if fitting.problems.is_empty() && !is_query {
+    if fitting.problems.is_empty() && table.open {
+        fitting.open();
+    } else if fitting.problems.is_empty() && !is_query {
         fitting.key();
         fitting.filters();
         fitting.step();
@@ -56,7 +58,8 @@ impl Fitting<'_> {
         named.extend(step.version.iter().map(|column| ("step.version".to_owned(), column)));
         named.extend(step.mark.iter().map(|column| ("step.mark".to_owned(), column)));
         for (field, column) in named {
-            if self.table.column(column).is_none() {
+            // In an open table each record has columns of its own.
+            if self.table.column(column).is_none() && !self.table.open {
                 let known = names(self.table.columns.iter().map(|column| &column.name));
                 let table = &self.table.name;
                 self.refuse(
@@ -64,6 +67,52 @@ impl Fitting<'_> {
                     format!("`{table}` has no column `{column}`; there is {known}"),
                 );
             }
+        }
+    }
+
+    /// What DynamoDB serves: its own key, indexes by one attribute, and steps without SQL.
+    fn open(&mut self) {
+        let (job_type, table) = (self.job_type, self.table);
+        let source = &job_type.source;
+        if source.key != table.primary_key {
+            let key = table.primary_key.join(", ");
+            self.refuse(
+                "source.key",
+                format!("the key of `{}` is ({key}); leave it out", table.name),
+            );
+        }
+        for (name, column) in &source.filters {
+            if table.index_on(&[column]).is_none() {
+                let detail = format!(
+                    "no index of `{}` has `{column}` as its partition key; a global secondary index \
+                     with it would do",
+                    table.name
+                );
+                self.refuse(&format!("source.filters.{name}"), detail);
+            }
+        }
+        if source.condition.is_some() {
+            let detail =
+                "is SQL, which DynamoDB has not; use a filter, or let the step skip records";
+            self.refuse("source.where", detail.to_owned());
+        }
+        let step = &job_type.step;
+        if matches!(step.kind, StepKind::Sql(_) | StepKind::Map(_)) {
+            let detail = "DynamoDB runs no statements; step.refresh, step.export or a step that answers \
+                          per item would be right";
+            self.refuse(step.kind.field(), detail.to_owned());
+        }
+        if step.mark.is_some() {
+            self.refuse("step.mark", "goes with step.sql, which DynamoDB has not".to_owned());
+        }
+        if matches!(step.kind, StepKind::Refresh) && step.version.is_none() {
+            let detail = "is missing; DynamoDB takes a write that changes nothing for none, so that \
+                          a refresh must raise a version";
+            self.refuse("step.version", detail.to_owned());
+        }
+        if job_type.reduce.is_some() && job_type.reduce_in.is_none() {
+            let detail = "DynamoDB runs no statements; name a connection that does in reduce_in";
+            self.refuse("reduce", detail.to_owned());
         }
     }
 

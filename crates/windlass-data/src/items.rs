@@ -59,6 +59,7 @@ impl Items {
             indexes: vec![Index { columns: source.key.clone(), unique: true }],
             estimated_rows: rows as u64,
             plain: false,
+            open: false,
         }
     }
 
@@ -232,6 +233,10 @@ impl Target for Items {
 
     async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
         self.connection.commit(scope, ledger, commit).await
+    }
+
+    fn most_items(&self) -> u32 {
+        self.connection.most_items()
     }
 
     async fn mark(&self, _: &Scope, _: &Ledger, _: &Extent) -> Result<()> {

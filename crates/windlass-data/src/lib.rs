@@ -8,6 +8,8 @@
 mod array;
 mod commit;
 mod connect;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod emitted;
 mod error;
 mod fan_in;
@@ -42,11 +44,12 @@ pub use ledger::{Fence, Held, HeldState, Ledger};
 pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
 pub use replicated::{Reads, Replicas, Replicated, Standing};
 pub use scope::Scope;
-pub use source::{Batch, Cuts, Item, Preview};
+pub use source::{Batch, Cuts, Item, Preview, Share};
 pub use unledgered::Unledgered;
 
 use async_trait::async_trait;
-use windlass_core::{ChunkId, Extent, FilterValue, JobId, KeyRange, Table, Value};
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{ChunkId, Extent, FilterValue, JobId, Key, KeyRange, Table, Value};
 
 /// A database with records.
 #[async_trait]
@@ -72,6 +75,7 @@ pub trait Source: Send + Sync {
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
     /// Splits the source into at most so many ranges of about equal size, without a full sort.
     /// They tile everything up to the greatest key there is now; none when there are no records.
+    /// Where keys have no order, [`KeyRange::ALL`] for each part that [`Source::scan`] takes by number.
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>>;
     /// Cuts the next chunks of `items` records out of a range, inside the server, at most
     /// `most_chunks` of them and at most `most_items` records. The chunks tile the range as far
@@ -85,6 +89,20 @@ pub trait Source: Send + Sync {
         most_chunks: u32,
         most_items: Option<u64>,
     ) -> Result<Cuts>;
+    /// Cuts the next chunks out of a part that the database itself numbers, where keys have no order
+    /// and [`Source::split`] gives [`KeyRange::ALL`] for each part: lists of keys, from behind `after`.
+    async fn scan(
+        &self,
+        scope: &Scope,
+        share: Share,
+        after: Option<&Key>,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts> {
+        let _ = (scope, share, after, items, most_chunks, most_items);
+        Err(Problem::new(Code::Source, "this database is cut by ranges of its keys").into())
+    }
     /// Reads records of an extent in key order, at most so many and about so many bytes.
     async fn read(&self, scope: &Scope, extent: &Extent, limit: u32, bytes: usize)
     -> Result<Batch>;
@@ -116,6 +134,10 @@ pub trait Target: Send + Sync {
     async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>>;
     /// Commits one batch: compare-and-set on the ledger, effects, held items, in one transaction.
     async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed>;
+    /// How many items one commit may have.
+    fn most_items(&self) -> u32 {
+        u32::MAX
+    }
     /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
     /// that first makes sure of the epoch.
     async fn mark(&self, scope: &Scope, ledger: &Ledger, extent: &Extent) -> Result<()>;

@@ -51,6 +51,18 @@ impl Scope {
         &self.job_type.source.key
     }
 
+    /// What says how far a load by a filter is: the key, and where that is not enough to find the
+    /// place again, the columns of the filter's index.
+    pub fn place_columns(&self, filter: &str) -> Vec<String> {
+        let mut columns = self.key().to_vec();
+        let column = self.job_type.source.filters.get(filter).filter(|_| self.table.open);
+        if let Some(index) = column.and_then(|column| self.table.index_on(&[column])) {
+            let more = index.columns.iter().filter(|column| !self.key().contains(column));
+            columns.extend(more.cloned());
+        }
+        columns
+    }
+
     /// Every condition of the form `column IN (values)`: the filters, with the one the segment
     /// was loaded by narrowed to its value, and the claims.
     pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>)> {

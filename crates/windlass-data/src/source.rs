@@ -13,6 +13,15 @@ pub struct Cuts {
     pub done: bool,
 }
 
+/// One part of a source that its database numbers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which part, counted from zero.
+    pub number: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
 /// One record with its place and its version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {

@@ -3,15 +3,15 @@
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target, WriteItem,
+    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{
-    ChunkId, Column, Counts, Cursor, Extent, FilterValue, JobId, KeyRange, Load, Table, Template,
-    Value,
+    ChunkId, Column, Counts, Cursor, Extent, FilterValue, JobId, Key, KeyRange, Load, Table,
+    Template, Value,
 };
 use windlass_parts::RecordBatch;
 
@@ -42,6 +42,18 @@ impl Source for Unledgered {
         most_items: Option<u64>,
     ) -> Result<Cuts> {
         self.0.cut(scope, within, range, items, most_chunks, most_items).await
+    }
+
+    async fn scan(
+        &self,
+        scope: &Scope,
+        share: Share,
+        after: Option<&Key>,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts> {
+        self.0.scan(scope, share, after, items, most_chunks, most_items).await
     }
 
     async fn read(

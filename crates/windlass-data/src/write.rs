@@ -100,6 +100,15 @@ pub(crate) fn insert_column<'a>(
 }
 
 fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
+    may_set(scope, name)?;
+    scope.table.column(name).ok_or_else(|| {
+        let known = names(scope.table.columns.iter().map(|column| &column.name));
+        refused(format!("update: `{}` has no column `{name}`; there is {known}", scope.table.name))
+    })
+}
+
+/// Whether an item's outcome may set a column of this name, if there is one.
+pub(crate) fn may_set(scope: &Scope, name: &str) -> Result<(), Error> {
     let step = &scope.job_type.step;
     if scope.job_type.source.items {
         return Err(refused(
@@ -123,10 +132,7 @@ fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
              another chunk"
         )));
     }
-    scope.table.column(name).ok_or_else(|| {
-        let known = names(scope.table.columns.iter().map(|column| &column.name));
-        refused(format!("update: `{}` has no column `{name}`; there is {known}", scope.table.name))
-    })
+    Ok(())
 }
 
 fn refused(message: impl Into<String>) -> Error {

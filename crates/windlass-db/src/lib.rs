@@ -4,6 +4,8 @@
 //! It holds no SQL of the product: it knows how to open, begin, bind, commit and listen, and nothing
 //! of what is said in between.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod error;
 pub mod mysql;
 mod postgres;

@@ -13,11 +13,13 @@ pub enum Url {
     Postgres(String),
     /// A MySQL or MariaDB server; the text is the whole URL, password included.
     Mysql(String),
+    /// DynamoDB; the text is the whole URL, a secret key included.
+    Dynamodb(String),
 }
 
 impl Url {
-    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`
-    /// and `mariadb://…`.
+    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`,
+    /// `mariadb://…` and `dynamodb://…`.
     pub fn parse(text: &str) -> Result<Url, Error> {
         let text = text.trim();
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
@@ -25,6 +27,9 @@ impl Url {
         }
         if text.starts_with("mysql://") || text.starts_with("mariadb://") {
             return Ok(Url::Mysql(text.to_owned()));
+        }
+        if text.starts_with("dynamodb://") {
+            return Ok(Url::Dynamodb(text.to_owned()));
         }
         if let Some(rest) = text.strip_prefix("sqlite:") {
             return sqlite_path(rest.strip_prefix("//").unwrap_or(rest)).map(Url::Sqlite);
@@ -48,6 +53,7 @@ impl std::fmt::Debug for Url {
             Url::Sqlite(path) => write!(f, "Sqlite({})", path.display()),
             Url::Postgres(url) => write!(f, "Postgres({})", redact(url)),
             Url::Mysql(url) => write!(f, "Mysql({})", redact(url)),
+            Url::Dynamodb(url) => write!(f, "Dynamodb({})", redact(url)),
         }
     }
 }
@@ -58,8 +64,8 @@ pub fn redact(url: &str) -> String {
 }
 
 const EXPECTED: &str = "write sqlite:PATH (for example sqlite:windlass.db), \
-                        postgres://USER:PASSWORD@HOST:PORT/DATABASE or \
-                        mysql://USER:PASSWORD@HOST:PORT/DATABASE";
+                        postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
+                        mysql://USER:PASSWORD@HOST:PORT/DATABASE or dynamodb://REGION";
 
 const HIDDEN: &str = "***";
 
@@ -144,6 +150,8 @@ mod tests {
         for url in ["mysql://u:p@h/d", "mariadb://h/d"] {
             assert_eq!(Url::parse(url).unwrap(), Url::Mysql(url.to_owned()));
         }
+        let url = "dynamodb://eu-west-1";
+        assert_eq!(Url::parse(url).unwrap(), Url::Dynamodb(url.to_owned()));
     }
 
     #[test]
@@ -177,6 +185,8 @@ mod tests {
         }
         let debug = format!("{:?}", Url::Mysql("mysql://u:secret@h/d".to_owned()));
         assert_eq!(debug, "Mysql(mysql://u:***@h/d)");
+        let debug = format!("{:?}", Url::Dynamodb("dynamodb://key:secret@r".to_owned()));
+        assert_eq!(debug, "Dynamodb(dynamodb://key:***@r)");
         let debug = format!("{:?}", Url::Postgres("postgres://u:secret@h/d".to_owned()));
         assert_eq!(debug, "Postgres(postgres://u:***@h/d)");
     }

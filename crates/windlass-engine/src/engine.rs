@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::controls::Controls;
 use crate::health::Brake;
-use crate::step::{FunctionStep, ItemContext, Step, Steps};
+use crate::step::{ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -167,13 +167,12 @@ impl Builder {
         F: Fn(T, ItemContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = std::result::Result<Outcome, ItemError>> + Send + 'static,
     {
-        self.step(name, Arc::new(FunctionStep::new(function)))
+        Builder { steps: self.steps.handler(name, function), ..self }
     }
 
     /// Registers a step that takes whole batches.
-    pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Builder {
-        self.steps.handlers.insert(name.to_owned(), step);
-        self
+    pub fn step(self, name: &str, step: Arc<dyn Step>) -> Builder {
+        Builder { steps: self.steps.step(name, step), ..self }
     }
 
     /// Connects to the store, brings its schema up to date, and makes the connections ready.

@@ -158,7 +158,7 @@ impl Chunk {
         claimed: ClaimedChunk,
         ledger: Ledger,
     ) -> Chunk {
-        let size = job.definition().commit_items();
+        let size = job.commit_items();
         let (opened, marked, part) = (Instant::now(), false, None);
         let chunk = Chunk { job, hold, claimed, ledger, opened, size, marked, part };
         chunk.report_progress();

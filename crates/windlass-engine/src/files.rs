@@ -170,8 +170,17 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
     if export.columns.is_empty() {
         return Ok(table.columns.clone());
     }
+    // Of what a table does not declare nobody knows the type but each record: all of it is text.
+    let undeclared = |name: &String| {
+        table.open.then(|| Column {
+            name: name.clone(),
+            kind: ColumnType::Text,
+            sql_type: String::new(),
+            nullable: true,
+        })
+    };
     let column = |name: &String| {
-        table.column(name).cloned().ok_or_else(|| {
+        table.column(name).cloned().or_else(|| undeclared(name)).ok_or_else(|| {
             let known = windlass_core::config::names(table.columns.iter().map(|c| &c.name));
             let detail = format!("there is no column `{name}`; there is {known}");
             EngineError::from(job.definition().problem("step.export.columns", detail))

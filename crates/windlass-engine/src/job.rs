@@ -51,6 +51,11 @@ impl JobContext {
         &self.scope.job_type
     }
 
+    /// How many items a commit has at most: as many as the definition says and the database takes.
+    pub(crate) fn commit_items(&self) -> u32 {
+        self.definition().commit_items().min(self.connection.most_items())
+    }
+
     /// Whether an operator has stopped it, and everything of its type.
     pub(crate) fn is_stopped(&self) -> bool {
         self.controls.is_stopped(&self.pinned.definition.name)

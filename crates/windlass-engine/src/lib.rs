@@ -54,7 +54,7 @@ pub use error::{EngineError, Result};
 pub use pruner::Pruned;
 pub use redrive::Redriven;
 pub use scheduler::SCHEDULER;
-pub use step::{ItemContext, Step, StepBatch, StepError, StepItem};
+pub use step::{ItemContext, Step, StepBatch, StepError, StepItem, Steps};
 pub use submit::{Checked, step_problem};
 pub use timetable::Scheduled;
 pub use worker::{Handle, Options, Worker};

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use windlass_core::pagination::{name_key, unname_key};
-use windlass_core::{FilterValue, KeyRange, PaginationState};
+use windlass_core::{FilterValue, Key, KeyRange, PaginationState};
+use windlass_data::{Cuts, Share};
 use windlass_db::Class;
 use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 
@@ -179,11 +180,15 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             items_enqueued,
         } => {
             let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
-            let range = KeyRange {
-                after: after.or_else(|| segment.range.after.clone()),
-                upto: segment.range.upto.clone(),
+            let cut = if segment.range == KeyRange::ALL {
+                scan(job, Share { number, of: total_segments }, after, items_enqueued).await?
+            } else {
+                let range = KeyRange {
+                    after: after.or_else(|| segment.range.after.clone()),
+                    upto: segment.range.upto.clone(),
+                };
+                cut(job, None, &range, items_enqueued).await?
             };
-            let cut = cut(job, None, &range, items_enqueued).await?;
             let to = PaginationState::TableScan {
                 segment: number,
                 total_segments,
@@ -204,6 +209,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
         } => {
             let Some(value) = remaining_values.first().cloned() else { return Ok(empty) };
             let within = FilterValue { filter: filter.clone(), value };
+            let key = &job.scope.place_columns(&filter);
             let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let cut =
                 cut(job, Some(&within), &KeyRange { after, upto: None }, items_enqueued).await?;
@@ -229,7 +235,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
 
 struct Cut {
     chunks: Vec<NewChunk>,
-    last: Option<windlass_core::Key>,
+    last: Option<Key>,
     items: u64,
     done: bool,
 }
@@ -240,13 +246,30 @@ async fn cut(
     range: &KeyRange,
     enqueued: u64,
 ) -> Result<Cut> {
-    let items = job.definition().chunk_items();
-    let left = job.pinned.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued));
+    let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
     let cuts = job.connection.cut(&job.scope, within, range, items, CHUNKS_PER_PAGE, left).await?;
-    let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();
-    let chunks =
-        cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
-    Ok(Cut { chunks, last: cuts.last, items: counted, done: cuts.done })
+    Ok(Cut::of(cuts))
+}
+
+/// The same where the database numbers the parts of a table itself.
+async fn scan(job: &JobContext, share: Share, after: Option<Key>, enqueued: u64) -> Result<Cut> {
+    let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
+    let (scope, after) = (&job.scope, after.as_ref());
+    Ok(Cut::of(job.connection.scan(scope, share, after, items, CHUNKS_PER_PAGE, left).await?))
+}
+
+/// How many items the segment may still have.
+fn left(job: &JobContext, enqueued: u64) -> Option<u64> {
+    job.pinned.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued))
+}
+
+impl Cut {
+    fn of(cuts: Cuts) -> Cut {
+        let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();
+        let chunks =
+            cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
+        Cut { chunks, last: cuts.last, items: counted, done: cuts.done }
+    }
 }
 
 /// What kind of failure stopped a load or a chunk.
@@ -273,7 +296,7 @@ impl Failure {
             },
         };
         match class {
-            Some(Class::Connection) => Failure::Away,
+            Some(Class::Connection | Class::Busy) => Failure::Away,
             Some(Class::Definition | Class::Permission | Class::ReadOnly) => Failure::Final,
             _ => Failure::Passing,
         }

@@ -127,7 +127,7 @@ impl Chunk {
 
     /// Tries held items again whose time has come.
     pub(crate) async fn retry_held(&mut self) -> Result<(), Stop> {
-        let limit = self.job.definition().commit_items();
+        let limit = self.job.commit_items();
         let held =
             self.connection().held(self.lease().chunk, HeldState::Retry, None, limit).await?;
         let Some(wait) = held.iter().map(|held| held.wait).min() else {

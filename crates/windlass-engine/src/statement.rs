@@ -16,7 +16,7 @@ pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> Result<(), Stop> {
     let statement = Commit { counts, ..Commit::new(cursor.clone(), effect) };
     match chunk.commit(statement).await {
         Ok(()) => {
-            let full = chunk.job.definition().commit_items();
+            let full = chunk.job.commit_items();
             chunk.size = chunk.size.saturating_mul(2).min(full);
             Ok(())
         }

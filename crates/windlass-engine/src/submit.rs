@@ -17,6 +17,8 @@ pub struct Checked {
     pub definition: JobType,
     /// What the database says of the source.
     pub table: Table,
+    /// How many items a commit has at most.
+    pub commit_items: u32,
 }
 
 impl Engine {
@@ -76,7 +78,12 @@ impl Engine {
         {
             problems.push(describe_problem(job_type, error));
         }
-        if problems.is_empty() { Ok(Checked { definition, table }) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let most = self.connection(&definition.source.connection).map(|c| c.most_items());
+        let commit_items = definition.commit_items().min(most.unwrap_or(u32::MAX));
+        Ok(Checked { definition, table, commit_items })
     }
 
     /// Asks the databases whether they understand a job type's `map` and have the table it loads.
@@ -96,7 +103,13 @@ impl Engine {
         if let Some(load) = &definition.load {
             let source = Source { table: Some(load.table.clone()), ..Source::default() };
             let described = self.connection(&load.connection)?.describe(&source).await;
-            described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            let table =
+                described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            if table.open {
+                let detail = "is in DynamoDB, which cannot replace rows in one transaction; name a \
+                              connection of SQL";
+                return Err(definition.problem("load.connection", detail).into());
+            }
         }
         Ok(())
     }

@@ -157,7 +157,7 @@ impl From<EngineError> for Failure {
             EngineError::Problem(problem) => return problem.into(),
             EngineError::Store(StoreError::Database(ref error))
             | EngineError::Data(DataError::Database(ref error))
-                if matches!(error.class, Class::Connection | Class::Retry) =>
+                if matches!(error.class, Class::Connection | Class::Retry | Class::Busy) =>
             {
                 StatusCode::SERVICE_UNAVAILABLE
             }

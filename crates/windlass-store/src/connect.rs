@@ -17,15 +17,15 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
     Ok(match Url::parse(url)? {
         Url::Sqlite(path) => Arc::new(SqliteStore::new(Sqlite::create(&path)?)),
         Url::Postgres(url) => Arc::new(PostgresStore::new(Postgres::new(&url, CONNECTIONS)?)),
-        Url::Mysql(_) => return Err(refused().into()),
+        Url::Mysql(_) | Url::Dynamodb(_) => return Err(refused().into()),
     })
 }
 
-/// MySQL serves as the user's database only.
+/// MySQL and DynamoDB serve as the user's database only.
 fn refused() -> Error {
     Error::new(
         Class::Definition,
-        "the store cannot be in MySQL or MariaDB, which serve as connections: write sqlite:PATH, \
-         or postgres://USER:PASSWORD@HOST:PORT/DATABASE where several machines share the work",
+        "the store cannot be in MySQL, MariaDB or DynamoDB, which serve as connections: write \
+         sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE where several machines share the work",
     )
 }

@@ -10,6 +10,8 @@
 )]
 
 mod account;
+#[cfg(feature = "aws")]
+pub mod aws;
 mod descendants;
 mod folder;
 mod gate;
@@ -29,11 +31,11 @@ mod wait;
 pub use descendants::{Descendant, children_of, descendants_in};
 pub use gate::Gate;
 pub use mariadb::{MariaDatabase, MariaServer};
-pub use moto::Moto;
+pub use moto::{Dynamodb, Moto};
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};
-pub use process::{Output, Running, Windlass, windlass_bin};
+pub use process::{Output, Running, Windlass, built_program, windlass_bin};
 pub use proxy::Proxy;
 pub use python::python_program;
 pub use wait::eventually;

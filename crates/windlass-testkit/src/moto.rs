@@ -1,10 +1,12 @@
-//! An endpoint that speaks S3, with one bucket: moto's server, which dies with the test process.
+//! An endpoint that speaks AWS: S3 with one bucket, DynamoDB, SQS and Events. It is moto's server,
+//! which dies with the test process.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::signal::Signal;
 
@@ -12,6 +14,11 @@ use crate::account::Account;
 use crate::folder::Folder;
 use crate::launch::{launch, on_free_port};
 use crate::python::python_program;
+
+mod dynamodb;
+mod mirror;
+
+pub use dynamodb::Dynamodb;
 
 /// A server on a free port of 127.0.0.1. It keeps everything in its memory.
 pub struct Moto {
@@ -33,13 +40,15 @@ impl Moto {
 
     /// A server for one test, which may make it refuse, or stop it by dropping it.
     pub fn start() -> Self {
-        let program = python_program("moto_server");
+        let python = python_program("python");
         let folder = Folder::create(Account::find());
         let started = on_free_port(|port| {
             let _ = fs::remove_file(folder.log());
             // As ourselves: the environment may lie where no other user can read.
-            let mut command = Command::new(&program);
-            command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+            let mut command = Command::new(&python);
+            command.args(["-c", SERVER, "-H", "127.0.0.1", "-p", &port.to_string()]);
+            // Each test has a DynamoDB of its own by a region of its own.
+            command.env("MOTO_ALLOW_NONEXISTENT_REGION", "true");
             command.current_dir(folder.path()).stdin(Stdio::null()).env("PYTHONUNBUFFERED", "1");
             launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
         });
@@ -68,6 +77,13 @@ impl Moto {
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
+    /// A DynamoDB without tables, of one test alone.
+    pub fn dynamodb(&self) -> Dynamodb {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let region = format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        Dynamodb::new(self.addr(), region)
+    }
+
     /// Refuses every request from now on: nobody has the rights.
     pub fn refuse(&self) {
         self.rights("0");
@@ -80,17 +96,7 @@ impl Moto {
 
     /// The whole answer to a request that is not signed, which it takes unless it refuses.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(self.addr()).expect("our own server listens");
-        let (host, length) = (self.addr(), body.len());
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
-             Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .expect("our own server reads");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("our own server answers");
-        String::from_utf8_lossy(&answer).into_owned()
+        ask(self.addr(), method, path, body)
     }
 
     /// After how many requests rights are asked for.
@@ -105,6 +111,24 @@ impl Drop for Moto {
         let _ = self.running.kill();
         let _ = self.running.wait();
     }
+}
+
+/// The server's own program.
+const SERVER: &str = include_str!("moto/server.py");
+
+/// The whole answer to a request that is not signed.
+pub(crate) fn ask(addr: SocketAddr, method: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(addr).expect("our own server listens");
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
+         Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("our own server reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("our own server answers");
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 /// It says so when it listens. An answer at the port could be somebody else's.

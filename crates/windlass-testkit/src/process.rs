@@ -75,21 +75,24 @@ impl Windlass {
 
 /// The binary under test: `WINDLASS_BIN`, or the one cargo built next to the running test.
 pub fn windlass_bin() -> PathBuf {
-    let path = env::var_os("WINDLASS_BIN").map_or_else(next_to_the_test, PathBuf::from);
-    assert!(
-        path.is_file(),
-        "there is no {}: build it with `cargo build -p windlass`, or set WINDLASS_BIN",
-        path.display()
-    );
-    path
+    match env::var_os("WINDLASS_BIN").map(PathBuf::from) {
+        Some(path) => {
+            assert!(path.is_file(), "there is no {}: see WINDLASS_BIN", path.display());
+            path
+        }
+        None => built_program("windlass", "windlass"),
+    }
 }
 
-/// Tests run as `target/<profile>/deps/<name>-<hash>`.
-fn next_to_the_test() -> PathBuf {
+/// A program of another package, which cargo built next to the running test.
+pub fn built_program(package: &str, name: &str) -> PathBuf {
+    // Tests run as `target/<profile>/deps/<name>-<hash>`.
     let test = env::current_exe().expect("a process knows its program");
     let deps = test.parent().expect("a program is in a folder");
     let profile = if deps.ends_with("deps") { deps.parent().unwrap_or(deps) } else { deps };
-    profile.join("windlass")
+    let path = profile.join(name);
+    assert!(path.is_file(), "there is no {}: `cargo build -p {package}` makes it", path.display());
+    path
 }
 
 /// What a command left when it ended.

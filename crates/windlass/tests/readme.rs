@@ -10,7 +10,7 @@
 )]
 
 use std::path::Path;
-use windlass_testkit::{MariaServer, PostgresServer, Windlass, free_port};
+use windlass_testkit::{MariaServer, PostgresServer, Windlass, built_program, free_port};
 
 const MARK: &str = "<!-- test -->";
 
@@ -60,6 +60,28 @@ async fn the_commands_of_the_timesheets_example_work() {
     let [first, second] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let environment = [("DATABASE_URL", database.url()), ("FIRST", &first), ("SECOND", &second)];
     run_marked("examples/timesheets/README.md", &files, &environment).await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_candidates_example_work() {
+    let database = PostgresServer::shared().database().await;
+    let files = [
+        "candidates.sql",
+        "generate.py",
+        "windlass.toml",
+        "requests/exact-count.json",
+        "requests/limited-segments.json",
+        "requests/years.json",
+    ];
+    // It lies beside the binary that is first on the PATH.
+    built_program("windlass-candidates", "candidates-migrate");
+    let listen = format!("127.0.0.1:{}", free_port());
+    let environment = [
+        ("DATABASE_URL", database.url()),
+        ("ORIGINALS", "file:originals/"),
+        ("LISTEN", listen.as_str()),
+    ];
+    run_marked("examples/candidates/README.md", &files, &environment).await;
 }
 
 /// Runs the marked blocks of a page, each in a folder with these files from beside the page, and

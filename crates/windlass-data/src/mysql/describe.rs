@@ -28,7 +28,15 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
     let estimated_rows = relation.estimated_rows(transaction, name).await?;
     // A trigger of MySQL's cannot make an UPDATE pass over a row.
     let plain = relation.is_table;
-    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows, plain })
+    Ok(Table {
+        name: name.clone(),
+        columns,
+        primary_key,
+        indexes,
+        estimated_rows,
+        plain,
+        open: false,
+    })
 }
 
 /// The names of the user's tables and views.

@@ -23,7 +23,15 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
     let columns = columns(transaction, oid).await?;
     let (primary_key, indexes) = indexes(transaction, oid).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
-    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows, plain })
+    Ok(Table {
+        name: name.clone(),
+        columns,
+        primary_key,
+        indexes,
+        estimated_rows,
+        plain,
+        open: false,
+    })
 }
 
 /// The names of the user's tables and views.

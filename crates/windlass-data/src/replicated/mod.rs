@@ -13,7 +13,7 @@ pub use replicas::Replicas;
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target, WriteItem,
+    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use replica::Replica;
@@ -21,7 +21,7 @@ use replicas::Failed;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Sender};
 use windlass_core::{
-    ChunkId, Column, Extent, FilterValue, JobId, KeyRange, Load, Table, Template, Value,
+    ChunkId, Column, Extent, FilterValue, JobId, Key, KeyRange, Load, Table, Template, Value,
 };
 use windlass_db::{Class, Error};
 use windlass_parts::RecordBatch;
@@ -125,6 +125,18 @@ impl Source for Replicated {
         most_items: Option<u64>,
     ) -> Result<Cuts> {
         self.primary.cut(scope, within, range, items, most_chunks, most_items).await
+    }
+
+    async fn scan(
+        &self,
+        scope: &Scope,
+        share: Share,
+        after: Option<&Key>,
+        items: u32,
+        most_chunks: u32,
+        most_items: Option<u64>,
+    ) -> Result<Cuts> {
+        self.primary.scan(scope, share, after, items, most_chunks, most_items).await
     }
 
     async fn read(

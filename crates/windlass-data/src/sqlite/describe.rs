@@ -29,7 +29,15 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
     }
     let estimated_rows = estimated_rows(connection, &table)?;
     let plain = table.is_table && !table.has_triggers;
-    Ok(Table { name: name.clone(), columns, primary_key, indexes, estimated_rows, plain })
+    Ok(Table {
+        name: name.clone(),
+        columns,
+        primary_key,
+        indexes,
+        estimated_rows,
+        plain,
+        open: false,
+    })
 }
 
 /// The names of the user's tables and views.

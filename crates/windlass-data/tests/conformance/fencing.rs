@@ -1,8 +1,8 @@
 //! The ledger's row belongs to the highest epoch, and says what was lost without progress.
 
-use crate::harness::{Db, effect, on_every_backend};
-use windlass_core::{ChunkId, Cursor};
-use windlass_data::{DataError, Effect, Fence};
+use crate::harness::{Db, effect, key, on_every_backend};
+use windlass_core::{ChunkId, Cursor, Extent};
+use windlass_data::{DataError, Effect, Fence, Scope};
 
 on_every_backend!(
     an_older_epoch_gets_nothing,
@@ -18,7 +18,14 @@ fn chunk(number: i64) -> ChunkId {
     ChunkId { job: uuid::Uuid::now_v7(), number }
 }
 
-async fn an_older_epoch_gets_nothing(db: Db) {
+/// One record, and a step that raises its version each time it runs.
+async fn raised(db: &Db) -> Scope {
+    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, version INT NOT NULL)").await;
+    db.run("INSERT INTO t VALUES (1, 0)").await;
+    db.scope("source.table = \"t\"\nstep.refresh = true\nstep.version = \"version\"").await
+}
+
+pub(crate) async fn an_older_epoch_gets_nothing(db: Db) {
     let chunk = chunk(3);
     let ledger = db.fence(chunk, 2, false).await.unwrap();
     assert_eq!(
@@ -31,7 +38,7 @@ async fn an_older_epoch_gets_nothing(db: Db) {
     assert_eq!(db.fence(chunk, 2, false).await, None);
 }
 
-async fn several_at_once(db: Db) {
+pub(crate) async fn several_at_once(db: Db) {
     let (one, two, three) = (chunk(1), chunk(2), chunk(3));
     db.fence(two, 9, false).await.unwrap();
     let fences = [three, two, one].map(|chunk| Fence { chunk, epoch: 4, lost: false });
@@ -42,9 +49,8 @@ async fn several_at_once(db: Db) {
     assert_eq!(db.data.fence(&[]).await.unwrap(), []);
 }
 
-async fn stalls_are_claims_lost_without_a_commit(db: Db) {
-    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY)").await;
-    let scope = db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
+pub(crate) async fn stalls_are_claims_lost_without_a_commit(db: Db) {
+    let scope = raised(&db).await;
     let chunk = chunk(0);
     assert_eq!(db.fence(chunk, 1, false).await.unwrap().stalls, 0);
     assert_eq!(db.fence(chunk, 2, true).await.unwrap().stalls, 1);
@@ -66,43 +72,39 @@ async fn stalls_are_claims_lost_without_a_commit(db: Db) {
     assert_eq!(db.fence(other, 2, true).await.unwrap().stalls, 1);
 }
 
-async fn a_commit_at_an_older_epoch_changes_nothing(db: Db) {
-    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 0)").await;
-    let scope =
-        db.scope("source.table = \"t\"\nstep.sql = \"UPDATE t SET v = v + 1 WHERE {chunk}\"").await;
+pub(crate) async fn a_commit_at_an_older_epoch_changes_nothing(db: Db) {
+    let scope = raised(&db).await;
     let stale = db.fenced(1).await;
     let current = db.fence(stale.chunk, 2, true).await.unwrap();
-    let work = || effect(Effect::Statement(crate::harness::everything()));
+    let work = || effect(Effect::Statement(Extent::keys(vec![key(1)])));
     let error = db.data.commit(&scope, &stale, work()).await.unwrap_err();
     assert!(matches!(error, DataError::LeaseLost), "{error:?}");
-    assert_eq!(db.number("SELECT v FROM t").await, 0);
+    assert_eq!(db.number("SELECT version FROM t").await, 0);
     let seen = db.fence(stale.chunk, 2, true).await.unwrap();
     assert_eq!(seen, current);
     db.data.commit(&scope, &current, work()).await.unwrap();
-    assert_eq!(db.number("SELECT v FROM t").await, 1);
+    assert_eq!(db.number("SELECT version FROM t").await, 1);
 }
 
-async fn a_commit_that_happened_is_not_repeated(db: Db) {
-    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 0)").await;
-    let scope =
-        db.scope("source.table = \"t\"\nstep.sql = \"UPDATE t SET v = v + 1 WHERE {chunk}\"").await;
+pub(crate) async fn a_commit_that_happened_is_not_repeated(db: Db) {
+    let scope = raised(&db).await;
     let ledger = db.fenced(1).await;
     // The cursor stays where it was, as it does for held items: `commits` alone tells.
     let work = || windlass_data::Commit {
         cursor: Cursor::Start,
-        ..effect(Effect::Statement(crate::harness::everything()))
+        ..effect(Effect::Statement(Extent::keys(vec![key(1)])))
     };
     let done = db.data.commit(&scope, &ledger, work()).await.unwrap();
     let error = db.data.commit(&scope, &ledger, work()).await.unwrap_err();
     assert!(matches!(error, DataError::LeaseLost), "{error:?}");
-    assert_eq!(db.number("SELECT v FROM t").await, 1);
+    assert_eq!(db.number("SELECT version FROM t").await, 1);
     // Fenced again at the same epoch, the ledger shows that it was done.
     let seen = db.fence(ledger.chunk, 1, false).await.unwrap();
     assert_eq!(seen, done.ledger);
     assert_eq!(seen.commits, ledger.commits + 1);
 }
 
-async fn preparing_twice_and_at_once(db: Db) {
+pub(crate) async fn preparing_twice_and_at_once(db: Db) {
     db.run("DROP TABLE windlass_emitted; DROP TABLE windlass_held; DROP TABLE windlass_ledger")
         .await;
     let all = (0..8).map(|_| db.data.prepare());
@@ -110,11 +112,11 @@ async fn preparing_twice_and_at_once(db: Db) {
         outcome.unwrap();
     }
     db.data.prepare().await.unwrap();
-    assert!(db.data.ledger_ddl().contains("windlass_held"));
+    assert!(db.data.ledger_ddl().contains("windlass_ledger"));
     db.fenced(1).await;
 }
 
-async fn pruning_forgets_one_job(db: Db) {
+pub(crate) async fn pruning_forgets_one_job(db: Db) {
     let (gone, kept) = (db.fenced(1).await, db.fenced(7).await);
     assert_eq!(db.data.prune(gone.chunk.job).await.unwrap(), 1);
     assert_eq!(db.data.prune(gone.chunk.job).await.unwrap(), 0);

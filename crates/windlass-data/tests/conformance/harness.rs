@@ -41,6 +41,8 @@ pub(crate) struct Db {
 }
 
 enum Raw {
+    #[cfg(feature = "dynamodb")]
+    Dynamodb(windlass_testkit::Dynamodb),
     Sqlite(PathBuf),
     Postgres(Database),
     Mariadb(MariaDatabase),
@@ -73,6 +75,22 @@ impl Db {
         Db { data, raw: Raw::Mariadb(database), _folder: None }
     }
 
+    #[cfg(feature = "dynamodb")]
+    pub(crate) async fn dynamodb() -> Db {
+        let tables = windlass_testkit::Moto::shared().dynamodb();
+        let data = connect(&tables.url(), 4).await.unwrap();
+        data.prepare().await.unwrap();
+        Db { data, raw: Raw::Dynamodb(tables), _folder: None }
+    }
+
+    #[cfg(feature = "dynamodb")]
+    pub(crate) fn tables(&self) -> &windlass_testkit::Dynamodb {
+        match &self.raw {
+            Raw::Dynamodb(tables) => tables,
+            _ => panic!("not DynamoDB"),
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self.raw, Raw::Sqlite(_))
     }
@@ -87,6 +105,9 @@ impl Db {
             Raw::Postgres(_) => postgres,
             Raw::Sqlite(_) => sqlite,
             Raw::Mariadb(_) => mariadb,
+            // Its tables are written as SQLite's.
+            #[cfg(feature = "dynamodb")]
+            Raw::Dynamodb(_) => sqlite,
         }
     }
 
@@ -98,14 +119,14 @@ impl Db {
     pub(crate) fn database(&self) -> &Database {
         match &self.raw {
             Raw::Postgres(database) => database,
-            Raw::Sqlite(_) | Raw::Mariadb(_) => panic!("not PostgreSQL"),
+            _ => panic!("not PostgreSQL"),
         }
     }
 
     pub(crate) fn maria(&self) -> &MariaDatabase {
         match &self.raw {
             Raw::Mariadb(database) => database,
-            Raw::Sqlite(_) | Raw::Postgres(_) => panic!("not MariaDB"),
+            _ => panic!("not MariaDB"),
         }
     }
 
@@ -113,7 +134,7 @@ impl Db {
     pub(crate) fn client(&self) -> rusqlite::Connection {
         match &self.raw {
             Raw::Sqlite(path) => open(path),
-            Raw::Postgres(_) | Raw::Mariadb(_) => panic!("not SQLite"),
+            _ => panic!("not SQLite"),
         }
     }
 
@@ -137,12 +158,16 @@ impl Db {
                 );
                 database.try_run(&sql).await.unwrap_err().to_string()
             }
+            #[cfg(feature = "dynamodb")]
+            Raw::Dynamodb(_) => panic!("DynamoDB has no outbox"),
         }
     }
 
     /// Runs statements as the user's own application would.
     pub(crate) async fn run(&self, sql: &str) {
         match &self.raw {
+            #[cfg(feature = "dynamodb")]
+            Raw::Dynamodb(tables) => tables.run(sql),
             Raw::Postgres(database) => database.run(sql).await,
             // Its TEXT cannot be a key.
             Raw::Mariadb(database) => database.run(&sql.replace(" TEXT", " VARCHAR(200)")).await,
@@ -165,6 +190,13 @@ impl Db {
                     _ => None,
                 };
                 messages.iter().filter_map(row).collect()
+            }
+            #[cfg(feature = "dynamodb")]
+            Raw::Dynamodb(tables) => {
+                let row = |row: Vec<Option<String>>| {
+                    row.iter().map(|value| text(value.as_deref())).collect()
+                };
+                tables.rows(sql).into_iter().map(row).collect()
             }
             Raw::Mariadb(database) => {
                 let rows = database.rows(sql).await;

@@ -23,15 +23,15 @@ pub(crate) fn held(number: i64) -> Held {
 }
 
 async fn scope(db: &Db) -> windlass_data::Scope {
-    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY)").await;
-    db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await
+    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, version INT)").await;
+    db.scope("source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"").await
 }
 
 fn hold(items: Vec<Held>, settle: Vec<Key>) -> Commit {
     Commit { hold: items, settle, cursor: Cursor::Start, ..effect(Effect::Nothing) }
 }
 
-async fn a_round_trip(db: Db) {
+pub(crate) async fn a_round_trip(db: Db) {
     let scope = scope(&db).await;
     let ledger = db.fenced(1).await;
     let odd = Held {
@@ -63,7 +63,7 @@ async fn a_round_trip(db: Db) {
     assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
 }
 
-async fn paging_by_key(db: Db) {
+pub(crate) async fn paging_by_key(db: Db) {
     let scope = scope(&db).await;
     let ledger = db.fenced(1).await;
     let items = (0..25).map(held).collect();
@@ -81,7 +81,7 @@ async fn paging_by_key(db: Db) {
     assert_eq!(seen, expected);
 }
 
-async fn holding_again_overwrites(db: Db) {
+pub(crate) async fn holding_again_overwrites(db: Db) {
     let scope = scope(&db).await;
     let ledger = db.fenced(1).await;
     let ledger = db.data.commit(&scope, &ledger, hold(vec![held(1)], vec![])).await.unwrap().ledger;

@@ -45,7 +45,7 @@ fn points(count: i64) -> Vec<Json> {
     items
 }
 
-async fn segments_and_chunks_hold_every_item_once(db: Db) {
+pub(crate) async fn segments_and_chunks_hold_every_item_once(db: Db) {
     let (scope, items) = source(&db, points(103));
     for segments in [1, 4, 200] {
         let ranges = items.split(&scope, segments).await.unwrap();
@@ -92,7 +92,7 @@ fn source_of_nothing(db: &Db) -> (Scope, Items) {
     (scope, Items::new(Vec::new(), &key, Arc::clone(&db.data)).unwrap())
 }
 
-async fn records_are_the_items_as_they_came(db: Db) {
+pub(crate) async fn records_are_the_items_as_they_came(db: Db) {
     let item = json!({"file": "a", "id": 1, "none": null, "yes": true, "part": 0.5, "big": u64::MAX,
         "list": [1, {"a": "b"}], "object": {"$bytes": "0aff"}, "text": "a\"b\nü"});
     let (scope, items) = source(&db, vec![item.clone(), json!({"file": "a", "id": 2})]);
@@ -102,7 +102,7 @@ async fn records_are_the_items_as_they_came(db: Db) {
     assert_eq!(batch.items[1].record.to_json(), json!({"file": "a", "id": 2}));
 }
 
-async fn a_batch_ends_at_its_bytes(db: Db) {
+pub(crate) async fn a_batch_ends_at_its_bytes(db: Db) {
     let wide = |id: i64| json!({"file": "a", "id": id, "text": "x".repeat(1000)});
     let (scope, items) = source(&db, (0..5).map(wide).collect());
     for (limit, bytes, read) in [(5, 2500, 3), (2, 2500, 2), (5, 0, 0), (5, 1, 1), (5, 9999, 5)] {
@@ -115,7 +115,7 @@ async fn a_batch_ends_at_its_bytes(db: Db) {
     }
 }
 
-async fn keys_are_looked_up_and_counted(db: Db) {
+pub(crate) async fn keys_are_looked_up_and_counted(db: Db) {
     let (scope, items) = source(&db, points(30));
     let keys = [json!(["a", 3]), json!(["a", 0]), json!(["a", 3]), json!(["none", 3])];
     let keys: Vec<Key> = keys.into_iter().map(Key::from_id).collect();
@@ -140,7 +140,7 @@ fn write(scope: &Scope, change: Change) -> (Key, WriteItem) {
     (key.clone(), WriteItem { key, version, change, record, attempts, conflicts })
 }
 
-async fn inserts_are_committed_on_the_connection(db: Db) {
+pub(crate) async fn inserts_are_committed_on_the_connection(db: Db) {
     db.run("CREATE TABLE found (point text NOT NULL)").await;
     let (scope, items) = source(&db, points(3));
     let rows = vec![Row::from([("point".to_owned(), Value::from("x"))])];
@@ -156,7 +156,7 @@ async fn inserts_are_committed_on_the_connection(db: Db) {
     assert_eq!(db.number("SELECT count(*) FROM found").await, 1);
 }
 
-async fn an_update_is_refused_since_there_is_no_table(db: Db) {
+pub(crate) async fn an_update_is_refused_since_there_is_no_table(db: Db) {
     let (scope, items) = source(&db, points(3));
     let update = Row::from([("name".to_owned(), Value::from("x"))]);
     let (_, item) = write(&scope, Change { update, ..Change::default() });

@@ -4,6 +4,8 @@
 mod committing;
 mod cutting;
 mod describing;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod extracting;
 mod fencing;
 mod fitting;

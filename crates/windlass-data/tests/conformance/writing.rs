@@ -59,7 +59,7 @@ fn write(items: Vec<WriteItem>) -> windlass_data::Commit {
 
 const ALL: &str = "SELECT v, name, version FROM t ORDER BY id";
 
-async fn updates_are_written_and_versions_raised(db: Db) {
+pub(crate) async fn updates_are_written_and_versions_raised(db: Db) {
     let (scope, items) = table(&db, "").await;
     let changes = [
         Change::default().set("v", 10).set("name", "x"),
@@ -73,7 +73,7 @@ async fn updates_are_written_and_versions_raised(db: Db) {
     assert_eq!(db.rows(ALL).await, [["10", "x", "2"], ["20", "b", "6"], ["NULL", "z", "10"]]);
 }
 
-async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
+pub(crate) async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("UPDATE t SET v = 222, version = version + 1 WHERE id = 2").await;
     let items = items.into_iter().map(|read| item(read, Change::default().set("v", 0))).collect();
@@ -97,7 +97,7 @@ async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
     assert_eq!(db.one("SELECT v FROM t WHERE id = 2").await, "0");
 }
 
-async fn what_a_conflict_comes_to(db: Db) {
+pub(crate) async fn what_a_conflict_comes_to(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("UPDATE t SET version = version + 1").await;
     for (on_conflict, before, expected) in [
@@ -119,7 +119,7 @@ async fn what_a_conflict_comes_to(db: Db) {
     }
 }
 
-async fn inserts_happen_once_and_not_for_conflicts(db: Db) {
+pub(crate) async fn inserts_happen_once_and_not_for_conflicts(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("CREATE TABLE parents (id BIGINT PRIMARY KEY, note TEXT)").await;
     db.run("CREATE TABLE children (parent BIGINT REFERENCES parents (id), at DATE, price NUMERIC(8,2), n INT DEFAULT 4)")
@@ -149,7 +149,7 @@ async fn inserts_happen_once_and_not_for_conflicts(db: Db) {
     );
 }
 
-async fn items_without_an_effect_are_processed(db: Db) {
+pub(crate) async fn items_without_an_effect_are_processed(db: Db) {
     let (scope, items) = table(&db, "").await;
     let items = items.into_iter().map(|read| item(read, Change::default())).collect();
     let ledger = db.fenced(1).await;
@@ -158,7 +158,7 @@ async fn items_without_an_effect_are_processed(db: Db) {
     assert_eq!(db.number("SELECT sum(version) FROM t").await, 15);
 }
 
-async fn a_bad_value_takes_everything_back(db: Db) {
+pub(crate) async fn a_bad_value_takes_everything_back(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("CREATE TABLE small (v INT CHECK (v < 5))").await;
     let before = db.rows(ALL).await;
@@ -177,7 +177,7 @@ async fn a_bad_value_takes_everything_back(db: Db) {
     assert_eq!(db.number("SELECT count(*) FROM small").await, 2);
 }
 
-async fn columns_that_cannot_be_set(db: Db) {
+pub(crate) async fn columns_that_cannot_be_set(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("CREATE TABLE other (v INT)").await;
     let before = db.rows(ALL).await;
@@ -204,7 +204,7 @@ async fn columns_that_cannot_be_set(db: Db) {
     assert_eq!(error.unwrap_err().class(), Some(Class::Definition));
 }
 
-async fn a_deleted_record_is_a_conflict(db: Db) {
+pub(crate) async fn a_deleted_record_is_a_conflict(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("DELETE FROM t WHERE id = 1").await;
     let items = items.into_iter().map(|read| item(read, Change::default().set("v", 0))).collect();
@@ -214,7 +214,7 @@ async fn a_deleted_record_is_a_conflict(db: Db) {
     assert_eq!(db.number("SELECT count(*) FROM t").await, 2);
 }
 
-async fn too_long_a_value_is_refused_and_not_cut(db: Db) {
+pub(crate) async fn too_long_a_value_is_refused_and_not_cut(db: Db) {
     let (scope, mut items) = table(&db, "").await;
     let change = Change::default().set("name", "longer than ten letters");
     let ledger = db.fenced(1).await;

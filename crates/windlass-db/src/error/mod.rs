@@ -1,5 +1,7 @@
 //! What went wrong, in the terms in which a caller decides what to do next.
 
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod mysql;
 mod postgres;
 mod sqlite;
@@ -11,7 +13,8 @@ use std::fmt;
 pub struct Error {
     /// What a caller may do about it.
     pub class: Class,
-    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, or MySQL's number.
+    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, MySQL's number, or
+    /// the name of AWS's exception.
     pub code: Option<String>,
     /// What happened; never a URL, never a password.
     pub message: String,
@@ -24,6 +27,8 @@ pub enum Class {
     Connection,
     /// Nothing is wrong with the request: roll back and try it again.
     Retry,
+    /// The database asks for patience, and nothing was done: try again later, for as long as it takes.
+    Busy,
     /// A value was refused: another value would pass, the same one never will.
     Data,
     /// A table, a column, a setting or the SQL is not what the request takes it to be.

@@ -12,7 +12,8 @@ mod steps;
 mod wire;
 
 pub(crate) use function::FunctionStep;
-pub(crate) use steps::{Refusing, Steps};
+pub(crate) use steps::Refusing;
+pub use steps::Steps;
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -145,6 +146,26 @@ impl StepBatch {
         items: Vec<StepItem>,
     ) -> StepBatch {
         StepBatch { job: job.clone(), chunk, halved: 0, items }
+    }
+
+    /// A batch of a job that has no store: its id, its type and its params are all there is of it.
+    pub fn without_store(
+        id: JobId,
+        job_type: &JobType,
+        params: BTreeMap<String, Json>,
+        items: Vec<StepItem>,
+    ) -> StepBatch {
+        let job_type = job_type.name.clone();
+        let facts = JobFacts { id, root: id, job_type, params, dry_run: false, token: None };
+        StepBatch::new(&Arc::new(facts), None, items)
+    }
+
+    /// Its second half, which is taken away from it: what could not be worked as a whole is worked
+    /// in parts.
+    pub fn halve(&mut self) -> StepBatch {
+        let items = self.items.split_off(self.items.len() / 2);
+        self.halved += 1;
+        StepBatch { job: self.job.clone(), chunk: self.chunk, halved: self.halved, items }
     }
 
     /// The empty batch that asks whether a step is there, before there is a job.

@@ -3,19 +3,21 @@
 
 use super::command::CommandStep;
 use super::http::HttpStep;
-use super::{Step, StepBatch, StepError};
+use super::{FunctionStep, ItemContext, Step, StepBatch, StepError};
 use async_trait::async_trait;
 use futures::future::join_all;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windlass_core::config::names;
 use windlass_core::problem::Code;
-use windlass_core::{Config, Endpoint, JobType, Outcome, Problem, Secret, StepKind};
+use windlass_core::{Config, Endpoint, ItemError, JobType, Outcome, Problem, Secret, StepKind};
 
 /// All steps of the process.
 #[derive(Default)]
-pub(crate) struct Steps {
+pub struct Steps {
     pub(crate) handlers: BTreeMap<String, Arc<dyn Step>>,
     made: Mutex<HashMap<String, Arc<dyn Step>>>,
 }
@@ -24,9 +26,26 @@ pub(crate) struct Steps {
 const MOST_STEPS: usize = 1000;
 
 impl Steps {
+    /// Registers a function under the name a job type's `step.handler` gives. It is called once
+    /// per record, which arrives as any type that serde can read.
+    pub fn handler<T, F, Fut>(self, name: &str, function: F) -> Steps
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(T, ItemContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Outcome, ItemError>> + Send + 'static,
+    {
+        self.step(name, Arc::new(FunctionStep::new(function)))
+    }
+
+    /// Registers a step that takes whole batches.
+    pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Steps {
+        self.handlers.insert(name.to_owned(), step);
+        self
+    }
+
     /// The step of a definition; none when it is a statement. A job keeps the definition it was
     /// submitted with, but secrets come from this machine's own file.
-    pub(crate) fn of(
+    pub fn of(
         &self,
         definition: &JobType,
         config: &Config,
@@ -35,7 +54,7 @@ impl Steps {
             StepKind::Refresh | StepKind::Sql(_) | StepKind::Export(_) | StepKind::Map(_) => {
                 Ok(None)
             }
-            StepKind::Handler(name) => self.handler(name).map(Some),
+            StepKind::Handler(name) => self.registered(name).map(Some),
             StepKind::Command(words) => self.kept(definition, || {
                 Ok(Arc::new(CommandStep::new(words.clone(), definition.step_timeout())))
             }),
@@ -64,12 +83,12 @@ impl Steps {
     }
 
     /// Ends what has not been used for so long.
-    pub(crate) async fn rest(&self, unused: Duration) {
+    pub async fn rest(&self, unused: Duration) {
         let made: Vec<_> = self.made().values().cloned().collect();
         join_all(made.iter().chain(self.handlers.values()).map(|step| step.rest(unused))).await;
     }
 
-    fn handler(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {
+    fn registered(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {
         self.handlers.get(name).cloned().ok_or_else(|| {
             let known = names(self.handlers.keys());
             let detail = format!(

@@ -16,21 +16,23 @@ const MOST_CUTS: usize = 12;
 /// Many commits, so that many can be cut.
 const SMALL: &str = "chunk.items = 60\nchunk.commit = 4";
 
-async fn a_statement_is_done_once_though_the_answers_to_its_commits_are_lost(world: World) {
+pub(crate) async fn a_statement_is_done_once_though_the_answers_to_its_commits_are_lost(
+    world: World,
+) {
     let proxy = proxy(&world).await;
     let engine = via(&world, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
     world.each_once(ROWS).await;
 }
 
-async fn a_statement_is_done_once_though_its_commits_never_arrive(world: World) {
+pub(crate) async fn a_statement_is_done_once_though_its_commits_never_arrive(world: World) {
     let proxy = proxy(&world).await;
     let engine = via(&world, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit()).await;
     world.each_once(ROWS).await;
 }
 
-async fn updates_and_inserts_are_done_once_though_answers_are_lost(world: World) {
+pub(crate) async fn updates_and_inserts_are_done_once_though_answers_are_lost(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 0).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
@@ -38,7 +40,7 @@ async fn updates_and_inserts_are_done_once_though_answers_are_lost(world: World)
     world.logged_once(ROWS).await;
 }
 
-async fn updates_and_inserts_are_done_once_though_commits_never_arrive(world: World) {
+pub(crate) async fn updates_and_inserts_are_done_once_though_commits_never_arrive(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 0).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of(BATCH)).await;
@@ -47,7 +49,7 @@ async fn updates_and_inserts_are_done_once_though_commits_never_arrive(world: Wo
 }
 
 /// The cursor does not move when held items are committed: only the number of commits tells.
-async fn held_items_are_done_once_though_answers_are_lost(world: World) {
+pub(crate) async fn held_items_are_done_once_though_answers_are_lost(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_held")).await;
@@ -55,7 +57,7 @@ async fn held_items_are_done_once_though_answers_are_lost(world: World) {
     world.logged_once(ROWS).await;
 }
 
-async fn held_items_are_done_once_though_commits_never_arrive(world: World) {
+pub(crate) async fn held_items_are_done_once_though_commits_never_arrive(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_held")).await;
@@ -64,7 +66,7 @@ async fn held_items_are_done_once_though_commits_never_arrive(world: World) {
 }
 
 /// What makes it safe: a commit is refused unless the ledger stands where the commit began.
-async fn a_commit_that_has_happened_is_refused_the_second_time(world: World) {
+pub(crate) async fn a_commit_that_has_happened_is_refused_the_second_time(world: World) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
@@ -80,7 +82,7 @@ async fn a_commit_that_has_happened_is_refused_the_second_time(world: World) {
 }
 
 /// The same for held items, whose commits leave the cursor where it is.
-async fn a_commit_of_held_items_is_refused_the_second_time(world: World) {
+pub(crate) async fn a_commit_of_held_items_is_refused_the_second_time(world: World) {
     world.visits(1).await;
     let engine = world.builder(&job(HANDLER, ""));
     let engine = engine.handler("work", async |visit: Visit, _| visit.done());

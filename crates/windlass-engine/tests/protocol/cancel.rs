@@ -7,7 +7,7 @@ use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
 use windlass_data::DataError;
 use windlass_testkit::eventually;
 
-async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World) {
+pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World) {
     world.visits(30).await;
     let marked = format!("{ADD}\nstep.mark = \"busy\"");
     let engine = world.engine(&job(&marked, "chunk.items = 10")).await;
@@ -36,7 +36,7 @@ async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World) {
 }
 
 /// Without a mark to clear, nothing but the fence of the cancel moves the ledger.
-async fn a_cancel_fences_what_it_ends(world: World) {
+pub(crate) async fn a_cancel_fences_what_it_ends(world: World) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
@@ -50,7 +50,9 @@ async fn a_cancel_fences_what_it_ends(world: World) {
 }
 
 /// As above, with a real worker in the middle of a handler that has not answered yet.
-async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(world: World) {
+pub(crate) async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(
+    world: World,
+) {
     world.visits(10).await;
     let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -83,7 +85,7 @@ async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(worl
 }
 
 /// What is committed stays, the rest is left: the counts say how far it went.
-async fn a_cancel_in_the_middle_keeps_what_is_committed(world: World) {
+pub(crate) async fn a_cancel_in_the_middle_keeps_what_is_committed(world: World) {
     world.visits(10).await;
     let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -121,7 +123,7 @@ async fn a_cancel_in_the_middle_keeps_what_is_committed(world: World) {
 }
 
 /// A job whose table is gone can be got rid of.
-async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
+pub(crate) async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
@@ -132,7 +134,7 @@ async fn a_job_whose_table_is_gone_can_be_cancelled(world: World) {
     assert!(engine.job(job).await.unwrap().finished_at.is_some());
 }
 
-async fn what_a_cancelled_job_emitted_is_removed(world: World) {
+pub(crate) async fn what_a_cancelled_job_emitted_is_removed(world: World) {
     world.visits(20).await;
     // Everything but the last item is committed with a row of output.
     let handler = |visit: Visit, _| async move {

@@ -10,7 +10,7 @@ use windlass_engine::Engine;
 
 const ROWS: i64 = 20;
 
-async fn both_changes_survive_a_conflict(world: World) {
+pub(crate) async fn both_changes_survive_a_conflict(world: World) {
     let engine = contested(&world, "", 1).await;
     let done = complete(&engine).await;
     assert_eq!(counts(&done), (ROWS, 0, 0, ROWS));
@@ -20,7 +20,7 @@ async fn both_changes_survive_a_conflict(world: World) {
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE version = 2").await, ROWS);
 }
 
-async fn several_conflicts_in_a_row_are_survived(world: World) {
+pub(crate) async fn several_conflicts_in_a_row_are_survived(world: World) {
     let engine = contested(&world, "", 4).await;
     let done = complete(&engine).await;
     assert_eq!(counts(&done), (ROWS, 0, 0, 4 * ROWS));
@@ -29,7 +29,7 @@ async fn several_conflicts_in_a_row_are_survived(world: World) {
     assert_eq!(theirs(&world).await, 4 * ROWS);
 }
 
-async fn a_conflict_may_be_skipped(world: World) {
+pub(crate) async fn a_conflict_may_be_skipped(world: World) {
     let engine = contested(&world, "step.on_conflict = \"skip\"", 1).await;
     let done = complete(&engine).await;
     assert_eq!(counts(&done), (0, ROWS, 0, ROWS));
@@ -38,7 +38,7 @@ async fn a_conflict_may_be_skipped(world: World) {
     assert_eq!(theirs(&world).await, ROWS);
 }
 
-async fn a_conflict_may_be_a_dead_letter(world: World) {
+pub(crate) async fn a_conflict_may_be_a_dead_letter(world: World) {
     let engine = contested(&world, "step.on_conflict = \"dead-letter\"", 1).await;
     let done = complete(&engine).await;
     assert_eq!(counts(&done), (0, 0, ROWS, ROWS));
@@ -50,7 +50,7 @@ async fn a_conflict_may_be_a_dead_letter(world: World) {
     assert_eq!(theirs(&world).await, ROWS);
 }
 
-async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(world: World) {
+pub(crate) async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(world: World) {
     let engine = contested(&world, "", u32::MAX).await;
     let done = complete(&engine).await;
     let bound = i64::from(MOST_CONFLICTS);
@@ -61,7 +61,7 @@ async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(world: World) {
 }
 
 /// A row that is gone when it is looked for again is skipped, not lost.
-async fn a_row_deleted_meanwhile_is_skipped(world: World) {
+pub(crate) async fn a_row_deleted_meanwhile_is_skipped(world: World) {
     world.visits(ROWS).await;
     let app = world.app.clone();
     let handler = move |visit: Visit, _| {
@@ -82,7 +82,7 @@ async fn a_row_deleted_meanwhile_is_skipped(world: World) {
 }
 
 /// `refresh` counts versions up and meets no conflicts: it is one statement.
-async fn a_refresh_writes_every_record_once(world: World) {
+pub(crate) async fn a_refresh_writes_every_record_once(world: World) {
     world.visits(ROWS).await;
     let refresh = "step.refresh = true\nstep.version = \"version\"";
     let engine = world.engine(&job(refresh, "chunk.items = 5")).await;

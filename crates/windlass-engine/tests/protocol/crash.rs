@@ -46,7 +46,7 @@ async fn hold_first(visit: Visit, context: ItemContext) -> Result<Outcome, ItemE
     }
 }
 
-async fn items_held_by_a_process_that_is_killed_are_finished_by_the_next(world: World) {
+pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_next(world: World) {
     world.visits(ROWS).await;
     let jobs = job(HANDLER, SHORT);
     let engine = world.builder(&jobs).handler("work", hold_first).connect().await.unwrap();
@@ -67,7 +67,7 @@ async fn items_held_by_a_process_that_is_killed_are_finished_by_the_next(world: 
     assert_eq!(world.int("SELECT count(*) FROM windlass_held").await, 0);
 }
 
-async fn an_item_that_kills_its_process_becomes_a_dead_letter(world: World) {
+pub(crate) async fn an_item_that_kills_its_process_becomes_a_dead_letter(world: World) {
     world.visits(ROWS).await;
     let jobs = job(HANDLER, SHORT);
     // It submits and looks, and could not do the work.

@@ -3,7 +3,9 @@
 use crate::common::*;
 use windlass_core::{Change, JobStatus};
 
-async fn a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it(world: World) {
+pub(crate) async fn a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it(
+    world: World,
+) {
     world.visits(50).await;
     let step = "step.sql = \"UPDATE visits SET amount = \
                 (SELECT one FROM later) + amount WHERE {chunk}\"";
@@ -23,7 +25,7 @@ async fn a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_
     world.each_once(50).await;
 }
 
-async fn a_table_dropped_before_the_load_fails_the_job(world: World) {
+pub(crate) async fn a_table_dropped_before_the_load_fails_the_job(world: World) {
     world.visits(50).await;
     let jobs = job(ADD, "");
     let engine = world.engine(&jobs).await;
@@ -34,7 +36,7 @@ async fn a_table_dropped_before_the_load_fails_the_job(world: World) {
     assert!(failed.error.unwrap().contains("visits"));
 }
 
-async fn a_table_dropped_before_the_work_fails_the_job(world: World) {
+pub(crate) async fn a_table_dropped_before_the_work_fails_the_job(world: World) {
     world.visits(50).await;
     let jobs = job(ADD, "chunk.items = 10");
     let engine = world.engine(&jobs).await;
@@ -50,7 +52,7 @@ async fn a_table_dropped_before_the_work_fails_the_job(world: World) {
     }
 }
 
-async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_job(world: World) {
+pub(crate) async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_job(world: World) {
     world.visits(20).await;
     let app = world.app.clone();
     let handler = move |visit: Visit, _| {
@@ -70,7 +72,7 @@ async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_job(world: W
     world.logged_once(10).await;
 }
 
-async fn an_insert_into_a_table_that_is_not_there_fails_the_job(world: World) {
+pub(crate) async fn an_insert_into_a_table_that_is_not_there_fails_the_job(world: World) {
     world.visits(5).await;
     let handler = async |visit: Visit, _| {
         Ok(Change::default().insert("nowhere", [("a", visit.id.into())]).into())

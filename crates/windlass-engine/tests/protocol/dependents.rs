@@ -10,7 +10,7 @@ fn child(more: &str) -> String {
     job(ADD, more).replace("[jobs.JOB]", "[jobs.CHILD]")
 }
 
-async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be(world: World) {
+pub(crate) async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be(world: World) {
     world.visits(10).await;
     // The parent knows the rule; the process that submits the child does not know its type.
     let with = world.engine(&(job(ADD, "") + &child("") + RULE)).await;
@@ -29,7 +29,7 @@ async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be(world: Wor
     assert_eq!(job.request.after, Some(vec![parent]));
 }
 
-async fn a_run_triggers_what_follows_it(world: World) {
+pub(crate) async fn a_run_triggers_what_follows_it(world: World) {
     world.visits(10).await;
     let engine = world.engine(&(job(ADD, "") + &child("") + RULE)).await;
     let job = engine.run(request()).await.unwrap();

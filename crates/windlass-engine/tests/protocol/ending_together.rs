@@ -9,7 +9,7 @@ use windlass_core::{Change, JobId};
 
 const JOBS: usize = 20;
 
-async fn a_job_whose_last_chunks_end_together_completes_once(world: World) {
+pub(crate) async fn a_job_whose_last_chunks_end_together_completes_once(world: World) {
     world.visits(2).await;
     // Each waits for the other, so that both chunks of a job are committed at about one time.
     let meetings: Arc<Mutex<HashMap<JobId, Arc<Barrier>>>> = Arc::default();

@@ -50,7 +50,7 @@ async fn is_right(world: &World) {
     );
 }
 
-async fn totals_equal_the_databases_own_sums(world: World) {
+pub(crate) async fn totals_equal_the_databases_own_sums(world: World) {
     visits(&world, 100).await;
     let engine = world.engine(&job(MAP, "")).await;
     let done = run_on(&engine, "monday").await;
@@ -66,7 +66,7 @@ async fn totals_equal_the_databases_own_sums(world: World) {
     assert!(engine.audit(done.id).await.unwrap().proven);
 }
 
-async fn nothing_in_nothing_out(world: World) {
+pub(crate) async fn nothing_in_nothing_out(world: World) {
     visits(&world, 1).await;
     world.app.run("DELETE FROM visits").await;
     let engine = world.engine(&job(MAP, "")).await;
@@ -77,7 +77,7 @@ async fn nothing_in_nothing_out(world: World) {
 }
 
 /// A merger that stalled after its result was computed: another has merged meanwhile.
-async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
+pub(crate) async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
     visits(&world, 20).await;
     let engine = world.engine(&job(MAP, "")).await;
     let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
@@ -120,7 +120,7 @@ async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
     assert!(late.is_none(), "its epoch is over");
 }
 
-async fn a_partial_request_reports_and_never_loads(world: World) {
+pub(crate) async fn a_partial_request_reports_and_never_loads(world: World) {
     visits(&world, 30).await;
     let engine = world.engine(&job(MAP, "")).await;
     let request = json!({"jobType": "JOB", "params": {"day": "monday"}, "ids": [1, 2]});
@@ -131,7 +131,7 @@ async fn a_partial_request_reports_and_never_loads(world: World) {
     assert_eq!(world.int("SELECT count(*) FROM totals WHERE county = 'old'").await, 2);
 }
 
-async fn a_load_that_cannot_be_is_retried(world: World) {
+pub(crate) async fn a_load_that_cannot_be_is_retried(world: World) {
     visits(&world, 30).await;
     let engine = world.engine(&job(MAP, "")).await;
     let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
@@ -146,7 +146,7 @@ async fn a_load_that_cannot_be_is_retried(world: World) {
     is_right(&world).await;
 }
 
-async fn what_items_emit_is_reduced_too(world: World) {
+pub(crate) async fn what_items_emit_is_reduced_too(world: World) {
     visits(&world, 50).await;
     let handler = |visit: Visit, _| async move {
         let emit = vec![

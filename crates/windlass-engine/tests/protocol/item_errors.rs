@@ -8,7 +8,7 @@ use windlass_engine::ItemContext;
 
 const ROWS: i64 = 20;
 
-async fn a_retryable_error_is_tried_again_until_it_succeeds(world: World) {
+pub(crate) async fn a_retryable_error_is_tried_again_until_it_succeeds(world: World) {
     world.visits(ROWS).await;
     let tries: Arc<Mutex<Vec<u32>>> = Arc::default();
     let seen = tries.clone();
@@ -32,7 +32,7 @@ async fn a_retryable_error_is_tried_again_until_it_succeeds(world: World) {
     world.logged_once(ROWS).await;
 }
 
-async fn a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up(world: World) {
+pub(crate) async fn a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up(world: World) {
     world.visits(ROWS).await;
     let handler = async |visit: Visit, context: ItemContext| {
         if visit.id % 2 == 0 {
@@ -58,7 +58,7 @@ async fn a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up(world:
     assert!(chunks.iter().all(|chunk| chunk.attempts == 0), "items fail, chunks do not");
 }
 
-async fn a_permanent_error_is_a_dead_letter_at_once(world: World) {
+pub(crate) async fn a_permanent_error_is_a_dead_letter_at_once(world: World) {
     world.visits(ROWS).await;
     let handler = async |visit: Visit, _| match visit.id {
         4 => Err(ItemError::permanent("never")),
@@ -75,7 +75,7 @@ async fn a_permanent_error_is_a_dead_letter_at_once(world: World) {
     assert_eq!(letters[0].error, "never");
 }
 
-async fn a_handler_that_panics_fails_on_its_item_alone(world: World) {
+pub(crate) async fn a_handler_that_panics_fails_on_its_item_alone(world: World) {
     world.visits(ROWS).await;
     let handler = async |visit: Visit, _| {
         assert!(visit.id != 6, "did not expect {}", visit.id);
@@ -91,7 +91,7 @@ async fn a_handler_that_panics_fails_on_its_item_alone(world: World) {
 }
 
 /// A function may panic before it has even given its future.
-async fn a_handler_that_panics_before_it_waits_fails_on_its_item_alone(world: World) {
+pub(crate) async fn a_handler_that_panics_before_it_waits_fails_on_its_item_alone(world: World) {
     world.visits(ROWS).await;
     let handler = |visit: Visit, _| {
         assert!(visit.id != 6, "did not expect {}", visit.id);
@@ -106,7 +106,7 @@ async fn a_handler_that_panics_before_it_waits_fails_on_its_item_alone(world: Wo
     assert_eq!(chunks(&engine, done.id).await[0].losses, 0);
 }
 
-async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(world: World) {
+pub(crate) async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(world: World) {
     #[derive(serde::Deserialize)]
     struct Small {
         amount: u8,
@@ -125,7 +125,7 @@ async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(world: World) {
 }
 
 /// A handler that sets what cannot be set fails on that item, which would move or make no sense.
-async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter(world: World) {
+pub(crate) async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter(world: World) {
     world.visits(ROWS).await;
     let handler = async |visit: Visit, _| match visit.id {
         2 => Ok(Outcome::set("id", 5000)),

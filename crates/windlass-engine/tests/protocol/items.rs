@@ -76,7 +76,9 @@ async fn redrive(engine: &Engine, job: JobId) -> Job {
     work(engine, redriven[0].job_id).await
 }
 
-async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it(world: World) {
+pub(crate) async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it(
+    world: World,
+) {
     let (engine, seen, _) = engine(&world, "chunk.items = 8\nchunk.commit = 3").await;
     let job = submit_items(&engine, ITEMS).await;
     let job = work(&engine, job).await;
@@ -94,7 +96,7 @@ async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it(world
     assert_eq!(seen.lock().unwrap()[&5].len(), 2, "tried again");
 }
 
-async fn a_redrive_takes_the_items_of_the_first_job(world: World) {
+pub(crate) async fn a_redrive_takes_the_items_of_the_first_job(world: World) {
     let (engine, seen, mended) = engine(&world, "chunk.items = 8").await;
     let first = submit_items(&engine, ITEMS).await;
     work(&engine, first).await;
@@ -113,7 +115,7 @@ async fn a_redrive_takes_the_items_of_the_first_job(world: World) {
     }
 }
 
-async fn a_dry_run_changes_nothing(world: World) {
+pub(crate) async fn a_dry_run_changes_nothing(world: World) {
     let (engine, ..) = engine(&world, "").await;
     let dry = engine.dry_run(request_of(ITEMS), Identity::default()).await.unwrap();
     assert_eq!((dry.records, dry.sample.len()), (ITEMS, 5));
@@ -121,7 +123,7 @@ async fn a_dry_run_changes_nothing(world: World) {
     assert_eq!(world.int("SELECT count(*) FROM log").await, 0);
 }
 
-async fn an_update_makes_a_dead_letter_that_says_why(world: World) {
+pub(crate) async fn an_update_makes_a_dead_letter_that_says_why(world: World) {
     let handler = async |_: Json, _| Ok(Outcome::set("name", "x"));
     let engine = world.builder(&points("")).handler("work", handler).connect().await.unwrap();
     let job = submit_items(&engine, 3).await;
@@ -132,7 +134,7 @@ async fn an_update_makes_a_dead_letter_that_says_why(world: World) {
     assert!(letters[0].error.contains("no table to write them back to"), "{}", letters[0].error);
 }
 
-async fn a_job_goes_on_after_its_lease_is_lost(world: World) {
+pub(crate) async fn a_job_goes_on_after_its_lease_is_lost(world: World) {
     let (engine, ..) = engine(&world, "chunk.items = 8\nchunk.commit = 3").await;
     let job = submit_items(&engine, ITEMS).await;
     load(&engine, job).await;
@@ -147,7 +149,7 @@ async fn a_job_goes_on_after_its_lease_is_lost(world: World) {
 
 /// The ledger's table of held items does not take a dead letter: that is loud, loses nothing, and
 /// the rest of the job goes on. When it is mended, the job is, too.
-async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothing(world: World) {
+pub(crate) async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothing(world: World) {
     let (engine, ..) = engine(&world, "chunk.items = 8").await;
     engine.connection("app").unwrap().prepare().await.unwrap();
     let refuse = world.spell(

@@ -9,7 +9,9 @@ use windlass_testkit::{Gate, PostgresServer, eventually};
 
 const SHORT: &str = "chunk.lease = \"100ms\"\nchunk.timeout = \"30s\"";
 
-async fn a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it(world: World) {
+pub(crate) async fn a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it(
+    world: World,
+) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;
@@ -74,7 +76,7 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
 }
 
 /// A fence at an old epoch is refused as long as the row is there.
-async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(world: World) {
+pub(crate) async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(world: World) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;

@@ -8,7 +8,7 @@ use windlass_core::ChunkStatus;
 use windlass_engine::ItemContext;
 use windlass_testkit::eventually;
 
-async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_them(world: World) {
+pub(crate) async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_them(world: World) {
     const ROWS: i64 = 60;
     world.visits(ROWS).await;
     let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
@@ -50,7 +50,7 @@ async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_them(world: Wo
     assert!(chunks.iter().all(|chunk| (chunk.attempts, chunk.losses) == (0, 0)));
 }
 
-async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(world: World) {
+pub(crate) async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(world: World) {
     world.visits(1).await;
     let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -85,7 +85,7 @@ async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(world: World) {
 }
 
 /// Work that hangs is given up at `chunk.timeout`, and counts as a failed attempt.
-async fn a_chunk_that_hangs_is_given_up_at_its_timeout(world: World) {
+pub(crate) async fn a_chunk_that_hangs_is_given_up_at_its_timeout(world: World) {
     world.visits(3).await;
     let calls = Arc::new(AtomicU32::new(0));
     let seen = calls.clone();
@@ -108,7 +108,7 @@ async fn a_chunk_that_hangs_is_given_up_at_its_timeout(world: World) {
 }
 
 /// A worker that loses its lease while it works stops, and only the other one's work counts.
-async fn a_worker_whose_lease_was_taken_commits_nothing(world: World) {
+pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(world: World) {
     world.visits(10).await;
     let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let slow = {

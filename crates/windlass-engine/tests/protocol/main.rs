@@ -19,6 +19,8 @@ mod conflicts;
 mod crash;
 mod definition_errors;
 mod dependents;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod ending_together;
 mod export;
 mod fan_in;

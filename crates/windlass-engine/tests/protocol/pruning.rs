@@ -7,7 +7,7 @@ use windlass_core::{JobStatus, Retention};
 use windlass_engine::Pruned;
 
 /// Nothing may be left of a job that completed but its row and its sums.
-async fn a_completed_job_leaves_its_sums(world: World) {
+pub(crate) async fn a_completed_job_leaves_its_sums(world: World) {
     world.visits(30).await;
     let none = "chunk.items = 10\nretention.chunks = \"0s\"";
     let engine = world.engine(&job(ADD, none)).await;
@@ -24,7 +24,7 @@ async fn a_completed_job_leaves_its_sums(world: World) {
 }
 
 /// By default everything is kept for days.
-async fn what_ended_just_now_is_kept(world: World) {
+pub(crate) async fn what_ended_just_now_is_kept(world: World) {
     world.visits(10).await;
     let engine = world.engine(&job(ADD, "")).await;
     let done = complete(&engine).await;
@@ -33,7 +33,7 @@ async fn what_ended_just_now_is_kept(world: World) {
 }
 
 /// The ledger of a failed job is needed for as long as it may be retried, and no longer.
-async fn a_failed_job_is_retried_or_removed_but_never_both(world: World) {
+pub(crate) async fn a_failed_job_is_retried_or_removed_but_never_both(world: World) {
     world.visits(30).await;
     world.app.run("CREATE TABLE gate (opens int)").await;
     let gated = "step.sql = \"UPDATE visits SET amount = amount + 1 \

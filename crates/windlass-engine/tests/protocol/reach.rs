@@ -10,7 +10,7 @@ use windlass_engine::Engine;
 const ROWS: i64 = 100;
 const FILTERS: &str = "source.filters = { years = \"year\", counties = \"county\" }";
 
-async fn several_values_of_a_filter_are_loaded_side_by_side(world: World) {
+pub(crate) async fn several_values_of_a_filter_are_loaded_side_by_side(world: World) {
     let engine = spread(&world, FILTERS).await;
     let request = json!({"jobType": "JOB", "filter": {"years": [2021, "2023", 2021]}});
     let done = run_request(&engine, asked(request)).await;
@@ -21,7 +21,7 @@ async fn several_values_of_a_filter_are_loaded_side_by_side(world: World) {
     assert_eq!(engine.store().segments(done.id).await.unwrap().len(), 3);
 }
 
-async fn several_filters_must_all_hold(world: World) {
+pub(crate) async fn several_filters_must_all_hold(world: World) {
     let engine = spread(&world, FILTERS).await;
     let filter = json!({"years": [2020, 2021], "counties": ["south"]});
     let done = run_request(&engine, asked(json!({"jobType": "JOB", "filter": filter}))).await;
@@ -32,7 +32,7 @@ async fn several_filters_must_all_hold(world: World) {
     assert_eq!(changed(&world, within).await, (all, all));
 }
 
-async fn empty_filters_mean_everything_and_unknown_values_nothing(world: World) {
+pub(crate) async fn empty_filters_mean_everything_and_unknown_values_nothing(world: World) {
     let engine = spread(&world, FILTERS).await;
     let all = json!({"jobType": "JOB", "filter": {"years": [], "counties": null}});
     let done = run_request(&engine, asked(all)).await;
@@ -45,7 +45,7 @@ async fn empty_filters_mean_everything_and_unknown_values_nothing(world: World) 
     world.each_once(ROWS).await;
 }
 
-async fn claims_keep_the_rows_of_others_out_of_everything(world: World) {
+pub(crate) async fn claims_keep_the_rows_of_others_out_of_everything(world: World) {
     spread_out(&world).await;
     let jobs = job(HANDLER, "chunk.items = 7\nsource.claims = { county = \"county\" }");
     let handler = async |visit: Visit, _| match visit.id % 10 {
@@ -79,7 +79,7 @@ async fn claims_keep_the_rows_of_others_out_of_everything(world: World) {
     assert_eq!(world.int("SELECT amount FROM visits WHERE id = 1").await, 0);
 }
 
-async fn ids_are_taken_once_and_unknown_ones_skipped(world: World) {
+pub(crate) async fn ids_are_taken_once_and_unknown_ones_skipped(world: World) {
     for step in [ADD, HANDLER] {
         let world = world.another().await;
         world.visits(10).await;
@@ -95,7 +95,7 @@ async fn ids_are_taken_once_and_unknown_ones_skipped(world: World) {
     }
 }
 
-async fn a_segment_stops_at_its_most_items(world: World) {
+pub(crate) async fn a_segment_stops_at_its_most_items(world: World) {
     let engine = spread(&world, FILTERS).await;
     let few = json!({"jobType": "JOB", "parallelSegments": 2, "maxItemsPerSegment": 8});
     let done = run_request(&engine, asked(few)).await;
@@ -109,7 +109,7 @@ async fn a_segment_stops_at_its_most_items(world: World) {
     assert_eq!(done.items.processed, 16);
 }
 
-async fn a_key_of_several_columns_is_walked_whole(world: World) {
+pub(crate) async fn a_key_of_several_columns_is_walked_whole(world: World) {
     // Its own collation would hold `b` and `B` for one.
     let letters = world.spell_for_app("", "", " COLLATE utf8mb4_bin");
     world.app.run(&COMPOSITE.replace("varchar(10)", &format!("varchar(10){letters}"))).await;
@@ -136,7 +136,7 @@ async fn a_key_of_several_columns_is_walked_whole(world: World) {
     }
 }
 
-async fn a_query_is_read_and_what_comes_of_it_inserted(world: World) {
+pub(crate) async fn a_query_is_read_and_what_comes_of_it_inserted(world: World) {
     spread_out(&world).await;
     let query = "source.query = \"SELECT id, amount, note FROM visits WHERE county = 'south'\"\n\
                  source.key = [\"id\"]";
@@ -151,7 +151,7 @@ async fn a_query_is_read_and_what_comes_of_it_inserted(world: World) {
     world.logged_once(ROWS / 2).await;
 }
 
-async fn a_fixed_condition_holds_for_every_statement(world: World) {
+pub(crate) async fn a_fixed_condition_holds_for_every_statement(world: World) {
     spread_out(&world).await;
     let engine = world.engine(&job(ADD, "chunk.items = 7\nsource.where = \"year > 2021\"")).await;
     let done = complete(&engine).await;
@@ -159,7 +159,7 @@ async fn a_fixed_condition_holds_for_every_statement(world: World) {
     assert_eq!(changed(&world, "year > 2021").await, (50, 50));
 }
 
-async fn a_dry_run_changes_nothing(world: World) {
+pub(crate) async fn a_dry_run_changes_nothing(world: World) {
     for step in [ADD, HANDLER] {
         let world = world.another().await;
         spread_out(&world).await;
@@ -188,7 +188,7 @@ async fn a_dry_run_changes_nothing(world: World) {
 }
 
 /// Ends when the identity does, but only where the job type says so.
-async fn an_identity_that_expires_ends_the_jobs_that_say_so(world: World) {
+pub(crate) async fn an_identity_that_expires_ends_the_jobs_that_say_so(world: World) {
     world.visits(20).await;
     let soon = chrono::Utc::now() + chrono::TimeDelta::milliseconds(300);
     let expiring = Identity { name: "ann".into(), expires: Some(soon), ..Identity::default() };

@@ -11,7 +11,7 @@ use windlass_store::LetterFilter;
 const ROWS: i64 = 30;
 const BAD: [i64; 4] = [3, 7, 11, 30];
 
-async fn mended_rows_are_reprocessed(world: World) {
+pub(crate) async fn mended_rows_are_reprocessed(world: World) {
     let (engine, _) = spoiled(&world).await;
     let first = complete(&engine).await;
     assert_eq!(keys(&letters(&engine, first.id).await), BAD);
@@ -32,7 +32,7 @@ async fn mended_rows_are_reprocessed(world: World) {
     proven(&engine, &engine.job(first.id).await.unwrap()).await;
 }
 
-async fn a_letter_that_fails_again_stays_one_letter(world: World) {
+pub(crate) async fn a_letter_that_fails_again_stays_one_letter(world: World) {
     let (engine, _) = spoiled(&world).await;
     let first = complete(&engine).await;
     let before = letters(&engine, first.id).await;
@@ -65,7 +65,7 @@ async fn a_letter_that_fails_again_stays_one_letter(world: World) {
     assert_eq!(world.int("SELECT sum(amount) FROM visits").await, ROWS - 3);
 }
 
-async fn the_idempotency_key_is_the_same_over_retry_and_redrive(world: World) {
+pub(crate) async fn the_idempotency_key_is_the_same_over_retry_and_redrive(world: World) {
     let (engine, seen) = spoiled(&world).await;
     let first = complete(&engine).await;
     redrive(&engine, &first).await;
@@ -89,7 +89,7 @@ async fn the_idempotency_key_is_the_same_over_retry_and_redrive(world: World) {
     }
 }
 
-async fn a_redrive_keeps_the_identity_of_the_original(world: World) {
+pub(crate) async fn a_redrive_keeps_the_identity_of_the_original(world: World) {
     world.visits(ROWS).await;
     world.app.run("UPDATE visits SET county = 'south' WHERE id > 20").await;
     spoil(&world).await;
@@ -117,7 +117,7 @@ async fn a_redrive_keeps_the_identity_of_the_original(world: World) {
     assert_eq!(world.int(touched).await, 0);
 }
 
-async fn two_redrives_at_once_take_each_letter_once(world: World) {
+pub(crate) async fn two_redrives_at_once_take_each_letter_once(world: World) {
     let (engine, _) = spoiled(&world).await;
     let (other, _) = engine_of(&world).await;
     let first = complete(&engine).await;
@@ -137,7 +137,7 @@ async fn two_redrives_at_once_take_each_letter_once(world: World) {
 }
 
 /// While it is being redriven a letter is nobody else's; when the redrive is cancelled it is free.
-async fn a_letter_is_free_again_when_its_redrive_is_cancelled(world: World) {
+pub(crate) async fn a_letter_is_free_again_when_its_redrive_is_cancelled(world: World) {
     let (engine, _) = spoiled(&world).await;
     let first = complete(&engine).await;
     let redriven = engine.redrive(&of(&first)).await.unwrap();

@@ -41,7 +41,7 @@ async fn waiting(engine: &Engine) -> Vec<windlass_data::Waiting> {
     engine.waiting("app", 100).await.unwrap().unwrap()
 }
 
-async fn a_row_that_was_submitted_and_not_removed_is_the_same_job_again(world: World) {
+pub(crate) async fn a_row_that_was_submitted_and_not_removed_is_the_same_job_again(world: World) {
     let engine = engine(&world).await;
     put(&world, "JOB", json!({"items": [point(1, "a")]})).await;
     let id = waiting(&engine).await[0].id;
@@ -67,7 +67,7 @@ async fn a_row_that_was_submitted_and_not_removed_is_the_same_job_again(world: W
     assert_eq!(waiting(&engine).await.len(), 0);
 }
 
-async fn what_the_door_refuses_stays_with_its_reason_and_blocks_nobody(world: World) {
+pub(crate) async fn what_the_door_refuses_stays_with_its_reason_and_blocks_nobody(world: World) {
     world.visits(3).await;
     let engine = engine(&world).await;
     for (job_type, request) in [
@@ -101,7 +101,7 @@ async fn what_the_door_refuses_stays_with_its_reason_and_blocks_nobody(world: Wo
     assert_eq!(job.items.processed, 2);
 }
 
-async fn a_worker_relays_by_itself_and_makes_the_outbox(world: World) {
+pub(crate) async fn a_worker_relays_by_itself_and_makes_the_outbox(world: World) {
     let engine = world.engine(JOBS).await;
     let worker = Working::start(&engine, "worker", 1);
     let made = async || engine.waiting("app", 1).await.unwrap().is_some();

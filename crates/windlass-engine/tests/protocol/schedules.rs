@@ -38,7 +38,7 @@ fn times(jobs: &[Job]) -> Vec<chrono::DateTime<chrono::Utc>> {
     times
 }
 
-async fn each_missed_time_is_fired_once_by_two_processes(world: World) {
+pub(crate) async fn each_missed_time_is_fired_once_by_two_processes(world: World) {
     world.visits(1).await;
     let jobs_toml = scheduled("missed = \"run-all\", params = { day = \"{date}\" }");
     let (one, other) = (world.engine(&jobs_toml).await, world.engine(&jobs_toml).await);
@@ -59,7 +59,7 @@ async fn each_missed_time_is_fired_once_by_two_processes(world: World) {
 }
 
 /// The process died after it had submitted the job and before the schedule knew.
-async fn a_firing_that_was_half_done_is_finished(world: World) {
+pub(crate) async fn a_firing_that_was_half_done_is_finished(world: World) {
     world.visits(1).await;
     let engine = world.engine(&scheduled("missed = \"run-all\"")).await;
     away(&world, &engine, 3).await;
@@ -75,7 +75,7 @@ async fn a_firing_that_was_half_done_is_finished(world: World) {
     assert!(jobs(&engine).await.len() <= made + 1, "the same jobs, or one more minute");
 }
 
-async fn missed_times_are_left_out_or_made_up_for_once(world: World) {
+pub(crate) async fn missed_times_are_left_out_or_made_up_for_once(world: World) {
     world.visits(1).await;
     for (missed, expected) in [("skip", 0), ("run-once", 1)] {
         let world = world.another().await;
@@ -91,7 +91,7 @@ async fn missed_times_are_left_out_or_made_up_for_once(world: World) {
     }
 }
 
-async fn the_job_before_is_waited_for_or_cancelled(world: World) {
+pub(crate) async fn the_job_before_is_waited_for_or_cancelled(world: World) {
     for (overlap, statuses) in [
         ("skip", vec![JobStatus::Queued]),
         ("queue", vec![JobStatus::Queued; 3]),
@@ -113,7 +113,7 @@ async fn the_job_before_is_waited_for_or_cancelled(world: World) {
     }
 }
 
-async fn a_paused_schedule_rests_and_goes_on_from_now(world: World) {
+pub(crate) async fn a_paused_schedule_rests_and_goes_on_from_now(world: World) {
     world.visits(1).await;
     let engine = world.engine(&scheduled("missed = \"run-all\"")).await;
     engine.pause_schedule("JOB", true).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_paused_schedule_rests_and_goes_on_from_now(world: World) {
 
 /// The next time is in the store: a process that starts again does not begin anew, unless the
 /// schedule is another.
-async fn a_restart_keeps_the_next_time(world: World) {
+pub(crate) async fn a_restart_keeps_the_next_time(world: World) {
     world.visits(1).await;
     let engine = world.engine(&scheduled("missed = \"run-all\"")).await;
     away(&world, &engine, 5).await;
@@ -149,7 +149,7 @@ async fn a_restart_keeps_the_next_time(world: World) {
 }
 
 /// A job type that cannot be submitted says so in the listing, and is fired when it can be.
-async fn what_cannot_be_fired_is_said_and_tried_again(world: World) {
+pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(world: World) {
     world.visits(1).await;
     let engine = world.engine(&scheduled("missed = \"run-once\"")).await;
     away(&world, &engine, 2).await;

@@ -12,11 +12,11 @@ const ROWS: i64 = 500;
 const SMALL: &str = "chunk.items = 10";
 const CHUNKS_PER_PAGE: u32 = 3;
 
-async fn a_plan_that_comes_late_is_refused(world: World) {
+pub(crate) async fn a_plan_that_comes_late_is_refused(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let stalled = plan(claim(&engine, job).await);
+    let stalled = plan(&engine, claim(&engine, job).await).await;
 
     world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
@@ -25,11 +25,11 @@ async fn a_plan_that_comes_late_is_refused(world: World) {
     whole(&world, &engine, done.id).await;
 }
 
-async fn a_first_page_that_comes_late_is_refused(world: World) {
+pub(crate) async fn a_first_page_that_comes_late_is_refused(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(claim(&engine, job).await);
+    let planned = plan(&engine, claim(&engine, job).await).await;
     assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
@@ -42,11 +42,11 @@ async fn a_first_page_that_comes_late_is_refused(world: World) {
 }
 
 /// The next loader goes on from the page that the stalled one has committed.
-async fn a_page_in_the_middle_that_comes_late_is_refused(world: World) {
+pub(crate) async fn a_page_in_the_middle_that_comes_late_is_refused(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(claim(&engine, job).await);
+    let planned = plan(&engine, claim(&engine, job).await).await;
     assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
     let segment = claim(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
@@ -61,11 +61,11 @@ async fn a_page_in_the_middle_that_comes_late_is_refused(world: World) {
 }
 
 /// The lease is taken over, but nothing is loaded yet: the epoch alone tells the two apart.
-async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: World) {
+pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(claim(&engine, job).await);
+    let planned = plan(&engine, claim(&engine, job).await).await;
     assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
@@ -84,11 +84,11 @@ async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(world: Wor
 }
 
 /// A page whose answer was lost is sent again: it is kept, and its chunks are there once.
-async fn a_page_sent_twice_is_loaded_once(world: World) {
+pub(crate) async fn a_page_sent_twice_is_loaded_once(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(claim(&engine, job).await);
+    let planned = plan(&engine, claim(&engine, job).await).await;
     for _ in 0..2 {
         assert_eq!(engine.store().load(planned.clone()).await.unwrap(), Kept::Yes);
     }
@@ -117,14 +117,16 @@ async fn claim(engine: &Engine, job: JobId) -> ClaimedSegment {
 }
 
 /// The plan of one segment over everything.
-fn plan(claimed: ClaimedSegment) -> Page {
+async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
     let state = |items_enqueued| PaginationState::TableScan {
         segment: 0,
         total_segments: 1,
         last_evaluated_key: None,
         items_enqueued,
     };
-    let range = KeyRange { after: None, upto: Some(Key(vec![ROWS.into()])) };
+    let scope = scope(engine, claimed.lease.job).await;
+    let ranges = engine.connection("app").unwrap().split(&scope, 1).await.unwrap();
+    let range = ranges.into_iter().next().unwrap();
     Page {
         lease: claimed.lease,
         from: claimed.state,

@@ -11,7 +11,9 @@ use windlass_testkit::eventually;
 
 const ROWS: i64 = 100;
 
-async fn a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another(world: World) {
+pub(crate) async fn a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another(
+    world: World,
+) {
     let engine = failing(&world, "failures = { budget = 3, on_exceeded = \"pause\" }").await;
     let paused = run(&engine).await;
     assert_eq!(paused.status, JobStatus::Paused);
@@ -37,7 +39,7 @@ async fn a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another(worl
     assert_eq!(letters(&engine, paused.id).await.len(), 10);
 }
 
-async fn a_job_beyond_its_failure_budget_fails_if_it_says_so(world: World) {
+pub(crate) async fn a_job_beyond_its_failure_budget_fails_if_it_says_so(world: World) {
     let engine = failing(&world, "failures = { budget = 3, on_exceeded = \"fail\" }").await;
     let failed = run(&engine).await;
     assert_eq!(failed.status, JobStatus::Failed);
@@ -45,13 +47,13 @@ async fn a_job_beyond_its_failure_budget_fails_if_it_says_so(world: World) {
     assert!(failed.items.dead >= 4, "{:?}", failed.items);
 }
 
-async fn a_budget_that_holds_is_not_noticed(world: World) {
+pub(crate) async fn a_budget_that_holds_is_not_noticed(world: World) {
     let engine = failing(&world, "failures = { budget = 10, on_exceeded = \"fail\" }").await;
     let done = complete(&engine).await;
     assert_eq!((done.items.processed, done.items.dead), (90, 10));
 }
 
-async fn a_job_paused_in_the_middle_goes_on_where_it_was(world: World) {
+pub(crate) async fn a_job_paused_in_the_middle_goes_on_where_it_was(world: World) {
     world.visits(ROWS).await;
     let permits = Arc::new(Semaphore::new(25));
     let engine = metered(&world, &permits, "chunk.items = 10\nchunk.commit = 5").await;
@@ -89,7 +91,7 @@ async fn a_job_paused_in_the_middle_goes_on_where_it_was(world: World) {
     assert_eq!(permits.available_permits(), 1035 - ROWS as usize, "no item was worked twice");
 }
 
-async fn a_job_paused_before_it_began_does_nothing(world: World) {
+pub(crate) async fn a_job_paused_before_it_began_does_nothing(world: World) {
     world.visits(ROWS).await;
     let engine = world.engine(&job(ADD, "")).await;
     let paused = submit(&engine).await;
@@ -105,7 +107,7 @@ async fn a_job_paused_before_it_began_does_nothing(world: World) {
 }
 
 /// Chunks fail for a while; the others go on, and a retry runs only those that failed.
-async fn a_retry_runs_only_the_chunks_that_failed(world: World) {
+pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(world: World) {
     world.visits(ROWS).await;
     let broken = Arc::new(AtomicBool::new(true));
     let step = Arc::new(Flaky { broken: broken.clone() });

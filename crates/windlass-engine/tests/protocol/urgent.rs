@@ -56,7 +56,7 @@ async fn busy(world: &World) -> Busy {
     Busy { engine, permits, noted, many, worker }
 }
 
-async fn what_was_claimed_ahead_waits(world: World) {
+pub(crate) async fn what_was_claimed_ahead_waits(world: World) {
     world.visits(URGENT).await;
     let Busy { engine, permits, noted, many, worker } = busy(&world).await;
 
@@ -77,7 +77,7 @@ async fn what_was_claimed_ahead_waits(world: World) {
 }
 
 /// One process does not take all of an urgent job: others want some too.
-async fn no_more_is_claimed_than_there_are_slots(world: World) {
+pub(crate) async fn no_more_is_claimed_than_there_are_slots(world: World) {
     world.visits(URGENT + 20).await;
     let Busy { engine, permits, worker, .. } = busy(&world).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;

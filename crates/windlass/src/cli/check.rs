@@ -117,7 +117,7 @@ async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Pr
 }
 
 fn show(checked: &Checked, answered: Option<Duration>) {
-    let Checked { definition, table } = checked;
+    let Checked { definition, table, commit_items } = checked;
     println!("{}", definition.name);
     if !definition.description.is_empty() {
         println!("  {}", definition.description);
@@ -131,7 +131,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
             println!("  unit      all items of a request have the same {unit}");
         }
     } else {
-        reads(definition, rows, items);
+        reads(definition, rows, items, *commit_items);
     }
     for (filter, column) in &definition.source.filters {
         println!("  filter    {filter}: look-ups in the index on {column}");
@@ -174,7 +174,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     println!("  promises  {}\n", definition.guarantee());
 }
 
-fn reads(definition: &JobType, rows: i64, items: i64) {
+fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
     println!(
         "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
         definition.source.table.as_deref().unwrap_or("a query"),
@@ -182,7 +182,7 @@ fn reads(definition: &JobType, rows: i64, items: i64) {
         output::number(rows),
         output::number((rows + items - 1) / items),
         output::number(items),
-        output::number(i64::from(definition.commit_items())),
+        output::number(i64::from(commit_items)),
     );
 }
 

@@ -1,6 +1,7 @@
 //! `windlass dead`: looking after dead letters.
 
-use super::{load, output};
+use super::queue::Ask;
+use super::{load, output, queue};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ pub(super) enum Command {
     /// Show one with its whole record
     Show(ShowArgs),
     /// Work their items again: a new job on exactly those keys, under the same identity
-    Redrive(ActArgs),
+    Redrive(RedriveArgs),
     /// Decide that they need nothing
     Ignore(ActArgs),
     /// Write them out, one JSON document a line
@@ -61,6 +62,9 @@ impl FilterArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
+    /// Of this dead-letter queue, sqs://NAME or its URL
+    #[arg(long, value_name = "QUEUE", conflicts_with_all = ["status", "before"])]
+    queue: Option<String>,
     /// new, reprocessed or ignored
     #[arg(long)]
     status: Option<LetterStatus>,
@@ -93,9 +97,24 @@ pub(super) struct ActArgs {
     /// Every letter there is
     #[arg(long)]
     all: bool,
+    /// Of this dead-letter queue, sqs://NAME or its URL
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct RedriveArgs {
+    #[command(flatten)]
+    act: ActArgs,
+    /// With --queue: the queue they go to, when it is not the one they came from
+    #[arg(long, value_name = "QUEUE", requires = "queue")]
+    to: Option<String>,
+    /// With --queue: at most so many a second
+    #[arg(long, value_name = "N", requires = "queue", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
 }
 
 impl ActArgs {
@@ -121,15 +140,50 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) async fn run(command: Command, config: &Path) -> Result<ExitCode> {
+    let command = match on_queue(command)? {
+        Asked::Queue(queue, ask) => return queue::run(&queue, ask, config).await,
+        Asked::Store(command) => command,
+    };
     let engine = load::engine(config).await?;
     match command {
         Command::List(args) => list(args, &engine).await?,
         Command::Show(args) => show(args, &engine).await?,
-        Command::Redrive(args) => redrive(args, &engine).await?,
+        Command::Redrive(args) => redrive(args.act, &engine).await?,
         Command::Ignore(args) => ignore(args, &engine).await?,
         Command::Export(args) => export(args, &engine).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whom a command is for.
+enum Asked {
+    Queue(String, Ask),
+    Store(Command),
+}
+
+fn on_queue(command: Command) -> Result<Asked> {
+    Ok(match command {
+        Command::List(ListArgs { queue: Some(queue), filter, limit, json, .. }) => {
+            let filter = LetterFilter { limit, ..filter.filter() };
+            Asked::Queue(queue, Ask::List { filter, json })
+        }
+        Command::Redrive(RedriveArgs { mut act, to, rate }) => match act.queue.take() {
+            Some(queue) => {
+                let json = act.json;
+                let ask = Ask::Redrive { filter: act.filter()?, to, rate, json };
+                Asked::Queue(queue, ask)
+            }
+            None => Asked::Store(Command::Redrive(RedriveArgs { act, to, rate })),
+        },
+        Command::Ignore(mut act) => match act.queue.take() {
+            Some(queue) => {
+                let json = act.json;
+                Asked::Queue(queue, Ask::Ignore { filter: act.filter()?, json })
+            }
+            None => Asked::Store(Command::Ignore(act)),
+        },
+        other => Asked::Store(other),
+    })
 }
 
 async fn list(args: ListArgs, engine: &Engine) -> Result<()> {

@@ -11,9 +11,11 @@ use windlass_core::{ColumnType, Source, Table};
   windlass init
   windlass init sqlite:app.db
   windlass init postgres://localhost/app
-  windlass init mysql://user@localhost/app")]
+  windlass init mysql://user@localhost/app
+  windlass init dynamodb://eu-west-1")]
 pub(super) struct Args {
-    /// A database whose tables become job types: sqlite:FILE, postgres://… or mysql://…
+    /// A database whose tables become job types: sqlite:FILE, postgres://…, mysql://…,
+    /// dynamodb://REGION
     url: Option<String>,
     /// Write over a file that is there
     #[arg(long)]
@@ -99,6 +101,10 @@ fn job_type(table: &Table) -> String {
         Some(version) => {
             field("step.refresh = true".to_owned());
             field(format!("step.version = \"{version}\""));
+        }
+        None if table.open => {
+            field("step.refresh = true".to_owned());
+            field("step.version = \"version\"      # an attribute with a number".to_owned());
         }
         None => field(format!(
             "step.sql = \"UPDATE {} SET … WHERE {{chunk}}\"   # no version column: `sql` steps only",

@@ -18,6 +18,7 @@ mod outbox;
 mod output;
 mod progress;
 mod prune;
+mod queue;
 mod request;
 mod run;
 mod schedules;

@@ -1,7 +1,7 @@
 //! `windlass submit`: queues a job and prints its id.
 
 use super::request::RequestArgs;
-use super::{load, output};
+use super::{load, output, queue};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +12,9 @@ use windlass::Submitted;
 pub(super) struct Args {
     #[command(flatten)]
     request: RequestArgs,
+    /// Put its records on this queue from here, sqs://NAME or its URL; no store is needed
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
     /// Print the job as JSON
     #[arg(long)]
     json: bool,
@@ -19,6 +22,10 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let (request, identity) = args.request.read()?;
+    if let Some(queue) = &args.queue {
+        let ask = queue::Ask::Load { request: Box::new(request), json: args.json };
+        return queue::run(queue, ask, config).await;
+    }
     let engine = load::engine(config).await?;
     let submitted = engine.submit(request, identity).await?;
     if args.json {

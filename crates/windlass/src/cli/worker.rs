@@ -1,7 +1,7 @@
 //! `windlass worker`: works the queue until stopped.
 
 use super::progress::Interrupt;
-use super::{load, run};
+use super::{load, queue, run};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,8 @@ use windlass::{JobId, Options, Worker};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   windlass worker                    work every job, on this machine and any other
-  windlass worker --job ID           go on with one job, to its end")]
+  windlass worker --job ID           go on with one job, to its end
+  windlass worker --queue sqs://work  work the messages of a queue on AWS, without a store")]
 pub(super) struct Args {
     /// Chunks at work at once in this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -18,12 +19,19 @@ pub(super) struct Args {
     /// Only this job; leave when it has ended
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
+    /// Work the messages of this queue, sqs://NAME or its URL
+    #[arg(long, value_name = "QUEUE", conflicts_with = "job")]
+    queue: Option<String>,
     /// With --job: print the job as JSON at the end
     #[arg(long, requires = "job")]
     json: bool,
 }
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
+    if let Some(queue) = &args.queue {
+        let slots = args.workers.map_or(Options::default().slots, usize::from);
+        return queue::run(queue, queue::Ask::Work { slots }, config).await;
+    }
     let engine = load::engine(config).await?;
     let mut interrupt = Interrupt::listen()?;
     let slots = args.workers.map(usize::from);

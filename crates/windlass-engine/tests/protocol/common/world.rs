@@ -20,6 +20,8 @@ pub(crate) enum Place {
     Postgres(Database),
     Sqlite(Sqlite),
     Mariadb(MariaDatabase),
+    #[cfg(feature = "dynamodb")]
+    Dynamodb(windlass_testkit::Dynamodb),
 }
 
 impl World {
@@ -42,12 +44,21 @@ impl World {
         World { app, ..World::sqlite().await }
     }
 
+    /// With the store in a file.
+    #[cfg(feature = "dynamodb")]
+    pub(crate) async fn dynamodb() -> World {
+        let app = Place::Dynamodb(windlass_testkit::Moto::shared().dynamodb());
+        World { app, ..World::sqlite().await }
+    }
+
     /// An empty world of the same kind.
     pub(crate) async fn another(&self) -> World {
         match self.app {
             Place::Postgres(_) => World::postgres().await,
             Place::Sqlite(_) => World::sqlite().await,
             Place::Mariadb(_) => World::mariadb().await,
+            #[cfg(feature = "dynamodb")]
+            Place::Dynamodb(_) => World::dynamodb().await,
         }
     }
 
@@ -55,7 +66,7 @@ impl World {
     pub(crate) fn spell<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
         match self.store {
             Place::Postgres(_) => postgres,
-            Place::Sqlite(_) | Place::Mariadb(_) => sqlite,
+            _ => sqlite,
         }
     }
 
@@ -70,6 +81,9 @@ impl World {
             Place::Postgres(_) => postgres,
             Place::Sqlite(_) => sqlite,
             Place::Mariadb(_) => mariadb,
+            // Its tables are written as SQLite's.
+            #[cfg(feature = "dynamodb")]
+            Place::Dynamodb(_) => sqlite,
         }
     }
 
@@ -85,6 +99,13 @@ impl World {
 
     /// The text of a windlass.toml with these job types.
     pub(crate) fn toml(&self, jobs: &str) -> String {
+        // DynamoDB runs no statements, and raises a version instead. Its stand-in takes its time, for
+        // which a short lease must be long enough.
+        #[cfg(feature = "dynamodb")]
+        let jobs = &match self.app {
+            Place::Dynamodb(_) => jobs.replace(super::ADD, RAISE).replace("\"300ms\"", "\"2s\""),
+            _ => jobs.to_owned(),
+        };
         toml(&self.app.url(), &self.store.url(), jobs)
     }
 
@@ -152,6 +173,8 @@ impl Place {
             Place::Postgres(database) => database.url().to_owned(),
             Place::Sqlite(file) => format!("sqlite:{}", Path::display(file.path())),
             Place::Mariadb(database) => database.url().to_owned(),
+            #[cfg(feature = "dynamodb")]
+            Place::Dynamodb(tables) => tables.url(),
         }
     }
 
@@ -160,13 +183,15 @@ impl Place {
         match self {
             Place::Postgres(_) => Proxy::start(PostgresServer::shared().addr()).await,
             Place::Mariadb(_) => Proxy::start_mysql(MariaServer::shared().addr()).await,
-            Place::Sqlite(_) => panic!("a file has no server"),
+            _ => panic!("no server that a proxy knows"),
         }
     }
 
     /// Runs statements, on a connection of their own.
     pub(crate) async fn run(&self, sql: &str) {
         match self {
+            #[cfg(feature = "dynamodb")]
+            Place::Dynamodb(tables) => tables.run(sql),
             Place::Postgres(database) => database.run(sql).await,
             // Its texts can be indexed, or have a default, only where they have a length.
             Place::Mariadb(database) => database.run(&sql.replace(" text", " varchar(200)")).await,
@@ -183,6 +208,12 @@ impl Place {
         match self {
             Place::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
             Place::Mariadb(database) => database.one(sql).await,
+            #[cfg(feature = "dynamodb")]
+            Place::Dynamodb(tables) => {
+                let rows = tables.rows(sql);
+                let number = rows[0][0].as_deref().unwrap_or_else(|| panic!("{sql}: NULL"));
+                number.parse().unwrap_or_else(|_| panic!("{sql}: {number}"))
+            }
             Place::Sqlite(file) => {
                 let owned = sql.to_owned();
                 let found = file.read(move |db| Ok(db.query_row(&owned, (), |row| row.get(0))?));
@@ -202,6 +233,10 @@ pub(crate) fn builder(toml: &str) -> Builder {
     let config = Config::parse(toml, |_| None).unwrap_or_else(|error| panic!("{error}: {toml}"));
     Engine::builder(config)
 }
+
+/// What stands for [`super::ADD`] on DynamoDB.
+#[cfg(feature = "dynamodb")]
+const RAISE: &str = "step.refresh = true\nstep.version = \"amount\"";
 
 const VISITS: &str = "
     CREATE TABLE visits (

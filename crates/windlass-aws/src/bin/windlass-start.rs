@@ -1,0 +1,6 @@
+//! The Lambda function that loads the work queue.
+
+#[tokio::main]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    windlass_aws::lambda::start().await
+}

@@ -1,0 +1,41 @@
+//! The serverless form: AWS's own queue, table and functions, and no store of ours at all.
+//!
+//! [`Start`] plans a job and puts a message for each record on a queue; [`Process`] takes messages
+//! and works their records. Both are Lambda functions (`lambda.rs`, and the two binaries), and both
+//! run without Lambda: [`Start::load_all`] fills a queue from anywhere, [`Worker`] polls it, and
+//! [`letters`] looks after what failed.
+//!
+//! Once per job costs one write per record: the record itself remembers the last jobs that were
+//! done to it, in the same conditional write as what the job changes (`windlass-data/src/dynamodb/records.rs`).
+
+mod board;
+mod error;
+mod events;
+mod invocation;
+pub mod lambda;
+pub mod letters;
+mod message;
+mod page;
+mod process;
+mod queue;
+mod settings;
+mod sources;
+mod start;
+mod state;
+mod tally;
+mod worker;
+
+pub use error::{Error, Result};
+pub use events::{DETAIL_TYPE, Events, SOURCE};
+pub use invocation::Invocation;
+pub use message::{Delivery, Message};
+pub use process::Process;
+pub use queue::{Queue, Received};
+pub use settings::{config, environment, processing_enabled};
+pub use start::{Loaded, Start};
+pub use state::State;
+pub use tally::Tally;
+pub use windlass_core::Config;
+pub use windlass_data::dynamodb::JOBS;
+pub use windlass_engine::Steps;
+pub use worker::{Worker, WorkerHandle};

@@ -1,0 +1,222 @@
+//! Messages of the work queue: which records, for which job.
+
+use aws_lambda_events::sqs::SqsMessage;
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+use windlass_core::config::names;
+use windlass_core::problem::Code;
+use windlass_core::{Config, JobId, JobType, Key, Problem};
+
+/// The message attribute with the job's id.
+pub(crate) const JOB_ID: &str = "jobId";
+/// The message attribute with the request's params as JSON, where it has some.
+pub(crate) const PARAMS: &str = "params";
+
+/// A message, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The job type that works such messages.
+    pub job_type: String,
+    /// The records.
+    pub keys: Vec<Key>,
+}
+
+impl Message {
+    /// Writes the message for some records: its `type`, and an identifier or a list of them.
+    pub fn body(job_type: &JobType, keys: &[Key]) -> String {
+        let field = job_type.message_field();
+        let (field, ids) = match keys {
+            [key] if job_type.queue.items_per_message == 1 => (field.to_owned(), key.to_id()),
+            keys => (several(field), keys.iter().map(Key::to_id).collect()),
+        };
+        // By hand, since people look for the type first.
+        format!("{{\"type\":{},{}:{ids}}}", json!(job_type.message_type()), json!(field))
+    }
+
+    /// Reads what [`Message::body`] wrote, or anybody else in the same form.
+    pub fn read(body: &str, config: &Config) -> Result<Message, Problem> {
+        let refuse = |field: &str, detail: String| {
+            Err(Problem::field(Code::Request, format!("message.{field}"), detail))
+        };
+        let Ok(Json::Object(mut fields)) = serde_json::from_str(body) else {
+            let detail = "the message is no JSON object, such as {\"type\": …, \"identifier\": …}";
+            return Err(Problem::new(Code::Request, detail));
+        };
+        let named = match fields.remove("type") {
+            Some(Json::String(named)) => named,
+            _ => return refuse("type", format!("is missing; there is {}", types(config))),
+        };
+        let Some(job_type) = config.jobs.values().find(|known| known.message_type() == named)
+        else {
+            return refuse("type", format!("`{named}` is not known; there is {}", types(config)));
+        };
+        let field = job_type.message_field();
+        let ids = match (fields.remove(field), fields.remove(&several(field))) {
+            (Some(Json::Null) | None, Some(Json::Array(ids))) if !ids.is_empty() => ids,
+            (Some(id), None) if !id.is_null() => vec![id],
+            _ => {
+                let detail =
+                    format!("is missing; a key, or a list of keys in `{}`", several(field));
+                return refuse(field, detail);
+            }
+        };
+        if let Some(unknown) = fields.keys().next() {
+            return refuse(unknown, format!("is not known; `{named}` has `{field}` alone"));
+        }
+        let keys: Vec<Key> = ids.into_iter().map(Key::from_id).collect();
+        let columns = job_type.source.key.len();
+        if columns > 0 && keys.iter().any(|key| key.0.len() != columns) {
+            let columns = job_type.source.key.join(", ");
+            return refuse(field, format!("is no key; one of ({columns}) would be right"));
+        }
+        Ok(Message { job_type: job_type.name.clone(), keys })
+    }
+}
+
+fn several(field: &str) -> String {
+    format!("{field}s")
+}
+
+fn types(config: &Config) -> String {
+    let types: Vec<String> = config.jobs.values().map(|job| job.message_type().into()).collect();
+    names(&types)
+}
+
+/// A message as the queue delivers it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Delivery {
+    /// The queue's own id of it, by which failures are named.
+    pub id: String,
+    /// What it says.
+    pub body: String,
+    /// How often it was delivered, this time included.
+    pub receives: u32,
+    /// When it was sent, in milliseconds since 1970.
+    pub sent: u64,
+    /// The text attributes that came with it.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Delivery {
+    /// The job it is of. A message that somebody sent by hand is a job of its own.
+    pub fn job(&self) -> JobId {
+        let given = self.attributes.get(JOB_ID).and_then(|id| id.parse().ok());
+        given.unwrap_or_else(|| job_id(&self.id))
+    }
+
+    /// The params of the job's request.
+    pub fn params(&self) -> Result<BTreeMap<String, Json>, Problem> {
+        let Some(params) = self.attributes.get(PARAMS) else { return Ok(BTreeMap::new()) };
+        serde_json::from_str(params).map_err(|error| {
+            let detail = format!("the attribute `{PARAMS}` is not a JSON object: {error}");
+            Problem::new(Code::Request, detail)
+        })
+    }
+}
+
+impl From<SqsMessage> for Delivery {
+    fn from(message: SqsMessage) -> Delivery {
+        let number = |name: &str| message.attributes.get(name).and_then(|text| text.parse().ok());
+        let receives: Option<u64> = number("ApproximateReceiveCount");
+        let sent = number("SentTimestamp").unwrap_or_default();
+        let text = |(name, value): (String, aws_lambda_events::sqs::SqsMessageAttribute)| {
+            value.string_value.map(|value| (name, value))
+        };
+        Delivery {
+            id: message.message_id.unwrap_or_default(),
+            body: message.body.unwrap_or_default(),
+            receives: receives.map_or(1, |receives| receives as u32),
+            sent,
+            attributes: message.message_attributes.into_iter().filter_map(text).collect(),
+        }
+    }
+}
+
+/// A job's id from what names the request for it: an id that AWS gave, the same whenever that
+/// request is delivered again, or any text.
+pub(crate) fn job_id(name: &str) -> JobId {
+    if let Ok(id) = Uuid::parse_str(name) {
+        return id;
+    }
+    let hash = Sha256::digest(name);
+    Uuid::from_slice(&hash[..16]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::Value;
+
+    fn config(queue: &str) -> Config {
+        let text = format!(
+            "[connections.app]\nurl = \"dynamodb://\"\n\
+             [jobs.REFRESH_CANDIDATES]\nsource.connection = \"app\"\nsource.table = \"c\"\n\
+             source.key = [\"identifier\"]\nstep.refresh = true\nstep.version = \"version\"\n\
+             queue.message = \"REFRESH_CANDIDATE\"\n{queue}\n\
+             [jobs.REFRESH_PERIODS]\nsource.connection = \"app\"\nsource.table = \"p\"\n\
+             source.key = [\"id\"]\nstep.refresh = true\nstep.version = \"version\"\n\
+             queue = {{ message = \"REFRESH_PERIOD\", field = \"year\" }}\n"
+        );
+        Config::parse(&text, |_| None).unwrap()
+    }
+
+    fn key(id: &str) -> Key {
+        Key(vec![Value::from(id)])
+    }
+
+    #[test]
+    fn messages_are_as_the_document_writes_them_and_round_trip() {
+        let config = config("");
+        for (job_type, id, body) in [
+            ("REFRESH_CANDIDATES", "b7-4", r#"{"type":"REFRESH_CANDIDATE","identifier":"b7-4"}"#),
+            ("REFRESH_PERIODS", "2024", r#"{"type":"REFRESH_PERIOD","year":"2024"}"#),
+        ] {
+            assert_eq!(Message::body(&config.jobs[job_type], &[key(id)]), body);
+            let read = Message::read(body, &config).unwrap();
+            assert_eq!(read, Message { job_type: job_type.into(), keys: vec![key(id)] });
+        }
+    }
+
+    #[test]
+    fn several_records_share_a_message_where_the_job_type_says_so() {
+        let config = config("queue.items_per_message = 3");
+        let keys = [key("a"), key("b")];
+        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys);
+        assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a","b"]}"#);
+        assert_eq!(Message::read(&body, &config).unwrap().keys, keys);
+        // The last message of a page has what is left, and is a list all the same.
+        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys[..1]);
+        assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a"]}"#);
+        assert_eq!(Message::read(&body, &config).unwrap().keys, keys[..1]);
+        // Those that were sent before the job type changed are still understood.
+        let one = Message::read(r#"{"type":"REFRESH_CANDIDATE","identifier":"a"}"#, &config);
+        assert_eq!(one.unwrap().keys, keys[..1]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_what_would_be_right() {
+        for (body, expected) in [
+            ("x", "no JSON object"),
+            ("{}", "message.type: is missing; there is `REFRESH_CANDIDATE`, `REFRESH_PERIOD`"),
+            (r#"{"type":"REFRESH"}"#, "`REFRESH` is not known"),
+            (r#"{"type":"REFRESH_PERIOD","identifier":"a"}"#, "message.year: is missing"),
+            (r#"{"type":"REFRESH_PERIOD","year":null}"#, "message.year: is missing"),
+            (r#"{"type":"REFRESH_PERIOD","years":[]}"#, "message.year: is missing"),
+            (r#"{"type":"REFRESH_PERIOD","year":"1","x":1}"#, "message.x: is not known"),
+            (r#"{"type":"REFRESH_PERIOD","year":["1","2"]}"#, "one of (id)"),
+        ] {
+            let message = Message::read(body, &config("")).unwrap_err().to_string();
+            assert!(message.contains(expected), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_job_has_the_id_that_aws_gave_its_request() {
+        let id = "0197c3a2-8f7e-7abc-8def-0123456789ab";
+        assert_eq!(job_id(id).to_string(), id);
+        assert_eq!(job_id("a key"), job_id("a key"));
+        assert_ne!(job_id("a key"), job_id("another"));
+    }
+}

@@ -1,0 +1,117 @@
+//! A page of keys, and the messages that come of it.
+
+use crate::message::{JOB_ID, PARAMS};
+use crate::{Error, Invocation, Message, Result, State};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_core::pagination::{LastKey, name_key, unname_key};
+use windlass_core::problem::Code;
+use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Part, Problem};
+use windlass_data::dynamodb::Records;
+use windlass_data::{Cuts, Scope, Share};
+
+/// A job to load, with everything resolved.
+pub(crate) struct Load {
+    pub(crate) scope: Scope,
+    /// What every message of it carries.
+    pub(crate) attributes: BTreeMap<String, String>,
+    /// A part stops after so many items.
+    pub(crate) most: Option<u64>,
+    records: Arc<Records>,
+}
+
+/// Some keys, and where the next page begins; nowhere at the end.
+pub(crate) struct Page {
+    pub(crate) keys: Vec<Key>,
+    pub(crate) last: Option<LastKey>,
+}
+
+/// What a message of several items may have, well below the most that a call takes.
+const MOST_BYTES: usize = 192 << 10;
+
+impl Load {
+    pub(crate) fn new(records: Arc<Records>, scope: Scope, asked: &Invocation) -> Load {
+        let mut attributes = BTreeMap::from([(JOB_ID.to_owned(), asked.job.to_string())]);
+        if !scope.params.is_empty() {
+            let params = serde_json::to_string(&scope.params).unwrap_or_default();
+            attributes.insert(PARAMS.to_owned(), params);
+        }
+        let most = asked.request.max_items_per_segment;
+        Load { scope, attributes, most, records }
+    }
+
+    /// Whether the values of a filter can be looked up.
+    pub(crate) fn is_indexed(&self, filter: &str) -> bool {
+        let column = self.scope.job_type.source.filters.get(filter);
+        column.is_some_and(|column| self.scope.table.index_on(&[column]).is_some())
+    }
+
+    /// The keys that a request gives itself, each once.
+    pub(crate) async fn ids(&self, ids: &[Json]) -> Result<Vec<Key>> {
+        let rows = ids.iter().map(|id| Key::from_id(id.clone()).0).collect();
+        let rows = self.records.source().distinct(&self.scope, self.scope.key(), rows).await;
+        Ok(rows.map_err(Error::data("ids"))?.into_iter().map(Key).collect())
+    }
+
+    /// The messages for some keys: as many of them in each as the job type says, and fewer where
+    /// they are long.
+    pub(crate) fn bodies(&self, keys: &[Key]) -> Vec<String> {
+        let most = self.scope.job_type.queue.items_per_message as usize;
+        let mut bodies = Vec::with_capacity(keys.len().div_ceil(most));
+        let mut rest = keys;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |key: &&Key| {
+                bytes += key.to_text().len() + 1;
+                bytes <= MOST_BYTES
+            };
+            let count = rest.iter().take(most).take_while(fits).count().max(1);
+            let (these, others) = rest.split_at(count);
+            bodies.push(Message::body(&self.scope.job_type, these));
+            rest = others;
+        }
+        bodies
+    }
+
+    /// The next page of a part.
+    pub(crate) async fn page(&self, state: &State) -> Result<Page> {
+        let items = self.scope.job_type.chunk_items();
+        let left = self.most.map(|most| most.saturating_sub(state.items_enqueued()));
+        let source = self.records.source();
+        let (cuts, columns) = match &state.0 {
+            PaginationState::TableScan { segment, total_segments, last_evaluated_key, .. } => {
+                let share = Share { number: *segment, of: *total_segments };
+                let columns = self.scope.key().to_vec();
+                let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
+                let cuts = source.scan(&self.scope, share, after.as_ref(), items, 1, left);
+                (cuts.await, columns)
+            }
+            PaginationState::IndexQuery {
+                filter, remaining_values, last_evaluated_key, ..
+            } => {
+                let value = remaining_values.first().cloned().ok_or_else(|| {
+                    let detail = "has no value left to look up";
+                    Problem::field(Code::Request, "paginationState", detail)
+                })?;
+                let within = FilterValue { filter: filter.clone(), value };
+                let columns = self.scope.place_columns(filter);
+                let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
+                let range = KeyRange { after, upto: None };
+                let cuts = source.cut(&self.scope, Some(&within), &range, items, 1, left);
+                (cuts.await, columns)
+            }
+            PaginationState::Plan | PaginationState::Merge => {
+                return Ok(Page { keys: Vec::new(), last: None });
+            }
+        };
+        let doing = || format!("reading keys of `{}`", self.scope.table.name);
+        let Cuts { chunks, last, done } = cuts.map_err(Error::data(doing()))?;
+        let keys = chunks.into_iter().flat_map(|(extent, _)| match extent.part {
+            Part::Keys(keys) => keys,
+            Part::Range(_) => Vec::new(),
+        });
+        let last = last.filter(|_| !done).map(|last| name_key(&columns, &last));
+        Ok(Page { keys: keys.collect(), last })
+    }
+}

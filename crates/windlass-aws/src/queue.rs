@@ -1,0 +1,284 @@
+//! A queue of SQS: sending in tens, receiving, and what is done with what was received.
+
+use crate::events::rest;
+use crate::message::{Delivery, JOB_ID, PARAMS};
+use crate::{Error, Result};
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry,
+    DeleteMessageBatchRequestEntry, Message as SdkMessage, MessageAttributeValue,
+    MessageSystemAttributeName, QueueAttributeName, SendMessageBatchRequestEntry,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use windlass_core::Problem;
+use windlass_core::problem::Code;
+use windlass_db::dynamodb::SdkConfig;
+use windlass_db::{Class, Error as DbError};
+
+/// A queue.
+#[derive(Clone)]
+pub struct Queue {
+    client: Client,
+    url: String,
+}
+
+/// A message in hand: until it is deleted it comes back when its time is over.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The message.
+    pub delivery: Delivery,
+    /// What the queue knows this receipt by.
+    handle: String,
+}
+
+/// Messages that one call may carry.
+const AT_ONCE: usize = 10;
+/// Bytes that one call may carry, attributes included. SQS takes more today, but not everywhere.
+const MOST_BYTES: usize = 256 << 10;
+/// Calls at once of one send.
+const CALLS: usize = 8;
+/// How often a call is repeated for the entries that it did not take.
+const MOST_TRIES: u32 = 8;
+/// The longest that a call waits for messages.
+const LONG_POLL: Duration = Duration::from_secs(20);
+
+impl Queue {
+    /// The queue of that name (`sqs://NAME`) or with that URL (`https://…`).
+    pub async fn open(settings: &SdkConfig, name: &str) -> Result<Queue> {
+        let client = Client::new(settings);
+        if name.starts_with("https://") || name.starts_with("http://") {
+            return Ok(Queue { client, url: name.to_owned() });
+        }
+        let Some(name) = name.strip_prefix("sqs://").filter(|name| !name.is_empty()) else {
+            let detail = format!("`{name}` is no queue; `sqs://NAME` or its URL would be right");
+            return Err(Problem::field(Code::Request, "queue", detail).into());
+        };
+        let answer = client.get_queue_url().queue_name(name).send().await;
+        let answer = answer.map_err(Error::aws(format!("the queue `{name}`")))?;
+        Ok(Queue { client, url: answer.queue_url.unwrap_or_default() })
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends messages with these attributes, in tens and several tens at once. What the queue does
+    /// not take of a ten is sent again.
+    pub async fn send(
+        &self,
+        bodies: Vec<String>,
+        attributes: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let extra = attributes.iter().map(|(name, value)| name.len() + value.len() + 16).sum();
+        let with = |body| (body, attributes.clone());
+        let tens = tens(bodies.into_iter().map(with).collect(), extra);
+        let calls = tens.into_iter().map(|ten| self.send_ten(ten));
+        stream::iter(calls).buffer_unordered(CALLS).try_collect().await
+    }
+
+    /// Sends at most ten messages, each with its own attributes.
+    pub(crate) async fn send_ten(
+        &self,
+        ten: Vec<(String, BTreeMap<String, String>)>,
+    ) -> Result<()> {
+        let mut entries = Vec::with_capacity(ten.len());
+        for (place, (body, attributes)) in ten.into_iter().enumerate() {
+            let mut entry =
+                SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
+            for (name, value) in attributes {
+                entry = entry.message_attributes(name, text(value)?);
+            }
+            entries.push(entry.build().map_err(unbuilt)?);
+        }
+        let call = |entries| async {
+            let call = self.client.send_message_batch().queue_url(&self.url);
+            let answer = call.set_entries(Some(entries)).send().await;
+            Ok(answer.map_err(Error::aws("sending messages"))?.failed)
+        };
+        repeat("sending messages", entries, SendMessageBatchRequestEntry::id, call).await
+    }
+
+    /// Receives at most ten messages, waiting up to twenty seconds for the first. They stay hidden
+    /// from others for as long as the queue says, or as given.
+    pub async fn receive(&self, wait: Duration, hidden: Option<Duration>) -> Result<Vec<Received>> {
+        let call = self
+            .client
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(AT_ONCE as i32)
+            .wait_time_seconds(wait.min(LONG_POLL).as_secs() as i32)
+            .set_visibility_timeout(hidden.map(|hidden| hidden.as_secs() as i32))
+            .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
+            .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp)
+            .message_attribute_names(JOB_ID)
+            .message_attribute_names(PARAMS);
+        let answer = call.send().await.map_err(Error::aws("receiving messages"))?;
+        Ok(answer.messages.unwrap_or_default().into_iter().map(Received::from).collect())
+    }
+
+    /// Deletes messages in hand.
+    pub async fn delete(&self, received: &[Received]) -> Result<()> {
+        for ten in received.chunks(AT_ONCE) {
+            let entries = ten.iter().enumerate().map(|(place, received)| {
+                DeleteMessageBatchRequestEntry::builder()
+                    .id(place.to_string())
+                    .receipt_handle(&received.handle)
+                    .build()
+            });
+            let entries: Vec<_> =
+                entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
+            let call = |entries| async {
+                let call = self.client.delete_message_batch().queue_url(&self.url);
+                let answer = call.set_entries(Some(entries)).send().await;
+                Ok(answer.map_err(Error::aws("deleting messages"))?.failed)
+            };
+            repeat("deleting messages", entries, DeleteMessageBatchRequestEntry::id, call).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps messages in hand hidden for so long from now; zero gives them back.
+    pub async fn hide(&self, received: &[Received], hidden: Duration) -> Result<()> {
+        for ten in received.chunks(AT_ONCE) {
+            let entries = ten.iter().enumerate().map(|(place, received)| {
+                ChangeMessageVisibilityBatchRequestEntry::builder()
+                    .id(place.to_string())
+                    .receipt_handle(&received.handle)
+                    .visibility_timeout(hidden.as_secs() as i32)
+                    .build()
+            });
+            let entries: Vec<_> =
+                entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
+            let call = self.client.change_message_visibility_batch().queue_url(&self.url);
+            // One that is not in hand any more has its reasons: it comes again, or it was deleted.
+            let answer = call.set_entries(Some(entries)).send().await;
+            answer.map_err(Error::aws("hiding messages"))?;
+        }
+        Ok(())
+    }
+
+    /// How long what is received stays hidden.
+    pub async fn hidden(&self) -> Result<Duration> {
+        let name = QueueAttributeName::VisibilityTimeout;
+        let call = self.client.get_queue_attributes().queue_url(&self.url);
+        let answer = call.attribute_names(name.clone()).send().await;
+        let answer = answer.map_err(Error::aws(format!("the queue {}", self.url)))?;
+        let seconds = answer.attributes.and_then(|all| all.get(&name)?.parse().ok());
+        Ok(Duration::from_secs(seconds.unwrap_or(30)))
+    }
+
+    /// The queue whose dead letters this one has.
+    pub async fn source(&self) -> Result<Queue> {
+        let call = self.client.list_dead_letter_source_queues().queue_url(&self.url);
+        let answer = call.send().await;
+        let answer = answer.map_err(Error::aws(format!("the queue {}", self.url)))?;
+        match answer.queue_urls() {
+            [url] => Ok(Queue { client: self.client.clone(), url: url.clone() }),
+            urls => {
+                let detail = format!(
+                    "{} queues send their dead letters to {}; say which with --to",
+                    urls.len(),
+                    self.url
+                );
+                Err(Problem::field(Code::Request, "to", detail).into())
+            }
+        }
+    }
+}
+
+/// Cuts messages into calls: at most ten, and no more bytes than a call may have.
+fn tens<T>(messages: Vec<(String, T)>, extra: usize) -> Vec<Vec<(String, T)>> {
+    let mut tens = Vec::new();
+    let (mut ten, mut bytes) = (Vec::new(), 0);
+    for message in messages {
+        let size = message.0.len() + extra;
+        if ten.len() == AT_ONCE || (!ten.is_empty() && bytes + size > MOST_BYTES) {
+            tens.push(std::mem::take(&mut ten));
+            bytes = 0;
+        }
+        bytes += size;
+        ten.push(message);
+    }
+    if !ten.is_empty() {
+        tens.push(ten);
+    }
+    tens
+}
+
+/// Makes a call for some entries, and again for those that it did not take.
+async fn repeat<E: Clone, F>(
+    doing: &str,
+    mut entries: Vec<E>,
+    id: impl Fn(&E) -> &str,
+    call: impl Fn(Vec<E>) -> F,
+) -> Result<()>
+where
+    F: Future<Output = Result<Vec<BatchResultErrorEntry>>>,
+{
+    for tries in 1.. {
+        let failed = call(entries.clone()).await?;
+        let Some(first) = failed.first() else { break };
+        if first.sender_fault() || tries == MOST_TRIES {
+            let message = first.message().unwrap_or(first.code()).to_owned();
+            let class = if first.sender_fault() { Class::Definition } else { Class::Retry };
+            return Err(Error::Aws {
+                doing: doing.to_owned(),
+                error: DbError::new(class, message),
+            });
+        }
+        entries.retain(|entry| failed.iter().any(|failed| failed.id() == id(entry)));
+        tokio::time::sleep(rest(tries)).await;
+    }
+    Ok(())
+}
+
+fn text(value: String) -> Result<MessageAttributeValue> {
+    let value = MessageAttributeValue::builder().data_type("String").string_value(value);
+    value.build().map_err(unbuilt)
+}
+
+/// All that a call needs is given, so this does not happen.
+fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
+    let error = DbError::new(Class::Definition, error.to_string());
+    Error::Aws { doing: "a call to SQS".to_owned(), error }
+}
+
+impl From<SdkMessage> for Received {
+    fn from(message: SdkMessage) -> Received {
+        let attribute = |name| message.attributes.as_ref()?.get(&name)?.parse().ok();
+        let receives: Option<u64> = attribute(MessageSystemAttributeName::ApproximateReceiveCount);
+        let sent = attribute(MessageSystemAttributeName::SentTimestamp).unwrap_or_default();
+        let texts = message.message_attributes.unwrap_or_default().into_iter();
+        let texts = texts.filter_map(|(name, value)| Some((name, value.string_value?)));
+        Received {
+            delivery: Delivery {
+                id: message.message_id.unwrap_or_default(),
+                body: message.body.unwrap_or_default(),
+                receives: receives.map_or(1, |receives| receives as u32),
+                sent,
+                attributes: texts.collect(),
+            },
+            handle: message.receipt_handle.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_carries_ten_messages_and_no_more_bytes_than_it_may() {
+        let sizes = |lengths: &[usize]| {
+            let messages = lengths.iter().map(|length| ("x".repeat(*length), ())).collect();
+            tens(messages, 100).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&[]), Vec::<usize>::new());
+        assert_eq!(sizes(&[1; 25]), [10, 10, 5]);
+        assert_eq!(sizes(&[100 << 10; 5]), [2, 2, 1]);
+        assert_eq!(sizes(&[MOST_BYTES - 100, 1, 1]), [1, 2]);
+    }
+}

@@ -1,0 +1,33 @@
+//! What the environment says: where windlass.toml is, how AWS is reached, and the stop switch.
+
+use crate::Result;
+use windlass_core::problem::Code;
+use windlass_core::{Config, Problem};
+use windlass_db::dynamodb::{SdkConfig, settings};
+
+/// The configuration at `WINDLASS_CONFIG`, or in the current folder, if nothing is wrong with it.
+pub fn config() -> Result<Config> {
+    let path = std::env::var("WINDLASS_CONFIG").unwrap_or_else(|_| "windlass.toml".to_owned());
+    let wrong = |detail| Problem::field(Code::Configuration, path.clone(), detail);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| wrong(format!("cannot be read: {error}; WINDLASS_CONFIG says where")))?;
+    let config = Config::parse(&text, |name| std::env::var(name).ok())?;
+    match config.problems().into_iter().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(config),
+    }
+}
+
+/// How AWS is reached by AWS's own environment: variables, profiles, the function's role.
+pub async fn environment() -> Result<SdkConfig> {
+    settings("dynamodb://").await.map_err(crate::Error::aws("AWS's environment"))
+}
+
+/// Whether anything new may be loaded: `PROCESSING_ENABLED=false` is the emergency stop.
+pub fn processing_enabled() -> bool {
+    let is_off = |name: &str| {
+        let said = std::env::var(name).unwrap_or_default();
+        matches!(said.trim().to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off")
+    };
+    !is_off("PROCESSING_ENABLED") && !is_off("WINDLASS_PROCESSING_ENABLED")
+}

@@ -1,0 +1,74 @@
+//! The job types of a configuration with their tables, asked for once.
+
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use windlass_core::{Config, Identity, JobType, Request, StepKind, Table};
+use windlass_data::Scope;
+use windlass_data::dynamodb::Records;
+
+/// What one process knows of its job types.
+pub(crate) struct Sources {
+    pub(crate) config: Config,
+    opened: Mutex<HashMap<String, Arc<Records>>>,
+    known: Mutex<HashMap<String, (JobType, Table)>>,
+}
+
+impl Sources {
+    pub(crate) fn new(config: Config) -> Sources {
+        Sources { config, opened: Mutex::default(), known: Mutex::default() }
+    }
+
+    /// What a request may reach, and the records it reaches. Whatever the job type cannot serve is
+    /// refused here.
+    pub(crate) async fn scope(&self, request: &Request) -> Result<(Arc<Records>, Scope)> {
+        let job_type = self.config.job_type(&request.job_type)?;
+        let records = self.records(job_type).await?;
+        let (job_type, table) = self.fitted(job_type, &records).await?;
+        let scope = Scope::new(job_type, table, request, &Identity::default())?;
+        Ok((records, scope))
+    }
+
+    async fn records(&self, job_type: &JobType) -> Result<Arc<Records>> {
+        let name = &job_type.source.connection;
+        let mut opened = self.opened.lock().await;
+        if let Some(records) = opened.get(name) {
+            return Ok(records.clone());
+        }
+        let url = self.config.connections.get(name).map_or("", |known| known.url.as_str());
+        if !url.trim().starts_with("dynamodb:") {
+            let detail = format!("`{name}` is no DynamoDB, and on AWS only that is worked");
+            return Err(job_type.problem("source.connection", detail).into());
+        }
+        let records = Records::open(url).await;
+        let records = records.map_err(Error::data(format!("connections.{name}")))?;
+        let records = Arc::new(records);
+        opened.insert(name.clone(), records.clone());
+        Ok(records)
+    }
+
+    /// The definition as it fits its table.
+    async fn fitted(&self, job_type: &JobType, records: &Records) -> Result<(JobType, Table)> {
+        let mut known = self.known.lock().await;
+        if let Some(known) = known.get(&job_type.name) {
+            return Ok(known.clone());
+        }
+        let by_item = matches!(
+            job_type.step.kind,
+            StepKind::Refresh | StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_)
+        );
+        if !by_item {
+            let detail = "is not worked item by item, and so needs a store";
+            return Err(job_type.problem(job_type.step.kind.field(), detail).into());
+        }
+        let table = records.source().describe(&job_type.source).await;
+        let table = table.map_err(Error::data(format!("jobs.{}", job_type.name)))?;
+        let mut fitted = job_type.clone();
+        if let Some(problem) = windlass_data::fit(&mut fitted, &table).into_iter().next() {
+            return Err(problem.into());
+        }
+        known.insert(job_type.name.clone(), (fitted.clone(), table.clone()));
+        Ok((fitted, table))
+    }
+}

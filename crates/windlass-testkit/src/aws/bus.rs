@@ -1,0 +1,146 @@
+//! An event bus with one rule, whose target is a function.
+//!
+//! moto keeps events and invokes nobody, so the bus is served here: it takes `PutEvents`, looks at
+//! each entry as EventBridge does, and invokes the function with it as Lambda invokes one
+//! asynchronously: twice more where it fails.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, Bytes};
+use axum::http::Response;
+use axum::http::request::Parts;
+use serde_json::{Value as Json, json};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::Function;
+use super::http::{Served, serve, target};
+
+/// A bus.
+pub struct EventBus {
+    served: Served,
+    state: Arc<State>,
+}
+
+struct State {
+    function: Function,
+    source: String,
+    detail_type: String,
+    details: Mutex<Vec<Json>>,
+    entries: AtomicUsize,
+    refuse_every: AtomicUsize,
+    repeat_every: AtomicUsize,
+    under_way: AtomicUsize,
+    ended: Notify,
+}
+
+/// The most bytes that the entries of one call may have.
+const MOST_BYTES: usize = 256 << 10;
+
+impl EventBus {
+    /// A bus whose rule matches this source and type, and invokes this function.
+    pub async fn start(function: Function, source: &str, detail_type: &str) -> EventBus {
+        let state = Arc::new(State {
+            function,
+            source: source.to_owned(),
+            detail_type: detail_type.to_owned(),
+            details: Mutex::default(),
+            entries: AtomicUsize::default(),
+            refuse_every: AtomicUsize::default(),
+            repeat_every: AtomicUsize::default(),
+            under_way: AtomicUsize::default(),
+            ended: Notify::default(),
+        });
+        let shared = state.clone();
+        let served = serve(move |parts, body| {
+            let state = shared.clone();
+            async move { state.put(parts, body) }
+        })
+        .await;
+        EventBus { served, state }
+    }
+
+    /// Its URL, for `AWS_ENDPOINT_URL_EVENTBRIDGE`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.served.addr)
+    }
+
+    /// Takes every so many entries only when they are put again.
+    pub fn refuse_every(&self, entries: usize) {
+        self.state.refuse_every.store(entries, Ordering::Relaxed);
+    }
+
+    /// Delivers every so many events twice.
+    pub fn repeat_every(&self, entries: usize) {
+        self.state.repeat_every.store(entries, Ordering::Relaxed);
+    }
+
+    /// The details of the events so far.
+    pub fn details(&self) -> Vec<Json> {
+        self.state.details.lock().expect("nobody panicked").clone()
+    }
+
+    /// Waits until no invocation is under way.
+    pub async fn idle(&self) {
+        loop {
+            let ended = self.state.ended.notified();
+            if self.state.under_way.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl State {
+    fn put(self: Arc<State>, parts: Parts, body: Bytes) -> Response<Body> {
+        assert_eq!(target(&parts.headers), "AWSEvents.PutEvents");
+        assert!(body.len() <= MOST_BYTES, "{} bytes in a call", body.len());
+        let call: Json = serde_json::from_slice(&body).expect("a call is JSON");
+        let entries = call["Entries"].as_array().expect("a call has entries");
+        assert!((1..=10).contains(&entries.len()), "{} entries in a call", entries.len());
+        let results: Vec<Json> = entries.iter().map(|entry| self.take(entry)).collect();
+        let failed = results.iter().filter(|result| result.get("ErrorCode").is_some()).count();
+        let answer = json!({"FailedEntryCount": failed, "Entries": results});
+        let response = Response::builder().header("content-type", "application/x-amz-json-1.1");
+        response.body(answer.to_string().into()).expect("a plain response")
+    }
+
+    fn take(self: &Arc<State>, entry: &Json) -> Json {
+        let number = self.entries.fetch_add(1, Ordering::Relaxed) + 1;
+        let every = |every: &AtomicUsize| {
+            let every = every.load(Ordering::Relaxed);
+            every > 0 && number.is_multiple_of(every)
+        };
+        if every(&self.refuse_every) {
+            return json!({"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"});
+        }
+        let detail = entry["Detail"].as_str().expect("an entry has a detail");
+        let detail: Json = serde_json::from_str(detail).expect("a detail is JSON");
+        let id = Uuid::now_v7().to_string();
+        if entry["Source"] == *self.source && entry["DetailType"] == *self.detail_type {
+            self.details.lock().expect("nobody panicked").push(detail.clone());
+            let event = json!({"version": "0", "id": id, "detail-type": entry["DetailType"],
+                "source": entry["Source"], "account": "123456789012", "region": "us-east-1",
+                "time": "2025-01-01T00:00:00Z", "resources": [], "detail": detail});
+            for _ in 0..1 + usize::from(every(&self.repeat_every)) {
+                self.under_way.fetch_add(1, Ordering::SeqCst);
+                let (state, event) = (self.clone(), event.clone());
+                tokio::spawn(async move { state.invoke(event).await });
+            }
+        }
+        json!({"EventId": id})
+    }
+
+    async fn invoke(&self, event: Json) {
+        for _ in 0..3 {
+            match self.function.invoke(event.clone()).await {
+                Ok(_) => break,
+                Err(failure) => eprintln!("an event's invocation failed: {failure:?}"),
+            }
+        }
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.ended.notify_waiters();
+    }
+}

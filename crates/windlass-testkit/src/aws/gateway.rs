@@ -1,0 +1,137 @@
+//! A gateway in front of moto: it counts what is asked, and lets a test act at a certain call.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, Bytes};
+use axum::http::Response;
+use axum::http::request::Parts;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::http::{Served, serve, target};
+
+/// A gateway.
+pub struct Gateway {
+    served: Served,
+    state: Arc<State>,
+}
+
+/// When a test acts at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Before anything comes of it.
+    Before,
+    /// After the service did it, and before the caller knows.
+    After,
+}
+
+type Act = Box<dyn FnOnce() + Send>;
+
+struct State {
+    moto: SocketAddr,
+    counts: Mutex<BTreeMap<String, usize>>,
+    /// By operation: the moment, how many calls it still lets pass, and what is done then.
+    acts: Mutex<Vec<(String, Moment, usize, Act)>>,
+}
+
+impl Gateway {
+    /// A gateway to moto.
+    pub async fn start(moto: SocketAddr) -> Gateway {
+        let state = State { moto, counts: Mutex::default(), acts: Mutex::default() };
+        let state = Arc::new(state);
+        let shared = state.clone();
+        let served = serve(move |parts, body| {
+            let state = shared.clone();
+            async move { state.pass(parts, body).await }
+        })
+        .await;
+        Gateway { served, state }
+    }
+
+    /// Its URL, for `AWS_ENDPOINT_URL`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.served.addr)
+    }
+
+    /// How often an operation, such as `UpdateItem`, was asked for.
+    pub fn count(&self, operation: &str) -> usize {
+        let counts = self.state.counts.lock().expect("nobody panicked");
+        counts.get(operation).copied().unwrap_or_default()
+    }
+
+    /// All operations that were asked for, and how often.
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        self.state.counts.lock().expect("nobody panicked").clone()
+    }
+
+    /// Acts at the call of an operation that comes after so many others.
+    pub fn at(
+        &self,
+        operation: &str,
+        moment: Moment,
+        after: usize,
+        act: impl FnOnce() + Send + 'static,
+    ) {
+        let mut acts = self.state.acts.lock().expect("nobody panicked");
+        acts.push((operation.to_owned(), moment, after, Box::new(act)));
+    }
+}
+
+impl State {
+    async fn pass(&self, parts: Parts, body: Bytes) -> Response<Body> {
+        let target = target(&parts.headers);
+        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        *self.counts.lock().expect("nobody panicked").entry(operation.clone()).or_default() += 1;
+        self.act(&operation, Moment::Before);
+        let answer = self.forward(&parts, &body).await.expect("moto answers");
+        self.act(&operation, Moment::After);
+        answer
+    }
+
+    fn act(&self, operation: &str, moment: Moment) {
+        let mut acts = self.acts.lock().expect("nobody panicked");
+        let mut due = None;
+        for (place, (name, when, left, _)) in acts.iter_mut().enumerate() {
+            if name == operation && *when == moment {
+                match left {
+                    0 => due = Some(place),
+                    _ => *left -= 1,
+                }
+            }
+        }
+        if let Some(place) = due {
+            (acts.remove(place).3)();
+        }
+    }
+
+    /// One connection for each request, as moto closes them anyway.
+    async fn forward(&self, parts: &Parts, body: &[u8]) -> std::io::Result<Response<Body>> {
+        let mut request = format!("{} {} HTTP/1.1\r\n", parts.method, parts.uri);
+        for (name, value) in &parts.headers {
+            let value = value.to_str().expect("headers of AWS are text");
+            if !["connection", "content-length"].contains(&name.as_str()) {
+                request.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        request.push_str(&format!("connection: close\r\ncontent-length: {}\r\n\r\n", body.len()));
+        let mut stream = TcpStream::connect(self.moto).await?;
+        stream.write_all(request.as_bytes()).await?;
+        stream.write_all(body).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole answer");
+        let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status");
+        let mut response = Response::builder().status(status);
+        for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
+            let ours = ["connection", "content-length", "transfer-encoding"];
+            if !ours.contains(&name.to_ascii_lowercase().as_str()) {
+                response = response.header(name, value);
+            }
+        }
+        Ok(response.body(Body::from(answer.split_off(end + 4))).expect("a plain response"))
+    }
+}

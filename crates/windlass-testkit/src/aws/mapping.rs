@@ -1,0 +1,155 @@
+//! An event source mapping: it polls a queue, invokes a function with what it receives, and deletes
+//! what the function does not name as failed.
+//!
+//! On AWS a failed message comes back when its time is over; here it is given back at once, so that
+//! no test waits for it. Everything else, the dead-letter queue after so many receives too, is moto's.
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{
+    DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
+};
+use serde_json::{Value as Json, json};
+
+use super::Function;
+
+/// A mapping of a queue to a function.
+#[derive(Clone)]
+pub struct EventSourceMapping {
+    client: Client,
+    url: String,
+    function: Function,
+    /// Messages that one invocation gets, 1 to 10.
+    pub batch_size: i32,
+    /// Invocations at once.
+    pub concurrency: usize,
+    /// Every so many batches are delivered again when they are done; never where it is zero.
+    pub repeat_every: usize,
+}
+
+impl EventSourceMapping {
+    /// A mapping of this queue, in tens, with one invocation at a time.
+    pub fn new(client: Client, url: &str, function: Function) -> EventSourceMapping {
+        let url = url.to_owned();
+        EventSourceMapping {
+            client,
+            url,
+            function,
+            batch_size: 10,
+            concurrency: 1,
+            repeat_every: 0,
+        }
+    }
+
+    /// Polls until the queue is empty: nothing waits in it, and nothing is in hand.
+    pub async fn drain(&self) {
+        let pollers = (0..self.concurrency).map(|number| {
+            let mapping = self.clone();
+            tokio::spawn(async move { mapping.poll(number).await })
+        });
+        for poller in pollers.collect::<Vec<_>>() {
+            poller.await.expect("a poller ends well");
+        }
+    }
+
+    /// How many messages the queue has, in hand or not.
+    pub async fn depth(&self) -> usize {
+        depth(&self.client, &self.url).await
+    }
+
+    async fn poll(&self, number: usize) {
+        let mut batches = number;
+        loop {
+            let received = self
+                .client
+                .receive_message()
+                .queue_url(&self.url)
+                .max_number_of_messages(self.batch_size)
+                .message_system_attribute_names(MessageSystemAttributeName::All)
+                .message_attribute_names("All")
+                .send()
+                .await
+                .expect("the queue is there");
+            let messages = received.messages.unwrap_or_default();
+            if messages.is_empty() {
+                if self.depth().await == 0 {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                continue;
+            }
+            batches += 1;
+            self.deliver(&messages, batches).await;
+        }
+    }
+
+    async fn deliver(&self, messages: &[Message], batches: usize) {
+        let records: Vec<Json> = messages.iter().map(record).collect();
+        let event = json!({ "Records": records });
+        let mut answer = self.function.invoke(event.clone()).await;
+        if self.repeat_every > 0 && batches.is_multiple_of(self.repeat_every) {
+            answer = self.function.invoke(event).await;
+        }
+        let failures = match answer {
+            Ok(answer) => answer["batchItemFailures"].as_array().cloned().unwrap_or_default(),
+            // Without an answer nothing is deleted.
+            Err(_) => {
+                messages.iter().map(|one| json!({"itemIdentifier": one.message_id()})).collect()
+            }
+        };
+        let mut done = Vec::new();
+        for (place, message) in messages.iter().enumerate() {
+            let handle = message.receipt_handle().expect("a message has a handle");
+            let id = json!(message.message_id());
+            if failures.iter().any(|failure| failure["itemIdentifier"] == id) {
+                let call = self.client.change_message_visibility().queue_url(&self.url);
+                let call = call.receipt_handle(handle).visibility_timeout(0);
+                // It may be gone: moved to the dead letters, or deleted by its double.
+                let _ = call.send().await;
+            } else {
+                let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
+                done.push(entry.receipt_handle(handle).build().expect("a whole entry"));
+            }
+        }
+        if !done.is_empty() {
+            let call = self.client.delete_message_batch().queue_url(&self.url);
+            call.set_entries(Some(done)).send().await.expect("messages can be deleted");
+        }
+    }
+}
+
+/// How many messages a queue has, in hand or not.
+pub(super) async fn depth(client: &Client, url: &str) -> usize {
+    let answer = client
+        .get_queue_attributes()
+        .queue_url(url)
+        .attribute_names(QueueAttributeName::All)
+        .send()
+        .await
+        .expect("the queue is there");
+    let all = answer.attributes.unwrap_or_default();
+    let count = |name| all.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0_usize);
+    count(QueueAttributeName::ApproximateNumberOfMessages)
+        + count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible)
+}
+
+/// A message as Lambda gets it.
+fn record(message: &Message) -> Json {
+    let attributes = message.attributes().into_iter().flatten();
+    let attributes = attributes.map(|(name, value)| (name.as_str().to_owned(), json!(value)));
+    let texts = message.message_attributes().into_iter().flatten().map(|(name, value)| {
+        let json = json!({"stringValue": value.string_value(), "dataType": value.data_type(),
+                          "stringListValues": [], "binaryListValues": []});
+        (name.clone(), json)
+    });
+    json!({
+        "messageId": message.message_id(),
+        "receiptHandle": message.receipt_handle(),
+        "body": message.body(),
+        "attributes": attributes.collect::<serde_json::Map<_, _>>(),
+        "messageAttributes": texts.collect::<serde_json::Map<_, _>>(),
+        "md5OfBody": message.md5_of_body(),
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:work",
+        "awsRegion": "us-east-1",
+    })
+}

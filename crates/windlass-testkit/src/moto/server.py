@@ -1,0 +1,163 @@
+"""moto's server, with what the tests need of a DynamoDB that many use at once.
+
+- One request of DynamoDB at a time. moto looks at a condition and then writes, on threads that take
+  turns anywhere in between: two writers would both find the same version.
+- A transaction that fails puts back the records it touched. moto copies every table of a transaction
+  once for each of its actions, so that a hundred records take seconds.
+- POST /windlass/faults: answers to give instead of moto's own, by region and operation, before or
+  after the request was carried out.
+- GET /windlass/requests/REGION/OPERATION: how many requests of a kind came.
+- One request of SQS at a time, but for those that wait for a message: moto makes its list of
+  messages anew for each deletion, and forgets what others did to it meanwhile.
+- A queue of thousands of messages. moto counts all of them again for each message that it takes or
+  hands out, and asks for the time twice for each of those.
+"""
+
+import collections
+import copy
+import json
+import threading
+import time
+
+import moto.dynamodb.models as models
+import moto.server
+import moto.sqs.models as queues
+from moto.dynamodb.models.dynamo_type import DynamoType
+from moto.dynamodb.models.table import Table
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+
+lock = threading.Lock()
+faults = []
+requests = collections.Counter()
+snapshots = None
+
+
+class Copies:
+    """Stands for the module `copy` where moto copies tables."""
+
+    copy = staticmethod(copy.copy)
+
+    @staticmethod
+    def deepcopy(thing):
+        if snapshots is not None and isinstance(thing, Table):
+            return snapshots[thing.name]
+        return copy.deepcopy(thing)
+
+
+def snapshot(table, keys):
+    saved = copy.copy(table)
+    saved.items = collections.defaultdict(dict)
+    for hash_key, found in table.items.items():
+        saved.items[hash_key] = dict(found) if table.range_key_attr else found
+    for key in keys:
+        hash_key = DynamoType(key[table.hash_key_attr])
+        if hash_key not in saved.items:
+            continue
+        if not table.range_key_attr:
+            saved.items[hash_key] = copy.deepcopy(saved.items[hash_key])
+            continue
+        range_key = DynamoType(key[table.range_key_attr])
+        if range_key in saved.items[hash_key]:
+            saved.items[hash_key][range_key] = copy.deepcopy(saved.items[hash_key][range_key])
+    return saved
+
+
+def transact_write_items(self, transact_items):
+    global snapshots
+    touched = collections.defaultdict(list)
+    for action in transact_items:
+        for operation in action.values():
+            touched[operation["TableName"]].append(operation.get("Key") or operation.get("Item"))
+    known = {name: self.tables[name] for name in touched if name in self.tables}
+    snapshots = {name: snapshot(table, touched[name]) for name, table in known.items()}
+    try:
+        return original(self, transact_items)
+    finally:
+        snapshots = None
+
+
+original = models.DynamoDBBackend.transact_write_items
+models.DynamoDBBackend.transact_write_items = transact_write_items
+models.copy = Copies
+
+
+uncounted = threading.local()
+
+
+def without_counting(name):
+    original = getattr(queues.SQSBackend, name)
+
+    def call(self, *arguments, **named):
+        uncounted.now = True
+        try:
+            return original(self, *arguments, **named)
+        finally:
+            uncounted.now = False
+
+    setattr(queues.SQSBackend, name, call)
+
+
+def counted_when_asked(name):
+    count = getattr(queues.Queue, name).fget
+    setattr(queues.Queue, name, property(lambda self: 0 if getattr(uncounted, "now", False) else count(self)))
+
+
+for name in ("send_message", "is_message_valid_based_on_retention_period"):
+    without_counting(name)
+for kind in ("", "_delayed", "_not_visible"):
+    counted_when_asked(f"approximate_number_of_messages{kind}")
+queues.unix_time_millis = lambda: time.time() * 1000
+queue_lock = threading.Lock()
+
+
+def wait_for_messages(self, timeout):
+    queue_lock.release()
+    try:
+        waiting(self, timeout)
+    finally:
+        queue_lock.acquire()
+
+
+waiting = queues.Queue.wait_for_messages
+queues.Queue.wait_for_messages = wait_for_messages
+
+
+class Server(DomainDispatcherApplication):
+    def __call__(self, environ, start_response):
+        path, target = environ.get("PATH_INFO", ""), environ.get("HTTP_X_AMZ_TARGET", "")
+        if path == "/windlass/faults":
+            faults.append(json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
+            return answer(start_response, "200 OK", "{}")
+        if path.startswith("/windlass/requests/"):
+            region, operation = path.split("/")[3:5]
+            return answer(start_response, "200 OK", str(requests[region, operation]))
+        if target.startswith("AmazonSQS."):
+            with queue_lock:
+                return list(super().__call__(environ, start_response))
+        if not target.startswith("DynamoDB_"):
+            return super().__call__(environ, start_response)
+        with lock:
+            region = environ.get("HTTP_AUTHORIZATION", "///").split("/")[2]
+            operation = target.split(".")[1]
+            requests[region, operation] += 1
+            fault = next(
+                (f for f in faults if f["times"] > 0 and (f["region"], f["operation"]) == (region, operation)),
+                None,
+            )
+            if fault is None:
+                return list(super().__call__(environ, start_response))
+            fault["times"] -= 1
+            if fault["after"]:
+                list(super().__call__(environ, lambda *_: None))
+            return answer(start_response, fault["status"], json.dumps(fault["body"]))
+
+
+def answer(start_response, status, body):
+    body = body.encode()
+    headers = [("Content-Type", "application/x-amz-json-1.0"), ("Content-Length", str(len(body)))]
+    start_response(status, headers)
+    return [body]
+
+
+moto.server.DomainDispatcherApplication = Server
+moto.server.main()

@@ -1,0 +1,51 @@
+//! What the example does not have yet takes lines of windlass.toml, and nothing else; and single
+//! candidates can be queued by their identifiers.
+
+use crate::common::refused;
+use crate::world::World;
+
+#[tokio::test]
+async fn further_job_types_and_filters() {
+    let world = World::new(600).await;
+    world.edit(
+        "[jobs.MIGRATE_CANDIDATES]",
+        "[jobs.EXTEND_PERIODS]\nsource.connection = \"app\"\nsource.table = \"periods\"\n\
+         source.filters = { reportingYears = \"year\" }\n\
+         step.sql = \"UPDATE periods SET closes = closes + 30, version = version + 1 WHERE {chunk}\"\n\n\
+         [jobs.MIGRATE_CANDIDATES]",
+    );
+    world.complete("EXTEND_PERIODS --filter reportingYears=2025").await;
+    let extended = "SELECT count(*) FROM periods WHERE closes = '2026-04-30' AND version = 2";
+    assert_eq!(world.number(extended).await, 1);
+    assert_eq!(world.number("SELECT count(*) FROM periods WHERE version = 1").await, 3);
+
+    world.edit(
+        "source.filters = { reportingYears = \"reporting_year\" }",
+        "source.filters = { reportingYears = \"reporting_year\", status = \"status\" }",
+    );
+    world.place.run("check").await.ok();
+    let of = "status = 'pending' AND reporting_year IN ('2023', '2024')";
+    world
+        .complete("REFRESH_CANDIDATES --filter status=pending --filter reportingYears=2023,2024")
+        .await;
+    assert_eq!(world.at_version(2, of).await, 100);
+    assert_eq!(world.at_version(2, "true").await, 100);
+}
+
+#[tokio::test]
+async fn given_candidates_are_queued() {
+    let world = World::new(400).await;
+    world.generate("--originals --candidates 400").await;
+    let mut these = world.identifiers("2022", 4).await;
+    these.push(these[0].to_uppercase());
+    world.place.write("ids", &these.join("\n"));
+    let id = world.place.submit("MIGRATE_CANDIDATES --ids-file ids").await;
+    world.place.run(&format!("worker --job {id}")).await.ok();
+    let job = world.place.job(&id).await;
+    assert_eq!(job["items"]["processed"], 4, "each once, however it is written: {job:#}");
+    assert_eq!(world.at_version(2, "document ? 'title'").await, 4);
+
+    world.place.write("ids", "not-an-identifier\n");
+    let refusal = world.place.run("submit MIGRATE_CANDIDATES --ids-file ids").await;
+    refused(&refusal, &["ids[0]", "not-an-identifier"]);
+}

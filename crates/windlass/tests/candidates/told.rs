@@ -1,0 +1,40 @@
+//! Depth, rate and dead letters can be watched, and the first dead letter is told.
+
+use crate::common::eventually;
+use crate::service::Server;
+use crate::world::{MISSING, World};
+
+#[tokio::test]
+async fn depth_rate_and_dead_letters_are_measured_and_letters_alert() {
+    let world = World::new(1000).await;
+    let server = Server::start(&world.place, 2).await;
+    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --workers 1").await.ok();
+    server.submit("{\"jobType\": \"REFRESH_CANDIDATES\"}").await;
+    let metric = async |name: &str, labels: &str| {
+        let metrics = server.metrics().await;
+        let line = metrics.lines().find(|line| line.starts_with(&format!("{name}{{{labels}")));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).unwrap_or_default()
+    };
+    eventually("what waits is seen", async || {
+        metric("windlass_chunks_pending", "job_type=\"REFRESH_CANDIDATES\"").await > 0.0
+    })
+    .await;
+    server.submit("{\"jobType\": \"MIGRATE_CANDIDATES\"}").await;
+    eventually("what is done is seen", async || {
+        let labels = "job_type=\"MIGRATE_CANDIDATES\",outcome=\"processed\"";
+        metric("windlass_items_total", labels).await == (1000 - MISSING) as f64
+    })
+    .await;
+    eventually("dead letters are seen", async || {
+        metric("windlass_dead_letters", "job_type=\"MIGRATE_CANDIDATES\"").await == MISSING as f64
+    })
+    .await;
+    eventually("somebody is told", async || {
+        let alerts = world.place.json("alerts").await;
+        let mut alerts = alerts.as_array().unwrap().iter();
+        alerts.any(|alert| {
+            alert["kind"] == "dead-letters" && alert["jobType"] == "MIGRATE_CANDIDATES"
+        })
+    })
+    .await;
+}

@@ -1,0 +1,49 @@
+//! What becomes of one candidate.
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use windlass_parts::Place;
+
+/// A candidate of a batch, as far as it matters here.
+#[derive(Deserialize)]
+pub(crate) struct Item {
+    key: String,
+    record: Candidate,
+}
+
+#[derive(Deserialize)]
+struct Candidate {
+    document: Map<String, Json>,
+}
+
+/// What a candidate has of its original.
+const FIELDS: [&str; 3] = ["title", "channel", "language"];
+
+/// The result for a candidate: its document with what it lacked, or why there is none.
+pub(crate) async fn migrate(originals: &Place, item: &Item) -> Json {
+    let (key, document) = (&item.key, &item.record.document);
+    let missing: Vec<&str> =
+        FIELDS.into_iter().filter(|field| !document.contains_key(*field)).collect();
+    if missing.is_empty() {
+        return json!({"key": key, "skip": true});
+    }
+    let failed = |message: String, retryable: bool| json!({"key": key, "error": {"message": message, "retryable": retryable}});
+    let original: Map<String, Json> = match originals.get(&format!("{key}.json")).await {
+        Ok(None) => return failed("it has no original".to_owned(), false),
+        // The place may be away for a while.
+        Err(error) => return failed(format!("its original cannot be read: {error}"), true),
+        Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
+            Ok(original) => original,
+            // Somebody may be writing it.
+            Err(error) => return failed(format!("its original cannot be read: {error}"), true),
+        },
+    };
+    let mut document = document.clone();
+    for field in missing {
+        let Some(value) = original.get(field) else {
+            return failed(format!("its original has no {field}"), false);
+        };
+        document.insert(field.to_owned(), value.clone());
+    }
+    json!({"key": key, "update": {"document": document}})
+}

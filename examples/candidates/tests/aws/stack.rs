@@ -1,0 +1,166 @@
+//! The example deployed: tables, bucket and queues as the templates make them, the two functions as
+//! Lambda runs them, and what lies in between.
+
+use crate::table::Table;
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use windlass_aws::{DETAIL_TYPE, Queue, SOURCE};
+use windlass_db::dynamodb::{SdkConfig, settings};
+use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
+use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
+
+/// The example, in tables and queues of its own.
+pub(crate) struct Stack {
+    pub(crate) start: Function,
+    pub(crate) bus: EventBus,
+    pub(crate) trigger: EventSourceMapping,
+    pub(crate) candidates: Table,
+    pub(crate) periods: Table,
+    pub(crate) dead: Queue,
+    pub(crate) work: Queue,
+    /// What *start* and *process* ask of AWS.
+    pub(crate) gateways: [Gateway; 2],
+    environment: Vec<(String, String)>,
+    /// The folder that the functions run in.
+    package: TempDir,
+}
+
+/// Candidates that have no original.
+pub(crate) const MISSING: usize = 3;
+
+impl Stack {
+    /// Deployed, with so many candidates.
+    pub(crate) async fn with(candidates: usize) -> Stack {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let moto = Moto::shared();
+        let mut environment = moto.environment();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/aws/deploy.py");
+        let words = [script.display().to_string(), folder("aws").display().to_string()];
+        let words = words.into_iter().chain([format!("candidates-{number}")]);
+        let deployed = python(&environment, words).await.ok();
+        let outputs: Json = serde_json::from_str(&deployed.stdout).unwrap();
+        let output = |name: &str| outputs[name].as_str().unwrap_or_else(|| panic!("{outputs:#}"));
+        let originals = format!("s3://{}/originals/", output("OriginalsBucket"));
+        for (name, value) in [
+            ("CANDIDATES_TABLE", output("CandidatesTable")),
+            ("PERIODS_TABLE", output("PeriodsTable")),
+            ("ORIGINALS", &originals),
+        ] {
+            environment.push((name.to_owned(), value.to_owned()));
+        }
+
+        let package = TempDir::new().unwrap();
+        std::fs::copy(folder("aws/windlass.toml"), package.path().join("windlass.toml")).unwrap();
+        let handler = package.path().join("candidates-migrate");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_candidates-migrate"), handler).unwrap();
+        let gateways = [Gateway::start(moto.addr()).await, Gateway::start(moto.addr()).await];
+        let function = |name: &str, gateway: &Gateway, time, concurrency| {
+            let binary = built_program("windlass-aws", name);
+            let time = Duration::from_secs(time);
+            let function = Function::new(binary, package.path(), &environment, time, concurrency);
+            function.set("AWS_ENDPOINT_URL", &gateway.url());
+            function
+        };
+        let start = function("windlass-start", &gateways[0], 900, 4);
+        let process = function("windlass-process", &gateways[1], 60, 2);
+        let bus = EventBus::start(start.clone(), SOURCE, DETAIL_TYPE).await;
+        start.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
+        start.set("BATCH_JOB_QUEUE_URL", output("WorkQueueUrl"));
+        start.set("EVENT_BUS_NAME", "candidates");
+        start.set("PROCESSING_ENABLED", "true");
+
+        let settings = at(moto).await;
+        let queues = aws_sdk_sqs::Client::new(&settings);
+        let mut trigger = EventSourceMapping::new(queues, output("WorkQueueUrl"), process);
+        (trigger.batch_size, trigger.concurrency) = (5, 2);
+        let stack = Stack {
+            start,
+            bus,
+            trigger,
+            candidates: Table::new(&settings, output("CandidatesTable"), "identifier"),
+            periods: Table::new(&settings, output("PeriodsTable"), "year"),
+            dead: Queue::open(&settings, output("DeadLetterQueueUrl")).await.unwrap(),
+            work: Queue::open(&settings, output("WorkQueueUrl")).await.unwrap(),
+            gateways,
+            environment,
+            package,
+        };
+        stack.generate(&format!("--candidates {candidates} --missing {MISSING}")).await;
+        stack
+    }
+
+    /// Runs the generator.
+    pub(crate) async fn generate(&self, flags: &str) {
+        let script = folder("generate.py").display().to_string();
+        let words = flags.split_whitespace().map(str::to_owned);
+        python(&self.environment, [script].into_iter().chain(words)).await.ok();
+    }
+
+    /// Asks *start*, as the console does, and waits until everything is on the queue; gives the answer.
+    pub(crate) async fn load(&self, request: &str) -> Json {
+        let request = serde_json::from_str(request).unwrap();
+        let answer = self.start.invoke(request).await.unwrap();
+        self.bus.idle().await;
+        answer
+    }
+
+    /// Loads a request and works the queue until it is empty; gives the states of its loads.
+    pub(crate) async fn run(&self, request: &str) -> Vec<Json> {
+        let before = self.bus.details().len();
+        self.load(request).await;
+        self.trigger.drain().await;
+        let details = self.bus.details().into_iter().skip(before);
+        details.map(|mut detail| detail["paginationState"].take()).collect()
+    }
+
+    /// A file in the folder of windlass.toml.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.package.path().join(name), text).unwrap();
+    }
+
+    /// Runs a command of windlass, its words apart by spaces, to its end.
+    pub(crate) async fn windlass(&self, command: &str) -> Output {
+        self.spawn(command).wait().await
+    }
+
+    /// Starts a command of windlass.
+    pub(crate) fn spawn(&self, command: &str) -> Running {
+        let windlass = Windlass::new(self.package.path());
+        let variables = self.environment.iter();
+        let windlass =
+            variables.fold(windlass, |windlass, (name, value)| windlass.env(name, value));
+        windlass.spawn(command.split_whitespace())
+    }
+
+    /// How many dead letters there are.
+    pub(crate) async fn letters(&self) -> usize {
+        let which = windlass_aws::letters::Which::default();
+        windlass_aws::letters::list(&self.dead, &which, 1000).await.unwrap().len()
+    }
+}
+
+/// A file or folder of the example.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// Runs Python with the packages that the tests use.
+pub(crate) async fn python(
+    environment: &[(String, String)],
+    words: impl Iterator<Item = String>,
+) -> Output {
+    let here = TempDir::new().unwrap();
+    let python = Windlass::new(here.path()).binary(python_program("python"));
+    let python = python.env("AWS_DEFAULT_REGION", "us-east-1");
+    let python = environment.iter().fold(python, |python, (name, value)| python.env(name, value));
+    python.run(words).await
+}
+
+async fn at(moto: &Moto) -> SdkConfig {
+    let url = format!("dynamodb://windlass:windlass@us-east-1?endpoint=http://{}", moto.addr());
+    settings(&url).await.unwrap()
+}

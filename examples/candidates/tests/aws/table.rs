@@ -1,0 +1,66 @@
+//! What stands in a table of DynamoDB.
+
+use serde_json::Value as Json;
+use std::collections::HashMap;
+use windlass_db::dynamodb::SdkConfig;
+use windlass_db::dynamodb::sdk::Client;
+use windlass_db::dynamodb::sdk::types::AttributeValue;
+
+/// A table.
+#[derive(Clone)]
+pub(crate) struct Table {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    key: &'static str,
+}
+
+/// A record, by attribute.
+pub(crate) type Record = HashMap<String, AttributeValue>;
+
+impl Table {
+    pub(crate) fn new(settings: &SdkConfig, name: &str, key: &'static str) -> Table {
+        Table { client: Client::new(settings), name: name.to_owned(), key }
+    }
+
+    /// All records.
+    pub(crate) async fn records(&self) -> Vec<Record> {
+        let pages = self.client.scan().table_name(&self.name).consistent_read(true);
+        let records = pages.into_paginator().items().send();
+        records.collect::<Result<Vec<Record>, _>>().await.unwrap()
+    }
+
+    /// One record.
+    pub(crate) async fn record(&self, key: &str) -> Record {
+        let key = AttributeValue::S(key.to_owned());
+        let call = self.client.get_item().table_name(&self.name).key(self.key, key);
+        call.consistent_read(true).send().await.unwrap().item.unwrap()
+    }
+
+    /// How many records, of these, are at each version from the first one on.
+    pub(crate) async fn versions(&self, of: impl Fn(&Record) -> bool) -> Vec<usize> {
+        let mut versions = Vec::new();
+        for record in self.records().await.iter().filter(|record| of(record)) {
+            let version = version(record) as usize;
+            versions.resize(versions.len().max(version), 0);
+            versions[version - 1] += 1;
+        }
+        versions
+    }
+}
+
+pub(crate) fn version(record: &Record) -> u64 {
+    record["version"].as_n().unwrap().parse().unwrap()
+}
+
+/// A candidate's year.
+pub(crate) fn year(record: &Record) -> &str {
+    record["reportingYear"].as_s().unwrap()
+}
+
+/// A field of a candidate's document, as text.
+pub(crate) fn field(record: &Record, name: &str) -> Option<String> {
+    match record["document"].as_m().unwrap().get(name)? {
+        AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
+        other => Some(Json::from(format!("{other:?}")).to_string()),
+    }
+}

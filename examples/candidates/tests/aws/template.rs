@@ -1,0 +1,206 @@
+//! The template of the AWS form can be deployed, has the figures that the README names, and each
+//! function has the permissions it needs and no other.
+
+use crate::stack::{folder, python};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+const TEMPLATE: &str = include_str!("../../aws/template.yaml");
+const DATA: &str = include_str!("../../aws/data.yaml");
+
+/// What linters say of a template, and what AWS makes of it.
+async fn examine(text: &str) -> (Vec<String>, Json) {
+    let here = TempDir::new().unwrap();
+    let file = here.path().join("template.yaml");
+    std::fs::write(&file, text).unwrap();
+    let script = folder("tests/aws/template.py");
+    let parameters =
+        ["CandidatesTable=candidates", "PeriodsTable=periods", "OriginalsBucket=bucket"];
+    let words = [script, file].map(|path| path.display().to_string()).into_iter();
+    let words = words.chain(parameters.map(str::to_owned));
+    let output = python(&[], words).await.ok();
+    let mut examined: Json = serde_json::from_str(&output.stdout).unwrap();
+    let findings = serde_json::from_value(examined["findings"].take()).unwrap();
+    (findings, examined["template"].take())
+}
+
+/// The resources of the template, which nobody has anything against.
+pub(crate) async fn resources() -> Json {
+    let (findings, mut template) = examine(TEMPLATE).await;
+    assert!(findings.is_empty(), "{findings:#?}");
+    template["Resources"].take()
+}
+
+/// The fields of a resource, or of what lies in it, which must be exactly these.
+#[track_caller]
+fn has(resource: &Json, fields: Json) {
+    for (field, value) in fields.as_object().unwrap() {
+        assert_eq!(&resource["Properties"][field], value, "{field} of {resource:#}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_has_anything_against_the_templates() {
+    let (findings, _) = examine(DATA).await;
+    assert!(findings.is_empty(), "{findings:#?}");
+    resources().await;
+    // What they would find.
+    for (right, wrong) in [
+        ("VisibilityTimeout: 300", "VisibilityTimeout: 43201"),
+        ("Statistic: Minimum", "Statistic: Least"),
+        ("MaximumConcurrency: !Ref MaximumConcurrency", "MaximumConcurrency: !Ref Concurrency"),
+        ("    DeletionPolicy: Delete\n", ""),
+        ("source: [windlass]", "source: [&name windlass, *name]"),
+    ] {
+        assert!(TEMPLATE.contains(right), "{right}");
+        let (findings, _) = examine(&TEMPLATE.replacen(right, wrong, 1)).await;
+        assert!(!findings.is_empty(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn queues_keep_and_give_up_messages_as_asked_for() {
+    let resources = resources().await;
+    let work = json!({"VisibilityTimeout": 300, "MessageRetentionPeriod": 86_400,
+        "RedrivePolicy": {"deadLetterTargetArn": {"Fn::GetAtt": ["BatchJobDLQ", "Arn"]},
+                          "maxReceiveCount": 3}});
+    has(&resources["BatchJobWorkQueue"], work);
+    has(&resources["BatchJobDLQ"], json!({"MessageRetentionPeriod": 14 * 86_400}));
+    has(&resources["StartFailures"], json!({"MessageRetentionPeriod": 14 * 86_400}));
+    for queue in ["BatchJobDLQ", "StartFailures"] {
+        assert_eq!(resources[queue]["DeletionPolicy"], "Retain", "what failed outlives the stack");
+    }
+}
+
+#[tokio::test]
+async fn functions_and_their_triggers() {
+    let resources = resources().await;
+    let start = &resources["StartBatchJobFunction"];
+    let runs = json!({"Runtime": "provided.al2023", "Handler": "bootstrap"});
+    has(start, runs.clone());
+    has(start, json!({"Timeout": 900, "Role": {"Fn::GetAtt": ["StartRole", "Arn"]}}));
+    let variables = &start["Properties"]["Environment"]["Variables"];
+    for (name, value) in [
+        ("BATCH_JOB_QUEUE_URL", "BatchJobWorkQueue"),
+        ("EVENT_BUS_NAME", "BatchJobBus"),
+        ("PROCESSING_ENABLED", "LoadingEnabled"),
+        ("CANDIDATES_TABLE", "CandidatesTable"),
+        ("PERIODS_TABLE", "PeriodsTable"),
+    ] {
+        assert_eq!(variables[name], json!({"Ref": value}), "{variables:#}");
+    }
+    // It invokes itself over the bus.
+    let pattern = json!({"source": ["windlass"], "detail-type": ["StartBatchJob"]});
+    let rule = &resources["StartBatchJobFunctionItselfAndOthers"];
+    has(rule, json!({"EventBusName": {"Ref": "BatchJobBus"}, "EventPattern": pattern}));
+    let target = json!({"Fn::GetAtt": ["StartBatchJobFunction", "Arn"]});
+    assert_eq!(rule["Properties"]["Targets"][0]["Arn"], target);
+    let permission = &resources["StartBatchJobFunctionItselfAndOthersPermission"];
+    let by_rule = json!({"Fn::GetAtt": ["StartBatchJobFunctionItselfAndOthers", "Arn"]});
+    let by = json!({"Principal": "events.amazonaws.com", "SourceArn": by_rule});
+    has(permission, by);
+    let failed = &resources["StartBatchJobFunctionEventInvokeConfig"]["Properties"];
+    let failures = json!({"Fn::GetAtt": ["StartFailures", "Arn"]});
+    assert_eq!(failed["DestinationConfig"]["OnFailure"]["Destination"], failures);
+
+    let process = &resources["ProcessBatchJobFunction"];
+    has(process, runs);
+    has(process, json!({"Timeout": 60, "Role": {"Fn::GetAtt": ["ProcessRole", "Arn"]}}));
+    let originals = json!({"Fn::Sub": "s3://${OriginalsBucket}/${OriginalsPrefix}"});
+    assert_eq!(process["Properties"]["Environment"]["Variables"]["ORIGINALS"], originals);
+    let trigger = json!({"EventSourceArn": {"Fn::GetAtt": ["BatchJobWorkQueue", "Arn"]},
+        "BatchSize": {"Ref": "BatchSize"}, "MaximumBatchingWindowInSeconds": 0,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": {"Ref": "MaximumConcurrency"}}});
+    has(&resources["ProcessBatchJobFunctionMessages"], trigger);
+
+    let (_, template) = examine(TEMPLATE).await;
+    let size = &template["Parameters"]["BatchSize"];
+    let of = (&size["Default"], &size["MinValue"], &size["MaxValue"]);
+    assert_eq!(of, (&json!(5), &json!(1), &json!(10)));
+}
+
+#[tokio::test]
+async fn each_function_may_do_what_it_needs_and_nothing_else() {
+    let resources = resources().await;
+    let table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/";
+    let start = [
+        format!("dynamodb:DescribeTable {table}${{CandidatesTable}}"),
+        format!("dynamodb:DescribeTable {table}${{PeriodsTable}}"),
+        format!("dynamodb:Query {table}${{CandidatesTable}}/index/${{CandidatesYearIndex}}"),
+        format!("dynamodb:Query {table}${{PeriodsTable}}"),
+        format!("dynamodb:Scan {table}${{CandidatesTable}}"),
+        format!("dynamodb:Scan {table}${{PeriodsTable}}"),
+        "events:PutEvents BatchJobBus".to_owned(),
+        "logs:CreateLogStream StartLog".to_owned(),
+        "logs:PutLogEvents StartLog".to_owned(),
+        "sqs:SendMessage BatchJobWorkQueue".to_owned(),
+        "sqs:SendMessage StartFailures".to_owned(),
+    ];
+    assert_eq!(permissions(&resources["StartRole"]), start);
+    let process = [
+        format!("dynamodb:BatchGetItem {table}${{CandidatesTable}}"),
+        format!("dynamodb:BatchGetItem {table}${{PeriodsTable}}"),
+        format!("dynamodb:DescribeTable {table}${{CandidatesTable}}"),
+        format!("dynamodb:DescribeTable {table}${{PeriodsTable}}"),
+        format!("dynamodb:UpdateItem {table}${{CandidatesTable}}"),
+        format!("dynamodb:UpdateItem {table}${{PeriodsTable}}"),
+        "logs:CreateLogStream ProcessLog".to_owned(),
+        "logs:PutLogEvents ProcessLog".to_owned(),
+        "s3:GetObject arn:${AWS::Partition}:s3:::${OriginalsBucket}/${OriginalsPrefix}*".to_owned(),
+        "s3:ListBucket arn:${AWS::Partition}:s3:::${OriginalsBucket}".to_owned(),
+        "sqs:DeleteMessage BatchJobWorkQueue".to_owned(),
+        "sqs:GetQueueAttributes BatchJobWorkQueue".to_owned(),
+        "sqs:ReceiveMessage BatchJobWorkQueue".to_owned(),
+    ];
+    assert_eq!(permissions(&resources["ProcessRole"]), process);
+    let roles = resources.as_object().unwrap().values();
+    assert_eq!(roles.filter(|resource| resource["Type"] == "AWS::IAM::Role").count(), 2);
+}
+
+/// Every action that a role allows with the resource it allows it on, in order.
+pub(crate) fn permissions(role: &Json) -> Vec<String> {
+    let properties = &role["Properties"];
+    assert_eq!(properties["ManagedPolicyArns"], Json::Null, "nothing by others' policies");
+    let list = |one: &Json| one.as_array().cloned().unwrap_or_else(|| vec![one.clone()]);
+    let mut found = Vec::new();
+    for policy in properties["Policies"].as_array().unwrap() {
+        for statement in list(&policy["PolicyDocument"]["Statement"]) {
+            assert_eq!(statement["Effect"], "Allow", "{statement:#}");
+            for resource in list(&statement["Resource"]) {
+                let resource = resource["Fn::Sub"].as_str().or(resource["Fn::GetAtt"][0].as_str());
+                let resource = resource.unwrap_or_else(|| panic!("{statement:#}"));
+                for action in list(&statement["Action"]) {
+                    found.push(format!("{} {resource}", action.as_str().unwrap()));
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn depth_age_and_dead_letters_are_alarms() {
+    let resources = resources().await;
+    for (alarm, queue, metric, threshold) in [
+        ("DepthAlarm", "BatchJobWorkQueue", "Visible", json!({"Ref": "AlarmDepth"})),
+        ("AgeAlarm", "BatchJobWorkQueue", "Age", json!({"Ref": "AlarmAge"})),
+        ("DeadLetterAlarm", "BatchJobDLQ", "Visible", json!(0)),
+        ("StartAlarm", "StartFailures", "Visible", json!(0)),
+    ] {
+        let metric = match metric {
+            "Age" => "ApproximateAgeOfOldestMessage",
+            _ => "ApproximateNumberOfMessagesVisible",
+        };
+        let name = json!({"Fn::GetAtt": [queue, "QueueName"]});
+        let told =
+            json!({"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopic"}], {"Ref": "AWS::NoValue"}]});
+        has(
+            &resources[alarm],
+            json!({"Namespace": "AWS/SQS", "MetricName": metric, "Threshold": threshold,
+                "Dimensions": [{"Name": "QueueName", "Value": name}],
+                "ComparisonOperator": "GreaterThanThreshold", "AlarmActions": told}),
+        );
+    }
+}
