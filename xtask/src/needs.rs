@@ -31,6 +31,11 @@ const NEEDS: &[Need] = &[
     Need { what: "Python 3", packages: &["python3"], is_there: || on_path("python3") },
     Need { what: "Python's venv", packages: &["python3-venv"], is_there: has_venv },
     Need { what: "Node", packages: &["nodejs"], is_there: || on_path("node") },
+    Need {
+        what: "Chromium and its driver",
+        packages: &["chromium", "chromium-driver"],
+        is_there: || on_path("chromium") && on_path("chromedriver"),
+    },
     Need { what: "jq", packages: &["jq"], is_there: || on_path("jq") },
 ];
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 /// What is installed, and what for. All are pinned.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 8] = [
     // Tries the API by its own document; the same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
@@ -21,6 +21,8 @@ const PACKAGES: [&str; 7] = [
     "aws-sam-translator==1.115.0",
     // Reads Parquet, independently of what wrote it.
     "pyarrow==26.0.1",
+    // Brings axe-core, which finds what makes pages hard for some to use.
+    "axe-core-python==0.1.0",
 ];
 
 /// Makes it unless it is there. Where it cannot be made, it says why: all other tests still run.

@@ -69,6 +69,13 @@ pub struct ItemCounts {
     pub conflicts: i64,
 }
 
+impl ItemCounts {
+    /// Items that nothing is left to do for.
+    pub fn done(&self) -> i64 {
+        self.processed + self.skipped + self.dead
+    }
+}
+
 /// A job's chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkCounts {

@@ -34,9 +34,13 @@ impl Controls {
     /// How many items of a job may be worked a second, by its type's limit and its own.
     pub(crate) fn rate(&self, job: &Pinned) -> Option<i64> {
         let known = self.known();
-        let rate = |subject: &str| known.controls.get(subject)?.rate;
-        let rates = [rate(&job.definition.name), rate(&job.id.to_string())];
-        rates.into_iter().flatten().min()
+        let of_type = match known.controls.get(&job.definition.name) {
+            Some(control) => control.rate,
+            // Its first job may be at work before we hear of it.
+            None => job.definition.throughput.items_per_second.map(i64::from),
+        };
+        let own = known.controls.get(&job.id.to_string()).and_then(|control| control.rate);
+        of_type.into_iter().chain(own).min()
     }
 
     /// Plain values, which a panic elsewhere cannot leave half changed.

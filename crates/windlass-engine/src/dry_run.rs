@@ -9,7 +9,7 @@ use std::time::Duration;
 use windlass_core::{
     Change, Extent, Identity, ItemError, JobId, Key, KeyRange, Outcome, Part, Request, Value,
 };
-use windlass_data::WriteItem;
+use windlass_data::{DataError, WriteItem};
 use windlass_db::Class;
 use windlass_store::Pinned;
 
@@ -57,10 +57,7 @@ impl Engine {
         let batch = job.connection.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
         let sample = match &job.step {
             None if job.definition().step.kind.makes_parts() => parts(&job, batch.items).await?,
-            None => {
-                let keys = batch.items.into_iter().map(|item| item.key).collect();
-                statement(&job, keys).await?
-            }
+            None => statement(&job, batch.items).await?,
             Some(_) => handler(&job, batch.items).await?,
         };
         Ok(DryRun { records, sample })
@@ -103,7 +100,28 @@ async fn parts(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Vec<
     Ok(items.into_iter().map(sample).collect())
 }
 
-async fn statement(job: &JobContext, keys: Vec<Key>) -> Result<Vec<Sample>> {
+/// What a statement makes of the records: of all together, or of each by itself where one of them
+/// makes it fail, which shows the error that it would become a dead letter with.
+async fn statement(job: &JobContext, items: Vec<windlass_data::Item>) -> Result<Vec<Sample>> {
+    let spoilt = |error: &DataError| matches!(error.class(), Some(Class::Data));
+    match preview(job, items.iter().map(|item| item.key.clone()).collect()).await {
+        Err(error) if spoilt(&error) => {}
+        shown => return Ok(shown?),
+    }
+    let mut samples = Vec::new();
+    for item in items {
+        match preview(job, vec![item.key.clone()]).await {
+            Err(error) if spoilt(&error) => {
+                let error = ItemError::permanent(error.to_string());
+                samples.push(sample(item, Outcome::Error(error)));
+            }
+            shown => samples.extend(shown?),
+        }
+    }
+    Ok(samples)
+}
+
+async fn preview(job: &JobContext, keys: Vec<Key>) -> windlass_data::Result<Vec<Sample>> {
     let previews = job.connection.preview(&job.scope, &Extent::keys(keys)).await?;
     Ok(previews
         .into_iter()

@@ -2,9 +2,10 @@
 //!
 //! `auth/` tells who asks, `routes/` has a file per topic, `visible.rs` decides whose jobs they
 //! see, `watch.rs` looks at the store once for all who follow a job, and `problem.rs` is what
-//! every error looks like. The words and the JSON are those of the command line.
+//! every error looks like. `dashboard/` is the same for people who would rather look. The words and the JSON are those of the command line.
 
 mod auth;
+mod dashboard;
 mod document;
 mod extract;
 mod limit;
@@ -98,6 +99,7 @@ impl Server {
         });
         let measuring = tokio::spawn(measure::run(app.clone()));
         let router = routes
+            .merge(dashboard::routes())
             .fallback(problem::no_route)
             .method_not_allowed_fallback(problem::no_method)
             .layer(DefaultBodyLimit::max(server.max_body))

@@ -33,20 +33,20 @@ pub(crate) struct ProblemDetails {
     #[serde(rename = "type")]
     kind: String,
     /// What kind of problem it is.
-    title: String,
+    pub(crate) title: String,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
-    status: u16,
+    pub(crate) status: u16,
     /// What is wrong and what would be right.
     #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
+    pub(crate) detail: Option<String>,
     /// The error code, which docs/errors.md explains.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^WL[0-9]{4}$")]
     code: Option<String>,
     /// The field of the request that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
+    pub(crate) field: Option<String>,
 }
 
 /// What problems are sent as.
@@ -93,6 +93,11 @@ impl Failure {
         Problem::new(Code::NotFound, format!("there is no {what} {id}")).into()
     }
 
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     /// With a header of the answer.
     pub(crate) fn header(mut self, name: axum::http::HeaderName, value: HeaderValue) -> Failure {
         self.headers.insert(name, value);
@@ -102,9 +107,11 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.problem.status);
-        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = self.status();
+        let problem = self.problem.clone();
         let mut response = (status, self.headers, Json(self.problem)).into_response();
+        // The dashboard shows it as a page.
+        response.extensions_mut().insert(*problem);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         response
     }

@@ -3,9 +3,10 @@
 use crate::App;
 use crate::auth::Caller;
 use crate::problem::{Answer, Failure};
+use std::time::Duration;
 use uuid::Uuid;
 use windlass_core::{Job, JobId};
-use windlass_store::{Alert, AlertFilter, DeadLetter, JobFilter, LetterFilter};
+use windlass_store::{Alert, AlertFilter, DeadLetter, Hour, JobFilter, LetterFilter, LetterGroup};
 
 impl App {
     /// A job that the caller sees. Others' jobs are not there.
@@ -34,6 +35,20 @@ impl App {
         filter: LetterFilter,
     ) -> Answer<Vec<DeadLetter>> {
         Ok(self.engine.store().letters(&own(caller, filter)).await?)
+    }
+
+    /// Those letters by what they died of.
+    pub(crate) async fn letter_groups(
+        &self,
+        caller: &Caller,
+        filter: LetterFilter,
+    ) -> Answer<Vec<LetterGroup>> {
+        Ok(self.engine.store().letter_groups(&own(caller, filter)).await?)
+    }
+
+    /// The jobs that the caller sees and that were submitted no longer ago than this, by the hour.
+    pub(crate) async fn hours(&self, caller: &Caller, age: Duration) -> Answer<Vec<Hour>> {
+        Ok(self.engine.store().hours(age, only(caller).as_deref()).await?)
     }
 
     /// A page of the alerts that the caller sees. What is about no job in particular is for those

@@ -51,6 +51,22 @@ macro_rules! door {
                 look::segments(self, job).await
             }
 
+            async fn hours(&self, age: Duration, submitted_by: Option<&str>) -> Result<Vec<Hour>> {
+                digest::hours(self, age, submitted_by).await
+            }
+
+            async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>> {
+                digest::cells(self, job, width).await
+            }
+
+            async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<Pace>> {
+                digest::pace(self, job, stretch).await
+            }
+
+            async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>> {
+                letters::groups(self, filter).await
+            }
+
             async fn claim_segments(
                 &self,
                 by: &Capabilities,

@@ -8,6 +8,7 @@ mod changes;
 mod connect;
 mod control;
 mod dependency;
+mod digest;
 mod door;
 mod error;
 mod fields;
@@ -29,6 +30,7 @@ pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unworked};
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
 pub use dependency::{Linked, MeetingRow, Trigger};
+pub use digest::{Cell, Hour, LetterGroup, Pace};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
@@ -80,6 +82,17 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<ChunkRow>>;
     /// A job's segments in order.
     async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>>;
+
+    // Draw.
+
+    /// Jobs submitted no longer ago than this, by the hour.
+    async fn hours(&self, age: Duration, submitted_by: Option<&str>) -> Result<Vec<Hour>>;
+    /// A job's chunks in stretches of so many.
+    async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>>;
+    /// What of a job was done when, in stretches of this length.
+    async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<Pace>>;
+    /// Dead letters by what they died of, the most frequent first. The filter's limit is of groups.
+    async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>>;
 
     // Load.
 

@@ -11,9 +11,10 @@ use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::rules::MERGE_BEGUN;
 use crate::{
-    Alert, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Lease, Linked,
-    Losses, MeetingRow, NewPart, Occurrence, PartRow, Pinned, RedriveRoot, Result, ScheduleRow,
-    SegmentLease, SegmentRow, StoreError, Trigger, Unworked, WorkerRow,
+    Alert, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Hour, Lease,
+    LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Pace, PartRow, Pinned,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Trigger, Unworked,
+    WorkerRow,
 };
 
 /// A job as people see it.
@@ -129,6 +130,32 @@ pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
         state: row.json("state")?,
         range: row.json("key_range")?,
         attempts: row.small("attempts")?,
+    })
+}
+
+/// Jobs of an hour.
+pub(crate) fn hour(row: &impl Fields) -> Result<Hour> {
+    Ok(Hour { at: row.time("at")?, status: row.status("status")?, jobs: row.int("jobs")? })
+}
+
+/// A stretch of chunks.
+pub(crate) fn cell(row: &impl Fields) -> Result<Cell> {
+    let (status, chunks) = (row.status("status")?, row.int("chunks")?);
+    Ok(Cell { cell: row.int("cell")?, status, chunks, dead: row.int("dead")? })
+}
+
+/// What was done in a stretch of time.
+pub(crate) fn pace(row: &impl Fields) -> Result<Pace> {
+    Ok(Pace { at: row.time("at")?, items: row.int("items")? })
+}
+
+/// Dead letters with one error.
+pub(crate) fn letter_group(row: &impl Fields) -> Result<LetterGroup> {
+    Ok(LetterGroup {
+        job_type: row.text("job_type")?,
+        error: row.text("error")?,
+        letters: row.int("letters")?,
+        last_at: row.time("last_at")?,
     })
 }
 

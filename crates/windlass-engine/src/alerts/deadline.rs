@@ -28,7 +28,8 @@ impl Engine {
         Ok(())
     }
 
-    async fn deadline(&self, job: JobId) -> Result<Option<DateTime<Utc>>> {
+    /// When a scheduled job should have ended.
+    pub async fn deadline(&self, job: JobId) -> Result<Option<DateTime<Utc>>> {
         let Some(pinned) = self.store().pinned(job).await? else { return Ok(None) };
         let deadline = pinned.definition.schedule.and_then(|schedule| schedule.deadline);
         let time = pinned.request.idempotency_key.as_deref().and_then(|key| key.parse().ok());
@@ -68,9 +69,9 @@ impl Engine {
 
 /// When a job will end if it goes on as it has; now at the earliest. Unknown before it has begun
 /// to work.
-fn projected_end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn projected_end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let items = &job.items;
-    let done = items.processed + items.skipped + items.dead;
+    let done = items.done();
     let so_far = now - job.started_at?;
     let left = (items.total - done).max(0) as f64 / done.max(1) as f64;
     let left = so_far.as_seconds_f64() * left;

@@ -1,6 +1,6 @@
 //! The caller of a request, and the extractors that say what a handler asks of them.
 
-use super::Door;
+use super::{Door, Lock};
 use crate::App;
 use crate::problem::{Answer, Failure};
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -47,6 +47,17 @@ impl Caller {
         self.all_jobs
     }
 
+    /// Whether they may do something: what they may not, they are not offered.
+    pub(crate) fn may(&self, permission: Permission) -> bool {
+        self.may.contains(&permission)
+    }
+
+    /// For how many seconds they are known, where that ends.
+    pub(crate) fn seconds_left(&self) -> Option<u64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.expires.map(|at| at.saturating_sub(now.as_secs()))
+    }
+
     /// The identity of a job that the caller submits.
     pub(crate) fn identity(&self) -> Identity {
         let (name, claims, token) = (self.name.clone(), self.claims.clone(), self.token.clone());
@@ -66,17 +77,33 @@ impl Caller {
         }
     }
 
+    /// Who signs in with a token.
+    pub(crate) async fn signing_in(parts: &Parts, app: &App, token: &str) -> Answer<Caller> {
+        match &app.door {
+            Door::Open => super::door::local(&parts.headers, &parts.uri),
+            Door::Locked(lock) => Caller::known(lock, Some(token), app, parts).await,
+        }
+    }
+
+    /// Whom a token names. Strangers are counted by where they come from.
+    async fn known(lock: &Lock, token: Option<&str>, app: &App, parts: &Parts) -> Answer<Caller> {
+        let caller = match token {
+            Some(token) => lock.identify(token).await,
+            None => None,
+        };
+        if caller.is_none() {
+            app.limiter.admit(&address(parts), Instant::now())?;
+        }
+        caller.ok_or_else(Failure::unauthorized)
+    }
+
     /// Finds out who asks, counts the request, and looks whether they may.
     async fn of(parts: &Parts, app: &App, permission: Permission) -> Answer<Caller> {
         let caller = match &app.door {
             Door::Open => super::door::local(&parts.headers, &parts.uri)?,
-            Door::Locked(lock) => match lock.identify(&parts.headers).await {
-                Some(caller) => caller,
-                None => {
-                    app.limiter.admit(&address(parts), Instant::now())?;
-                    return Err(Failure::unauthorized());
-                }
-            },
+            Door::Locked(lock) => {
+                Caller::known(lock, super::door::token_of(parts), app, parts).await?
+            }
         };
         app.limiter.admit(&format!("caller {}", caller.name), Instant::now())?;
         if caller.may.contains(&permission) {

@@ -2,9 +2,10 @@
 //! machine.
 
 use super::keys::Keys;
-use super::{AuthError, Caller};
+use super::{AuthError, Caller, session};
 use crate::problem::{Answer, Failure};
 use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, StatusCode, Uri};
 use base64::Engine as _;
@@ -45,9 +46,8 @@ impl Door {
 }
 
 impl Lock {
-    /// The caller that a request's token names; `None` for a stranger, whatever the reason.
-    pub(crate) async fn identify(&self, headers: &HeaderMap) -> Option<Caller> {
-        let token = bearer(headers)?;
+    /// The caller that a token names; `None` for a stranger, whatever the reason.
+    pub(crate) async fn identify(&self, token: &str) -> Option<Caller> {
         let claims = self.verify(token).await?;
         let name = claims.get("sub")?.as_str().filter(|name| is_name(name))?.to_owned();
         let leeway = self.auth.leeway.as_secs();
@@ -106,6 +106,14 @@ fn is_critical(token: &str) -> bool {
     let header = token.split('.').next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let header = header.and_then(|text| serde_json::from_slice::<Map<String, Json>>(&text).ok());
     header.is_none_or(|header| header.contains_key("crit"))
+}
+
+/// The token of a request: a bearer's, or else that of somebody who signed in to the dashboard.
+pub(super) fn token_of(parts: &Parts) -> Option<&str> {
+    match parts.headers.contains_key(AUTHORIZATION) {
+        true => bearer(&parts.headers),
+        false => session::token(parts),
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

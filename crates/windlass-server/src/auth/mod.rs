@@ -3,10 +3,12 @@
 mod caller;
 mod door;
 mod keys;
+pub(crate) mod session;
 mod token;
 
 pub(crate) use caller::{Administrator, Caller, Operator, Submitter, Viewer};
 pub(crate) use door::Door;
+use door::Lock;
 pub use keys::try_keys;
 pub use token::{TokenRequest, make_token};
 

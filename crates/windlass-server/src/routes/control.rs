@@ -136,7 +136,7 @@ async fn limit(
 pub(crate) struct Subject {
     /// The job type; everything when absent.
     #[param(pattern = "^[^\\x00]*$")]
-    job_type: Option<String>,
+    pub(crate) job_type: Option<String>,
 }
 
 /// The emergency stop: nothing new is loaded or claimed, on any machine
@@ -183,7 +183,7 @@ async fn set_stopped(
 }
 
 /// Refuses a job type that there is none of.
-pub(super) fn known(app: &App, job_type: &str) -> Answer<()> {
+pub(crate) fn known(app: &App, job_type: &str) -> Answer<()> {
     let found = app.engine.config().jobs.contains_key(job_type);
     found.then_some(()).ok_or_else(|| Failure::not_found("job type", job_type))
 }

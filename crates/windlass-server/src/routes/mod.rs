@@ -1,16 +1,16 @@
 //! The routes, a file per topic. Each handler's first extractor says who may call it.
 
 mod alerts;
-mod control;
-mod dependencies;
+pub(crate) mod control;
+pub(crate) mod dependencies;
 mod events;
 mod health;
-mod jobs;
-mod letters;
+pub(crate) mod jobs;
+pub(crate) mod letters;
 mod output;
 mod page;
-mod schedules;
-mod steer;
+pub(crate) mod schedules;
+pub(crate) mod steer;
 
 use crate::{App, document};
 use std::sync::Arc;

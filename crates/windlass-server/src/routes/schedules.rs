@@ -54,7 +54,7 @@ changes! {
 }
 
 /// All schedules. The job that one made last is named to those who see that job.
-async fn schedules(app: &App, caller: &Caller) -> Answer<Vec<Scheduled>> {
+pub(crate) async fn schedules(app: &App, caller: &Caller) -> Answer<Vec<Scheduled>> {
     let mut all = app.engine.schedules().await?;
     if !caller.sees_jobs_of(SCHEDULER) {
         all.iter_mut().for_each(|schedule| schedule.row.last_job = None);

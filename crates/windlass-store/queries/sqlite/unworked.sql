@@ -3,7 +3,7 @@
 -- waits on purpose. Lock: none, on a snapshot.
 -- Index: windlass_jobs_claim; the processes are few.
 SELECT j.job_type, j.connection, j.handler, count(*) AS jobs
-FROM windlass_jobs j
+FROM windlass_jobs j INDEXED BY windlass_jobs_claim
 WHERE j.status IN ('QUEUED', 'PROCESSING')
     AND j.waits = 0
     AND j.open_segments + j.open_chunks > 0

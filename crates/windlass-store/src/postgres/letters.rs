@@ -7,7 +7,8 @@ use super::{PostgresStore, params, sql, submit};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
-    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, rows, rules,
+    DeadLetter, Kept, Lease, LetterFilter, LetterGroup, NewJob, NewLetter, RedriveRoot, Result,
+    rows, rules,
 };
 
 pub(super) async fn add(
@@ -59,6 +60,16 @@ pub(super) async fn list(store: &PostgresStore, filter: &LetterFilter) -> Result
     let mut params = bind(&arguments);
     params.push(values::listed(filter.limit).into());
     store.read(sql!("list_letters"), &params, rows::letter).await
+}
+
+pub(super) async fn groups(
+    store: &PostgresStore,
+    filter: &LetterFilter,
+) -> Result<Vec<LetterGroup>> {
+    let arguments = LetterArguments::of(filter);
+    let mut params = bind(&arguments);
+    params.push(values::listed(filter.limit).into());
+    store.read(sql!("letter_groups"), &params, rows::letter_group).await
 }
 
 pub(super) async fn redrivable(
@@ -126,7 +137,7 @@ pub(super) async fn mark(
     Ok(marked)
 }
 
-/// The arguments in the order all four statements number them.
+/// The arguments in the order all five statements number them.
 fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
     let ids = match &filter.ids {
         Some(ids) => ids.as_slice().into(),

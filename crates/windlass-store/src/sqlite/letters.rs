@@ -9,7 +9,8 @@ use super::{SqliteStore, given, sql, submit};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
-    DeadLetter, Kept, Lease, LetterFilter, NewJob, NewLetter, RedriveRoot, Result, rows, rules,
+    DeadLetter, Kept, Lease, LetterFilter, LetterGroup, NewJob, NewLetter, RedriveRoot, Result,
+    rows, rules,
 };
 
 pub(super) async fn add(store: &SqliteStore, lease: Lease, letters: &[NewLetter]) -> Result<Kept> {
@@ -47,6 +48,17 @@ pub(super) async fn list(store: &SqliteStore, filter: &LetterFilter) -> Result<V
     let work = move |tx: &Transaction<'_>| {
         let params = windlass_db::rusqlite::params_from_iter(params);
         tx.query(&sql, params, |row| rows::letter(row))
+    };
+    store.read(work).await
+}
+
+pub(super) async fn groups(store: &SqliteStore, filter: &LetterFilter) -> Result<Vec<LetterGroup>> {
+    let mut params = bind(filter)?;
+    params.push(values::listed(filter.limit).into());
+    let sql = given(sql!("letter_groups"), &filter.submitted_by, "?8");
+    let work = move |tx: &Transaction<'_>| {
+        let params = windlass_db::rusqlite::params_from_iter(params);
+        tx.query(&sql, params, |row| rows::letter_group(row))
     };
     store.read(work).await
 }
@@ -114,7 +126,7 @@ pub(super) async fn mark(
     store.write(work).await
 }
 
-/// The arguments in the order all four statements number them.
+/// The arguments in the order all five statements number them.
 fn bind(filter: &LetterFilter) -> Result<Vec<Value>> {
     let filter = LetterArguments::of(filter);
     let id = |id: Option<uuid::Uuid>| id.map(|id| id.to_string());

@@ -4,6 +4,7 @@ mod advance;
 mod alerts;
 mod control;
 mod dependents;
+mod digest;
 mod lease;
 mod letters;
 mod load;
@@ -30,11 +31,11 @@ use crate::changes::Changes;
 use crate::door::door;
 use crate::rules::{Ending, Steering};
 use crate::{
-    Alert, AlertFilter, Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
-    DeadLetter, JobFilter, Kept, Lease, LetterFilter, Linked, MeetingRow, NewAlert, NewJob,
-    NewLetter, NewPart, Occurrence, Page, PartRow, Pinned, Progress, RedriveRoot, Result,
-    ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted, Trigger, Unworked,
-    WorkerRow,
+    Alert, AlertFilter, Beat, Capabilities, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
+    DeadLetter, Hour, JobFilter, Kept, Lease, LetterFilter, LetterGroup, Linked, MeetingRow,
+    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Pace, Page, PartRow, Pinned, Progress,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted,
+    Trigger, Unworked, WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it

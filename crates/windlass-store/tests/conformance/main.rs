@@ -35,6 +35,7 @@ mod claim;
 mod completion;
 mod control;
 mod dependencies;
+mod digest;
 mod lease;
 mod letters;
 mod load;

@@ -80,11 +80,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
             job.id.to_string(),
             job.job_type.clone(),
             output::status(job.status),
-            format!(
-                "{}/{}",
-                output::number(output::done(&job.items)),
-                output::number(job.items.total)
-            ),
+            format!("{}/{}", output::number(job.items.done()), output::number(job.items.total)),
             output::number(job.items.dead),
             format!("{}/{}", job.chunks.completed, job.chunks.total),
             output::time(job.created_at),

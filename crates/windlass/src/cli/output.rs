@@ -52,14 +52,9 @@ pub(super) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// Items that have come to an end.
-pub(super) fn done(items: &ItemCounts) -> i64 {
-    items.processed + items.skipped + items.dead
-}
-
 /// The share of ended items that are no dead letters, in percent. Rounded down: a hundred means all.
 fn success(items: &ItemCounts) -> Option<String> {
-    let hundredths = ((items.processed + items.skipped) * 10_000).checked_div(done(items))?;
+    let hundredths = ((items.processed + items.skipped) * 10_000).checked_div(items.done())?;
     Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
 }
 
@@ -82,13 +77,13 @@ pub(super) fn summary(job: &Job) {
     let seconds = duration(job);
     let rate = match seconds {
         Some(seconds) if seconds > 0.0 => {
-            format!(" in {seconds:.1} s ({}/s)", number((done(items) as f64 / seconds) as i64))
+            format!(" in {seconds:.1} s ({}/s)", number((items.done() as f64 / seconds) as i64))
         }
         _ => String::new(),
     };
     println!(
         "  items   {} of {}{rate}: {} processed, {} skipped, {} dead letters",
-        number(done(items)),
+        number(items.done()),
         number(items.total),
         number(items.processed),
         number(items.skipped),

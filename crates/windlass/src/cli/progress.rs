@@ -82,7 +82,7 @@ impl Show {
     }
 
     fn update(&mut self, job: &Job) {
-        let done = output::done(&job.items);
+        let done = job.items.done();
         match self {
             Show::Bar(bar) => {
                 bar.set_prefix(job.phase.map_or(job.status.as_str(), |phase| phase.as_str()));

@@ -1,4 +1,4 @@
-//! `windlass serve`: the API, schedules, dependencies and alerts, and workers beside them.
+//! `windlass serve`: the API and the dashboard, schedules, dependencies and alerts, and workers beside them.
 
 use super::load;
 use super::progress::Interrupt;
@@ -10,7 +10,7 @@ use windlass::{Engine, Handle, Options, Server, Worker};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  windlass serve                        the API on 127.0.0.1:8080, the schedules, and workers
+  windlass serve                        dashboard and API on 127.0.0.1:8080, schedules, workers
   windlass serve --workers 0            the API and the schedules alone
   windlass serve --listen 0.0.0.0:80    for other machines; needs [auth] in windlass.toml")]
 pub(super) struct Args {

@@ -1,0 +1,321 @@
+//! One job: how it stands, what it did when, what failed, who asked for what, and the buttons.
+
+use super::chart::{Bar, Node, bars, graph};
+use super::job_chunks::{self, Asked};
+use super::jobs::took;
+use super::layout::{Frame, Here, Live, facts, figure, nothing};
+use super::letters::{groups, search};
+use super::overview::{bar, promise};
+use super::words::{
+    absolute, class, count, end, full_time, length, mark, number, percent, phase, rate, rate_text,
+    short, span, word,
+};
+use crate::App;
+use crate::auth::Viewer;
+use crate::extract::{Id, Query};
+use crate::problem::Answer;
+use axum::extract::State;
+use axum::response::Html;
+use chrono::{DateTime, TimeDelta, Utc};
+use maud::{Markup, html};
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_core::config::Permission;
+use windlass_core::{Job, JobStatus, StepKind};
+use windlass_engine::Audit;
+use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pace, Pinned, UNLIMITED};
+
+/// Stretches of the throughput chart, about.
+const STRETCHES: i64 = 60;
+
+pub(super) async fn show(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+    Query(asked): Query<Asked>,
+) -> Answer<Html<String>> {
+    let job = app.job(&caller, id).await?;
+    let store = app.engine.store();
+    let pinned = store.pinned(id).await?;
+    let deadline = app.engine.deadline(id).await?;
+    let mut linked = app.engine.graph(id).await?;
+    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
+    let filter = LetterFilter { job: Some(id), limit: 100, ..LetterFilter::default() };
+    let errors = app.letter_groups(&caller, filter).await?;
+    let stretch = stretch(&job, Utc::now());
+    let paces = store.pace(id, stretch).await?;
+    let chunks = job_chunks::section(&app, &job, &asked).await?;
+    let frame = Frame::of(&app, caller).await?;
+    let now = frame.now;
+    let title = format!("{} {}", job.job_type, short(job.id));
+    let content = html! {
+        h1 { (job.job_type) " " span.faint { (short(job.id)) } }
+        section.state {
+            p.line { (mark(job.status)) @if let Some(now_at) = job.phase { " " (phase(now_at)) } }
+            (bar(&job))
+            p.line {
+                strong.big { (percent(&job)) " %" } " "
+                (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
+                @if let Some(ends) = end(&job, now) { " · about " strong { (span(ends - now)) } " left" }
+                @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) {
+                    " · " (promise(deadline, end(&job, now), now))
+                }
+            }
+            @if let Some(error) = &job.error { p.problem { (error) } }
+            (buttons(&frame, &job))
+        }
+        (figures(&job, now))
+        section aria-labelledby="pace" {
+            h2 #pace { "Throughput" }
+            (pace(&paces, stretch))
+        }
+        (chunks)
+        section aria-labelledby="errors" {
+            h2 #errors { "Errors" }
+            @if errors.is_empty() && job.items.dead > 0 {
+                (nothing("Some items have died in chunks still at work; they are listed when those end."))
+            } @else if errors.is_empty() { (nothing("No item has died.")) }
+            @else {
+                (groups(&errors, now, Some(id)))
+                p {
+                    a href=(search(&[("job", &id.to_string()), ("status", "")])) {
+                        "The dead letters of this job"
+                    }
+                }
+            }
+        }
+        @if linked.len() > 1 { (dependencies(&linked)) }
+        (about(&job, pinned.as_ref(), now))
+        (output(&job, pinned.as_ref()))
+    };
+    Ok(frame.page(Here::Jobs, &title, Live::Job(id), content))
+}
+
+/// What can be done to the job as it stands, for those who may.
+fn buttons(frame: &Frame, job: &Job) -> Markup {
+    let may = frame.may(Permission::Operate);
+    let goes = |to: JobStatus| may && job.status.check_edge(to).is_ok();
+    let to = |verb: &str| format!("/jobs/{}/{verb}", job.id);
+    html! {
+        div.actions {
+            @if goes(JobStatus::Paused) { form method="post" action=(to("pause")) { button { "Pause" } } }
+            @if may && job.status == JobStatus::Paused {
+                form method="post" action=(to("resume")) { button.primary { "Resume" } }
+            }
+            @if may && job.status == JobStatus::Failed {
+                form method="post" action=(to("retry")) { button.primary { "Retry what failed" } }
+            }
+            @if goes(JobStatus::Cancelled) {
+                details.confirm {
+                    summary { "Cancel…" }
+                    form method="post" action=(to("cancel")) {
+                        p {
+                            "What is committed stays. What waits is never begun, and this cannot be taken back."
+                        }
+                        button.danger { "Cancel this job" }
+                    }
+                }
+            }
+            @if may && !job.status.is_final() {
+                (limits(&to("throughput"), frame.control(&job.id.to_string()), "this job"))
+            }
+            @if job.status.is_final() { a.button href=(to("audit")) { "Prove that nothing was missed" } }
+        }
+    }
+}
+
+/// The form that limits a job or a job type while it runs.
+pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Markup {
+    let said = |limit: Option<i64>| match limit {
+        None | Some(AS_DEFINED) => "as defined".to_owned(),
+        Some(UNLIMITED) => "unlimited".to_owned(),
+        Some(limit) => number(limit),
+    };
+    let (workers, rate) = (control.and_then(|c| c.workers), control.and_then(|c| c.rate));
+    html! {
+        details.confirm {
+            summary { "Throughput…" }
+            form.stack method="post" action=(action) {
+                input type="hidden" name="back" value=(action.trim_end_matches("/throughput"));
+                p {
+                    "Over all machines, for " (what) ": a number, " code { "unlimited" }
+                    ", or " code { "default" } " for what is defined. Empty leaves it."
+                }
+                label {
+                    "Chunks at once (now " (said(workers)) ") "
+                    input name="workers" inputmode="numeric" autocomplete="off";
+                }
+                label {
+                    "Items a second (now " (said(rate)) ") "
+                    input name="rate" inputmode="numeric" autocomplete="off";
+                }
+                button.primary { "Set" }
+            }
+        }
+    }
+}
+
+fn figures(job: &Job, now: DateTime<Utc>) -> Markup {
+    let items = &job.items;
+    let letters = search(&[("job", &job.id.to_string()), ("status", "")]);
+    html! {
+        div.figures {
+            (figure("processed", &number(items.processed), "", None))
+            (figure("skipped", &number(items.skipped), "", None))
+            (figure("dead letters", &number(items.dead), if items.dead > 0 { "failed" } else { "" }, Some(&letters)))
+            (figure("concurrent writes met", &number(items.conflicts), "", None))
+            (figure("items a second", &rate_text(rate(job, now)), "", None))
+            (figure("at work for", &took(job, now), "", None))
+        }
+    }
+}
+
+/// How long a stretch of the throughput chart is: a round length, so that bars stay where they are.
+fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
+    let seconds =
+        job.started_at.map_or(0, |at| (job.finished_at.unwrap_or(now) - at).num_seconds());
+    let wanted = seconds / STRETCHES;
+    let round = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
+    let found = round.into_iter().find(|length| *length >= wanted).unwrap_or(604_800);
+    Duration::from_secs(found as u64)
+}
+
+fn pace(paces: &[Pace], stretch: Duration) -> Markup {
+    let (Some(first), Some(last)) = (paces.first(), paces.last()) else {
+        return nothing("No chunk has ended yet.");
+    };
+    let step = TimeDelta::from_std(stretch).unwrap_or(TimeDelta::seconds(1));
+    let mut columns = Vec::new();
+    let (mut at, mut known) = (first.at, paces.iter().peekable());
+    // A retry days later leaves a long gap, of which the end is shown.
+    if (last.at - at) / STRETCHES as i32 / 4 > step {
+        at = last.at - step * (STRETCHES as i32 * 4);
+    }
+    while at <= last.at {
+        let mut items = 0;
+        while let Some(pace) = known.next_if(|pace| pace.at <= at) {
+            items += if pace.at == at { pace.items } else { 0 };
+        }
+        let rate = items as f64 / stretch.as_secs_f64();
+        let title = format!("{}: {} items, {}", absolute(at), number(items), rate_text(Some(rate)));
+        let label = at.format("%H:%M:%S").to_string();
+        columns.push(Bar { title, label, parts: vec![("completed", rate)] });
+        at += step;
+    }
+    let said =
+        format!("Items a second of the chunks that ended, in stretches of {}", length(stretch));
+    html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
+}
+
+fn dependencies(linked: &[Linked]) -> Markup {
+    let place = |id| linked.iter().position(|other| other.id == id);
+    let node = |job: &Linked| Node {
+        name: job.job_type.clone(),
+        detail: format!("{} {}", word(job.status), short(job.id)),
+        colour: class(job.status.as_str()),
+        to: format!("/jobs/{}", job.id),
+        after: job.after.iter().filter_map(|parent| place(*parent)).collect(),
+    };
+    let nodes: Vec<Node> = linked.iter().map(node).collect();
+    html! {
+        section aria-labelledby="dependencies" {
+            h2 #dependencies { "Comes after, comes before" }
+            (graph(&nodes, "The jobs that this one comes after, and those that come after it"))
+        }
+    }
+}
+
+fn about(job: &Job, pinned: Option<&Pinned>, now: DateTime<Utc>) -> Markup {
+    let request = serde_json::to_string_pretty(&job.request).unwrap_or_default();
+    let when = |at: Option<DateTime<Utc>>| match at {
+        Some(at) => full_time(at, now),
+        None => html! { "–" },
+    };
+    let claims = pinned.map(|pinned| &pinned.identity.claims).filter(|claims| !claims.is_empty());
+    let claims = claims.map(|claims| serde_json::to_string(claims).unwrap_or_default());
+    let root = pinned.map(|pinned| pinned.root).filter(|root| *root != job.id);
+    let mut known = vec![
+        ("Id", html! { code { (job.id) } }),
+        ("Job type", html! { a href=(format!("/job-types/{}", job.job_type)) { (job.job_type) } }),
+        ("Submitted by", html! { (job.submitted_by) }),
+        ("Submitted", when(Some(job.created_at))),
+        ("Began", when(job.started_at)),
+        ("Ended", when(job.finished_at)),
+        ("Priority", html! { (job.priority) }),
+    ];
+    if let Some(claims) = claims {
+        known.insert(3, ("Claims, which filter its records", html! { code { (claims) } }));
+    }
+    if let Some(root) = root {
+        known.push((
+            "Redrives letters of",
+            html! { a href=(format!("/jobs/{root}")) { (short(root)) } },
+        ));
+    }
+    html! {
+        section aria-labelledby="about" {
+            h2 #about { "Who asked for what" }
+            (facts(&known))
+            details { summary { "The request" } pre { (request) } }
+        }
+    }
+}
+
+/// Where the rows that the job made can be fetched.
+fn output(job: &Job, pinned: Option<&Pinned>) -> Markup {
+    let Some(definition) = pinned.map(|pinned| &pinned.definition) else { return html! {} };
+    let rows = definition.reduces()
+        || matches!(
+            definition.step.kind,
+            StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_)
+        );
+    let mut places = Vec::new();
+    if let StepKind::Export(export) = &definition.step.kind {
+        places.push(("Parts", html! { code { (export.to) } }));
+    }
+    if let Some(report) = &definition.report {
+        places.push(("Report", html! { code { (report.to) } }));
+    }
+    if let Some(load) = &definition.load {
+        places.push(("Loads", html! { code { (load.table) } " on " code { (load.connection) } }));
+    }
+    if rows {
+        let to = format!("/api/v1/jobs/{}/output", job.id);
+        places.push(("Rows", html! { a href=(to) download=(format!("{}.jsonl", job.id)) { "Download as JSON lines" } }));
+    }
+    html! {
+        @if !places.is_empty() {
+            section aria-labelledby="output" { h2 #output { "Output" } (facts(&places)) }
+        }
+    }
+}
+
+/// The proof of a job, made when somebody asks for it, since it reads every chunk.
+pub(super) async fn audit(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    Id(id): Id,
+) -> Answer<Html<String>> {
+    let job = app.job(&caller, id).await?;
+    let Audit { proven, segments, chunks, planned, counts, drift, findings, .. } =
+        app.engine.audit(id).await?;
+    let frame = Frame::of(&app, caller).await?;
+    let content = html! {
+        h1 { "Audit of " a href=(format!("/jobs/{id}")) { (job.job_type) " " (short(id)) } }
+        @if proven {
+            p.proven { span.mark.completed { "Proven" } " Nothing was missed, and nothing was done twice." }
+        } @else {
+            p.proven { span.mark.failed { "Not proven" } " Something does not hold:" }
+            ul { @for finding in &findings { li { (finding) } } }
+        }
+        (facts(&[
+            ("Segments", html! { (number(segments as i64)) }),
+            ("Chunks, one after another without gap or overlap", html! { (number(chunks)) }),
+            ("Items planned", html! { (number(planned)) }),
+            ("Rows read by the committing transactions", html! { (number(counts.read)) }),
+            ("Processed, skipped, dead", html! { (number(counts.processed)) ", " (number(counts.skipped)) ", " (number(counts.dead)) }),
+            ("Rows the source has more or fewer now", html! { (drift.map_or_else(|| "not known".to_owned(), number)) }),
+        ]))
+    };
+    Ok(frame.page(Here::Jobs, "Audit", Live::Still, content))
+}

@@ -1,0 +1,255 @@
+//! The chunks of a job: a grid of cells for the eye, and a list, a page at a time, for the rest.
+
+use super::jobs::filled;
+use super::layout::{facts, heads, nothing};
+use super::letters::query;
+use super::words::{chunk_word, class, count, full_time, number, span};
+use crate::App;
+use crate::problem::Answer;
+use chrono::Utc;
+use maud::{Markup, html};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use windlass_core::{ChunkCounts, ChunkStatus, Job};
+use windlass_store::{Cell, ChunkRow};
+
+/// Above so many, a cell stands for several chunks.
+const MOST_CELLS: i64 = 1000;
+/// Chunks listed at a time.
+const PAGE: u32 = 25;
+
+/// Which chunks to show more of.
+#[derive(Deserialize)]
+pub(super) struct Asked {
+    /// This one alone.
+    #[serde(default, deserialize_with = "filled")]
+    chunk: Option<i64>,
+    /// Those after it.
+    #[serde(default, deserialize_with = "filled")]
+    after: Option<i64>,
+    /// In this status.
+    #[serde(default, deserialize_with = "filled")]
+    status: Option<ChunkStatus>,
+}
+
+/// The chunks of a job.
+pub(super) async fn section(app: &App, job: &Job, asked: &Asked) -> Answer<Markup> {
+    let store = app.engine.store();
+    let width = (job.chunks.total + MOST_CELLS - 1) / MOST_CELLS;
+    let width = width.max(1);
+    let cells = store.cells(job.id, width).await?;
+    let chosen = match asked.chunk {
+        Some(chunk) => store.chunks(job.id, None, Some(chunk - 1), 1).await?.pop(),
+        None => None,
+    };
+    let chosen = chosen.filter(|row| Some(row.chunk) == asked.chunk);
+    let listed = store.chunks(job.id, asked.status, asked.after, PAGE).await?;
+    let is_asked = asked.after.is_some() || asked.status.is_some();
+    Ok(html! {
+        section aria-labelledby="chunks" {
+            h2 #chunks { "Chunks" }
+            (legend(job))
+            @if cells.is_empty() {
+                @if job.status.is_final() { (nothing("Its chunks have been pruned, or there were none.")) }
+                @else { (nothing("No chunk has been cut yet.")) }
+            } @else {
+                @if width > 1 {
+                    p.faint { "A cell stands for " (number(width)) " chunks, one after another." }
+                }
+                (grid(job, &cells, width))
+            }
+            @if let Some(chunk) = &chosen { (detail(chunk)) }
+            @else if let Some(chunk) = asked.chunk { (nothing(&format!("There is no chunk {chunk}."))) }
+            @if !cells.is_empty() {
+                details open[is_asked] { summary { "Chunks one by one" } (list(job, asked, &listed)) }
+            }
+        }
+    })
+}
+
+/// How many there are of each; a link shows them.
+fn legend(job: &Job) -> Markup {
+    let ChunkCounts { total, pending, processing, completed, failed, cancelled } = job.chunks;
+    let kinds = [
+        (ChunkStatus::Completed, completed),
+        (ChunkStatus::Processing, processing),
+        (ChunkStatus::Pending, pending),
+        (ChunkStatus::Failed, failed),
+        (ChunkStatus::Cancelled, cancelled),
+    ];
+    html! {
+        p.legend {
+            strong { (count(total, "chunk", "chunks")) }
+            @for (status, chunks) in kinds {
+                @if chunks > 0 {
+                    a href=(query(&format!("/jobs/{}", job.id), &[("status", status.as_str())])) {
+                        span class=(format!("cell {}", class(status.as_str()))) aria-hidden="true" {}
+                        (number(chunks)) " " (chunk_word(status))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The cells. They are for the pointer; the keyboard and the ear have the counts above, and the list.
+fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
+    let mut stretches: BTreeMap<i64, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        stretches.entry(cell.cell).or_default().push(cell);
+    }
+    let path = format!("/jobs/{}", job.id);
+    html! {
+        div.cells aria-hidden="true" {
+            @for (cell, parts) in &stretches {
+                @let (first, last) = (cell * width, (cell + 1) * width - 1);
+                @let to = match width {
+                    1 => query(&path, &[("chunk", &first.to_string())]),
+                    _ => query(&path, &[("after", &(first - 1).to_string())]),
+                };
+                @let last = last.min(job.chunks.total - 1);
+                a class=(format!("cell {}", colour(parts))) tabindex="-1" href=(to)
+                    title=(title(first, last, parts)) {}
+            }
+        }
+    }
+}
+
+/// The colour of a cell: the worst of it first, and what goes on before what is done.
+fn colour(parts: &[&Cell]) -> String {
+    let has = |status| parts.iter().any(|part| part.status == status);
+    let first = [ChunkStatus::Failed, ChunkStatus::Processing].into_iter().find(|s| has(*s));
+    match (first, parts) {
+        (Some(status), _) => class(status.as_str()),
+        (None, [only]) => class(only.status.as_str()),
+        (None, _) => "partly".to_owned(),
+    }
+}
+
+fn title(first: i64, last: i64, parts: &[&Cell]) -> String {
+    let dead: i64 = parts.iter().map(|part| part.dead).sum();
+    let each = |part: &&Cell| match first == last {
+        true => chunk_word(part.status).to_owned(),
+        false => format!("{} {}", number(part.chunks), chunk_word(part.status)),
+    };
+    let each: Vec<String> = parts.iter().map(each).collect();
+    let name =
+        if first == last { format!("Chunk {first}") } else { format!("Chunks {first} to {last}") };
+    let dead = if dead > 0 {
+        format!(", {}", count(dead, "dead letter", "dead letters"))
+    } else {
+        String::new()
+    };
+    format!("{name}: {}{dead}", each.join(", "))
+}
+
+/// Everything about one chunk.
+fn detail(row: &ChunkRow) -> Markup {
+    let now = Utc::now();
+    let extent = serde_json::to_string(&row.extent).unwrap_or_default();
+    let when = |at| match at {
+        Some(at) => full_time(at, now),
+        None => html! { "–" },
+    };
+    let counts = &row.counts;
+    html! {
+        div.detail #chunk {
+            h3 {
+                "Chunk " (row.chunk) " "
+                span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) }
+            }
+            (facts(&[
+                ("Items", html! {
+                    (number(row.items)) ": " (number(counts.processed)) " processed, "
+                    (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead"
+                }),
+                ("Records", html! { code { (extent) } }),
+                ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
+                ("Began", when(row.started_at)),
+                ("Ended", when(row.finished_at)),
+                ("Claimed", html! { (count(row.epoch, "time", "times")) ", " (row.attempts) " failed, " (row.losses) " lost" }),
+            ]))
+            @if let Some(error) = &row.error { p.problem { (error) } }
+        }
+    }
+}
+
+fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
+    let path = format!("/jobs/{}", job.id);
+    let status = asked.status.map_or("", |status| status.as_str());
+    let more = rows.last().filter(|_| rows.len() == PAGE as usize);
+    html! {
+        form.search method="get" action=(path) {
+            label {
+                "Status "
+                select name="status" {
+                    option value="" { "any" }
+                    @for known in ChunkStatus::ALL {
+                        option value=(known) selected[asked.status == Some(*known)] { (chunk_word(*known)) }
+                    }
+                }
+            }
+            label { "After chunk " input name="after" inputmode="numeric" size="8" value=[asked.after]; }
+            button { "Show" }
+        }
+        @if rows.is_empty() { (nothing("No such chunk.")) } @else {
+            div.scroll {
+                table {
+                    (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "Took", "Worker", "Error"]))
+                    tbody {
+                        @for row in rows {
+                            tr {
+                                td.number {
+                                    a href=(query(&path, &[("chunk", &row.chunk.to_string())])) {
+                                        (row.chunk)
+                                    }
+                                }
+                                td {
+                                    span class=(format!("mark {}", class(row.status.as_str()))) {
+                                        (chunk_word(row.status))
+                                    }
+                                }
+                                td.number { (number(row.items)) }
+                                td.number { (number(row.counts.dead)) }
+                                td.number { (row.epoch) }
+                                td {
+                                    (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| span(to - from)))
+                                }
+                                td { (row.worker.as_deref().unwrap_or("–")) }
+                                td.text { (row.error.as_deref().unwrap_or("")) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if let Some(last) = more {
+                p {
+                    a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string())])) rel="next" {
+                        "More chunks"
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(status: ChunkStatus, chunks: i64) -> Cell {
+        Cell { cell: 0, status, chunks, dead: 0 }
+    }
+
+    #[test]
+    fn a_cell_shows_the_worst_of_its_chunks_first() {
+        let done = cell(ChunkStatus::Completed, 8);
+        assert_eq!(colour(&[&done]), "completed");
+        assert_eq!(colour(&[&done, &cell(ChunkStatus::Pending, 2)]), "partly");
+        assert_eq!(colour(&[&done, &cell(ChunkStatus::Processing, 1)]), "processing");
+        let all = [done, cell(ChunkStatus::Processing, 1), cell(ChunkStatus::Failed, 1)];
+        assert_eq!(colour(&all.iter().collect::<Vec<_>>()), "failed");
+        let said = title(0, 9, &[&all[0], &all[2]]);
+        assert_eq!(said, "Chunks 0 to 9: 8 completed, 1 failed");
+    }
+}

@@ -1,0 +1,83 @@
+//! The dashboard: what the API knows, as pages for people.
+//!
+//! Pages are written by the server and work without a script; `live.js` asks for them again when
+//! something has happened. A page reads the store and the engine as the routes do, and a button is
+//! a form whose handler calls the route of the same name, so that there is one way to do a thing.
+
+mod act;
+mod chart;
+mod door;
+mod job;
+mod job_chunks;
+mod job_types;
+mod jobs;
+mod layout;
+mod letter;
+mod letters;
+mod overview;
+mod run;
+mod schedules;
+mod sign_in;
+mod words;
+mod workers;
+
+use crate::App;
+use axum::Router;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::middleware::from_fn;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// All pages, and what their buttons do.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(overview::show))
+        .route("/stop", post(act::stop))
+        .route("/start", post(act::start))
+        .route("/jobs", get(jobs::show))
+        .route("/jobs/{id}", get(job::show))
+        .route("/jobs/{id}/cancel", post(act::cancel))
+        .route("/jobs/{id}/pause", post(act::pause))
+        .route("/jobs/{id}/resume", post(act::resume))
+        .route("/jobs/{id}/retry", post(act::retry))
+        .route("/jobs/{id}/throughput", post(act::limit_job))
+        .route("/jobs/{id}/audit", get(job::audit))
+        .route("/dead-letters", get(letters::show))
+        .route("/dead-letters/export", get(letters::export))
+        .route("/dead-letters/redrive", post(act::redrive))
+        .route("/dead-letters/ignore", post(act::ignore))
+        .route("/dead-letters/{id}", get(letter::show))
+        .route("/job-types", get(job_types::list))
+        .route("/job-types/{name}", get(job_types::show))
+        .route("/job-types/{name}/run", post(run::run))
+        .route("/job-types/{name}/dry-run", post(run::dry_run))
+        .route("/job-types/{name}/throughput", post(act::limit_job_type))
+        .route("/schedules", get(schedules::show))
+        .route("/schedules/{name}/pause", post(act::pause_schedule))
+        .route("/schedules/{name}/resume", post(act::resume_schedule))
+        .route("/workers", get(workers::show))
+        .route("/sign-in", get(sign_in::show).post(sign_in::enter))
+        .route("/sign-out", post(sign_in::leave))
+        .layer(from_fn(door::guard))
+        .route("/assets/style.css", get(style))
+        .route("/assets/live.js", get(script))
+        .route("/assets/icon.svg", get(icon))
+}
+
+async fn style() -> impl IntoResponse {
+    asset("text/css; charset=utf-8", include_str!("style.css"))
+}
+
+async fn script() -> impl IntoResponse {
+    asset("text/javascript; charset=utf-8", include_str!("live.js"))
+}
+
+async fn icon() -> impl IntoResponse {
+    asset("image/svg+xml", include_str!("icon.svg"))
+}
+
+/// A file of ours. Pages name it by what is in it, so that it may be kept.
+fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=3600")], text)
+}

@@ -1,0 +1,185 @@
+//! Running a job type by hand: a form made of its filters and params, a dry run, and the real thing.
+
+use super::act::{Fields, body, field};
+use super::layout::{Frame, Here, Live, heads, nothing};
+use super::words::{number, scalar};
+use crate::App;
+use crate::auth::Submitter;
+use crate::extract::{Body, Name};
+use crate::problem::Answer;
+use crate::routes::control::known;
+use crate::routes::jobs;
+use axum::Form;
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::response::{Html, Redirect};
+use maud::{Markup, html};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windlass_core::{JobType, Request};
+use windlass_engine::Sample;
+
+/// The form: empty fields mean the whole source.
+pub(super) fn form(job_type: &JobType) -> Markup {
+    let to = |verb: &str| format!("/job-types/{}/{verb}", job_type.name);
+    html! {
+        form.stack method="post" action=(to("run")) {
+            @for (filter, column) in &job_type.source.filters {
+                label {
+                    (filter) " "
+                    span.faint { "values of " code { (column) } ", apart by commas; all when empty" }
+                    input name=(format!("filter.{filter}")) autocomplete="off";
+                }
+            }
+            @for param in params(job_type) {
+                label {
+                    (param) " " span.faint { "param" }
+                    input name=(format!("param.{param}")) autocomplete="off";
+                }
+            }
+            label {
+                "Priority " span.faint { "0 to 9, higher first" }
+                input name="priority" type="number" min="0" max="9" placeholder="5";
+            }
+            label {
+                "At most so many items a segment " span.faint { "all when empty" }
+                input name="maxItemsPerSegment" type="number" min="1";
+            }
+            div.actions {
+                button formaction=(to("dry-run")) { "Dry run: change nothing, show a sample" }
+                button.primary { "Run now" }
+            }
+        }
+    }
+}
+
+/// The params that the definition speaks of.
+fn params(job_type: &JobType) -> BTreeSet<String> {
+    let statements = [job_type.statement(), job_type.reduction()];
+    let templates = statements.into_iter().flatten().flatten();
+    let mut names: BTreeSet<String> = templates
+        .flat_map(|template| template.params().into_iter().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    names.extend(job_type.schedule.iter().flat_map(|schedule| schedule.params.keys().cloned()));
+    names
+}
+
+/// The request that a form makes.
+fn request(name: &str, fields: &[(String, String)]) -> Json {
+    let (mut filter, mut params) = (Map::new(), Map::new());
+    for (field, value) in fields {
+        let value = value.trim();
+        if value.is_empty() {
+            continue;
+        }
+        if let Some(name) = field.strip_prefix("filter.") {
+            let values = value.split(',').map(|value| Json::from(value.trim()));
+            filter.insert(name.to_owned(), values.collect());
+        } else if let Some(name) = field.strip_prefix("param.") {
+            params.insert(name.to_owned(), value.into());
+        }
+    }
+    let mut request = json!({"jobType": name, "filter": filter, "params": params});
+    for name in ["priority", "maxItemsPerSegment"] {
+        if let Some(value) = field(fields, name) {
+            let number = value.parse::<u64>().map(Json::from);
+            request[name] = number.unwrap_or_else(|_| value.into());
+        }
+    }
+    request
+}
+
+pub(super) async fn run(
+    caller: Submitter,
+    app: State<Arc<App>>,
+    Name(name): Name,
+    Form(fields): Fields,
+) -> Answer<Redirect> {
+    known(&app, &name)?;
+    let submitted = jobs::submit(caller, app, body(request(&name, &fields))?).await?;
+    let place = submitted.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+    Ok(Redirect::to(place.and_then(|place| place.strip_prefix("/api/v1")).unwrap_or("/jobs")))
+}
+
+pub(super) async fn dry_run(
+    Submitter(caller): Submitter,
+    State(app): State<Arc<App>>,
+    Name(name): Name,
+    Form(fields): Fields,
+) -> Answer<Html<String>> {
+    known(&app, &name)?;
+    let Body(request) = body::<Request>(request(&name, &fields))?;
+    let tried = app.engine.dry_run(request, caller.identity()).await?;
+    let frame = Frame::of(&app, caller).await?;
+    let to = format!("/job-types/{name}/run");
+    let content = html! {
+        h1 { "Dry run of " a href=(format!("/job-types/{name}")) { (name) } }
+        p {
+            "It would reach " strong { (number(tried.records)) }
+            " records. Nothing was changed. A few of them, before and after:"
+        }
+        @if tried.sample.is_empty() { (nothing("There is no record to show.")) }
+        @for sample in &tried.sample { (shown(sample)) }
+        form.actions method="post" action=(to) {
+            @for (name, value) in &fields { input type="hidden" name=(name) value=(value); }
+            button.primary { "Run it now" }
+        }
+    };
+    Ok(frame.page(Here::JobTypes, "Dry run", Live::Still, content))
+}
+
+/// A record before and after, what differs marked.
+fn shown(sample: &Sample) -> Markup {
+    let fields = sample.before.as_object().into_iter().flatten();
+    let deleted = sample.after.is_null();
+    html! {
+        section.detail {
+            h2 { (scalar(&sample.key)) " " span.mark { (sample.outcome) } }
+            div.scroll {
+                table.record {
+                    (heads(&["Field", "Before", "After"]))
+                    tbody {
+                        @for (name, before) in fields {
+                            @let after = sample.after.get(name);
+                            tr.changed[after != Some(before)] {
+                                th scope="row" { (name) }
+                                td.text { (scalar(before)) }
+                                td.text {
+                                    @if deleted {
+                                        "deleted"
+                                    } @else { (after.map(scalar).unwrap_or_default()) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @let inserts = serde_json::to_string_pretty(&sample.inserts);
+            @let emits = serde_json::to_string_pretty(&sample.emits);
+            @for (title, made) in [("Inserts", inserts), ("Emits", emits)] {
+                @if let Ok(made) = made {
+                    @if made != "[]" { details { summary { (title) } pre { (made) } } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_becomes_a_request() {
+        let fields = [
+            ("filter.years", "2024, 2025"),
+            ("filter.county", ""),
+            ("param.month", "2025-01"),
+            ("priority", "7"),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let expected = json!({"jobType": "T", "filter": {"years": ["2024", "2025"]}, "params": {"month": "2025-01"}, "priority": 7});
+        assert_eq!(request("T", &fields), expected);
+    }
+}

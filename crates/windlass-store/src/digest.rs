@@ -1,0 +1,50 @@
+//! What is drawn rather than listed: many rows as a few numbers.
+
+use chrono::{DateTime, Utc};
+use windlass_core::{ChunkStatus, JobStatus};
+
+/// Jobs that were submitted within one hour and are in one status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hour {
+    /// When the hour begins.
+    pub at: DateTime<Utc>,
+    /// The status.
+    pub status: JobStatus,
+    /// How many jobs.
+    pub jobs: i64,
+}
+
+/// Chunks of a job, one after another, that are in one status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Which stretch of chunks, from zero.
+    pub cell: i64,
+    /// The status.
+    pub status: ChunkStatus,
+    /// How many chunks.
+    pub chunks: i64,
+    /// How many of their items died.
+    pub dead: i64,
+}
+
+/// What of a job was done within one stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// When the stretch begins.
+    pub at: DateTime<Utc>,
+    /// Items of chunks that ended in it.
+    pub items: i64,
+}
+
+/// Dead letters of a job type with the same error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LetterGroup {
+    /// The job type.
+    pub job_type: String,
+    /// The error.
+    pub error: String,
+    /// How many.
+    pub letters: i64,
+    /// When the last of them died.
+    pub last_at: DateTime<Utc>,
+}

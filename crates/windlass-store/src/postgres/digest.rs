@@ -1,0 +1,28 @@
+//! Many rows as a few numbers, for drawing.
+
+use std::time::Duration;
+
+use windlass_core::JobId;
+
+use super::{PostgresStore, params, sql};
+use crate::{Cell, Hour, Pace, Result, rows, values};
+
+pub(super) async fn hours(
+    store: &PostgresStore,
+    age: Duration,
+    submitted_by: Option<&str>,
+) -> Result<Vec<Hour>> {
+    store.read(sql!("hours"), params![values::millis(age), submitted_by], rows::hour).await
+}
+
+pub(super) async fn cells(store: &PostgresStore, job: JobId, width: i64) -> Result<Vec<Cell>> {
+    store.read(sql!("cells"), params![job, width], rows::cell).await
+}
+
+pub(super) async fn pace(
+    store: &PostgresStore,
+    job: JobId,
+    stretch: Duration,
+) -> Result<Vec<Pace>> {
+    store.read(sql!("pace"), params![job, values::millis(stretch)], rows::pace).await
+}

@@ -1,0 +1,31 @@
+//! Many rows as a few numbers, for drawing.
+
+use std::time::Duration;
+
+use windlass_core::JobId;
+use windlass_db::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, given, sql};
+use crate::{Cell, Hour, Pace, Result, rows, values};
+
+pub(super) async fn hours(
+    store: &SqliteStore,
+    age: Duration,
+    submitted_by: Option<&str>,
+) -> Result<Vec<Hour>> {
+    let (age, by) = (values::millis(age), submitted_by.map(str::to_owned));
+    let sql = given(sql!("hours"), &by, "?2");
+    let work = move |tx: &Transaction<'_>| tx.query(&sql, params![age, by], |row| rows::hour(row));
+    store.read(work).await
+}
+
+pub(super) async fn cells(store: &SqliteStore, job: JobId, width: i64) -> Result<Vec<Cell>> {
+    let params = (job.to_string(), width);
+    store.read(move |tx| tx.query(sql!("cells"), params, |row| rows::cell(row))).await
+}
+
+pub(super) async fn pace(store: &SqliteStore, job: JobId, stretch: Duration) -> Result<Vec<Pace>> {
+    let params = (job.to_string(), values::millis(stretch));
+    store.read(move |tx| tx.query(sql!("pace"), params, |row| rows::pace(row))).await
+}

@@ -1,0 +1,79 @@
+//! Many rows as a few numbers: hours, cells, pace, and letters by what they died of.
+
+use std::time::Duration;
+
+use windlass_core::{ChunkStatus, JobId, JobStatus};
+use windlass_store::{Kept, LetterFilter};
+
+use crate::bench::{Bench, new_job};
+use crate::letters::{dead, letter};
+
+both!(
+    jobs_are_counted_by_the_hour,
+    chunks_are_counted_in_stretches,
+    what_was_done_when_adds_up,
+    letters_are_grouped_by_error,
+);
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+async fn jobs_are_counted_by_the_hour(bench: Bench) {
+    let mut job = new_job();
+    job.identity.name = "ada".to_owned();
+    let of_ada = bench.loaded_as(job, 1).await;
+    bench.submit().await;
+    bench.store.cancel(of_ada).await.unwrap();
+    let counted = async |by: Option<&str>, status| {
+        let hours = bench.store.hours(DAY, by).await.unwrap();
+        assert!(hours.iter().all(|hour| hour.at.timestamp() % 3600 == 0), "{hours:?}");
+        let found = hours.iter().filter(|hour| hour.status == status);
+        found.map(|hour| hour.jobs).sum::<i64>()
+    };
+    assert_eq!(counted(None, JobStatus::Cancelled).await, 1);
+    assert_eq!(counted(None, JobStatus::Queued).await, 1);
+    assert_eq!(counted(Some("ada"), JobStatus::Cancelled).await, 1);
+    assert_eq!(counted(Some("ada"), JobStatus::Queued).await, 0);
+    assert_eq!(bench.store.hours(Duration::ZERO, None).await.unwrap(), []);
+}
+
+async fn chunks_are_counted_in_stretches(bench: Bench) {
+    let job = bench.loaded(7).await;
+    let claimed = bench.claim(job, 2).await;
+    assert_eq!(bench.complete(&claimed[0]).await, Kept::Yes);
+    let cells = bench.store.cells(job, 3).await.unwrap();
+    let cells: Vec<_> = cells.iter().map(|cell| (cell.cell, cell.status, cell.chunks)).collect();
+    use ChunkStatus::{Completed, Pending, Processing};
+    let expected =
+        [(0, Completed, 1), (0, Pending, 1), (0, Processing, 1), (1, Pending, 3), (2, Pending, 1)];
+    assert_eq!(cells, expected);
+    assert_eq!(bench.store.cells(JobId::nil(), 3).await.unwrap(), []);
+}
+
+async fn what_was_done_when_adds_up(bench: Bench) {
+    let job = bench.loaded(3).await;
+    assert_eq!(bench.store.pace(job, Duration::from_secs(5)).await.unwrap(), []);
+    for chunk in bench.claim(job, 3).await {
+        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
+    }
+    let items = bench.job(job).await.items.done();
+    let paces = bench.store.pace(job, Duration::from_secs(5)).await.unwrap();
+    assert_eq!(paces.iter().map(|pace| pace.items).sum::<i64>(), items);
+    assert!(paces.iter().all(|pace| pace.at.timestamp_millis() % 5000 == 0), "{paces:?}");
+}
+
+async fn letters_are_grouped_by_error(bench: Bench) {
+    let job =
+        dead(&bench, &[letter(1, "too light"), letter(2, "lost"), letter(3, "too light")]).await;
+    dead(&bench, &[letter(4, "too light")]).await;
+    let groups = async |filter: LetterFilter| {
+        let groups = bench.store.letter_groups(&filter).await.unwrap();
+        groups.into_iter().map(|group| (group.error, group.letters)).collect::<Vec<_>>()
+    };
+    let (light, lost) = ("too light".to_owned(), "lost".to_owned());
+    assert_eq!(groups(LetterFilter::default()).await, [(light.clone(), 3), (lost.clone(), 1)]);
+    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    assert_eq!(groups(of_job.clone()).await, [(light, 2), (lost.clone(), 1)]);
+    let found = LetterFilter { error: Some("OST".to_owned()), ..of_job };
+    assert_eq!(groups(found).await, [(lost, 1)]);
+    assert_eq!(groups(LetterFilter { limit: 1, ..LetterFilter::default() }).await.len(), 1);
+}

@@ -1,0 +1,131 @@
+//! What other sites' pages can make a browser do here: nothing.
+
+use crate::browser::Browser;
+use crate::common::{Place, text};
+use crate::served::{Served, auth, token};
+use crate::stub::Stub;
+use crate::world::{purses, take};
+use reqwest::{Client, StatusCode, redirect};
+use serde_json::json;
+
+/// Every form of the dashboard.
+const POSTS: [&str; 12] = [
+    "/stop",
+    "/start",
+    "/jobs/{id}/cancel",
+    "/jobs/{id}/pause",
+    "/jobs/{id}/resume",
+    "/jobs/{id}/retry",
+    "/jobs/{id}/throughput",
+    "/dead-letters/redrive",
+    "/dead-letters/ignore",
+    "/job-types/TAKE/run",
+    "/job-types/TAKE/dry-run",
+    "/job-types/TAKE/throughput",
+];
+
+fn client() -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().redirect(redirect::Policy::none()).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_form_of_another_site_is_refused() {
+    let data = purses().await;
+    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let chief = token("eve", "chief");
+    let id = served.token(&chief).submit(json!({"jobType": "TAKE"})).await;
+    let (client, cookie) = (client(), format!("windlass_session={chief}"));
+    for path in POSTS {
+        for origin in [None, Some("https://evil.example"), Some("null")] {
+            let address = format!("{}{}", served.url, path.replace("{id}", &id));
+            let mut post = client.post(address).header("cookie", &cookie);
+            post = post.header("content-type", "application/x-www-form-urlencoded").body("all=yes");
+            if let Some(origin) = origin {
+                post = post.header("origin", origin);
+            }
+            let answer = post.send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {origin:?}");
+            let place = answer.headers()["location"].to_str().unwrap().to_owned();
+            assert!(place.starts_with("/sign-in"), "{path} {origin:?}: {place}");
+        }
+    }
+    // The same cookie from our own page is good.
+    let pause = client.post(format!("{}/jobs/{id}/pause", served.url)).header("cookie", &cookie);
+    let answer = pause.header("origin", &served.url).send().await.unwrap();
+    assert_eq!(answer.headers()["location"], format!("/jobs/{id}"));
+    assert_eq!(served.get(&format!("/api/v1/jobs/{id}")).await.is(200)["status"], "PAUSED");
+    let controls = served.get("/api/v1/throughput").await.is(200);
+    assert!(controls.as_array().unwrap().iter().all(|said| said["stopped"] == false), "{controls}");
+}
+
+#[tokio::test]
+async fn without_auth_a_form_of_another_site_is_refused_as_well() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &take(""))).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    for path in POSTS {
+        let address = format!("{}{}", served.url, path.replace("{id}", &id));
+        let post = client().post(address).header("origin", "https://evil.example");
+        let answer = post.send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_on_the_next_port_cannot_stop_everything() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let evil = format!(
+        "<form id=f method=post action=\"{}/stop\"></form><script>f.submit()</script>",
+        served.url
+    );
+    let head = "<!doctype html><meta charset=utf-8>";
+    let stub = Stub::answering(&format!("{head}{evil}")).await;
+    let browser = Browser::on(&served.url).await;
+    browser.open("/").await;
+    browser.fill("token", &token("eve", "chief")).await;
+    browser.go("Sign in").await;
+    browser.sees("Work is on.").await;
+    // Another port of the same machine is the same site to a browser, which sends the cookie along.
+    browser.client.goto(&stub.url).await.unwrap();
+    browser.sees("Sign in").await;
+    browser.open("/").await;
+    browser.sees("Work is on.").await;
+}
+
+#[tokio::test]
+async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &take(""))).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    let job = format!("/jobs/{id}");
+    for path in [
+        "/",
+        "/jobs",
+        &job,
+        "/dead-letters",
+        "/job-types",
+        "/job-types/TAKE",
+        "/schedules",
+        "/workers",
+    ] {
+        let page = served.get(path).await;
+        assert_eq!(page.status, 200, "{path}");
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(page.header("cache-control"), Some("no-store"));
+        for inside in ["<style", " style=", " onclick", "<script>"] {
+            assert!(!page.text.contains(inside), "{path} has {inside}");
+        }
+    }
+    let mut bytes = 0;
+    for asset in ["/assets/style.css", "/assets/live.js", "/assets/icon.svg"] {
+        bytes += served.get(asset).await.text.len();
+    }
+    assert!(bytes < 150_000, "{bytes} bytes of assets");
+    let missing =
+        client().get(format!("{}/jobs/{}", served.url, uuid::Uuid::nil())).send().await.unwrap();
+    assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+    assert!(text(&json!(missing.text().await.unwrap())).contains("there is no job"));
+}

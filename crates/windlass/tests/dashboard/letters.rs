@@ -1,0 +1,68 @@
+//! Dead letters: found, looked at, redriven, ignored, exported. What a record says is shown, not run.
+
+use crate::browser::Browser;
+use crate::common::text;
+use crate::world::{SCRIPT, with_letters};
+use serde_json::{Value as Json, json};
+
+#[tokio::test]
+async fn a_letter_is_redriven_and_goes() {
+    let (data, served, _) = with_letters().await;
+    let browser = Browser::on(&served.url).await;
+    browser.open("/dead-letters").await;
+    browser.sees("CHECK constraint failed").await;
+    data.run("UPDATE purses SET amount = 50 WHERE id = 8").await;
+    let choose = "document.querySelector('[aria-label=\"Choose letter 8\"]').click()";
+    browser.run(choose).await;
+    browser.go("Redrive the chosen").await;
+    let eight = "return [...document.querySelectorAll('tbody a')].some(a => a.textContent === '8')";
+    crate::common::eventually("letter 8 goes", async || browser.run(eight).await == json!(false))
+        .await;
+    assert_eq!(data.number("SELECT amount FROM purses WHERE id = 8").await, 40);
+    browser.open("/dead-letters?status=").await;
+    browser.sees("reprocessed").await;
+
+    browser.open("/dead-letters").await;
+    browser.go("7").await;
+    browser.go("Ignore").await;
+    browser.sees("ignored").await;
+    assert!(!browser.offers("Redrive").await);
+    browser.open("/dead-letters").await;
+    browser.sees("No dead letter waits for you here.").await;
+}
+
+#[tokio::test]
+async fn what_a_record_says_is_shown_and_not_run() {
+    let (_data, served, id) = with_letters().await;
+    let browser = Browser::on(&served.url).await;
+    let letters = served.get(&format!("/api/v1/dead-letters?job={id}")).await.is(200);
+    let seventh = letters.as_array().unwrap().iter().find(|letter| letter["key"] == 7).unwrap();
+    browser.open(&format!("/dead-letters/{}", text(&seventh["id"]))).await;
+    browser.sees(SCRIPT).await;
+    browser.sees("named by the error").await;
+    assert_eq!(browser.run("return window.pwned === undefined").await, json!(true));
+    // The same by way of what a caller asks for.
+    served.submit(json!({"jobType": "TAKE", "params": {"a": SCRIPT}, "ids": [1]})).await;
+    browser.open("/jobs").await;
+    browser.go("TAKE").await;
+    browser.press("The request").await;
+    browser.sees("window.pwned").await;
+    browser
+        .open(&format!("/dead-letters?error={}", "%3Cscript%3Ewindow.pwned=1%3C/script%3E"))
+        .await;
+    browser.sees("No dead letter waits for you here.").await;
+    assert_eq!(browser.run("return window.pwned === undefined").await, json!(true));
+}
+
+#[tokio::test]
+async fn what_a_search_finds_is_exported() {
+    let (_data, served, id) = with_letters().await;
+    let export = async |search: &str| {
+        let answer = served.get(&format!("/dead-letters/export?{search}")).await;
+        assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+        answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Json>>()
+    };
+    assert_eq!(export(&format!("job={id}")).await.len(), 2);
+    assert_eq!(export("error=amount").await[0]["status"], "new");
+    assert_eq!(export("error=nothing+of+the+kind").await.len(), 0);
+}

@@ -1,0 +1,73 @@
+//! Pictures of every page, light and dark, on a desk and on a phone, empty and full; they are left in
+//! `target/dashboard` for people to look at. Nothing may reach beyond the width of a phone,
+//! and axe finds nothing that would keep somebody out.
+
+use crate::browser::{Browser, Look};
+use crate::common::Place;
+use crate::served::Served;
+use crate::world::{purses, take};
+use serde_json::json;
+use std::path::PathBuf;
+
+const PAGES: [(&str, &str); 7] = [
+    ("overview", "/"),
+    ("jobs", "/jobs"),
+    ("letters", "/dead-letters?status="),
+    ("job-types", "/job-types"),
+    ("job-type", "/job-types/TAKE"),
+    ("schedules", "/schedules"),
+    ("workers", "/workers"),
+];
+
+async fn look_at(browser: &Browser, name: &str, path: &str) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
+    std::fs::create_dir_all(&folder).unwrap();
+    browser.open(path).await;
+    browser.picture(&folder.join(format!("{name}.png"))).await;
+    let wide = "return document.documentElement.scrollWidth > window.innerWidth";
+    assert_eq!(browser.run(wide).await, json!(false), "{name} is wider than the screen");
+    assert_eq!(browser.hindrances().await, [""; 0], "{name}");
+}
+
+#[tokio::test]
+async fn every_page_fits_every_screen() {
+    let data = purses().await;
+    let schedule = "schedule = { cron = \"0 3 * * *\", timezone = \"Asia/Tokyo\", deadline = \"3h\", \
+                    missed = \"skip\" }\n";
+    let slow = take("throughput = { items_per_second = 5 }\n").replace("jobs.TAKE", "jobs.STROLL");
+    let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
+    let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
+    let jobs = take(schedule) + &slow + &after + rule;
+    let served = Served::with(Place::on(&data, &jobs), 2).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    served.until(&id, "COMPLETED").await;
+    served.submit(json!({"jobType": "STROLL"})).await;
+    let paused = served.submit(json!({"jobType": "TAKE", "priority": 1})).await;
+    served.post(&format!("/api/v1/jobs/{paused}/pause"), &json!({})).await;
+    for (look, name) in [
+        (Look::Desktop, "desk-light"),
+        (Look::DesktopDark, "desk-dark"),
+        (Look::Phone, "phone-light"),
+        (Look::PhoneDark, "phone-dark"),
+    ] {
+        let browser = Browser::with(&served.url, look).await;
+        let dark = "return matchMedia('(prefers-color-scheme: dark)').matches";
+        assert_eq!(browser.run(dark).await, json!(name.ends_with("dark")), "{name}");
+        for (page, path) in PAGES {
+            look_at(&browser, &format!("{page}-{name}"), path).await;
+        }
+        look_at(&browser, &format!("job-{name}"), &format!("/jobs/{id}?chunk=0")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_on_which_nothing_has_happened_has_nothing_to_hide() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &take(""))).await;
+    let browser = Browser::with(&served.url, Look::Phone).await;
+    for (page, path) in PAGES {
+        look_at(&browser, &format!("{page}-empty"), path).await;
+    }
+    browser.open("/workers").await;
+    browser.sees("No process works.").await;
+}
