@@ -125,11 +125,13 @@ impl Worker {
         let mut looking = false;
         while !self.shutdown.requested() {
             // Of what is more urgent than the least urgent that waits, no more than there are slots:
-            // other processes want some too.
+            // other processes want some too. Of one job all is as urgent.
             let least = ready.back().map_or(u8::MAX, Chunk::priority);
             let urgent = ready.iter().take_while(|chunk| chunk.priority() > least).count();
-            let wanted =
-                if ready.is_empty() { 0 } else { self.options.slots.saturating_sub(urgent) };
+            let wanted = match ready.is_empty() || self.options.only.is_some() {
+                true => 0,
+                false => self.options.slots.saturating_sub(urgent),
+            };
             if wanted > 0 && claiming.is_terminated() && look_at <= Instant::now() {
                 (looking, look_at) = (true, Instant::now() + LOOK);
                 let next = Next { most: wanted, drained: false, above: Some(least) };

@@ -142,6 +142,10 @@ impl Values {
                 }
                 values.push(*units);
             }
+            (Values::Decimal128(values, precision, scale), Cell::Text(text)) => {
+                values
+                    .push(written(text, *precision, *scale, |number, p, s| number.to_i128(p, s))?);
+            }
             (Values::Date(values), Cell::Days(days)) => values.push(*days),
             (Values::Timestamp(values, _), Cell::Micros(micros)) => values.push(*micros),
             (Values::Text(strings), Cell::Text(text)) if !json => {
@@ -320,7 +324,17 @@ fn decimal<T>(
         Value::Int(_) | Value::Float(_) => Cow::Owned(value.to_text().unwrap_or_default()),
         _ => return Err("it is not a decimal number".into()),
     };
-    let Some(decimal) = Decimal::parse(&text) else {
+    written(&text, precision, scale, fit)
+}
+
+/// A decimal by its text.
+fn written<T>(
+    text: &str,
+    precision: u8,
+    scale: i8,
+    fit: impl Fn(Decimal<'_>, u8, i8) -> Option<T>,
+) -> Result<T, Misfit> {
+    let Some(decimal) = Decimal::parse(text) else {
         return Err("it is not a decimal number; a column without a precision may hold it".into());
     };
     fit(decimal, precision, scale).ok_or_else(|| too_long(precision, scale))

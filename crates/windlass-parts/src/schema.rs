@@ -82,7 +82,8 @@ fn data_type(column: &Column) -> DataType {
         ColumnType::Numeric => decimal(&sql_type).unwrap_or(DataType::Utf8),
         ColumnType::Date => DataType::Date32,
         ColumnType::Timestamp => {
-            let zoned = sql_type.contains("with time zone") || sql_type.contains("timestamptz");
+            // MySQL's own `timestamp` is a moment; PostgreSQL always says with or without.
+            let zoned = sql_type.starts_with("timestamp") && !sql_type.contains("without");
             DataType::Timestamp(TimeUnit::Microsecond, zoned.then(|| "UTC".into()))
         }
         ColumnType::Bytes => DataType::Binary,
@@ -159,6 +160,7 @@ mod tests {
             (T::Timestamp, "timestamp(3) with time zone", "timestamp with time zone"),
             (T::Timestamp, "timestamp without time zone", "timestamp"),
             (T::Timestamp, "datetime(6)", "timestamp"),
+            (T::Timestamp, "timestamp(6)", "timestamp with time zone"),
             (T::Date, "date", "date"),
             (T::Uuid, "uuid", "text"),
             (T::Json, "jsonb", "json"),

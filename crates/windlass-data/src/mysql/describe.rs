@@ -212,9 +212,8 @@ pub(super) fn column_of(column: &mysql::Column) -> Column {
             (ColumnType::Numeric, decimal(column, unsigned))
         }
         T::MYSQL_TYPE_DATE => (ColumnType::Date, "date".to_owned()),
-        T::MYSQL_TYPE_DATETIME | T::MYSQL_TYPE_TIMESTAMP => {
-            (ColumnType::Timestamp, "datetime(6)".to_owned())
-        }
+        T::MYSQL_TYPE_DATETIME => (ColumnType::Timestamp, "datetime(6)".to_owned()),
+        T::MYSQL_TYPE_TIMESTAMP => (ColumnType::Timestamp, "timestamp(6)".to_owned()),
         T::MYSQL_TYPE_TIME => (ColumnType::Other, "time(6)".to_owned()),
         T::MYSQL_TYPE_JSON => (ColumnType::Json, "json".to_owned()),
         T::MYSQL_TYPE_GEOMETRY => (ColumnType::Bytes, "geometry".to_owned()),

@@ -2,20 +2,20 @@
 
 use super::row::value;
 use super::{
-    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, finish, patient, release,
-    variables,
+    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, extract, finish, patient,
+    release, variables,
 };
-use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
+use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql};
 use crate::write::insert_column;
 use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
-use futures::{FutureExt, TryStreamExt};
+use futures::TryStreamExt;
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, Extent, Load, Template, Value};
-use windlass_db::mysql::{Access, Flow, Row};
+use windlass_db::mysql::{Access, Row};
 use windlass_db::{Class, Error};
-use windlass_parts::{RecordBatch, RowBuilder};
+use windlass_parts::RecordBatch;
 
 #[async_trait]
 impl FanIn for MysqlData {
@@ -45,21 +45,8 @@ impl FanIn for MysqlData {
         columns: &[Column],
         to: Sender<RecordBatch>,
     ) -> Result<()> {
-        let sql = statement::extract(Dialect::Mysql, scope, extent, columns);
-        let mut builder = RowBuilder::new(windlass_parts::schema(columns)).map_err(misfit)?;
         let mut transaction = self.reading(scope.job_type.chunk.timeout).await?;
-        let extracted = transaction.stream(&sql.text, sql.values(), |row: Row| {
-            builder.push(&cells(&row, columns)?).map_err(misfit)?;
-            if builder.rows() < BATCH && builder.bytes() < BATCH_BYTES {
-                return Ok(Flow::More);
-            }
-            let (batch, to) = (builder.finish().map_err(misfit)?, to.clone());
-            Ok(Flow::Wait(async move { to.send(batch).await.is_ok() }.boxed()))
-        });
-        let extracted: Result<()> = extracted.await;
-        if extracted.is_ok() {
-            let _ = to.send(builder.finish().map_err(misfit)?).await;
-        }
+        let extracted = extract::extract(&mut transaction, scope, extent, columns, to).await;
         release(transaction, extracted).await
     }
 
@@ -122,7 +109,7 @@ async fn reduce(
     let columns: Vec<Column> = columns.iter().map(typed).collect();
     let defined: Vec<String> = columns
         .iter()
-        .map(|column| format!("{} {}", Dialect::Mysql.quote(&column.name), column.sql_type))
+        .map(|column| format!("{} {} NULL", Dialect::Mysql.quote(&column.name), column.sql_type))
         .collect();
     // A temporary table leaves the transaction open.
     let create = format!("CREATE TEMPORARY TABLE parts ({})", defined.join(", "));

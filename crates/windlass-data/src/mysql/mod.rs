@@ -5,6 +5,7 @@ mod cells;
 mod commit;
 mod cut;
 mod describe;
+mod extract;
 mod fan_in;
 mod fence;
 mod held;

@@ -71,7 +71,7 @@ pub(super) fn value(row: &Row, place: usize, column: Option<&Column>) -> Result<
 }
 
 /// The character set of what is no text.
-const BINARY: u16 = 63;
+pub(super) const BINARY: u16 = 63;
 
 /// So many digits behind the point, and the point.
 fn digits(micros: u32, count: usize) -> String {

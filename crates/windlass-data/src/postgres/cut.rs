@@ -55,9 +55,9 @@ pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result
 }
 
 /// The planner, which knows little of a new table, could otherwise come to sort it once for every
-/// chunk; and compiling a plan that looks for a row at a time costs more than it gains.
+/// chunk.
 const WALKING: &str = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; \
-                       SET LOCAL enable_seqscan = off; SET LOCAL jit = off";
+                       SET LOCAL enable_seqscan = off";
 
 struct Cutter<'a> {
     transaction: &'a Transaction,

@@ -20,7 +20,7 @@ use windlass_parts::RecordBatch;
 impl FanIn for PostgresData {
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
         let sql = statement::map(Dialect::Postgres, scope, None)?;
-        let transaction = self.reading(LOOKING).await?;
+        let transaction = self.looking().await?;
         let columns = describe::query_columns(&transaction, &sql.text, &sql.params()).await;
         release(transaction, columns).await
     }
@@ -32,7 +32,7 @@ impl FanIn for PostgresData {
         extent: &Extent,
     ) -> Result<Vec<Vec<Value>>> {
         let sql = statement::map(Dialect::Postgres, scope, Some(extent))?;
-        let transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let transaction = self.reading_chunk(scope).await?;
         let rows = select(&transaction, &sql, columns).await;
         release(transaction, rows).await
     }
@@ -44,7 +44,7 @@ impl FanIn for PostgresData {
         columns: &[Column],
         to: Sender<RecordBatch>,
     ) -> Result<()> {
-        let transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let transaction = self.reading_chunk(scope).await?;
         let extracted = extract::extract(&transaction, scope, extent, columns, to).await;
         release(transaction, extracted).await
     }

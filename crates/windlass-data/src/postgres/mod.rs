@@ -48,10 +48,16 @@ impl PostgresData {
         PostgresData { db, columns: Mutex::default(), together: Default::default(), ear }
     }
 
-    /// A transaction that only reads, on one snapshot for all its statements. Dates are written
-    /// in the ISO form; how the user's own conditions read dates is left as it is.
-    async fn reading(&self, timeout: Duration) -> Result<Transaction> {
-        Ok(self.db.transaction(&reading(timeout)).await?)
+    /// A transaction that looks at tables and at where their chunks end. Loading the compiler takes
+    /// longer than any of its plans.
+    async fn looking(&self) -> Result<Transaction> {
+        let settings = format!("{}; SET LOCAL jit = off", reading(LOOKING));
+        Ok(self.db.transaction(&settings).await?)
+    }
+
+    /// A transaction that reads a chunk.
+    async fn reading_chunk(&self, scope: &Scope) -> Result<Transaction> {
+        Ok(self.db.transaction(&reading_chunk(scope)).await?)
     }
 
     /// A transaction that writes for a job. Short time-outs keep a stalled worker from holding
@@ -76,7 +82,8 @@ impl PostgresData {
     }
 }
 
-/// What a transaction that only reads begins with.
+/// What a transaction that only reads begins with: one snapshot for all its statements. Dates are
+/// written in the ISO form; how the user's own conditions read dates is left as it is.
 fn reading(timeout: Duration) -> String {
     let timeout = milliseconds(timeout);
     format!(
@@ -86,6 +93,13 @@ fn reading(timeout: Duration) -> String {
          set_config('statement_timeout', '{timeout}', true), \
          set_config('idle_in_transaction_session_timeout', '{timeout}', true)"
     )
+}
+
+/// What a transaction that reads a chunk begins with. Chunks are read side by side, so the server
+/// need not start processes of its own for each, which takes longer than they save.
+fn reading_chunk(scope: &Scope) -> String {
+    let reading = reading(scope.job_type.chunk.timeout);
+    format!("{reading}; SET LOCAL max_parallel_workers_per_gather = 0")
 }
 
 /// Time-outs of the ledger's own statements, which touch a row each by its key.
@@ -154,10 +168,10 @@ fn is_passing(error: &DataError) -> bool {
     matches!(error.class(), Some(Class::Connection | Class::Retry | Class::Full))
 }
 
-/// Runs work in a transaction that only reads.
-macro_rules! in_reading {
-    ($data:expr, $timeout:expr, |$transaction:ident| $work:expr) => {{
-        let $transaction = $data.reading($timeout).await?;
+/// Runs work in a transaction that looks.
+macro_rules! in_looking {
+    ($data:expr, |$transaction:ident| $work:expr) => {{
+        let $transaction = $data.looking().await?;
         let outcome = $work.await;
         release($transaction, outcome).await
     }};
@@ -166,7 +180,7 @@ macro_rules! in_reading {
 #[async_trait]
 impl Source for PostgresData {
     async fn tables(&self) -> Result<Vec<String>> {
-        in_reading!(self, LOOKING, |transaction| describe::tables(&transaction))
+        in_looking!(self, |transaction| describe::tables(&transaction))
     }
 
     async fn measure(&self, sql: &str) -> Result<Option<f64>> {
@@ -180,11 +194,11 @@ impl Source for PostgresData {
     }
 
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
-        in_reading!(self, LOOKING, |transaction| describe::describe(&transaction, source))
+        in_looking!(self, |transaction| describe::describe(&transaction, source))
     }
 
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
-        in_reading!(self, LOOKING, |transaction| split::split(&transaction, scope, segments))
+        in_looking!(self, |transaction| split::split(&transaction, scope, segments))
     }
 
     async fn cut(
@@ -197,7 +211,7 @@ impl Source for PostgresData {
         most_items: Option<u64>,
     ) -> Result<Cuts> {
         let page = crate::page::Page::new(within, range, items, most_chunks, most_items);
-        in_reading!(self, LOOKING, |transaction| cut::cut(&transaction, scope, within, page))
+        in_looking!(self, |transaction| cut::cut(&transaction, scope, within, page))
     }
 
     async fn read(
@@ -207,12 +221,12 @@ impl Source for PostgresData {
         limit: u32,
         bytes: usize,
     ) -> Result<Batch> {
-        let settings = reading(scope.job_type.chunk.timeout);
+        let settings = reading_chunk(scope);
         read::read(&self.db, &settings, scope, extent, limit, bytes).await
     }
 
     async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64> {
-        in_reading!(self, LOOKING, |transaction| read::count(&transaction, scope, extent))
+        in_looking!(self, |transaction| read::count(&transaction, scope, extent))
     }
 
     async fn distinct(
@@ -221,12 +235,7 @@ impl Source for PostgresData {
         columns: &[String],
         rows: Vec<Vec<Value>>,
     ) -> Result<Vec<Vec<Value>>> {
-        in_reading!(self, LOOKING, |transaction| read::distinct(
-            &transaction,
-            scope,
-            columns,
-            &rows
-        ))
+        in_looking!(self, |transaction| read::distinct(&transaction, scope, columns, &rows))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 
 use super::{Listener, Param, Transaction, settings::Settings};
 use crate::{Class, Error, Row};
@@ -23,7 +23,10 @@ impl Postgres {
             settings.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
+        // The connection that was used last knows the tables already, which is a good part of what a
+        // small statement costs the server.
         let pool = Pool::builder(manager)
+            .queue_mode(QueueMode::Lifo)
             .max_size(max_connections.max(1))
             .wait_timeout(Some(WAIT))
             .create_timeout(Some(settings.connect_timeout))
