@@ -1,13 +1,17 @@
 //! What only MySQL and MariaDB do: types, collations, engines and dates that are none.
 
 use crate::harness::{Db, effect, everything, job_type, key};
+use futures::StreamExt;
 use windlass_core::problem::Code;
-use windlass_core::{Change, Extent, Identity, Key, Request, Value};
+use windlass_core::{Change, Extent, Identity, Key, Request, Template, Value};
 use windlass_data::{DataError, Effect, connect, fit};
 use windlass_db::Class;
 use windlass_testkit::eventually;
 
 const HANDLER: &str = "source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"";
+const MAP: &str = "source.table = \"t\"\nstep.map = \"SELECT id % 2 AS odd, min(at) AS first, \
+                   max(plain) AS last FROM {source} WHERE {chunk} GROUP BY id % 2\"\n\
+                   report = { to = \"file:x.csv\" }";
 const DELETE: &str = "source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"";
 
 #[tokio::test]
@@ -234,4 +238,32 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     }
     poor.check_ledger().await.unwrap();
     poor.prepare().await.unwrap();
+}
+
+/// A `timestamp` is a moment and a `datetime` none; both stay what they are from chunk to report.
+#[tokio::test]
+async fn a_moment_of_a_map_keeps_its_zone() {
+    let db = Db::mariadb().await;
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP(3) NULL, plain DATETIME)").await;
+    db.run(
+        "SET time_zone = '+09:00'; INSERT INTO t VALUES (1, '2025-01-31 09:00:00.5', '2025-01-31'), \
+         (2, NULL, NULL), (3, '2025-02-01', '2025-02-01 10:00:00')",
+    )
+    .await;
+    let scope = db.scope(MAP).await;
+    let columns = db.data.map_columns(&scope).await.unwrap();
+    let rows = db.data.map(&scope, &columns, &everything()).await.unwrap();
+    let parts = futures::stream::iter([Ok(rows)]).boxed();
+    let select = Template::parse("SELECT * FROM parts ORDER BY odd DESC").unwrap();
+    let result = db.data.reduce(&columns, parts, &select, &Default::default()).await.unwrap();
+    let schema = windlass_parts::schema_of(&result.columns, &result.rows);
+    let kinds: Vec<String> =
+        schema.fields().iter().map(|field| windlass_parts::type_name(field)).collect();
+    assert_eq!(kinds[1..], ["timestamp with time zone", "timestamp"]);
+    let first: Vec<Option<String>> = result.rows[0].iter().map(Value::to_text).collect();
+    let first: Vec<&str> = first.iter().map(|text| text.as_deref().unwrap()).collect();
+    assert_eq!(first, ["1", "2025-01-31 00:00:00.500000+00", "2025-02-01 10:00:00.000000"]);
+    assert_eq!(result.rows[1][1..], [Value::Null, Value::Null]);
+    let mut builder = windlass_parts::RowBuilder::new(schema).unwrap();
+    result.rows.iter().for_each(|row| builder.push(row).unwrap());
 }
