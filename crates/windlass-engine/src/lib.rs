@@ -43,7 +43,6 @@ mod timetable;
 mod trial;
 mod worker;
 
-pub use alerts::projected_end;
 pub use audit::Audit;
 pub use client::client;
 pub use crew::Tally;

@@ -5,10 +5,9 @@ use maud::{Markup, html};
 use serde_json::Value as Json;
 use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobStatus, LetterStatus, Phase};
-use windlass_engine::projected_end;
 
 /// A number with its thousands apart.
-pub(super) fn number(number: i64) -> String {
+pub fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -21,12 +20,12 @@ pub(super) fn number(number: i64) -> String {
 }
 
 /// A number and what it counts.
-pub(super) fn count(n: i64, one: &str, more: &str) -> String {
+pub fn count(n: i64, one: &str, more: &str) -> String {
     format!("{} {}", number(n), if n == 1 { one } else { more })
 }
 
 /// A length of time in its two largest units.
-pub(super) fn span(length: TimeDelta) -> String {
+pub fn span(length: TimeDelta) -> String {
     let seconds = length.num_seconds().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -39,12 +38,12 @@ pub(super) fn span(length: TimeDelta) -> String {
 }
 
 /// The same of a length that was defined.
-pub(super) fn length(length: Duration) -> String {
+pub fn length(length: Duration) -> String {
     span(TimeDelta::from_std(length).unwrap_or(TimeDelta::MAX))
 }
 
 /// A time, as far from now as it is and, on a closer look, as the clock shows it.
-pub(super) fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+pub fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     let rough = |length: TimeDelta| match length.num_seconds().max(0) {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),
@@ -63,22 +62,22 @@ pub(super) fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
 }
 
 /// A time both ways, where there is room.
-pub(super) fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+pub fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { (absolute(at)) " (" (time(at, now)) ")" }
 }
 
 /// A time as the clock in UTC shows it.
-pub(super) fn absolute(at: DateTime<Utc>) -> String {
+pub fn absolute(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// A job's status as a mark; its word is in it, since colours alone say nothing to some.
-pub(super) fn mark(status: JobStatus) -> Markup {
+pub fn mark(status: JobStatus) -> Markup {
     html! { span class=(format!("mark {}", class(status.as_str()))) { (word(status)) } }
 }
 
 /// A job's status in a word.
-pub(super) fn word(status: JobStatus) -> &'static str {
+pub fn word(status: JobStatus) -> &'static str {
     match status {
         JobStatus::Queued => "Queued",
         JobStatus::Processing => "Running",
@@ -90,7 +89,7 @@ pub(super) fn word(status: JobStatus) -> &'static str {
 }
 
 /// What a job is busy with.
-pub(super) fn phase(phase: Phase) -> &'static str {
+pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Loading => "Loading: cutting the table into chunks",
         Phase::Working => "Working through the chunks",
@@ -99,7 +98,7 @@ pub(super) fn phase(phase: Phase) -> &'static str {
 }
 
 /// A chunk's status in a word.
-pub(super) fn chunk_word(status: ChunkStatus) -> &'static str {
+pub fn chunk_word(status: ChunkStatus) -> &'static str {
     match status {
         ChunkStatus::Pending => "waiting",
         ChunkStatus::Processing => "running",
@@ -110,7 +109,7 @@ pub(super) fn chunk_word(status: ChunkStatus) -> &'static str {
 }
 
 /// A letter's status as a mark.
-pub(super) fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
+pub fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
     let word = match status {
         LetterStatus::New if redriving => "being redriven",
         LetterStatus::New => "new",
@@ -121,12 +120,12 @@ pub(super) fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
 }
 
 /// The name of a status's colour in the stylesheet.
-pub(super) fn class(status: &str) -> String {
+pub fn class(status: &str) -> String {
     status.to_lowercase()
 }
 
 /// How far a job is, in percent; a hundred means all.
-pub(super) fn percent(job: &Job) -> i64 {
+pub fn percent(job: &Job) -> i64 {
     match job.status {
         JobStatus::Completed => 100,
         _ => (job.items.done() * 100).checked_div(job.items.total).unwrap_or(0).clamp(0, 100),
@@ -134,13 +133,13 @@ pub(super) fn percent(job: &Job) -> i64 {
 }
 
 /// Items a second, over the whole run so far.
-pub(super) fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
+pub fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
     let seconds = (job.finished_at.unwrap_or(now) - job.started_at?).as_seconds_f64();
     (seconds > 0.0 && job.items.done() > 0).then(|| job.items.done() as f64 / seconds)
 }
 
 /// A rate, in whole items where it has any.
-pub(super) fn rate_text(rate: Option<f64>) -> String {
+pub fn rate_text(rate: Option<f64>) -> String {
     match rate {
         None => "–".to_owned(),
         Some(rate) if rate < 10.0 => format!("{rate:.1}/s"),
@@ -150,13 +149,13 @@ pub(super) fn rate_text(rate: Option<f64>) -> String {
 
 /// When a running job will end as it goes; unknown before it has done anything, and while it is
 /// still finding out how much there is.
-pub(super) fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let running = job.status == JobStatus::Processing && job.phase != Some(Phase::Loading);
-    (running && job.items.done() > 0).then(|| projected_end(job, now))?
+    (running && job.items.done() > 0).then(|| job.projected_end(now))?
 }
 
 /// A value of a record: texts as they are, the rest as JSON.
-pub(super) fn scalar(value: &Json) -> String {
+pub fn scalar(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         other => other.to_string(),
@@ -164,7 +163,7 @@ pub(super) fn scalar(value: &Json) -> String {
 }
 
 /// An id short enough for a table; its end, since the beginning is when it was made.
-pub(super) fn short(id: uuid::Uuid) -> String {
+pub fn short(id: uuid::Uuid) -> String {
     let text = id.to_string();
     format!("…{}", &text[text.len() - 8..])
 }

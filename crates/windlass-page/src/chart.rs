@@ -1,13 +1,16 @@
 //! Charts as SVG. Their colours are the stylesheet's.
 
-use super::words::number;
+use crate::words::number;
 use maud::{Markup, html};
 
 /// A bar, its parts one above the other, each with the name of its colour.
-pub(super) struct Bar {
-    pub(super) title: String,
-    pub(super) label: String,
-    pub(super) parts: Vec<(&'static str, f64)>,
+pub struct Bar {
+    /// What a closer look at it says.
+    pub title: String,
+    /// The word below it, where there is room.
+    pub label: String,
+    /// From the ground up.
+    pub parts: Vec<(&'static str, f64)>,
 }
 
 /// The bars are drawn in these units and stretched to the page; words are not stretched with them.
@@ -19,7 +22,7 @@ const FEWEST: usize = 20;
 const LABELS: usize = 4;
 
 /// Bars side by side; `said` tells in a sentence what they show.
-pub(super) fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
+pub fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
     let most = bars.iter().map(height).fold(0.0, f64::max);
     let scale = if most > 0.0 { HEIGHT / most } else { 0.0 };
@@ -60,20 +63,24 @@ fn stacked(bar: &Bar, scale: f64) -> Vec<(&'static str, f64, f64)> {
 }
 
 /// A box of a graph.
-pub(super) struct Node {
-    pub(super) name: String,
-    pub(super) detail: String,
-    pub(super) colour: String,
-    pub(super) to: String,
+pub struct Node {
+    /// Its first line.
+    pub name: String,
+    /// Its second.
+    pub detail: String,
+    /// The name of its colour.
+    pub colour: String,
+    /// Where it leads.
+    pub to: String,
     /// The boxes it comes after, by place in the list, where all of those stand before it.
-    pub(super) after: Vec<usize>,
+    pub after: Vec<usize>,
 }
 
 const BOX: (f64, f64) = (190.0, 44.0);
 const GAP: (f64, f64) = (50.0, 14.0);
 
 /// Boxes from left to right, each to the right of those it comes after.
-pub(super) fn graph(nodes: &[Node], said: &str) -> Markup {
+pub fn graph(nodes: &[Node], said: &str) -> Markup {
     let mut columns = vec![0; nodes.len()];
     let mut filled: Vec<usize> = Vec::new();
     let mut places = Vec::new();
