@@ -1,7 +1,12 @@
-//! Charts as SVG. Their colours are the stylesheet's.
+//! Charts as SVG, drawn by `plotters`. Words are set beside the drawing, so that they keep their size
+//! while it is stretched to the page. Its colours are names to the stylesheet, which has them in a
+//! light and a dark set; without a stylesheet they are the light ones.
 
 use crate::words::number;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
+use plotters::coord::ranged1d::Ranged;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
 
 /// A bar, its parts one above the other, each with the name of its colour.
 pub struct Bar {
@@ -13,53 +18,114 @@ pub struct Bar {
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// The bars are drawn in these units and stretched to the page; words are not stretched with them.
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 100.0;
+/// The bars are drawn in these units and stretched to the page.
+const WIDTH: u32 = 10_000;
+const HEIGHT: u32 = 1000;
 /// Room for at least so many bars, so that a few are no walls.
-const FEWEST: usize = 20;
+const FEWEST: usize = 12;
 /// Words below them.
 const LABELS: usize = 4;
+/// Lines across, at most.
+const LINES: usize = 4;
+/// What is there at all can be seen: so much of the height.
+const LEAST: f64 = 0.015;
+
+const LINE: RGBColor = RGBColor(0xd9, 0xde, 0xe5);
+const COLOURS: [(&str, RGBColor); 4] = [
+    ("completed", RGBColor(0x1b, 0x7a, 0x43)),
+    ("failed", RGBColor(0xb3, 0x26, 0x1e)),
+    ("cancelled", RGBColor(0x6b, 0x5f, 0x7a)),
+    ("processing", RGBColor(0x0b, 0x62, 0xb8)),
+];
 
 /// Bars side by side; `said` tells in a sentence what they show.
 pub fn bars(bars: &[Bar], unit: &str, said: &str) -> Markup {
     let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
-    let most = bars.iter().map(height).fold(0.0, f64::max);
-    let scale = if most > 0.0 { HEIGHT / most } else { 0.0 };
+    let lines = lines(bars.iter().map(height).fold(0.0, f64::max));
+    let top = lines.last().copied().unwrap_or(1.0);
     let room = bars.len().max(FEWEST);
-    let step = WIDTH / room as f64;
-    let label = |place: usize| bars.get(place * room / LABELS).map_or("", |bar| &bar.label);
+    let percent = |of: f64| format!("{:.2}%", of * 100.0);
+    let step = f64::from(WIDTH) / room as f64;
+    let label = |place: usize| bars.get(place).map_or("", |bar| &bar.label);
     html! {
         div.chart {
-            div.scale { (number(most.ceil() as i64)) " " (unit) }
-            svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(said) {
+            div.unit { (unit) }
+            svg.lines aria-hidden="true" {
+                @for line in &lines {
+                    text x="100%" y=(percent(1.0 - line / top)) dy="0.35em" text-anchor="end" { (tick(*line)) }
+                }
+            }
+            svg.plot viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) preserveAspectRatio="none" role="img" aria-label=(said) {
+                (PreEscaped(drawn(bars, &lines, top, room).unwrap_or_default()))
                 @for (place, bar) in bars.iter().enumerate() {
                     g {
                         title { (bar.title) }
-                        rect.hit x=(round(place as f64 * step)) y="0" width=(round(step)) height=(HEIGHT) {}
-                        @for (colour, y, tall) in stacked(bar, scale) {
-                            rect class=(colour) x=(round(place as f64 * step + step * 0.1)) y=(round(y))
-                                width=(round(step * 0.8)) height=(round(tall)) {}
-                        }
+                        rect.hit x=(format!("{:.0}", place as f64 * step)) y="0"
+                            width=(format!("{step:.0}")) height=(HEIGHT) {}
                     }
                 }
             }
-            div.labels aria-hidden="true" { @for place in 0..LABELS { span { (label(place)) } } }
+            svg.labels aria-hidden="true" {
+                @for place in (0..LABELS).map(|part| part * room / LABELS) {
+                    text x=(percent(place as f64 / room as f64)) y="1em" { (label(place)) }
+                }
+            }
         }
     }
 }
 
-/// The parts of a bar from the ground up. What is there at all can be seen.
-fn stacked(bar: &Bar, scale: f64) -> Vec<(&'static str, f64, f64)> {
-    let mut top = HEIGHT;
-    let parts = bar.parts.iter().filter(|(_, value)| *value > 0.0);
-    parts
-        .map(|(colour, value)| {
-            let tall = (value * scale).max(1.5);
-            top -= tall;
-            (*colour, top, tall)
-        })
-        .collect()
+/// Round numbers for the lines across, from the ground to above the highest bar.
+fn lines(most: f64) -> Vec<f64> {
+    let most = if most > 0.0 && most.is_finite() { most } else { 1.0 };
+    let axis: RangedCoordf64 = (0.0..most).into();
+    let mut lines = axis.key_points(LINES);
+    if let [.., before, last] = lines[..]
+        && last < most
+    {
+        lines.push(last + (last - before));
+    }
+    lines
+}
+
+fn tick(value: f64) -> String {
+    if value.fract().abs() > 1e-9 {
+        return ((value * 100.0).round() / 100.0).to_string();
+    }
+    number(value.round() as i64)
+}
+
+/// The lines and the bars. Nothing but memory is written to, so that nothing fails.
+fn drawn(
+    bars: &[Bar],
+    lines: &[f64],
+    top: f64,
+    room: usize,
+) -> Result<String, DrawingAreaErrorKind<std::io::Error>> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
+        let mut chart = ChartBuilder::on(&area).build_cartesian_2d(0.0..room as f64, 0.0..top)?;
+        let line = |y: &f64| PathElement::new(vec![(0.0, *y), (room as f64, *y)], LINE);
+        chart.draw_series(lines.iter().map(line))?;
+        for (place, bar) in bars.iter().enumerate() {
+            let (left, right) = (place as f64 + 0.1, place as f64 + 0.9);
+            let mut ground = 0.0;
+            let part = |(colour, value): &(&str, f64)| {
+                let from = ground;
+                ground += value.max(top * LEAST);
+                Rectangle::new([(left, from), (right, ground.min(top))], known(colour).filled())
+            };
+            let parts = bar.parts.iter().filter(|(_, value)| *value > 0.0);
+            chart.draw_series(parts.map(part).collect::<Vec<_>>())?;
+        }
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn known(name: &str) -> RGBColor {
+    let found = COLOURS.iter().find(|(known, _)| *known == name);
+    found.map_or(LINE, |(_, colour)| *colour)
 }
 
 /// A box of a graph.
@@ -116,25 +182,48 @@ pub fn graph(nodes: &[Node], said: &str) -> Markup {
     }
 }
 
-fn round(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn bar(value: f64) -> Bar {
+        let parts = vec![("completed", value), ("failed", 0.0)];
+        Bar { title: "<b>".to_owned(), label: "x".to_owned(), parts }
+    }
+
     #[test]
-    fn the_greatest_bar_fills_the_height_and_names_are_escaped() {
-        let bar = |value| Bar {
-            title: "<b>".to_owned(),
-            label: "x".to_owned(),
-            parts: vec![("completed", value)],
-        };
+    fn bars_are_as_high_as_their_values_and_names_are_escaped() {
         let chart = bars(&[bar(1.0), bar(4.0), bar(0.0)], "jobs", "said").into_string();
-        assert!(chart.contains("height=\"100\"") && chart.contains("height=\"25\""), "{chart}");
-        assert!(chart.contains("4 jobs") && chart.contains("&lt;b&gt;"), "{chart}");
-        assert_eq!(chart.matches("class=\"completed\"").count(), 2);
+        assert!(chart.contains("height=\"999\" opacity"), "{chart}");
+        assert!(chart.contains("height=\"249\" opacity"), "{chart}");
+        assert_eq!(chart.matches("fill=\"#1B7A43\"").count(), 2, "{chart}");
+        assert!(chart.contains("&lt;b&gt;") && !chart.contains("<b>"), "{chart}");
+        assert!(!chart.contains("style="), "no page would allow it: {chart}");
+    }
+
+    #[test]
+    fn lines_are_round_and_reach_over_the_highest_bar() {
+        assert_eq!(lines(5.0), [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(lines(0.0).last(), Some(&1.0));
+        for most in [0.003, 0.7, 1.0, 7.3, 99.0, 12_345.0, 3e9] {
+            let lines = lines(most);
+            assert!((3..=7).contains(&lines.len()), "{lines:?}");
+            assert!(lines[lines.len() - 1] >= most, "{lines:?}");
+        }
+        assert_eq!([0.0, 0.25, 1.5, 12_000.0].map(tick), ["0", "0.25", "1.5", "12,000"]);
+    }
+
+    #[test]
+    fn the_stylesheet_knows_every_colour_by_its_light_value() {
+        let hex = |colour: RGBColor| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+        for (name, colour) in COLOURS {
+            let hex = hex(colour);
+            assert!(crate::STYLE.contains(&format!("--{name}: {};", hex.to_lowercase())), "{name}");
+            let rule = format!(".plot [fill=\"{hex}\"] {{ fill: var(--{name}); }}");
+            assert!(crate::STYLE.contains(&rule), "{rule}");
+        }
+        let rule = format!(".plot [stroke=\"{}\"] {{ stroke: var(--line); ", hex(LINE));
+        assert!(crate::STYLE.contains(&rule), "{rule}");
     }
 
     #[test]
