@@ -55,6 +55,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// Whether nothing will happen to it any more, unless somebody retries it.
+    pub fn has_ended(&self) -> bool {
+        self.status.is_final() && self.finished_at.is_some()
+    }
+
     /// When it will end if it goes on as it has; now at the earliest. Unknown before it has begun
     /// to work.
     pub fn projected_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {

@@ -33,6 +33,7 @@ mod planner;
 mod pruner;
 mod redrive;
 mod relay;
+mod report;
 mod run;
 mod scheduler;
 mod seal;

@@ -5,7 +5,9 @@
 //! page brings what is on it.
 
 pub mod chart;
+pub mod durations;
 pub mod elements;
+pub mod report;
 pub mod throughput;
 pub mod words;
 

@@ -1,6 +1,7 @@
 //! How numbers, times and statuses are said: the same on every page.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono_tz::Tz;
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use std::time::Duration;
@@ -42,6 +43,15 @@ pub fn length(length: Duration) -> String {
     span(TimeDelta::from_std(length).unwrap_or(TimeDelta::MAX))
 }
 
+/// A length in milliseconds, as exact as is of use.
+pub fn millis(millis: i64) -> String {
+    match millis {
+        ..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{} s", millis as f64 / 1000.0),
+        _ => span(TimeDelta::milliseconds(millis)),
+    }
+}
+
 /// A time, as far from now as it is and, on a closer look, as the clock shows it.
 pub fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     let rough = |length: TimeDelta| match length.num_seconds().max(0) {
@@ -69,6 +79,26 @@ pub fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
 /// A time as the clock in UTC shows it.
 pub fn absolute(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// The same, and as a clock in that zone shows it.
+pub fn absolute_in(at: DateTime<Utc>, zone: Option<Tz>) -> String {
+    match zone.filter(|zone| *zone != Tz::UTC) {
+        Some(zone) => {
+            let there = at.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S %Z");
+            format!("{} ({there})", absolute(at))
+        }
+        None => absolute(at),
+    }
+}
+
+/// A number of bytes in the largest unit that it has one of.
+pub fn bytes(bytes: i64) -> String {
+    match bytes {
+        ..1024 => count(bytes, "byte", "bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
 }
 
 /// A job's status as a mark; its word is in it, since colours alone say nothing to some.
@@ -147,6 +177,12 @@ pub fn rate_text(rate: Option<f64>) -> String {
     }
 }
 
+/// How long a job has been at work.
+pub fn took(job: &Job, now: DateTime<Utc>) -> String {
+    let end = job.finished_at.unwrap_or(now);
+    job.started_at.map_or_else(|| "–".to_owned(), |started| span(end - started))
+}
+
 /// When a running job will end as it goes; unknown before it has done anything, and while it is
 /// still finding out how much there is.
 pub fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
@@ -178,6 +214,21 @@ mod tests {
         assert_eq!(count(1, "day", "days"), "1 day");
         let lengths = [0, 59, 61, 3700, 90_000].map(|seconds| span(TimeDelta::seconds(seconds)));
         assert_eq!(lengths, ["under 1 s", "59 s", "1 min 1 s", "1 h 1 min", "1 day 1 h"]);
+    }
+
+    #[test]
+    fn short_lengths_and_bytes_read_well() {
+        let lengths = [0, 999, 1200, 62_000].map(millis);
+        assert_eq!(lengths, ["0 ms", "999 ms", "1.2 s", "1 min 2 s"]);
+        assert_eq!([1, 2048, 5 << 20].map(bytes), ["1 byte", "2.0 KiB", "5.0 MiB"]);
+    }
+
+    #[test]
+    fn a_time_is_said_in_its_zone_too() {
+        let at = DateTime::from_timestamp(1_000_000, 0).unwrap();
+        assert_eq!(absolute_in(at, Some(Tz::UTC)), "1970-01-12 13:46:40 UTC");
+        let there = "1970-01-12 13:46:40 UTC (1970-01-12 22:46:40 JST)";
+        assert_eq!(absolute_in(at, Some(Tz::Asia__Tokyo)), there);
     }
 
     #[test]

@@ -116,6 +116,11 @@ fn buttons(frame: &Frame, job: &Job) -> Markup {
                 (limits(&to("throughput"), frame.control(&job.id.to_string()), "this job"))
             }
             @if job.status.is_final() { a.button href=(to("audit")) { "Prove that nothing was missed" } }
+            @if job.has_ended() {
+                a.button href=(format!("/api/v1{}", to("report"))) download=(format!("{}.html", job.id)) {
+                    "Download the report"
+                }
+            }
         }
     }
 }
