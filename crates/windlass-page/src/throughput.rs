@@ -2,7 +2,7 @@
 
 use crate::chart::{Bar, bars};
 use crate::elements::nothing;
-use crate::words::{absolute, length, number, rate_text};
+use crate::words::{absolute, millis, number, rate_text};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use std::time::Duration;
@@ -14,12 +14,30 @@ const STRETCHES: i64 = 60;
 
 /// How long a stretch of the throughput chart is: a round length, so that bars stay where they are.
 pub fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
-    let seconds =
-        job.started_at.map_or(0, |at| (job.finished_at.unwrap_or(now) - at).num_seconds());
-    let wanted = seconds / STRETCHES;
-    let round = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
-    let found = round.into_iter().find(|length| *length >= wanted).unwrap_or(604_800);
-    Duration::from_secs(found as u64)
+    const ROUND: [i64; 18] = [
+        100,
+        200,
+        500,
+        1000,
+        2000,
+        5000,
+        10_000,
+        30_000,
+        60_000,
+        120_000,
+        300_000,
+        600_000,
+        1_800_000,
+        3_600_000,
+        7_200_000,
+        21_600_000,
+        86_400_000,
+        604_800_000,
+    ];
+    let end = job.finished_at.unwrap_or(now);
+    let wanted = job.started_at.map_or(0, |at| (end - at).num_milliseconds() / STRETCHES);
+    let found = ROUND.into_iter().find(|length| *length >= wanted);
+    Duration::from_millis(found.unwrap_or(ROUND[17]) as u64)
 }
 
 /// Items a second of the chunks that ended, a bar for each stretch of time.
@@ -34,6 +52,11 @@ pub fn throughput(paces: &[Pace], stretch: Duration) -> Markup {
     if (last.at - at) / STRETCHES as i32 / 4 > step {
         at = last.at - step * (STRETCHES as i32 * 4);
     }
+    let clock = match step.num_milliseconds() {
+        ..1000 => "%H:%M:%S%.1f",
+        1000..3_600_000 => "%H:%M:%S",
+        _ => "%d %b %H:%M",
+    };
     while at <= last.at {
         let mut items = 0;
         while let Some(pace) = known.next_if(|pace| pace.at <= at) {
@@ -41,11 +64,11 @@ pub fn throughput(paces: &[Pace], stretch: Duration) -> Markup {
         }
         let rate = items as f64 / stretch.as_secs_f64();
         let title = format!("{}: {} items, {}", absolute(at), number(items), rate_text(Some(rate)));
-        let label = at.format("%H:%M:%S").to_string();
+        let label = at.format(clock).to_string();
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
     }
-    let said =
-        format!("Items a second of the chunks that ended, in stretches of {}", length(stretch));
+    let stretches = millis(step.num_milliseconds());
+    let said = format!("Items a second of the chunks that ended, in stretches of {stretches}");
     html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
 }

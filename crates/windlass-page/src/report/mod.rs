@@ -5,15 +5,15 @@
 //! the templates.
 
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use self::tables::{chunks, errors, first};
 use crate::STYLE;
 use crate::durations::durations;
 use crate::elements::{facts, figure, nothing};
 use crate::throughput::throughput;
-use crate::words::{
-    absolute, absolute_in, bytes, count, mark, millis, number, rate, rate_text, took,
-};
+use crate::words::{absolute, absolute_in, bytes, count, mark, millis, number, rate, rate_text};
 use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::time::Duration;
@@ -140,6 +140,12 @@ impl JobReport {
         }
     }
 
+    fn took(&self) -> String {
+        let ended = self.job.finished_at.unwrap_or(self.made_at);
+        let took = self.job.started_at.map(|began| (ended - began).num_milliseconds());
+        took.map_or_else(|| "–".to_owned(), millis)
+    }
+
     fn punctuality(&self, deadline: DateTime<Utc>) -> Markup {
         let ended = self.job.finished_at.unwrap_or(self.made_at);
         let late = millis((ended - deadline).num_milliseconds());
@@ -161,7 +167,7 @@ impl JobReport {
                 (figure("dead letters", &number(items.dead), bad(items.dead), None))
                 (figure("concurrent writes met", &number(items.conflicts), "", None))
                 (figure("items a second", &rate_text(rate(&self.job, self.made_at)), "", None))
-                (figure("at work for", &took(&self.job, self.made_at), "", None))
+                (figure("at work for", &self.took(), "", None))
                 (figure("chunks", &number(chunks.total), "", None))
                 @if chunks.failed > 0 { (figure("chunks failed", &number(chunks.failed), "failed", None)) }
                 @if chunks.cancelled > 0 { (figure("chunks cancelled", &number(chunks.cancelled), "", None)) }

@@ -2,7 +2,7 @@
 
 use super::{MOST_LETTERS, Rows};
 use crate::elements::{heads, nothing};
-use crate::words::{absolute, chunk_word, class, count, millis, number};
+use crate::words::{absolute, count, millis, number};
 use maud::{Markup, html};
 use windlass_store::{ChunkRow, LetterGroup};
 
@@ -35,18 +35,19 @@ pub(super) fn chunks(said: &str, rows: &[ChunkRow]) -> Markup {
     scroll(
         said,
         html! {
-            (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "#Took", "Worker", "Error"]))
+            (heads(&["#Chunk", "#Items", "#Dead", "#Claims", "#Took", "Worker"]))
             tbody {
                 @for row in rows {
                     tr {
                         td.number { (row.chunk) }
-                        td { span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) } }
                         td.number { (number(row.items)) }
                         td.number { (number(row.counts.dead)) }
                         td.number { (row.epoch) }
                         td.number { (took(row)) }
                         td { (row.worker.as_deref().unwrap_or("–")) }
-                        td.text { (row.error.as_deref().unwrap_or("")) }
+                    }
+                    @if let Some(error) = &row.error {
+                        tr.error { td {} td.text colspan="5" { (error) } }
                     }
                 }
             }

@@ -31,8 +31,8 @@ async fn it_fits_every_screen_and_runs_nothing() {
         .run(&format!("job {} --html reports/take.html", taken["id"].as_str().unwrap()))
         .await
         .ok();
-    data.run("ALTER TABLE purses RENAME TO away").await;
     let failed = place.submit("TAKE").await;
+    data.run("ALTER TABLE purses RENAME TO away").await;
     place.run(&format!("worker --job {failed}")).await;
     place.run(&format!("job {failed} --html reports/failed.html")).await.ok();
 
