@@ -22,7 +22,7 @@ impl Engine {
                 format!("job {id} is {}; its report is there when it has ended", job.status);
             return Err(Problem::new(Code::Status, detail).into());
         }
-        Ok(gather(self, job).await?.html())
+        page(gather(self, job).await?).await
     }
 }
 
@@ -38,7 +38,15 @@ pub(crate) async fn of_merged(engine: &Engine, id: JobId) -> Result<String> {
         error: None,
         ..job
     };
-    Ok(gather(engine, job).await?.html())
+    page(gather(engine, job).await?).await
+}
+
+/// Writes the page where it holds nobody up, and where a mistake in it breaks nothing but it.
+async fn page(report: JobReport) -> Result<String> {
+    let page = tokio::task::spawn_blocking(move || report.html()).await;
+    page.map_err(|error| {
+        Problem::new(Code::Source, format!("a report cannot be made: {error}")).into()
+    })
 }
 
 async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {

@@ -53,7 +53,7 @@ pub fn throughput(paces: &[Pace], stretch: Duration) -> Markup {
         at = last.at - step * (STRETCHES as i32 * 4);
     }
     let clock = match step.num_milliseconds() {
-        ..1000 => "%H:%M:%S%.1f",
+        ..1000 => "%H:%M:%S%.3f",
         1000..3_600_000 => "%H:%M:%S",
         _ => "%d %b %H:%M",
     };
@@ -71,4 +71,24 @@ pub fn throughput(paces: &[Pace], stretch: Duration) -> Markup {
     let stretches = millis(step.num_milliseconds());
     let said = format!("Items a second of the chunks that ended, in stretches of {stretches}");
     html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_say_as_much_of_the_time_as_bars_differ_by() {
+        let at = DateTime::from_timestamp_millis(1_700_000_000_100).unwrap();
+        for (millis, label) in
+            [(100, ">22:13:20.100<"), (1000, ">22:13:20<"), (86_400_000, ">14 Nov 22:13<")]
+        {
+            let stretch = Duration::from_millis(millis);
+            let paces = [0, 3].map(|n| Pace { at: at + stretch * n, items: 7 });
+            let chart = throughput(&paces, stretch).into_string();
+            assert!(chart.contains(label), "{chart}");
+            assert_eq!(chart.matches("fill=\"#1B7A43\"").count(), 2, "{chart}");
+            assert_eq!(chart.matches("<title>").count(), 4, "the gap is shown: {chart}");
+        }
+    }
 }

@@ -47,7 +47,7 @@ pub fn length(length: Duration) -> String {
 pub fn millis(millis: i64) -> String {
     match millis {
         ..1000 => format!("{millis} ms"),
-        1000..60_000 => format!("{} s", millis as f64 / 1000.0),
+        1000..60_000 => format!("{} s", (millis / 100) as f64 / 10.0),
         _ => span(TimeDelta::milliseconds(millis)),
     }
 }
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn short_lengths_and_bytes_read_well() {
-        let lengths = [0, 999, 1200, 62_000].map(millis);
-        assert_eq!(lengths, ["0 ms", "999 ms", "1.2 s", "1 min 2 s"]);
+        let lengths = [0, 999, 1000, 1290, 62_000].map(millis);
+        assert_eq!(lengths, ["0 ms", "999 ms", "1 s", "1.2 s", "1 min 2 s"]);
         assert_eq!([1, 2048, 5 << 20].map(bytes), ["1 byte", "2.0 KiB", "5.0 MiB"]);
     }
 

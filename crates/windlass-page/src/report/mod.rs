@@ -102,8 +102,8 @@ impl JobReport {
                     main {
                         (self.head())
                         (self.figures())
+                        @if self.job.items.dead > 0 || self.job.chunks.failed > 0 { (self.failures()) }
                         (self.course())
-                        (self.failures())
                         (self.output())
                         (self.asked())
                         (self.proof())
@@ -201,10 +201,9 @@ impl JobReport {
         html! {
             section {
                 h2 { "What failed" }
-                @if self.errors.is_empty() {
-                    @if dead == 0 { (nothing("No item has died.")) }
-                    @else { (nothing("Items have died, and their letters are kept no more.")) }
-                } @else {
+                @if self.errors.is_empty() && dead > 0 {
+                    (nothing("Items have died, and their letters are kept no more."))
+                } @else if dead > 0 {
                     (errors(&self.errors, dead))
                     @if self.errors.len() == MOST_ERRORS as usize { p.faint { "The most frequent errors; there may be more." } }
                 }
