@@ -120,7 +120,7 @@ impl JobReport {
 
     /// What ran, and how it ended.
     fn head(&self) -> Markup {
-        let Job { job_type, id, status, error, items, .. } = &self.job;
+        let Job { job_type, status, error, .. } = &self.job;
         let description = &self.pinned.definition.description;
         html! {
             header.title {
@@ -130,12 +130,6 @@ impl JobReport {
                 p.line { (mark(*status)) " " strong { (verdict(&self.job)) } }
                 @if let Some(error) = error { p.problem { (error) } }
                 @if let Some(deadline) = self.deadline { p.line { (self.punctuality(deadline)) } }
-                @if *status == JobStatus::Completed && items.dead > 0 {
-                    p.line {
-                        "Look at them with " code { "windlass dead list --job " (id) }
-                        ", and work them again with " code { "windlass dead redrive --job " (id) } "."
-                    }
-                }
             }
         }
     }
@@ -206,6 +200,10 @@ impl JobReport {
                 } @else if dead > 0 {
                     (errors(&self.errors, dead))
                     @if self.errors.len() == MOST_ERRORS as usize { p.faint { "The most frequent errors; there may be more." } }
+                    p {
+                        "Look at them: " code { "windlass dead list --job " (self.job.id) } " · Work them again: "
+                        code { "windlass dead redrive --job " (self.job.id) }
+                    }
                 }
                 @if !self.failed.is_empty() {
                     h3 { "Chunks that failed" }

@@ -11,14 +11,13 @@ pub(super) fn errors(groups: &[LetterGroup], dead: i64) -> Markup {
     scroll(
         "Dead letters by error",
         html! {
-            (heads(&["Error", "#Letters", "#Share", "Last"]))
+            (heads(&["Error", "#Letters", "#Share"]))
             tbody {
                 @for group in groups {
                     tr {
-                        td.text { (group.error) }
+                        td.text { (group.error) div.faint { "last at " (absolute(group.last_at)) } }
                         td.number { (number(group.letters)) }
                         td.number { (share(group.letters, dead)) }
-                        td { (absolute(group.last_at)) }
                     }
                 }
             }
