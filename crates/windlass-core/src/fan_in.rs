@@ -9,6 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// A file or object; its ending says the format: `.parquet`, `.csv`, `.json`.
     pub to: String,
+    /// Whether a page for people is put beside it.
+    #[serde(default = "yes")]
+    pub page: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// `load = { connection = "warehouse", table = "daily_report", replace = ["date"] }`
@@ -64,7 +71,7 @@ impl JobType {
             }
             _ => {}
         }
-        if let Some(Report { to }) = &self.report {
+        if let Some(Report { to, .. }) = &self.report {
             let is_place = to.starts_with("file:") || to.starts_with("s3://");
             let is_known = [".parquet", ".csv", ".json"].iter().any(|ending| to.ends_with(ending));
             if !(is_place && is_known) {

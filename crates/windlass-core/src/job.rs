@@ -54,6 +54,23 @@ pub struct Job {
     pub error: Option<String>,
 }
 
+impl Job {
+    /// Whether nothing will happen to it any more, unless somebody retries it.
+    pub fn has_ended(&self) -> bool {
+        self.status.is_final() && self.finished_at.is_some()
+    }
+
+    /// When it will end if it goes on as it has; now at the earliest. Unknown before it has begun
+    /// to work.
+    pub fn projected_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let done = self.items.done();
+        let so_far = now - self.started_at?;
+        let left = (self.items.total - done).max(0) as f64 / done.max(1) as f64;
+        let left = so_far.as_seconds_f64() * left;
+        Some(now + chrono::TimeDelta::milliseconds((left * 1000.0).min(1e15) as i64))
+    }
+}
+
 /// A job's items. While it works, chunks in flight count as far as they are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemCounts {
@@ -91,4 +108,32 @@ pub struct ChunkCounts {
     pub failed: i64,
     /// Cancelled.
     pub cancelled: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value as Json, json};
+
+    fn end(started: Option<i64>, done: i64, now: i64) -> Option<i64> {
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        let mut job = json!({
+            "id": JobId::nil(), "jobType": "J", "status": "PROCESSING", "priority": 5,
+            "request": {"jobType": "J"}, "submittedBy": "me", "createdAt": at(0),
+            "items": {"total": 100, "processed": done, "skipped": 0, "dead": 0, "conflicts": 0},
+            "chunks": {"total": 1, "pending": 0, "processing": 1, "completed": 0, "failed": 0,
+                "cancelled": 0},
+        });
+        job["startedAt"] = started.map_or(Json::Null, |started| json!(at(started)));
+        let job: Job = serde_json::from_value(job).unwrap();
+        job.projected_end(at(now)).map(|end| end.timestamp())
+    }
+
+    #[test]
+    fn a_job_is_expected_to_go_on_as_it_has() {
+        assert_eq!(end(None, 0, 50), None);
+        assert_eq!(end(Some(0), 50, 50), Some(100));
+        assert_eq!(end(Some(0), 100, 50), Some(50), "now at the earliest");
+        assert!(end(Some(0), 0, 50).unwrap() > 1000, "nothing done yet");
+    }
 }

@@ -8,7 +8,7 @@ use windlass_parts::{
     Compression, Format, Manifest, ManifestPart, Output, PartName, PartWriter, Place, RecordBatch,
     RowBuilder, SchemaRef, Words, Written, schema, schema_of, survey,
 };
-use windlass_store::{Kept, MERGED, NewPart, PartRow};
+use windlass_store::{Kept, MERGED, NewPart, PartRow, Pinned};
 
 /// The parts of an export: where they go, in which form.
 pub(crate) struct Shelf {
@@ -27,7 +27,7 @@ impl Shelf {
     /// The shelf of a job that exports.
     pub(crate) fn of(job: &JobContext) -> Result<Option<Shelf>> {
         let StepKind::Export(export) = &job.definition().step.kind else { return Ok(None) };
-        let place = Place::open(&fill(job, &export.to)?)?;
+        let place = Place::open(&fill(&job.pinned, &export.to)?)?;
         let columns = columns(job, export)?;
         let (output, schema) = (output(export)?, schema(&columns));
         Ok(Some(Shelf { place, output, schema, columns }))
@@ -116,7 +116,7 @@ pub(crate) async fn report(
     result: &Rows,
     ours: impl Future<Output = Result<Kept>>,
 ) -> Result<Kept> {
-    let url = fill(job, &report.to)?;
+    let url = fill(&job.pinned, &report.to)?;
     let (folder, name) = Place::split(&url)?;
     let output = Output::of_file(name)?;
     let columns: Vec<Column> = result
@@ -138,6 +138,29 @@ pub(crate) async fn report(
         return Ok(Kept::Lost);
     }
     writer.finish().await?;
+    Ok(Kept::Yes)
+}
+
+/// Where the page of a report is: the report's own name and `.html`, so that reports that differ in
+/// their format alone do not share one.
+pub(crate) fn page_of(report: &str) -> String {
+    format!("{report}.html")
+}
+
+/// Writes the page of a report beside it, under the same condition.
+pub(crate) async fn page(
+    job: &JobContext,
+    report: &Report,
+    page: String,
+    ours: impl Future<Output = Result<Kept>>,
+) -> Result<Kept> {
+    let url = page_of(&fill(&job.pinned, &report.to)?);
+    let (folder, name) = Place::split(&url)?;
+    let folder = Place::open(folder)?;
+    if ours.await? == Kept::Lost {
+        return Ok(Kept::Lost);
+    }
+    folder.put(name, page.into_bytes()).await?;
     Ok(Kept::Yes)
 }
 
@@ -191,16 +214,16 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
 
 /// A place with its words filled in. The date is the job's own: its param, or the day it was
 /// submitted on, which its id knows.
-fn fill(job: &JobContext, template: &str) -> Result<String> {
-    let id = job.pinned.id.to_string();
-    let params: serde_json::Map<_, _> = job.pinned.request.params.clone().into_iter().collect();
-    let submitted = job.pinned.id.get_timestamp().map_or(0, |time| time.to_unix().0);
+pub(crate) fn fill(job: &Pinned, template: &str) -> Result<String> {
+    let id = job.id.to_string();
+    let params: serde_json::Map<_, _> = job.request.params.clone().into_iter().collect();
+    let submitted = job.id.get_timestamp().map_or(0, |time| time.to_unix().0);
     let of_id =
         chrono::DateTime::from_timestamp(submitted as i64, 0).unwrap_or_default().date_naive();
     let of_params = params.get("date").and_then(|date| date.as_str()?.parse().ok());
     let words = Words {
         job_id: &id,
-        job_type: &job.definition().name,
+        job_type: &job.definition.name,
         date: of_params.unwrap_or(of_id),
         params: &params,
     };

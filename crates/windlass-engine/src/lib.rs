@@ -33,6 +33,7 @@ mod planner;
 mod pruner;
 mod redrive;
 mod relay;
+mod report;
 mod run;
 mod scheduler;
 mod seal;
@@ -43,7 +44,6 @@ mod timetable;
 mod trial;
 mod worker;
 
-pub use alerts::projected_end;
 pub use audit::Audit;
 pub use client::client;
 pub use crew::Tally;

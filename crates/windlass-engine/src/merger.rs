@@ -11,11 +11,12 @@ use crate::job::JobContext;
 use crate::{EngineError, Result, part};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_core::{
-    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, StepKind, Value,
+    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, Report, StepKind,
+    Value,
 };
 use windlass_data::{Connection, DataError, Emitted, FIRST, Fence, Parts, Rows};
 use windlass_db::Class;
-use windlass_store::{Kept, MERGED, Page, SegmentLease};
+use windlass_store::{Kept, MERGED, NewPart, Page, Pinned, SegmentLease};
 
 /// Parts fetched at once.
 const PARTS: u32 = 10;
@@ -67,7 +68,7 @@ async fn merge_all(
     if job.definition().reduces() {
         let result = result(engine, job, family).await?;
         if let Some(load) = &job.definition().load
-            && !is_partial(job)
+            && !is_partial(&job.pinned)
             && load_into(engine, job, lease, load, &result).await? == Kept::Lost
         {
             return Ok(Kept::Lost);
@@ -78,9 +79,48 @@ async fn merge_all(
             return Ok(Kept::Lost);
         }
         let merged = part::encode(&with_names(&result))?;
-        return Ok(engine.store().put_merged(lease, &merged).await?);
+        let kept = engine.store().put_merged(lease, &merged).await?;
+        return Ok(match &job.definition().report {
+            Some(report) if kept == Kept::Yes => write_page(engine, job, report, lease).await,
+            _ => kept,
+        });
     }
     Ok(Kept::Yes)
+}
+
+/// Puts a page for people beside the report. It comes of what the store has, so that it can be had
+/// again at any time: one that cannot be written is no reason to fail a job whose result is there.
+async fn write_page(
+    engine: &Engine,
+    job: &JobContext,
+    report: &Report,
+    lease: SegmentLease,
+) -> Kept {
+    if !report.page {
+        return Kept::Yes;
+    }
+    let id = job.pinned.id;
+    let written = async {
+        let page = crate::report::of_merged(engine, id).await?;
+        files::page(job, report, page, still_ours(engine, lease)).await
+    };
+    written.await.unwrap_or_else(|error| {
+        tracing::warn!(job = %id, %error, "the page of a report is not there; `windlass job {id} --html FILE` makes it");
+        Kept::Yes
+    })
+}
+
+/// What was made of all parts of a job, where it is there.
+pub(crate) async fn merged(engine: &Engine, job: JobId) -> Result<Option<NewPart>> {
+    let kept = engine.store().parts(job, MERGED - 1, 1).await?;
+    Ok(kept.into_iter().find(|part| part.chunk == MERGED).map(|part| part.part))
+}
+
+/// The names of a result's columns, and its rows.
+pub(crate) fn rows_of(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+    let mut rows = part::decode(merged)?.into_iter();
+    let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
+    Ok((names, rows.collect()))
 }
 
 /// The rows of a job's result, after this one.
@@ -90,13 +130,8 @@ pub(crate) async fn output(
     after: i64,
     limit: u32,
 ) -> Result<Vec<Emitted>> {
-    let kept = engine.store().parts(job, MERGED - 1, 1).await?;
-    let Some(merged) = kept.first().filter(|part| part.chunk == MERGED) else {
-        return Ok(Vec::new());
-    };
-    let mut rows = part::decode(&merged.part)?.into_iter();
-    let names: Vec<String> =
-        rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
+    let Some(merged) = merged(engine, job).await? else { return Ok(Vec::new()) };
+    let (names, rows) = rows_of(&merged)?;
     let row = |(place, values): (i64, Vec<Value>)| {
         let fields = names.iter().cloned().zip(values.iter().map(Value::to_json));
         let fields: serde_json::Map<_, _> = fields.collect();
@@ -117,9 +152,9 @@ fn with_names(result: &Rows) -> Vec<Vec<Value>> {
 
 /// A request for some of the records reports them, and never loads: it would replace the whole by a
 /// part of it.
-fn is_partial(job: &JobContext) -> bool {
-    let request = &job.pinned.request;
-    request.ids.is_some() && !job.is_redrive() || request.max_items_per_segment.is_some()
+pub(crate) fn is_partial(job: &Pinned) -> bool {
+    let (request, is_redrive) = (&job.request, job.root != job.id);
+    request.ids.is_some() && !is_redrive || request.max_items_per_segment.is_some()
 }
 
 /// What `reduce` makes of the parts; without one, the parts as they are.

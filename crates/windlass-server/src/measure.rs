@@ -2,7 +2,6 @@
 //! every name.
 
 use crate::App;
-use crate::watch::has_ended;
 use axum::http::Method;
 use metrics::{counter, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -238,7 +237,7 @@ impl Seen {
             skipped: items.skipped,
             dead: items.dead,
             conflicts: items.conflicts,
-            ended: has_ended(job),
+            ended: job.has_ended(),
         }
     }
 }

@@ -105,11 +105,6 @@ fn lock(topics: &Mutex<Topics>) -> MutexGuard<'_, Topics> {
     topics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether nothing will happen to a job any more, unless somebody retries it.
-pub(crate) fn has_ended(job: &Job) -> bool {
-    job.status.is_final() && job.finished_at.is_some()
-}
-
 /// Looks for all who follow one topic.
 struct Looker {
     engine: Engine,
@@ -154,7 +149,7 @@ impl Looker {
         let Some(job) = store.job(id).await? else { return Ok(true) };
         let now = Jobs::from([(id, job.clone())]);
         if known.as_ref() == Some(&now) {
-            return Ok(has_ended(&job));
+            return Ok(job.has_ended());
         }
         let flying = store.chunks(id, Some(ChunkStatus::Processing), None, MOST_CHUNKS).await?;
         let flying: BTreeMap<_, _> = flying.into_iter().map(|row| (row.chunk, row)).collect();
@@ -164,7 +159,7 @@ impl Looker {
         text += &event("job", &job);
         self.say(Change::new(text, &job));
         (*chunks, *known) = (flying, Some(now));
-        Ok(has_ended(&job))
+        Ok(job.has_ended())
     }
 
     /// The chunks that were in flight before and are not any more.
@@ -195,7 +190,7 @@ impl Looker {
         }
         if let Some(known) = known {
             // Those that left the page since were at work, and have ended.
-            let gone = known.values().filter(|job| !has_ended(job) && !now.contains_key(&job.id));
+            let gone = known.values().filter(|job| !job.has_ended() && !now.contains_key(&job.id));
             for id in gone.map(|job| job.id).collect::<Vec<_>>() {
                 if let Some(job) = store.job(id).await? {
                     now.insert(id, job);

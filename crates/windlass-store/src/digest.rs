@@ -36,6 +36,15 @@ pub struct Pace {
     pub items: i64,
 }
 
+/// Completed chunks of a job that took about as long, from their first claim on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Took {
+    /// How long, in milliseconds cut to two digits.
+    pub millis: i64,
+    /// How many chunks.
+    pub chunks: i64,
+}
+
 /// Dead letters of a job type with the same error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetterGroup {

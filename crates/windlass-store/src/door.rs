@@ -63,6 +63,14 @@ macro_rules! door {
                 digest::pace(self, job, stretch).await
             }
 
+            async fn durations(&self, job: JobId) -> Result<Vec<Took>> {
+                digest::durations(self, job).await
+            }
+
+            async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>> {
+                digest::slowest(self, job, limit).await
+            }
+
             async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>> {
                 letters::groups(self, filter).await
             }

@@ -30,7 +30,7 @@ pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unworked};
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
 pub use dependency::{Linked, MeetingRow, Trigger};
-pub use digest::{Cell, Hour, LetterGroup, Pace};
+pub use digest::{Cell, Hour, LetterGroup, Pace, Took};
 pub use error::{Result, StoreError};
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
@@ -91,6 +91,10 @@ pub trait Store: Send + Sync {
     async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>>;
     /// What of a job was done when, in stretches of this length.
     async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<Pace>>;
+    /// How long the completed chunks of a job took, the shortest first.
+    async fn durations(&self, job: JobId) -> Result<Vec<Took>>;
+    /// Those of them that took longest, the slowest first.
+    async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>>;
     /// Dead letters by what they died of, the most frequent first. The filter's limit is of groups.
     async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>>;
 

@@ -13,8 +13,8 @@ use crate::rules::MERGE_BEGUN;
 use crate::{
     Alert, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Hour, Lease,
     LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Pace, PartRow, Pinned,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Trigger, Unworked,
-    WorkerRow,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Took, Trigger,
+    Unworked, WorkerRow,
 };
 
 /// A job as people see it.
@@ -147,6 +147,11 @@ pub(crate) fn cell(row: &impl Fields) -> Result<Cell> {
 /// What was done in a stretch of time.
 pub(crate) fn pace(row: &impl Fields) -> Result<Pace> {
     Ok(Pace { at: row.time("at")?, items: row.int("items")? })
+}
+
+/// Chunks that took about as long.
+pub(crate) fn took(row: &impl Fields) -> Result<Took> {
+    Ok(Took { millis: row.int("millis")?, chunks: row.int("chunks")? })
 }
 
 /// Dead letters with one error.

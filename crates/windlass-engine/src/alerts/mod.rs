@@ -8,8 +8,6 @@ mod deadline;
 mod detect;
 mod webhook;
 
-pub use deadline::projected_end;
-
 use crate::Result;
 use crate::engine::Engine;
 use std::time::{Duration, Instant};

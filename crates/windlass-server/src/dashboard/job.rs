@@ -1,14 +1,13 @@
 //! One job: how it stands, what it did when, what failed, who asked for what, and the buttons.
 
-use super::chart::{Bar, Node, bars, graph};
+use super::chart::{Node, graph};
 use super::job_chunks::{self, Asked};
 use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
 use super::overview::{bar, promise};
 use super::words::{
-    absolute, class, count, end, full_time, length, mark, number, percent, phase, rate, rate_text,
-    short, span, word,
+    class, count, end, full_time, mark, number, percent, phase, rate, rate_text, short, span, word,
 };
 use crate::App;
 use crate::auth::Viewer;
@@ -16,17 +15,14 @@ use crate::extract::{Id, Query};
 use crate::problem::Answer;
 use axum::extract::State;
 use axum::response::Html;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use std::sync::Arc;
-use std::time::Duration;
 use windlass_core::config::Permission;
 use windlass_core::{Job, JobStatus, StepKind};
 use windlass_engine::Audit;
-use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pace, Pinned, UNLIMITED};
-
-/// Stretches of the throughput chart, about.
-const STRETCHES: i64 = 60;
+use windlass_page::throughput::{stretch, throughput};
+use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pinned, UNLIMITED};
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
@@ -67,7 +63,7 @@ pub(super) async fn show(
         (figures(&job, now))
         section aria-labelledby="pace" {
             h2 #pace { "Throughput" }
-            (pace(&paces, stretch))
+            (throughput(&paces, stretch))
         }
         (chunks)
         section aria-labelledby="errors" {
@@ -120,6 +116,11 @@ fn buttons(frame: &Frame, job: &Job) -> Markup {
                 (limits(&to("throughput"), frame.control(&job.id.to_string()), "this job"))
             }
             @if job.status.is_final() { a.button href=(to("audit")) { "Prove that nothing was missed" } }
+            @if job.has_ended() {
+                a.button href=(format!("/api/v1{}", to("report"))) download=(format!("{}.html", job.id)) {
+                    "Download the report"
+                }
+            }
         }
     }
 }
@@ -168,43 +169,6 @@ fn figures(job: &Job, now: DateTime<Utc>) -> Markup {
             (figure("at work for", &took(job, now), "", None))
         }
     }
-}
-
-/// How long a stretch of the throughput chart is: a round length, so that bars stay where they are.
-fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
-    let seconds =
-        job.started_at.map_or(0, |at| (job.finished_at.unwrap_or(now) - at).num_seconds());
-    let wanted = seconds / STRETCHES;
-    let round = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
-    let found = round.into_iter().find(|length| *length >= wanted).unwrap_or(604_800);
-    Duration::from_secs(found as u64)
-}
-
-fn pace(paces: &[Pace], stretch: Duration) -> Markup {
-    let (Some(first), Some(last)) = (paces.first(), paces.last()) else {
-        return nothing("No chunk has ended yet.");
-    };
-    let step = TimeDelta::from_std(stretch).unwrap_or(TimeDelta::seconds(1));
-    let mut columns = Vec::new();
-    let (mut at, mut known) = (first.at, paces.iter().peekable());
-    // A retry days later leaves a long gap, of which the end is shown.
-    if (last.at - at) / STRETCHES as i32 / 4 > step {
-        at = last.at - step * (STRETCHES as i32 * 4);
-    }
-    while at <= last.at {
-        let mut items = 0;
-        while let Some(pace) = known.next_if(|pace| pace.at <= at) {
-            items += if pace.at == at { pace.items } else { 0 };
-        }
-        let rate = items as f64 / stretch.as_secs_f64();
-        let title = format!("{}: {} items, {}", absolute(at), number(items), rate_text(Some(rate)));
-        let label = at.format("%H:%M:%S").to_string();
-        columns.push(Bar { title, label, parts: vec![("completed", rate)] });
-        at += step;
-    }
-    let said =
-        format!("Items a second of the chunks that ended, in stretches of {}", length(stretch));
-    html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
 }
 
 fn dependencies(linked: &[Linked]) -> Markup {

@@ -2,7 +2,8 @@
 
 use super::layout::{Frame, Here, Live, heads, nothing};
 use super::overview::bar;
-use super::words::{mark, number, percent, rate, rate_text, short, span, time, word};
+pub(super) use super::words::took;
+use super::words::{mark, number, percent, rate, rate_text, short, time, word};
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Query;
@@ -125,10 +126,4 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
             }
         }
     }
-}
-
-/// How long a job has been at work.
-pub(super) fn took(job: &Job, now: DateTime<Utc>) -> String {
-    let end = job.finished_at.unwrap_or(now);
-    job.started_at.map_or_else(|| "–".to_owned(), |started| span(end - started))
 }

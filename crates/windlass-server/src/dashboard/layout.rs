@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, html};
 use windlass_core::JobId;
 use windlass_core::config::Permission;
+pub(super) use windlass_page::elements::{facts, figure, heads, nothing};
 use windlass_store::{Control, EVERYTHING};
 
 /// What every page knows.
@@ -179,45 +180,4 @@ fn whole(title: &str, body: Markup) -> Html<String> {
         }
     };
     Html(page.into_string())
-}
-
-/// A number with its name, and where it leads.
-pub(super) fn figure(name: &str, value: &str, tone: &str, to: Option<&str>) -> Markup {
-    let inside = html! { span.value { (value) } span.name { (name) } };
-    html! {
-        @match to {
-            Some(to) => a class=(format!("figure {tone}")) href=(to) { (inside) },
-            None => div class=(format!("figure {tone}")) { (inside) },
-        }
-    }
-}
-
-/// The heads of a table's columns; `#` stands before those of numbers.
-pub(super) fn heads(names: &[&str]) -> Markup {
-    html! {
-        thead {
-            tr {
-                @for name in names {
-                    @match name.strip_prefix('#') {
-                        Some(name) => th.number { (name) },
-                        None => th { (name) },
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Facts with their names.
-pub(super) fn facts(facts: &[(&str, Markup)]) -> Markup {
-    html! {
-        dl.facts {
-            @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } }
-        }
-    }
-}
-
-/// That there is nothing to see, and why that is well.
-pub(super) fn nothing(text: &str) -> Markup {
-    html! { p.nothing { (text) } }
 }

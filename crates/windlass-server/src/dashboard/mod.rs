@@ -5,7 +5,6 @@
 //! a form whose handler calls the route of the same name, so that there is one way to do a thing.
 
 mod act;
-mod chart;
 mod door;
 mod job;
 mod job_chunks;
@@ -18,7 +17,6 @@ mod overview;
 mod run;
 mod schedules;
 mod sign_in;
-mod words;
 mod workers;
 
 use crate::App;
@@ -28,6 +26,7 @@ use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use std::sync::Arc;
+use windlass_page::{STYLE, chart, words};
 
 /// All pages, and what their buttons do.
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -66,7 +65,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 async fn style() -> impl IntoResponse {
-    asset("text/css; charset=utf-8", include_str!("style.css"))
+    asset("text/css; charset=utf-8", [STYLE, include_str!("style.css")].concat())
 }
 
 async fn script() -> impl IntoResponse {
@@ -78,6 +77,6 @@ async fn icon() -> impl IntoResponse {
 }
 
 /// A file of ours. Pages name it by what is in it, so that it may be kept.
-fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
+fn asset(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=3600")], text)
 }

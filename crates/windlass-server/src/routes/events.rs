@@ -5,7 +5,7 @@ use crate::auth::{Caller, Viewer};
 use crate::extract::Id;
 use crate::problem::Answer;
 use crate::shapes;
-use crate::watch::{Change, has_ended};
+use crate::watch::Change;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -42,7 +42,7 @@ pub(crate) async fn of_job(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let job = app.job(&caller, id).await?;
-    if has_ended(&job) {
+    if job.has_ended() {
         return Ok(match headers.contains_key("last-event-id") {
             true => StatusCode::NO_CONTENT.into_response(),
             false => answer(&caller, stream::iter([Change::of_job(&job)])),

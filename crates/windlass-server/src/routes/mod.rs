@@ -9,6 +9,7 @@ pub(crate) mod jobs;
 pub(crate) mod letters;
 mod output;
 mod page;
+mod report;
 pub(crate) mod schedules;
 pub(crate) mod steer;
 
@@ -29,6 +30,7 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(steer::resume))
         .routes(routes!(steer::retry))
         .routes(routes!(output::download))
+        .routes(routes!(report::report))
         .routes(routes!(events::of_job))
         .routes(routes!(events::of_all))
         .routes(routes!(letters::list))

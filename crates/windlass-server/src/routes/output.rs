@@ -4,7 +4,6 @@ use crate::auth::Viewer;
 use crate::extract::Id;
 use crate::problem::{Answer, Failure};
 use crate::range::{self, Asked};
-use crate::watch::has_ended;
 use crate::{App, output};
 use axum::body::Body;
 use axum::extract::State;
@@ -48,7 +47,7 @@ pub(crate) async fn download(
     put(CONTENT_TYPE, JSON_LINES.to_owned())?;
     let mut asked = Asked::All;
     // The rows of a job at work may still come between others, so that bytes would not fit.
-    if has_ended(&job) {
+    if job.has_ended() {
         put(ETAG, tag(&job))?;
         put(ACCEPT_RANGES, "bytes".to_owned())?;
         if range::is_asked(&headers, &tag(&job)) {

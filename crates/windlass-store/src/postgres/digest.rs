@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_core::JobId;
 
 use super::{PostgresStore, params, sql};
-use crate::{Cell, Hour, Pace, Result, rows, values};
+use crate::{Cell, ChunkRow, Hour, Pace, Result, Took, rows, values};
 
 pub(super) async fn hours(
     store: &PostgresStore,
@@ -25,4 +25,16 @@ pub(super) async fn pace(
     stretch: Duration,
 ) -> Result<Vec<Pace>> {
     store.read(sql!("pace"), params![job, values::millis(stretch)], rows::pace).await
+}
+
+pub(super) async fn durations(store: &PostgresStore, job: JobId) -> Result<Vec<Took>> {
+    store.read(sql!("durations"), params![job], rows::took).await
+}
+
+pub(super) async fn slowest(
+    store: &PostgresStore,
+    job: JobId,
+    limit: u32,
+) -> Result<Vec<ChunkRow>> {
+    store.read(sql!("slowest_chunks"), params![job, i64::from(limit)], rows::chunk).await
 }

@@ -7,7 +7,7 @@ use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, given, sql};
-use crate::{Cell, Hour, Pace, Result, rows, values};
+use crate::{Cell, ChunkRow, Hour, Pace, Result, Took, rows, values};
 
 pub(super) async fn hours(
     store: &SqliteStore,
@@ -28,4 +28,14 @@ pub(super) async fn cells(store: &SqliteStore, job: JobId, width: i64) -> Result
 pub(super) async fn pace(store: &SqliteStore, job: JobId, stretch: Duration) -> Result<Vec<Pace>> {
     let params = (job.to_string(), values::millis(stretch));
     store.read(move |tx| tx.query(sql!("pace"), params, |row| rows::pace(row))).await
+}
+
+pub(super) async fn durations(store: &SqliteStore, job: JobId) -> Result<Vec<Took>> {
+    let params = (job.to_string(),);
+    store.read(move |tx| tx.query(sql!("durations"), params, |row| rows::took(row))).await
+}
+
+pub(super) async fn slowest(store: &SqliteStore, job: JobId, limit: u32) -> Result<Vec<ChunkRow>> {
+    let params = (job.to_string(), limit);
+    store.read(move |tx| tx.query(sql!("slowest_chunks"), params, |row| rows::chunk(row))).await
 }

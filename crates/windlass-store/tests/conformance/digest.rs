@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, JobId, JobStatus};
-use windlass_store::{Kept, LetterFilter};
+use windlass_store::{Kept, LetterFilter, Progress};
 
 use crate::bench::{Bench, new_job};
 use crate::letters::{dead, letter};
@@ -12,6 +12,7 @@ both!(
     jobs_are_counted_by_the_hour,
     chunks_are_counted_in_stretches,
     what_was_done_when_adds_up,
+    completed_chunks_are_counted_by_how_long_they_took,
     letters_are_grouped_by_error,
 );
 
@@ -59,6 +60,32 @@ async fn what_was_done_when_adds_up(bench: Bench) {
     let paces = bench.store.pace(job, Duration::from_secs(5)).await.unwrap();
     assert_eq!(paces.iter().map(|pace| pace.items).sum::<i64>(), items);
     assert!(paces.iter().all(|pace| pace.at.timestamp_millis() % 5000 == 0), "{paces:?}");
+}
+
+async fn completed_chunks_are_counted_by_how_long_they_took(bench: Bench) {
+    let job = bench.loaded(8).await;
+    assert_eq!(bench.store.durations(job).await.unwrap(), []);
+    assert_eq!(bench.store.slowest_chunks(job, 2).await.unwrap(), []);
+    let claimed = bench.claim(job, 7).await;
+    for (chunk, millis) in claimed.iter().zip([0, 99, 123, 129, 4567, 9_876_543]) {
+        assert_eq!(bench.complete(chunk).await, Kept::Yes);
+        let ended = match bench.is_sqlite() {
+            true => format!("started_at + {millis}"),
+            false => format!("started_at + interval '{millis} milliseconds'"),
+        };
+        let number = chunk.lease.chunk.number;
+        let chunk = format!("job_id = '{job}' AND number = {number}");
+        bench.run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}")).await;
+    }
+    // One that failed, one that nobody began: neither says how long a chunk takes.
+    let failed = bench.store.fail(claimed[6].lease, &Progress::default(), "no", false).await;
+    assert_eq!(failed.unwrap(), Kept::Yes);
+    let durations = bench.store.durations(job).await.unwrap();
+    let durations: Vec<_> = durations.iter().map(|took| (took.millis, took.chunks)).collect();
+    assert_eq!(durations, [(0, 1), (99, 1), (120, 2), (4500, 1), (9_800_000, 1)]);
+    let slowest = bench.store.slowest_chunks(job, 2).await.unwrap();
+    let expected = [5, 4].map(|place| claimed[place].lease.chunk.number);
+    assert_eq!(slowest.iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), expected);
 }
 
 async fn letters_are_grouped_by_error(bench: Bench) {

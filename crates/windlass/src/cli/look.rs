@@ -2,8 +2,8 @@
 
 use super::progress::{self, Interrupt};
 use super::{dependencies, exit, load, output};
-use anyhow::Result;
-use std::path::Path;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use windlass::{JobFilter, JobId, JobStatus};
 use windlass_core::ChunkStatus;
@@ -29,7 +29,20 @@ pub(super) struct JobsArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  windlass job ID --html report.html   # once it has ended")]
 pub(super) struct JobArgs {
+    /// The job's id
+    id: JobId,
+    /// Write its report to this file: one page of HTML, for people
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct WatchArgs {
     /// The job's id
     id: JobId,
     /// Print JSON
@@ -94,6 +107,12 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
 
 pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
+    if let Some(file) = &args.html {
+        let page = engine.report(args.id).await?;
+        std::fs::write(file, page).with_context(|| format!("--html {}", file.display()))?;
+        println!("the report is in {}", file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let job = engine.job(args.id).await?;
     if args.json {
         output::json(&job)?
@@ -104,7 +123,7 @@ pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn watch(args: JobArgs, config: &Path) -> Result<ExitCode> {
+pub(super) async fn watch(args: WatchArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     let ended = progress::follow(&engine, args.id, &mut Interrupt::listen()?).await?;
     let job = engine.job(args.id).await?;

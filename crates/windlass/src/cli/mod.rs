@@ -78,7 +78,7 @@ enum Command {
     /// Show a job
     Job(look::JobArgs),
     /// Follow a job to its end
-    Watch(look::JobArgs),
+    Watch(look::WatchArgs),
     /// List the chunks of a job
     Chunks(look::ChunksArgs),
     /// Print the rows that a job's items emitted

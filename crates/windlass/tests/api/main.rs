@@ -26,6 +26,7 @@ mod limits;
 mod output;
 mod permissions;
 mod problems;
+mod report;
 mod rows;
 mod schedules;
 mod schemathesis;

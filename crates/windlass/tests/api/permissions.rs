@@ -22,7 +22,7 @@ enum Asks {
 use Asks::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 31] = [
+const ROUTES: [(&str, &str, Asks); 32] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -33,6 +33,7 @@ const ROUTES: [(&str, &str, Asks); 31] = [
     ("GET", "/api/v1/jobs/{id}/chunks", ForOwn("viewer")),
     ("GET", "/api/v1/jobs/{id}/segments", ForOwn("viewer")),
     ("GET", "/api/v1/jobs/{id}/output", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/report", ForOwn("viewer")),
     ("GET", "/api/v1/jobs/{id}/events", ForOwn("viewer")),
     ("POST", "/api/v1/jobs/{id}/cancel", ForOwn("operator")),
     ("POST", "/api/v1/jobs/{id}/pause", ForOwn("operator")),

@@ -47,7 +47,7 @@ async fn every_command_explains_itself() {
         assert!(help.stdout.contains("--config"), "{command}: {}", help.stdout);
         assert!(help.stderr.is_empty(), "{command}: {}", help.stderr);
     }
-    for command in ["", "init", "run", "submit", "worker", "jobs"] {
+    for command in ["", "init", "run", "submit", "worker", "jobs", "job"] {
         let help = place.run(&format!("{command} --help")).await.ok();
         assert!(help.stdout.contains("Example"), "{command}: {}", help.stdout);
         assert!(help.stdout.contains("  windlass "), "{command}: {}", help.stdout);

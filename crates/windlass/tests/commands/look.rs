@@ -49,6 +49,22 @@ async fn a_job_is_shown_with_what_to_do_next() {
 }
 
 #[tokio::test]
+async fn the_report_of_a_job_is_written_to_a_file() {
+    let data = Data::sqlite().with_accounts(10).await;
+    let place = Place::on(&data, &raise(5));
+    let id = place.submit("RAISE").await;
+    refused(&place.run(&format!("job {id} --html r.html")).await, &["WL0008", "QUEUED", "ended"]);
+    place.run(&format!("worker --job {id}")).await.ok();
+    place.run(&format!("job {id} --html r.html")).await.ok();
+    let page = place.read("r.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains(&id), "{page}");
+    assert!(page.contains("10 items: every one was processed or skipped."), "{page}");
+    refused(&place.run(&format!("job {id} --html r.html --json")).await, &["--json"]);
+    let nowhere = place.run(&format!("job {id} --html no/r.html")).await;
+    refused(&nowhere, &["--html no/r.html"]);
+}
+
+#[tokio::test]
 async fn chunks_are_listed_by_status_and_page_by_page() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;

@@ -21,5 +21,6 @@ mod letters;
 mod live;
 mod pages;
 mod pictures;
+mod report;
 mod roles;
 mod world;

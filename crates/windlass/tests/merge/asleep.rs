@@ -2,7 +2,7 @@
 //! nothing any more.
 
 use crate::common::Data;
-use crate::world::World;
+use crate::world::{REPORT, World};
 use windlass_testkit::{Gate, Running};
 
 /// Puts a worker to sleep and lets another one end its job.
@@ -78,6 +78,22 @@ async fn its_report_does_not_replace_a_newer_one() {
         wake(gate, worker).await;
         world.report_is_right().await;
     }
+}
+
+/// It had written its report, and was about to write the page beside it.
+#[tokio::test]
+async fn its_page_does_not_replace_a_newer_one() {
+    let world = World::with(Data::postgres().await).await;
+    let id = world.submit("REPORT").await;
+    let (gate, worker) = world.held_at_store(&id, "took / 1000 * 1000").await;
+    assert_eq!(world.names(), [REPORT]);
+    sleep_over(&world, &id, &worker).await;
+    world.page_is_of(&id).await;
+    let newer = world.submit("REPORT").await;
+    world.work(&newer).await;
+    world.page_is_of(&newer).await;
+    wake(gate, worker).await;
+    world.page_is_of(&newer).await;
 }
 
 /// What is on its way cannot be called back, and is the same to the letter.

@@ -1,7 +1,7 @@
 //! A job cancelled in the middle of its merge: nothing of it comes later, and no output stays.
 
 use crate::common::Data;
-use crate::world::World;
+use crate::world::{REPORT, World};
 use windlass_testkit::{Gate, Moto, Running};
 
 /// Cancels a job while its worker sleeps, which then wakes up.
@@ -35,6 +35,16 @@ async fn nothing_is_reported_afterwards() {
         cancel_asleep(&world, &id, gate, worker).await;
         assert_eq!(world.names(), [""; 0]);
     }
+}
+
+/// The report was there before, and may have replaced another; the page was not.
+#[tokio::test]
+async fn no_page_is_written_afterwards() {
+    let world = World::with(Data::postgres().await).await;
+    let id = world.submit("REPORT").await;
+    let (gate, worker) = world.held_at_store(&id, "took / 1000 * 1000").await;
+    cancel_asleep(&world, &id, gate, worker).await;
+    assert_eq!(world.names(), [REPORT]);
 }
 
 /// A manifest that was on its way lists parts that are gone, and goes too.

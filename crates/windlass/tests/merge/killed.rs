@@ -1,7 +1,7 @@
 //! A process killed in the middle of its merge: the next one makes it whole.
 
 use crate::common::{Data, eventually};
-use crate::world::{REPORT, World};
+use crate::world::{PAGE, REPORT, World};
 
 /// Kills a worker that is held at this text, looks at what can be seen then, and lets another end it.
 async fn killed_at(world: &World, text: &str) {
@@ -73,8 +73,9 @@ async fn while_it_reports() {
     world.data.run("UPDATE totals SET day = 'tuesday' WHERE day = 'monday'").await;
     world.expire().await;
     world.work(&id).await;
-    assert_eq!(world.names(), [REPORT]);
+    assert_eq!(world.names(), [REPORT, PAGE]);
     world.report_is_right().await;
+    world.page_is_of(&id).await;
     let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
     assert_eq!(world.data.number(again).await, 0, "loaded twice");
 }

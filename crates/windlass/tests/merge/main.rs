@@ -13,5 +13,6 @@ mod common;
 mod asleep;
 mod cancelled;
 mod killed;
+mod page;
 mod refused;
 mod world;

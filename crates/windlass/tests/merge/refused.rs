@@ -1,7 +1,7 @@
 //! A place that refuses at the very end: said clearly, nothing half visible, and gone on with.
 
 use crate::common::{Data, said, text};
-use crate::world::World;
+use crate::world::{REPORT, World};
 
 #[tokio::test]
 async fn a_manifest_that_the_endpoint_refuses() {
@@ -24,6 +24,25 @@ async fn a_manifest_that_the_endpoint_refuses() {
     world.work(&id).await;
     assert_eq!(world.place.chunks(&id).await, before, "no chunk was run again");
     world.parts_are_right(&id).await;
+}
+
+/// The page beside a report is a courtesy: the result is there, and the job ends as if nothing were.
+#[tokio::test]
+async fn a_page_that_the_endpoint_refuses() {
+    let world = World::in_a_bucket().await;
+    let id = world.submit("TOTALS").await;
+    let (gate, worker) = world.held_at_request(&id, "PUT /windlass/totals.csv.html").await;
+    world.moto().refuse();
+    gate.open();
+    let done = worker.wait().await.ok();
+    assert!(said(&done).contains(&format!("windlass job {id} --html FILE")), "{done:?}");
+    world.moto().allow();
+    assert_eq!(world.place.status(&id).await, "COMPLETED");
+    assert_eq!(world.names(), [REPORT]);
+    world.report_is_right().await;
+    world.totals_are_right().await;
+    world.place.run(&format!("job {id} --html page.html")).await.ok();
+    assert!(world.place.read("page.html").contains("s3://windlass/totals.csv"));
 }
 
 /// An endpoint that is away is no failure: the job waits for it, and says so.

@@ -214,6 +214,14 @@ impl World {
         assert_eq!(total, self.data.number("SELECT sum(amount) FROM accounts").await);
     }
 
+    /// The page beside the report is that of this job, and has its first rows.
+    pub(crate) async fn page_is_of(&self, id: &str) {
+        let page = self.text(PAGE).await;
+        for part in [id, "Completed", "10 rows", "<th class=\"number\">branch</th>", "</html>"] {
+            assert!(page.contains(part), "`{part}` is not in: {page}");
+        }
+    }
+
     /// The manifest lists exactly the parts that are there, and they have every row once.
     pub(crate) async fn parts_are_right(&self, id: &str) {
         let manifest = self.text(&format!("{id}/manifest.json")).await;
@@ -252,6 +260,8 @@ fn files(folder: &std::path::Path, before: &str) -> Vec<String> {
 
 /// Where the report is, from the root on.
 pub(crate) const REPORT: &str = "totals.csv";
+/// Where its page for people is.
+pub(crate) const PAGE: &str = "totals.csv.html";
 
 /// Totals are loaded and reported; a report is only that; parts are exported.
 const JOBS: &str = r#"
@@ -271,6 +281,11 @@ reduce = "SELECT branch, sum(n) AS n, sum(total) AS total FROM parts GROUP BY br
 report = { to = "${ROOT}/totals.csv" }
 chunk.items = 100
 retry = { attempts = 3, backoff = "50ms" }
+
+[jobs.PLAIN]
+source = { connection = "app", table = "accounts" }
+step.map = "SELECT count(*) AS n FROM {source} WHERE {chunk}"
+report = { to = "${ROOT}/totals.csv", page = false }
 
 [jobs.PARTS]
 source = { connection = "app", table = "accounts" }

@@ -1,14 +1,14 @@
 //! How numbers, times and statuses are said: the same on every page.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono_tz::Tz;
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use std::time::Duration;
 use windlass_core::{ChunkStatus, Job, JobStatus, LetterStatus, Phase};
-use windlass_engine::projected_end;
 
 /// A number with its thousands apart.
-pub(super) fn number(number: i64) -> String {
+pub fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -21,12 +21,12 @@ pub(super) fn number(number: i64) -> String {
 }
 
 /// A number and what it counts.
-pub(super) fn count(n: i64, one: &str, more: &str) -> String {
+pub fn count(n: i64, one: &str, more: &str) -> String {
     format!("{} {}", number(n), if n == 1 { one } else { more })
 }
 
 /// A length of time in its two largest units.
-pub(super) fn span(length: TimeDelta) -> String {
+pub fn span(length: TimeDelta) -> String {
     let seconds = length.num_seconds().max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -39,12 +39,21 @@ pub(super) fn span(length: TimeDelta) -> String {
 }
 
 /// The same of a length that was defined.
-pub(super) fn length(length: Duration) -> String {
+pub fn length(length: Duration) -> String {
     span(TimeDelta::from_std(length).unwrap_or(TimeDelta::MAX))
 }
 
+/// A length in milliseconds, as exact as is of use.
+pub fn millis(millis: i64) -> String {
+    match millis {
+        ..1000 => format!("{millis} ms"),
+        1000..60_000 => format!("{} s", (millis / 100) as f64 / 10.0),
+        _ => span(TimeDelta::milliseconds(millis)),
+    }
+}
+
 /// A time, as far from now as it is and, on a closer look, as the clock shows it.
-pub(super) fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+pub fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     let rough = |length: TimeDelta| match length.num_seconds().max(0) {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),
@@ -63,22 +72,42 @@ pub(super) fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
 }
 
 /// A time both ways, where there is room.
-pub(super) fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+pub fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     html! { (absolute(at)) " (" (time(at, now)) ")" }
 }
 
 /// A time as the clock in UTC shows it.
-pub(super) fn absolute(at: DateTime<Utc>) -> String {
+pub fn absolute(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
+/// The same, and as a clock in that zone shows it.
+pub fn absolute_in(at: DateTime<Utc>, zone: Option<Tz>) -> String {
+    match zone.filter(|zone| *zone != Tz::UTC) {
+        Some(zone) => {
+            let there = at.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S %Z");
+            format!("{} ({there})", absolute(at))
+        }
+        None => absolute(at),
+    }
+}
+
+/// A number of bytes in the largest unit that it has one of.
+pub fn bytes(bytes: i64) -> String {
+    match bytes {
+        ..1024 => count(bytes, "byte", "bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
 /// A job's status as a mark; its word is in it, since colours alone say nothing to some.
-pub(super) fn mark(status: JobStatus) -> Markup {
+pub fn mark(status: JobStatus) -> Markup {
     html! { span class=(format!("mark {}", class(status.as_str()))) { (word(status)) } }
 }
 
 /// A job's status in a word.
-pub(super) fn word(status: JobStatus) -> &'static str {
+pub fn word(status: JobStatus) -> &'static str {
     match status {
         JobStatus::Queued => "Queued",
         JobStatus::Processing => "Running",
@@ -90,7 +119,7 @@ pub(super) fn word(status: JobStatus) -> &'static str {
 }
 
 /// What a job is busy with.
-pub(super) fn phase(phase: Phase) -> &'static str {
+pub fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Loading => "Loading: cutting the table into chunks",
         Phase::Working => "Working through the chunks",
@@ -99,7 +128,7 @@ pub(super) fn phase(phase: Phase) -> &'static str {
 }
 
 /// A chunk's status in a word.
-pub(super) fn chunk_word(status: ChunkStatus) -> &'static str {
+pub fn chunk_word(status: ChunkStatus) -> &'static str {
     match status {
         ChunkStatus::Pending => "waiting",
         ChunkStatus::Processing => "running",
@@ -110,7 +139,7 @@ pub(super) fn chunk_word(status: ChunkStatus) -> &'static str {
 }
 
 /// A letter's status as a mark.
-pub(super) fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
+pub fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
     let word = match status {
         LetterStatus::New if redriving => "being redriven",
         LetterStatus::New => "new",
@@ -121,12 +150,12 @@ pub(super) fn letter_mark(status: LetterStatus, redriving: bool) -> Markup {
 }
 
 /// The name of a status's colour in the stylesheet.
-pub(super) fn class(status: &str) -> String {
+pub fn class(status: &str) -> String {
     status.to_lowercase()
 }
 
 /// How far a job is, in percent; a hundred means all.
-pub(super) fn percent(job: &Job) -> i64 {
+pub fn percent(job: &Job) -> i64 {
     match job.status {
         JobStatus::Completed => 100,
         _ => (job.items.done() * 100).checked_div(job.items.total).unwrap_or(0).clamp(0, 100),
@@ -134,13 +163,13 @@ pub(super) fn percent(job: &Job) -> i64 {
 }
 
 /// Items a second, over the whole run so far.
-pub(super) fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
+pub fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
     let seconds = (job.finished_at.unwrap_or(now) - job.started_at?).as_seconds_f64();
     (seconds > 0.0 && job.items.done() > 0).then(|| job.items.done() as f64 / seconds)
 }
 
 /// A rate, in whole items where it has any.
-pub(super) fn rate_text(rate: Option<f64>) -> String {
+pub fn rate_text(rate: Option<f64>) -> String {
     match rate {
         None => "–".to_owned(),
         Some(rate) if rate < 10.0 => format!("{rate:.1}/s"),
@@ -148,15 +177,21 @@ pub(super) fn rate_text(rate: Option<f64>) -> String {
     }
 }
 
+/// How long a job has been at work.
+pub fn took(job: &Job, now: DateTime<Utc>) -> String {
+    let end = job.finished_at.unwrap_or(now);
+    job.started_at.map_or_else(|| "–".to_owned(), |started| span(end - started))
+}
+
 /// When a running job will end as it goes; unknown before it has done anything, and while it is
 /// still finding out how much there is.
-pub(super) fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let running = job.status == JobStatus::Processing && job.phase != Some(Phase::Loading);
-    (running && job.items.done() > 0).then(|| projected_end(job, now))?
+    (running && job.items.done() > 0).then(|| job.projected_end(now))?
 }
 
 /// A value of a record: texts as they are, the rest as JSON.
-pub(super) fn scalar(value: &Json) -> String {
+pub fn scalar(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         other => other.to_string(),
@@ -164,7 +199,7 @@ pub(super) fn scalar(value: &Json) -> String {
 }
 
 /// An id short enough for a table; its end, since the beginning is when it was made.
-pub(super) fn short(id: uuid::Uuid) -> String {
+pub fn short(id: uuid::Uuid) -> String {
     let text = id.to_string();
     format!("…{}", &text[text.len() - 8..])
 }
@@ -179,6 +214,21 @@ mod tests {
         assert_eq!(count(1, "day", "days"), "1 day");
         let lengths = [0, 59, 61, 3700, 90_000].map(|seconds| span(TimeDelta::seconds(seconds)));
         assert_eq!(lengths, ["under 1 s", "59 s", "1 min 1 s", "1 h 1 min", "1 day 1 h"]);
+    }
+
+    #[test]
+    fn short_lengths_and_bytes_read_well() {
+        let lengths = [0, 999, 1000, 1290, 62_000].map(millis);
+        assert_eq!(lengths, ["0 ms", "999 ms", "1 s", "1.2 s", "1 min 2 s"]);
+        assert_eq!([1, 2048, 5 << 20].map(bytes), ["1 byte", "2.0 KiB", "5.0 MiB"]);
+    }
+
+    #[test]
+    fn a_time_is_said_in_its_zone_too() {
+        let at = DateTime::from_timestamp(1_000_000, 0).unwrap();
+        assert_eq!(absolute_in(at, Some(Tz::UTC)), "1970-01-12 13:46:40 UTC");
+        let there = "1970-01-12 13:46:40 UTC (1970-01-12 22:46:40 JST)";
+        assert_eq!(absolute_in(at, Some(Tz::Asia__Tokyo)), there);
     }
 
     #[test]
