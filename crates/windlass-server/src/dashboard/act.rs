@@ -125,7 +125,7 @@ fn which(fields: &[(String, String)]) -> Json {
         return json!({ "ids": ids });
     }
     let mut which = Map::new();
-    for name in ["job", "jobType", "error"] {
+    for name in ["job", "jobType", "error", "pattern"] {
         if let Some(value) = field(fields, name) {
             which.insert(name.to_owned(), value.into());
         }

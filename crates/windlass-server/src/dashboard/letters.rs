@@ -37,6 +37,9 @@ pub(super) struct Asked {
     job_type: Option<String>,
     #[serde(default, deserialize_with = "filled")]
     error: Option<String>,
+    /// Of one group alone.
+    #[serde(default, deserialize_with = "filled")]
+    pattern: Option<String>,
     status: Option<String>,
     before: Option<Uuid>,
 }
@@ -54,11 +57,18 @@ impl Asked {
             job: self.job,
             job_type: self.job_type.clone(),
             error: self.error.clone(),
+            pattern: self.pattern.clone(),
             status: self.status(),
             before: self.before,
             limit,
             ..LetterFilter::default()
         }
+    }
+
+    /// Whether nothing is said that some letters would not meet.
+    fn is_everything(&self) -> bool {
+        let said = [&self.job_type, &self.error, &self.pattern];
+        self.job.is_none() && said.iter().all(|said| said.is_none())
     }
 
     /// The same search, elsewhere or further on.
@@ -67,8 +77,9 @@ impl Asked {
         let (job, before) = (text(self.job), text(before));
         let given = |text: &Option<String>| text.clone().unwrap_or_default();
         let (job_type, error) = (given(&self.job_type), given(&self.error));
+        let pattern = given(&self.pattern);
         let mut pairs = vec![("job", job.as_str()), ("jobType", &job_type), ("error", &error)];
-        pairs.push(("before", &before));
+        pairs.extend([("pattern", pattern.as_str()), ("before", &before)]);
         pairs.retain(|(_, value)| !value.is_empty());
         if let Some(status) = &self.status {
             pairs.push(("status", status));
@@ -159,7 +170,7 @@ pub(super) fn groups(groups: &[LetterGroup], now: DateTime<Utc>, job: Option<Job
                     @for group in groups {
                         tr {
                             td.text {
-                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("error", &group.error), ("status", "")])) {
+                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("pattern", &group.pattern), ("status", "")])) {
                                     (group.error)
                                 }
                             }
@@ -240,7 +251,8 @@ fn act_on_all(asked: &Asked, found: &[LetterGroup]) -> Markup {
         input type="hidden" name="job" value=[asked.job];
         input type="hidden" name="jobType" value=[asked.job_type.as_deref()];
         input type="hidden" name="error" value=[asked.error.as_deref()];
-        @if asked.job.is_none() && asked.job_type.is_none() && asked.error.is_none() {
+        input type="hidden" name="pattern" value=[asked.pattern.as_deref()];
+        @if asked.is_everything() {
             input type="hidden" name="all" value="yes";
         }
     };

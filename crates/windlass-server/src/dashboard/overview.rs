@@ -258,7 +258,7 @@ fn dead(letters: &[LetterGroup], now: DateTime<Utc>) -> Markup {
                     @for group in letters.iter().take(5) {
                         tr {
                             td.text {
-                                a href=(super::letters::search(&[("jobType", &group.job_type), ("error", &group.error)])) {
+                                a href=(super::letters::search(&[("jobType", &group.job_type), ("pattern", &group.pattern)])) {
                                     (group.error)
                                 }
                                 div.faint { (group.job_type) }

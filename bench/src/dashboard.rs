@@ -1,0 +1,122 @@
+//! The dashboard with 100,000 jobs in the store: how soon a page is answered, how soon a browser shows
+//! it, and whether a page of a job of 100,000 chunks stays smooth while its chunks change.
+
+mod seed;
+
+use crate::browser::Browser;
+use crate::pages::Pages;
+use crate::report::Report;
+use crate::served::Served;
+use crate::setup::{Bench, RAISE, accounts};
+use anyhow::{Context, Result};
+use seed::{Shelf, Store};
+use serde_json::Value as Json;
+use std::time::Duration;
+
+const JOBS: u64 = 100_000;
+/// Pages asked for, each after the other.
+const TIMES: usize = 50;
+/// Times that a browser opens a page.
+const PAINTS: usize = 15;
+/// Moments in which chunks of the largest job change while a browser looks on.
+const CHANGES: u64 = 20;
+
+pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    let database = bench.database().await;
+    accounts(&database, 10).await;
+    let folder = tempfile::tempdir()?;
+    let file = format!("sqlite:{}", folder.path().join("store.db").display());
+    on(Store::Postgres(database.clone()), &database, bench, report).await?;
+    on(Store::Sqlite(file), &database, bench, report).await
+}
+
+async fn on(
+    store: Store,
+    data: &windlass_testkit::Database,
+    bench: &Bench,
+    report: &mut Report,
+) -> Result<()> {
+    let name = store.name();
+    let none = ["--workers", "0"];
+    let served = Served::at(store.url(), data.url(), RAISE, &none).await?;
+    let id = served.run(&["submit", "RAISE"]).await;
+    let jobs = bench.rows(JOBS);
+    let shelf = Shelf::fill(&store, id.trim(), jobs).await?;
+    let large = format!("/jobs/{}", shelf.large);
+    let largest = format!("/jobs/{}", shelf.largest);
+    let mut pages = Pages::connect(&served).await?;
+    for (what, path) in [
+        ("overview", "/"),
+        ("10,000 chunks", &large),
+        ("100,000 chunks", &largest),
+        ("jobs", "/jobs"),
+        ("letters", "/dead-letters"),
+        ("job type", "/job-types/RAISE"),
+    ] {
+        let mut times = Vec::new();
+        let mut bytes = 0;
+        pages.get(path).await?;
+        for _ in 0..TIMES {
+            let (took, length) = pages.get(path).await?;
+            times.push(took.as_secs_f64() * 1000.0);
+            bytes = length;
+        }
+        times.sort_by(f64::total_cmp);
+        let (middle, worst) = (times[TIMES / 2], times[TIMES - 1]);
+        let detail = format!("ms, worst {worst:.1}, {} kB, {jobs} jobs", bytes / 1000);
+        let line = format!("dashboard: {name}, {what} answered");
+        report.at_most(&line, middle, 50.0, detail);
+    }
+    let browser = Browser::on(&format!("http://127.0.0.1:{}", served.port)).await;
+    browser.open("/").await;
+    browser.fill("token", &served.token).await;
+    browser.go("Sign in").await;
+    for (what, path) in
+        [("overview", "/"), ("10,000 chunks", large.as_str()), ("100,000 chunks", &largest)]
+    {
+        let mut times = Vec::new();
+        for _ in 0..PAINTS {
+            browser.open(path).await;
+            times.push(painted(&browser).await?);
+        }
+        times.sort_by(f64::total_cmp);
+        let (middle, worst) = (times[PAINTS / 2], times[PAINTS - 1]);
+        let line = format!("dashboard: {name}, {what} painted");
+        report.at_most(&line, middle, 200.0, format!("ms after the answer, worst {worst:.0}"));
+    }
+    browser.open(&largest).await;
+    browser.sees("Live").await;
+    browser.run(OBSERVE).await;
+    for moment in 0..CHANGES {
+        shelf.change(&store, moment).await?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let seen = browser
+        .run("return [window.updates, window.longest, document.querySelectorAll('*').length]")
+        .await;
+    let number = |place: usize| seen[place].as_f64().context("a number");
+    let detail = format!("ms; {} updates, {} elements", number(0)?, number(2)?);
+    report.at_most(&format!("dashboard: {name}, longest task"), number(1)?, 50.0, detail);
+    Ok(())
+}
+
+/// Watches what updates of the page take. A task that nobody would notice is not told by browsers.
+const OBSERVE: &str = "window.updates = 0; window.longest = 0; \
+    new PerformanceObserver(list => list.getEntries().forEach(entry => \
+        window.longest = Math.max(window.longest, entry.duration))).observe({entryTypes: ['longtask']}); \
+    new MutationObserver(() => window.updates += 1) \
+        .observe(document.querySelector('main progress'), {attributes: true, subtree: true});";
+
+/// How long after the answer began something of the page was seen.
+async fn painted(browser: &Browser) -> Result<f64> {
+    let script = "const paint = performance.getEntriesByName('first-contentful-paint')[0]; \
+        const way = performance.getEntriesByType('navigation')[0]; \
+        return paint ? paint.startTime - way.responseStart : null";
+    for _ in 0..100 {
+        if let Json::Number(time) = browser.run(script).await {
+            return time.as_f64().context("a time");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("the browser shows nothing")
+}
