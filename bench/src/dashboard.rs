@@ -37,67 +37,100 @@ async fn on(
     report: &mut Report,
 ) -> Result<()> {
     let name = store.name();
-    let none = ["--workers", "0"];
-    let served = Served::at(store.url(), data.url(), RAISE, &none).await?;
+    let served = Served::at(store.url(), data.url(), RAISE, &["--workers", "0"]).await?;
     let id = served.run(&["submit", "RAISE"]).await;
     let jobs = bench.rows(JOBS);
     let shelf = Shelf::fill(&store, id.trim(), jobs).await?;
     let large = format!("/jobs/{}", shelf.large);
-    let largest = format!("/jobs/{}", shelf.largest);
-    let mut pages = Pages::connect(&served).await?;
-    for (what, path) in [
-        ("overview", "/"),
-        ("10,000 chunks", &large),
-        ("100,000 chunks", &largest),
-        ("jobs", "/jobs"),
-        ("letters", "/dead-letters"),
-        ("job type", "/job-types/RAISE"),
-    ] {
-        let mut times = Vec::new();
-        let mut bytes = 0;
-        pages.get(path).await?;
-        for _ in 0..TIMES {
-            let (took, length) = pages.get(path).await?;
-            times.push(took.as_secs_f64() * 1000.0);
-            bytes = length;
-        }
-        times.sort_by(f64::total_cmp);
-        let (middle, worst) = (times[TIMES / 2], times[TIMES - 1]);
-        let detail = format!("ms, worst {worst:.1}, {} kB, {jobs} jobs", bytes / 1000);
-        let line = format!("dashboard: {name}, {what} answered");
-        report.at_most(&line, middle, 50.0, detail);
+    let look = Look { name, served: &served };
+    let browser = look.sign_in().await;
+    for (what, path) in [("overview", "/"), ("10,000 chunks", &large)] {
+        look.answer(what, path, report).await?;
+        look.paint(&browser, what, path, report).await?;
     }
-    let browser = Browser::on(&format!("http://127.0.0.1:{}", served.port)).await;
-    browser.open("/").await;
-    browser.fill("token", &served.token).await;
-    browser.go("Sign in").await;
     for (what, path) in
-        [("overview", "/"), ("10,000 chunks", large.as_str()), ("100,000 chunks", &largest)]
+        [("jobs", "/jobs"), ("letters", "/dead-letters"), ("job type", "/job-types/RAISE")]
     {
-        let mut times = Vec::new();
-        for _ in 0..PAINTS {
-            browser.open(path).await;
-            times.push(painted(&browser).await?);
-        }
-        times.sort_by(f64::total_cmp);
-        let (middle, worst) = (times[PAINTS / 2], times[PAINTS - 1]);
-        let line = format!("dashboard: {name}, {what} painted");
-        report.at_most(&line, middle, 200.0, format!("ms after the answer, worst {worst:.0}"));
+        look.answer(what, path, report).await?;
     }
-    browser.open(&largest).await;
+    let largest = Shelf::add(&store, id.trim(), 100_000).await?;
+    let page = format!("/jobs/{largest}");
+    look.answer("100,000 chunks", &page, report).await?;
+    look.paint(&browser, "100,000 chunks", &page, report).await?;
+    browser.open(&page).await;
     browser.sees("Live").await;
     browser.run(OBSERVE).await;
     for moment in 0..CHANGES {
-        shelf.change(&store, moment).await?;
+        Shelf::change(&store, &largest, moment).await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-    let seen = browser
-        .run("return [window.updates, window.longest, document.querySelectorAll('*').length]")
-        .await;
+    let seen = browser.run(OBSERVED).await;
     let number = |place: usize| seen[place].as_f64().context("a number");
-    let detail = format!("ms; {} updates, {} elements", number(0)?, number(2)?);
+    let detail = format!("ms; {} updates of {} elements", number(0)?, number(2)?);
     report.at_most(&format!("dashboard: {name}, longest task"), number(1)?, 50.0, detail);
-    Ok(())
+    look.weigh(report).await
+}
+
+/// A look at the pages of a server.
+struct Look<'a> {
+    name: &'static str,
+    served: &'a Served,
+}
+
+impl Look<'_> {
+    async fn sign_in(&self) -> Browser {
+        let browser = Browser::on(&format!("http://127.0.0.1:{}", self.served.port)).await;
+        browser.open("/").await;
+        browser.fill("token", &self.served.token).await;
+        browser.go("Sign in").await;
+        browser
+    }
+
+    /// How soon a page is answered.
+    async fn answer(&self, what: &str, path: &str, report: &mut Report) -> Result<()> {
+        let mut pages = Pages::connect(self.served).await?;
+        let (_, bytes) = pages.get(path).await?;
+        let mut times = Vec::new();
+        for _ in 0..TIMES {
+            times.push(pages.get(path).await?.0.as_secs_f64() * 1000.0);
+        }
+        times.sort_by(f64::total_cmp);
+        let detail = format!("ms, worst {:.1}; {} kB", times[TIMES - 1], bytes / 1000);
+        let line = format!("dashboard: {}, {what}, answer", self.name);
+        report.at_most(&line, times[TIMES / 2], 50.0, detail);
+        Ok(())
+    }
+
+    /// How soon after its answer a browser shows a page.
+    async fn paint(
+        &self,
+        browser: &Browser,
+        what: &str,
+        path: &str,
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut times = Vec::new();
+        for _ in 0..PAINTS {
+            browser.open(path).await;
+            times.push(painted(browser).await?);
+        }
+        times.sort_by(f64::total_cmp);
+        let detail = format!("ms after the answer, worst {:.0}", times[PAINTS - 1]);
+        let line = format!("dashboard: {}, {what}, paint", self.name);
+        report.at_most(&line, times[PAINTS / 2], 200.0, detail);
+        Ok(())
+    }
+
+    /// What all assets weigh.
+    async fn weigh(&self, report: &mut Report) -> Result<()> {
+        let mut pages = Pages::connect(self.served).await?;
+        let mut bytes = 0;
+        for asset in ["style.css", "live.js", "icon.svg"] {
+            bytes += pages.get(&format!("/assets/{asset}")).await?.1;
+        }
+        report.at_most("dashboard: assets", bytes as f64 / 1000.0, 150.0, "kB".to_owned());
+        Ok(())
+    }
 }
 
 /// Watches what updates of the page take. A task that nobody would notice is not told by browsers.
@@ -106,6 +139,10 @@ const OBSERVE: &str = "window.updates = 0; window.longest = 0; \
         window.longest = Math.max(window.longest, entry.duration))).observe({entryTypes: ['longtask']}); \
     new MutationObserver(() => window.updates += 1) \
         .observe(document.querySelector('main progress'), {attributes: true, subtree: true});";
+
+/// What was seen: updates, the longest task in milliseconds, elements.
+const OBSERVED: &str =
+    "return [window.updates, window.longest, document.querySelectorAll('*').length]";
 
 /// How long after the answer began something of the page was seen.
 async fn painted(browser: &Browser) -> Result<f64> {

@@ -15,8 +15,6 @@ pub(super) enum Store {
 pub(super) struct Shelf {
     /// A running job of 10,000 chunks.
     pub(super) large: String,
-    /// One of 100,000.
-    pub(super) largest: String,
 }
 
 /// Jobs that are at work or wait, beside the two large ones.
@@ -51,32 +49,34 @@ impl Shelf {
         open.insert("open_segments", "1".to_owned());
         open.insert("finished_at", "NULL".to_owned());
         store.copy("windlass_jobs", "id", id, &open, OPEN).await?;
-        let mut shelf = Shelf { large: String::new(), largest: String::new() };
-        for (place, number, chunks) in
-            [(&mut shelf.large, 300_000_001, 10_000), (&mut shelf.largest, 300_000_002, 100_000)]
-        {
-            let number: u64 = number;
-            *place = format!("00000000-0000-7000-8000-{number:012}");
-            let mut job = open.clone();
-            job.insert("id", store.id(&number.to_string()));
-            job.insert("root", store.id(&number.to_string()));
-            job.insert("status", "'PROCESSING'".to_owned());
-            job.insert("open_segments", "0".to_owned());
-            job.insert("open_chunks", (chunks / 2).to_string());
-            job.insert("chunks_total", chunks.to_string());
-            job.insert("items_total", (chunks * 1000).to_string());
-            job.insert("started_at", store.ago("3600"));
-            store.copy("windlass_jobs", "id", id, &job, 1).await?;
-            store.chunks(place, chunks).await?;
-        }
         store.letters(&format!("00000000-0000-7000-8000-{:012}", 1)).await?;
-        store.settle().await?;
-        Ok(shelf)
+        let large = Shelf::add(store, id, 10_000).await?;
+        Ok(Shelf { large })
     }
 
-    /// A moment of work on the largest job: a hundred chunks are done, and a hundred begun.
-    pub(super) async fn change(&self, store: &Store, moment: u64) -> Result<()> {
-        let (id, now) = (&self.largest, store.ago("0"));
+    /// Adds a running job of so many chunks; its id.
+    pub(super) async fn add(store: &Store, id: &str, chunks: u64) -> Result<String> {
+        let number = (300_000_000 + chunks).to_string();
+        let job = BTreeMap::from([
+            ("id", store.id(&number)),
+            ("root", store.id(&number)),
+            ("status", "'PROCESSING'".to_owned()),
+            ("open_segments", "0".to_owned()),
+            ("open_chunks", (chunks / 2).to_string()),
+            ("chunks_total", chunks.to_string()),
+            ("items_total", (chunks * 1000).to_string()),
+            ("started_at", store.ago("3600")),
+        ]);
+        store.copy("windlass_jobs", "id", id, &job, 1).await?;
+        let id = format!("00000000-0000-7000-8000-{number:0>12}");
+        store.chunks(&id, chunks).await?;
+        store.settle().await?;
+        Ok(id)
+    }
+
+    /// A moment of work on a job: a hundred chunks are done, and a hundred begun.
+    pub(super) async fn change(store: &Store, id: &str, moment: u64) -> Result<()> {
+        let now = store.ago("0");
         let from = 50_000 + moment * 100;
         let (done, begun) = (from + 100, from + 200);
         let set = |status: &str, from: u64, to: u64, more: &str| {
@@ -205,10 +205,7 @@ impl Store {
     async fn chunks(&self, job: &str, chunks: u64) -> Result<()> {
         let half = chunks / 2;
         let numbers = self.numbers(chunks);
-        let text = match self {
-            Store::Postgres(_) => "n::text",
-            Store::Sqlite(_) => "n",
-        };
+        let [from, to] = ["n * 1000", "n * 1000 + 1000"].map(|key| format!("CAST({key} AS text)"));
         let when = self.ago(&format!("3600.0 * ({half} - n) / {half}"));
         let now = self.ago("0");
         self.run(&format!(
@@ -217,7 +214,7 @@ impl Store {
              SELECT '{job}', n, 0,
                  CASE WHEN n % 997 = 5 AND n < {half} THEN 'FAILED' WHEN n < {half} THEN 'COMPLETED'
                      WHEN n < {half} + 100 THEN 'PROCESSING' ELSE 'PENDING' END,
-                 1, '{{\"part\":{{\"range\":{{\"after\":[' || {text} || '000],\"upto\":[' || {text} || '999]}}}}}}',
+                 1, '{{\"part\":{{\"range\":{{\"after\":[' || {from} || '],\"upto\":[' || {to} || ']}}}}}}',
                  1000, CASE WHEN n < {half} THEN 999 ELSE 0 END, CASE WHEN n < {half} THEN 1 ELSE 0 END,
                  'worker:1', {now}, NULL,
                  CASE WHEN n < {half} + 100 THEN {now} END, CASE WHEN n < {half} THEN {when} END
@@ -229,10 +226,7 @@ impl Store {
     /// Letters of a job, of a few patterns, each with its own text.
     async fn letters(&self, job: &str) -> Result<()> {
         let (numbers, id, when) = (self.numbers(LETTERS), self.id("n"), self.ago("n"));
-        let text = match self {
-            Store::Postgres(_) => "n::text",
-            Store::Sqlite(_) => "n",
-        };
+        let text = "CAST(n AS text)";
         self.run(&format!(
             "INSERT INTO windlass_dead_letters (id, job_id, job_type, chunk, key, record, error, pattern,
                  context, attempts, submitter, created_at, updated_at)

@@ -5,10 +5,10 @@ use super::job_chunks::{self, Asked};
 use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
-use super::overview::{bar, promise};
+use super::overview::{bar, left, planned, promise};
 use super::words::{
     absolute, class, count, end, full_time, length, mark, number, percent, phase, rate, rate_text,
-    short, span, word,
+    short, word,
 };
 use crate::App;
 use crate::auth::Viewer;
@@ -17,6 +17,7 @@ use crate::problem::Answer;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::try_join;
 use maud::{Markup, html};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,8 @@ use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pace, Pinned, UN
 
 /// Stretches of the throughput chart, about.
 const STRETCHES: i64 = 60;
+/// Fewer stretches are no chart.
+const FEWEST: usize = 4;
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
@@ -36,16 +39,20 @@ pub(super) async fn show(
 ) -> Answer<Html<String>> {
     let job = app.job(&caller, id).await?;
     let store = app.engine.store();
-    let pinned = store.pinned(id).await?;
-    let deadline = app.engine.deadline(id).await?;
-    let mut linked = app.engine.graph(id).await?;
-    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
     let filter = LetterFilter { job: Some(id), limit: 100, ..LetterFilter::default() };
-    let errors = app.letter_groups(&caller, filter).await?;
     let stretch = stretch(&job, Utc::now());
-    let paces = store.pace(id, stretch).await?;
-    let chunks = job_chunks::section(&app, &job, &asked).await?;
+    let (pinned, deadline, mut linked, errors, paces, chunks) = try_join!(
+        async { Ok(store.pinned(id).await?) },
+        async { Ok(app.engine.deadline(id).await?) },
+        async { Ok(app.engine.graph(id).await?) },
+        app.letter_groups(&caller, filter),
+        async { Ok(store.pace(id, stretch).await?) },
+        job_chunks::look(&app, &job, &asked),
+    )?;
+    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
     let frame = Frame::of(&app, caller).await?;
+    let key = pinned.as_ref().map(|pinned| pinned.definition.source.key.as_slice());
+    let chunks = job_chunks::section(&job, &asked, &chunks, key.unwrap_or_default());
     let now = frame.now;
     let title = format!("{} {}", job.job_type, short(job.id));
     let content = html! {
@@ -55,8 +62,8 @@ pub(super) async fn show(
             (bar(&job))
             p.line {
                 strong.big { (percent(&job)) " %" } " "
-                (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
-                @if let Some(ends) = end(&job, now) { " · about " strong { (span(ends - now)) } " left" }
+                (number(job.items.done())) " of " (planned(&job))
+                @if let Some(ends) = end(&job, now) { " · about " (left(ends, now)) }
                 @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) {
                     " · " (promise(deadline, end(&job, now), now))
                 }
@@ -65,11 +72,6 @@ pub(super) async fn show(
             (buttons(&frame, &job))
         }
         (figures(&job, now))
-        section aria-labelledby="pace" {
-            h2 #pace { "Throughput" }
-            (pace(&paces, stretch))
-        }
-        (chunks)
         section aria-labelledby="errors" {
             h2 #errors { "Errors" }
             @if errors.is_empty() && job.items.dead > 0 {
@@ -84,6 +86,11 @@ pub(super) async fn show(
                 }
             }
         }
+        section aria-labelledby="pace" {
+            h2 #pace { "Throughput" }
+            (pace(&paces, stretch))
+        }
+        (chunks)
         @if linked.len() > 1 { (dependencies(&linked)) }
         (about(&job, pinned.as_ref(), now))
         (output(&job, pinned.as_ref()))
@@ -198,12 +205,18 @@ fn pace(paces: &[Pace], stretch: Duration) -> Markup {
         }
         let rate = items as f64 / stretch.as_secs_f64();
         let title = format!("{}: {} items, {}", absolute(at), number(items), rate_text(Some(rate)));
+        let title = title + " a second";
         let label = at.format("%H:%M:%S").to_string();
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
     }
     let said =
         format!("Items a second of the chunks that ended, in stretches of {}", length(stretch));
+    if columns.len() < FEWEST {
+        let items = count(paces.iter().map(|pace| pace.items).sum(), "item", "items");
+        let most = length(stretch * columns.len() as u32);
+        return html! { p { (items) " within " (most) ", too short for a chart." } };
+    }
     html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
 }
 

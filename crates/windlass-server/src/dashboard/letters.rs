@@ -28,7 +28,7 @@ const FILE_PAGE: u32 = 500;
 const MOST_GROUPS: u32 = 20;
 
 /// What letters are asked for; those that wait for somebody, where nothing is said of a status.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Asked {
     #[serde(default, deserialize_with = "filled")]
@@ -69,6 +69,11 @@ impl Asked {
     fn is_everything(&self) -> bool {
         let said = [&self.job_type, &self.error, &self.pattern];
         self.job.is_none() && said.iter().all(|said| said.is_none())
+    }
+
+    /// The same search, whatever the pattern.
+    fn elsewhere(&self) -> String {
+        Asked { pattern: None, ..self.clone() }.address("/dead-letters", None)
     }
 
     /// The same search, elsewhere or further on.
@@ -141,6 +146,13 @@ fn form(app: &App, asked: &Asked) -> Markup {
                 span {
                     "Of job " a href=(format!("/jobs/{job}")) { (short(job)) } " ("
                     a href="/dead-letters" { "of all" } ")"
+                }
+            }
+            @if let Some(pattern) = &asked.pattern {
+                input type="hidden" name="pattern" value=(pattern);
+                span {
+                    "With errors like " q { (pattern) } " ("
+                    a href=(asked.elsewhere()) { "of all" } ")"
                 }
             }
             label { "Job type " (job_type_select(app, asked.job_type.as_deref())) }

@@ -15,6 +15,7 @@ mod layout;
 mod letter;
 mod letters;
 mod overview;
+mod records;
 mod run;
 mod schedules;
 mod sign_in;

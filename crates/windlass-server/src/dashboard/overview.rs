@@ -8,20 +8,25 @@ use super::words::{
 };
 use super::workers;
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::problem::Answer;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use futures::future::try_join_all;
+use futures::try_join;
 use maud::{Markup, html};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{Job, JobStatus};
+use windlass_core::JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
+use windlass_core::{Job, JobStatus, LetterStatus, Phase};
 use windlass_engine::SCHEDULER;
 use windlass_store::{Alert, AlertFilter, Hour, JobFilter, LetterFilter, LetterGroup};
 
 /// Jobs of a status that are shown.
 const MOST: u32 = 20;
+/// Groups of letters that are counted.
+const MOST_GROUPS: u32 = 100;
 /// How far back the chart goes.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -29,33 +34,20 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Answer<Html<String>> {
-    let store = app.engine.store();
-    let of = |status| JobFilter { status, limit: MOST, ..JobFilter::default() };
-    let mut open = Vec::new();
-    for status in [JobStatus::Processing, JobStatus::Paused, JobStatus::Queued] {
-        for job in app.jobs(&caller, of(Some(status))).await? {
-            let deadline = match job.submitted_by == SCHEDULER {
-                true => app.engine.deadline(job.id).await?,
-                false => None,
-            };
-            open.push((job, deadline));
-        }
-    }
-    let mut ended = app.jobs(&caller, of(None)).await?;
-    ended.retain(|job| job.status.is_final());
-    ended.truncate(8);
-    let alerts = app.alerts(&caller, AlertFilter { limit: 5, ..AlertFilter::default() }).await?;
-    let letters = app.letter_groups(
-        &caller,
-        LetterFilter {
-            status: Some(windlass_core::LetterStatus::New),
-            limit: 100,
-            ..LetterFilter::default()
-        },
-    );
-    let letters = letters.await?;
-    let hours = app.hours(&caller, DAY).await?;
-    let working = store.workers().await?;
+    let new = LetterFilter {
+        status: Some(LetterStatus::New),
+        limit: MOST_GROUPS,
+        ..LetterFilter::default()
+    };
+    // All at once, so that a page takes no longer than the slowest of its parts.
+    let (open, ended, alerts, letters, hours, working) = try_join!(
+        open(&app, &caller),
+        ended(&app, &caller),
+        app.alerts(&caller, AlertFilter { limit: 5, ..AlertFilter::default() }),
+        app.letter_groups(&caller, new),
+        app.hours(&caller, DAY),
+        app.workers(&caller),
+    )?;
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Overview" }
@@ -91,6 +83,34 @@ pub(super) async fn show(
 }
 
 type Open = (Job, Option<DateTime<Utc>>);
+
+/// The newest jobs of each of these statuses.
+async fn of(app: &App, caller: &Caller, statuses: [JobStatus; 3]) -> Answer<Vec<Job>> {
+    let of = |status| JobFilter { status: Some(status), limit: MOST, ..JobFilter::default() };
+    let found = statuses.map(|status| app.jobs(caller, of(status)));
+    Ok(try_join_all(found).await?.concat())
+}
+
+/// The jobs that have not ended, each with its deadline where it has one.
+async fn open(app: &App, caller: &Caller) -> Answer<Vec<Open>> {
+    let jobs = of(app, caller, [Processing, Paused, Queued]).await?;
+    let due = jobs.into_iter().map(async |job| {
+        let deadline = match job.submitted_by == SCHEDULER {
+            true => app.engine.deadline(job.id).await?,
+            false => None,
+        };
+        Answer::Ok((job, deadline))
+    });
+    try_join_all(due).await
+}
+
+/// The jobs that ended last.
+async fn ended(app: &App, caller: &Caller) -> Answer<Vec<Job>> {
+    let mut jobs = of(app, caller, [Completed, Failed, Cancelled]).await?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.finished_at));
+    jobs.truncate(8);
+    Ok(jobs)
+}
 
 fn figures(
     open: &[Open],
@@ -154,9 +174,9 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             (bar(job))
             p.line {
                 strong { (percent(job)) " %" } " · "
-                (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
+                (number(job.items.done())) " of " (planned(job))
                 @if let Some(rate) = rate(job, now).filter(|_| job.status == JobStatus::Processing) {
-                    " · " (rate_text(Some(rate)))
+                    " · " (rate_text(Some(rate))) " items/s"
                 }
                 @if job.items.dead > 0 {
                     " · " a.bad href=(format!("/dead-letters?job={}", job.id)) { (count(job.items.dead, "dead letter", "dead letters")) }
@@ -168,8 +188,8 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             }
             p.line {
                 @match (job.status, ends) {
-                    (_, Some(ends)) => { "About " strong { (span(ends - now)) } " left" },
-                    (JobStatus::Queued, _) => { "Waits since " (time(job.created_at, now)) },
+                    (_, Some(ends)) => { "About " (left(ends, now)) },
+                    (JobStatus::Queued, _) => { "Waits; submitted " (time(job.created_at, now)) },
                     (JobStatus::Paused, _) => { "Paused: nothing new of it is begun" },
                     _ => { "Time left is not known yet" },
                 }
@@ -178,6 +198,12 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             @if let Some(error) = &job.error { p.line.bad { (error) } }
         }
     }
+}
+
+/// How long a job will still take, and until when.
+pub(super) fn left(ends: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let format = if ends - now < TimeDelta::hours(20) { "%H:%M UTC" } else { "%a %d %b %H:%M UTC" };
+    html! { strong { (span(ends - now)) } " left, until " (ends.format(format)) }
 }
 
 /// Whether a job will make it by its deadline.
@@ -194,6 +220,15 @@ pub(super) fn promise(
         } @else {
             span.good { "On time: due " (full_time(deadline, now)) }
         }
+    }
+}
+
+/// How many items there are to do; while they are still being found, that is not known.
+pub(super) fn planned(job: &Job) -> String {
+    let known = count(job.items.total, "item", "items");
+    match job.phase {
+        Some(Phase::Loading) => format!("{known} found so far"),
+        _ => known,
     }
 }
 
@@ -214,7 +249,6 @@ fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
         let found = hours.iter().filter(|hour| hour.at == at && statuses.contains(&hour.status));
         found.map(|hour| hour.jobs).sum::<i64>()
     };
-    use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     let column = |back: i32| {
         let at = this - HOUR * back;
         let (completed, failed) = (of(at, &[Completed]), of(at, &[Failed]));
