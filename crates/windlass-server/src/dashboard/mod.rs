@@ -6,7 +6,7 @@
 
 mod act;
 mod chart;
-mod door;
+pub(crate) mod door;
 mod job;
 mod job_chunks;
 mod job_types;

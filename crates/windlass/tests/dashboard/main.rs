@@ -17,9 +17,13 @@ mod stub;
 
 mod browser;
 mod doors;
+mod keyboard;
+mod large;
 mod letters;
 mod live;
 mod pages;
 mod pictures;
+mod private;
 mod roles;
+mod scripts;
 mod world;
