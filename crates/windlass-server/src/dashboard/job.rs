@@ -5,10 +5,10 @@ use super::job_chunks::{self, Asked};
 use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
-use super::overview::{bar, left, planned, promise};
+use super::overview::{bar, left, progress, promise};
 use super::words::{
-    absolute, class, count, end, full_time, length, mark, number, percent, phase, rate, rate_text,
-    short, word,
+    absolute, class, count, end, full_time, length, mark, number, phase, rate, rate_text, short,
+    word,
 };
 use crate::App;
 use crate::auth::Viewer;
@@ -61,8 +61,7 @@ pub(super) async fn show(
             p.line { (mark(job.status)) @if let Some(now_at) = job.phase { " " (phase(now_at)) } }
             (bar(&job))
             p.line {
-                strong.big { (percent(&job)) " %" } " "
-                (number(job.items.done())) " of " (planned(&job))
+                span.big { (progress(&job)) }
                 @if let Some(ends) = end(&job, now) { " · about " (left(ends, now)) }
                 @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) {
                     " · " (promise(deadline, end(&job, now), now))
@@ -78,7 +77,7 @@ pub(super) async fn show(
                 (nothing("Some items have died in chunks still at work; they are listed when those end."))
             } @else if errors.is_empty() { (nothing("No item has died.")) }
             @else {
-                (groups(&errors, now, Some(id)))
+                (groups(&errors, now, Some(id), ""))
                 p {
                     a href=(search(&[("job", &id.to_string()), ("status", "")])) {
                         "The dead letters of this job"
@@ -170,7 +169,7 @@ fn figures(job: &Job, now: DateTime<Utc>) -> Markup {
             (figure("processed", &number(items.processed), "", None))
             (figure("skipped", &number(items.skipped), "", None))
             (figure("dead letters", &number(items.dead), if items.dead > 0 { "failed" } else { "" }, Some(&letters)))
-            (figure("concurrent writes met", &number(items.conflicts), "", None))
+            (figure("write conflicts", &number(items.conflicts), "", None))
             (figure("items a second", &rate_text(rate(job, now)), "", None))
             (figure("at work for", &took(job, now), "", None))
         }
@@ -321,14 +320,14 @@ pub(super) async fn audit(
             p.proven { span.mark.failed { "Not proven" } " Something does not hold:" }
             ul { @for finding in &findings { li { (finding) } } }
         }
-        (facts(&[
+        section { (facts(&[
             ("Segments", html! { (number(segments as i64)) }),
             ("Chunks, one after another without gap or overlap", html! { (number(chunks)) }),
             ("Items planned", html! { (number(planned)) }),
             ("Rows read by the committing transactions", html! { (number(counts.read)) }),
             ("Processed, skipped, dead", html! { (number(counts.processed)) ", " (number(counts.skipped)) ", " (number(counts.dead)) }),
             ("Rows the source has more or fewer now", html! { (drift.map_or_else(|| "not known".to_owned(), number)) }),
-        ]))
+        ])) }
     };
     Ok(frame.page(Here::Jobs, "Audit", Live::Still, content))
 }

@@ -116,7 +116,7 @@ pub(super) async fn show(
             }
         } @else {
             section aria-labelledby="groups" {
-                h2 #groups { "By error" } (groups(&found, frame.now, asked.job))
+                h2 #groups { "By error" } (groups(&found, frame.now, asked.job, asked.status().map_or("", |status| status.as_str())))
             }
             section aria-labelledby="letters" {
                 h2 #letters { "One by one" }
@@ -171,22 +171,27 @@ fn form(app: &App, asked: &Asked) -> Markup {
     }
 }
 
-/// Letters by what they died of.
-pub(super) fn groups(groups: &[LetterGroup], now: DateTime<Utc>, job: Option<JobId>) -> Markup {
+/// Letters by what they died of; a link finds those of a group in a status.
+pub(super) fn groups(
+    groups: &[LetterGroup],
+    now: DateTime<Utc>,
+    job: Option<JobId>,
+    status: &str,
+) -> Markup {
     let job = job.map(|job| job.to_string()).unwrap_or_default();
     html! {
         div.scroll {
             table {
-                (heads(&["Error", "Job type", "#Letters", "Last"]))
+                (heads(&["Error", "#Letters", "Last"]))
                 tbody {
                     @for group in groups {
                         tr {
                             td.text {
-                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("pattern", &group.pattern), ("status", "")])) {
+                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("pattern", &group.pattern), ("status", status)])) {
                                     (group.error)
                                 }
+                                div.faint { (group.job_type) }
                             }
-                            td { (group.job_type) }
                             td.number { (number(group.letters)) }
                             td { (time(group.last_at, now)) }
                         }

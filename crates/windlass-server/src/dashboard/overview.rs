@@ -2,7 +2,8 @@
 
 use super::chart::{Bar, bars};
 use super::jobs::table;
-use super::layout::{Frame, Here, Live, figure, heads, nothing};
+use super::layout::{Frame, Here, Live, figure, nothing};
+use super::letters::groups;
 use super::words::{
     count, end, full_time, mark, number, percent, rate, rate_text, short, span, time, word,
 };
@@ -173,8 +174,7 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             }
             (bar(job))
             p.line {
-                strong { (percent(job)) " %" } " · "
-                (number(job.items.done())) " of " (planned(job))
+                (progress(job))
                 @if let Some(rate) = rate(job, now).filter(|_| job.status == JobStatus::Processing) {
                     " · " (rate_text(Some(rate))) " items/s"
                 }
@@ -223,12 +223,15 @@ pub(super) fn promise(
     }
 }
 
-/// How many items there are to do; while they are still being found, that is not known.
-pub(super) fn planned(job: &Job) -> String {
+/// How far a job is; while its items are still being found, of how many is not known.
+pub(super) fn progress(job: &Job) -> Markup {
     let known = count(job.items.total, "item", "items");
-    match job.phase {
-        Some(Phase::Loading) => format!("{known} found so far"),
-        _ => known,
+    html! {
+        @match job.phase {
+            _ if job.items.total == 0 && job.status != Completed => "No item is loaded yet",
+            Some(Phase::Loading) => { (number(job.items.done())) " of " (known) " found so far" },
+            _ => { strong { (percent(job)) " %" } " · " (number(job.items.done())) " of " (known) },
+        }
     }
 }
 
@@ -269,16 +272,28 @@ fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
     let all = |statuses: &[JobStatus]| -> i64 {
         hours.iter().filter(|hour| statuses.contains(&hour.status)).map(|hour| hour.jobs).sum()
     };
-    let said = format!(
-        "{} submitted: {} completed, {} failed, {} cancelled",
-        count(all(JobStatus::ALL), "job", "jobs"),
-        number(all(&[Completed])),
-        number(all(&[Failed])),
-        number(all(&[Cancelled])),
-    );
+    if hours.is_empty() {
+        return nothing("No job was submitted.");
+    }
+    let kinds = [
+        ("completed", all(&[Completed])),
+        ("failed", all(&[Failed])),
+        ("cancelled", all(&[Cancelled])),
+        ("processing", all(&[Queued, Processing, Paused])),
+    ];
+    let name = |kind| if kind == "processing" { "not ended" } else { kind };
+    let each = kinds.map(|(kind, jobs)| format!("{} {}", number(jobs), name(kind)));
+    let submitted = count(all(JobStatus::ALL), "job", "jobs") + " submitted: ";
     html! {
-        (bars(&columns, "jobs an hour", &said))
-        p.faint { (said) ". Hours are UTC." }
+        (bars(&columns, "submitted an hour", &(submitted.clone() + &each.join(", "))))
+        p.faint {
+            (submitted)
+            @for (place, (kind, _)) in kinds.iter().enumerate() {
+                @if place > 0 { ", " }
+                span class=(format!("cell {kind}")) aria-hidden="true" {} (each[place])
+            }
+            ". Hours are UTC."
+        }
     }
 }
 
@@ -286,23 +301,7 @@ fn dead(letters: &[LetterGroup], now: DateTime<Utc>) -> Markup {
     html! {
         @if letters.is_empty() { (nothing("None. Every item was processed or skipped.")) }
         @else {
-            table {
-                (heads(&["Error", "#Letters", "Last"]))
-                tbody {
-                    @for group in letters.iter().take(5) {
-                        tr {
-                            td.text {
-                                a href=(super::letters::search(&[("jobType", &group.job_type), ("pattern", &group.pattern)])) {
-                                    (group.error)
-                                }
-                                div.faint { (group.job_type) }
-                            }
-                            td.number { (number(group.letters)) }
-                            td { (time(group.last_at, now)) }
-                        }
-                    }
-                }
-            }
+            (groups(&letters[..letters.len().min(5)], now, None, "new"))
             p { a href="/dead-letters" { "All dead letters" } }
         }
     }

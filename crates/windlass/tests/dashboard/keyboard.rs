@@ -35,7 +35,7 @@ async fn a_job_is_found_looked_into_paused_and_resumed() {
     browser.tab_to("3").await;
     browser.enter().await;
     browser.sees("Chunk 3").await;
-    browser.sees("key from ").await;
+    browser.sees("id from ").await;
 }
 
 #[tokio::test]

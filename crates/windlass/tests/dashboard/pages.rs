@@ -157,6 +157,6 @@ async fn a_job_type_is_limited_and_stopped_from_its_page() {
     browser.press("Throughput…").await;
     browser.fill("rate", "much").await;
     browser.go("Set").await;
-    browser.sees("rate").await;
-    browser.sees("To the overview").await;
+    browser.sees("About rate:").await;
+    browser.sees("a number from 1").await;
 }
