@@ -99,7 +99,7 @@ async fn figure(
 /// One run of the binary, from its start to its end, with a store of its own.
 async fn run(bench: &Bench, data: &Data, what: What) -> Result<(Duration, f64)> {
     let (store, out) = (bench.database().await, TempDir::new()?);
-    let folder = folder_at(&store, data.url(), &sales::jobs(out.path()))?;
+    let folder = folder_at(store.url(), data.url(), &sales::jobs(out.path()))?;
     // The store's tables are made once, not with every run.
     watched(folder.path(), &["jobs"])?;
     let job = match what {

@@ -1,7 +1,17 @@
 //! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick] [--rows=N]`.
 
+#[path = "../../crates/windlass/tests/dashboard/browser.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the browser of the tests, which a bench uses little of"
+)]
+mod browser;
 mod command;
+mod common;
+mod dashboard;
 mod fan_in;
 mod first_commit;
 mod graphile;
@@ -13,6 +23,7 @@ mod load;
 mod machines;
 mod memory;
 mod noop;
+mod pages;
 mod planned;
 mod posts;
 mod process;
@@ -34,7 +45,7 @@ use setup::{Bench, Sizes};
 
 /// What can be asked for; all of it unless something is.
 const NAMES: &str = "sql handler command http load memory latency machines statements noop submit \
-                     first-commit listeners process map map-mariadb export export-mariadb";
+                     first-commit listeners process dashboard map map-mariadb export export-mariadb";
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -99,6 +110,9 @@ async fn main() -> Result<()> {
     }
     if wanted("process") {
         process::run(&bench, &mut report).await?;
+    }
+    if wanted("dashboard") {
+        dashboard::run(&bench, &mut report).await?;
     }
     for (name, what) in [("map", What::Map), ("export", What::Export)] {
         if wanted(name) {

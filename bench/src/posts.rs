@@ -104,7 +104,7 @@ fn head(path: &str, token: Option<&str>) -> String {
 }
 
 /// Reads the head of an answer, which must be a good one; the length of the body.
-async fn read_head(stream: &mut BufReader<TcpStream>) -> Result<usize> {
+pub(crate) async fn read_head(stream: &mut BufReader<TcpStream>) -> Result<usize> {
     let mut line = String::new();
     stream.read_line(&mut line).await?;
     ensure!(line.starts_with("HTTP/1.1 20"), "the service answers {line:?}");

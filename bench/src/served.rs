@@ -1,6 +1,6 @@
 //! A `windlass serve` to ask over HTTP, with a token for it.
 
-use crate::setup::{binary, folder};
+use crate::setup::{binary, folder_at};
 use anyhow::{Context, Result};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -23,7 +23,12 @@ pub(crate) struct Served {
 impl Served {
     /// Serves these job types, with the store beside the data, in a process with these arguments.
     pub(crate) async fn start(database: &Database, jobs: &str, more: &[&str]) -> Result<Served> {
-        let folder = folder(database, database, &format!("{jobs}{SERVICE}"))?;
+        Served::at(database.url(), database.url(), jobs, more).await
+    }
+
+    /// The same with the store and the data anywhere.
+    pub(crate) async fn at(store: &str, data: &str, jobs: &str, more: &[&str]) -> Result<Served> {
+        let folder = folder_at(store, data, &format!("{jobs}{SERVICE}"))?;
         let windlass = Windlass::new(folder.path()).binary(binary()?);
         let token = windlass.run(["token", "--subject", "bench", "--role", "chief"]).await.ok();
         let serve = ["serve", "--listen", "127.0.0.1:0"];

@@ -88,14 +88,13 @@ pub(crate) const RAISE: &str = "[jobs.RAISE]\nsource.connection = \"app\"\n\
     step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
 
 /// A configuration with the store and the data in these databases, and these job types.
-fn config(store: &Database, data: &str, jobs: &str) -> String {
-    let store = store.url();
+fn config(store: &str, data: &str, jobs: &str) -> String {
     format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{data}\"\n{jobs}")
 }
 
 /// An engine's builder for these job types, with the store beside the data.
 pub(crate) fn builder(database: &Database, jobs: &str) -> Result<Builder> {
-    Ok(Engine::builder(Config::parse(&config(database, database.url(), jobs), |_| None)?))
+    Ok(Engine::builder(Config::parse(&config(database.url(), database.url(), jobs), |_| None)?))
 }
 
 /// The binary that was built with the bench.
@@ -107,11 +106,11 @@ pub(crate) fn binary() -> Result<PathBuf> {
 
 /// A folder with a configuration for the binary.
 pub(crate) fn folder(store: &Database, data: &Database, jobs: &str) -> Result<TempDir> {
-    folder_at(store, data.url(), jobs)
+    folder_at(store.url(), data.url(), jobs)
 }
 
-/// The same for data of any database.
-pub(crate) fn folder_at(store: &Database, data: &str, jobs: &str) -> Result<TempDir> {
+/// The same for a store and data of any database.
+pub(crate) fn folder_at(store: &str, data: &str, jobs: &str) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("windlass.toml"), config(store, data, jobs))?;
     Ok(folder)

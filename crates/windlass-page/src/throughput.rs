@@ -2,7 +2,7 @@
 
 use crate::chart::{Bar, bars};
 use crate::elements::nothing;
-use crate::words::{absolute, millis, number, rate_text};
+use crate::words::{absolute, count, millis, number, rate_text};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use std::time::Duration;
@@ -11,6 +11,8 @@ use windlass_store::Pace;
 
 /// Stretches of the chart, about.
 const STRETCHES: i64 = 60;
+/// Fewer stretches are no chart.
+const FEWEST: usize = 4;
 
 /// How long a stretch of the throughput chart is: a round length, so that bars stay where they are.
 pub fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
@@ -63,10 +65,16 @@ pub fn throughput(paces: &[Pace], stretch: Duration) -> Markup {
             items += if pace.at == at { pace.items } else { 0 };
         }
         let rate = items as f64 / stretch.as_secs_f64();
-        let title = format!("{}: {} items, {}", absolute(at), number(items), rate_text(Some(rate)));
+        let rated = rate_text(Some(rate));
+        let title = format!("{}: {} items, {rated} a second", absolute(at), number(items));
         let label = at.format(clock).to_string();
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
+    }
+    if columns.len() < FEWEST {
+        let items = count(paces.iter().map(|pace| pace.items).sum(), "item", "items");
+        let most = millis(step.num_milliseconds() * columns.len() as i64);
+        return html! { p { (items) " within " (most) ", too short for a chart." } };
     }
     let stretches = millis(step.num_milliseconds());
     let said = format!("Items a second of the chunks that ended, in stretches of {stretches}");

@@ -168,12 +168,12 @@ pub fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
     (seconds > 0.0 && job.items.done() > 0).then(|| job.items.done() as f64 / seconds)
 }
 
-/// A rate, in whole items where it has any.
+/// A rate in items a second, whole ones where it has any.
 pub fn rate_text(rate: Option<f64>) -> String {
     match rate {
         None => "–".to_owned(),
-        Some(rate) if rate < 10.0 => format!("{rate:.1}/s"),
-        Some(rate) => format!("{}/s", number(rate as i64)),
+        Some(rate) if rate < 10.0 => format!("{rate:.1}"),
+        Some(rate) => number(rate as i64),
     }
 }
 

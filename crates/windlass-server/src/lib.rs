@@ -100,7 +100,7 @@ impl Server {
         let measuring = tokio::spawn(measure::run(app.clone()));
         let router = routes
             .merge(dashboard::routes())
-            .fallback(problem::no_route)
+            .fallback(dashboard::door::no_page)
             .method_not_allowed_fallback(problem::no_method)
             .layer(DefaultBodyLimit::max(server.max_body))
             .layer(CatchPanicLayer::custom(problem::panicked))

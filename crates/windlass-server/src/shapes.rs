@@ -186,6 +186,8 @@ shapes! {
         #[schema(value_type = Value)]
         record: Json,
         error: String,
+        /// The error without the values in it: what errors of one kind have in common.
+        pattern: String,
         /// What helps to understand it.
         #[schema(value_type = Value)]
         context: Json,

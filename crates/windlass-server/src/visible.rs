@@ -6,7 +6,9 @@ use crate::problem::{Answer, Failure};
 use std::time::Duration;
 use uuid::Uuid;
 use windlass_core::{Job, JobId};
-use windlass_store::{Alert, AlertFilter, DeadLetter, Hour, JobFilter, LetterFilter, LetterGroup};
+use windlass_store::{
+    Alert, AlertFilter, DeadLetter, Hour, JobFilter, LetterFilter, LetterGroup, WorkerRow,
+};
 
 impl App {
     /// A job that the caller sees. Others' jobs are not there.
@@ -49,6 +51,15 @@ impl App {
     /// The jobs that the caller sees and that were submitted no longer ago than this, by the hour.
     pub(crate) async fn hours(&self, caller: &Caller, age: Duration) -> Answer<Vec<Hour>> {
         Ok(self.engine.store().hours(age, only(caller).as_deref()).await?)
+    }
+
+    /// The processes that work. What they are at is for those who see everybody's jobs.
+    pub(crate) async fn workers(&self, caller: &Caller) -> Answer<Vec<WorkerRow>> {
+        let mut workers = self.engine.store().workers().await?;
+        if !caller.sees_all() {
+            workers.iter_mut().for_each(|worker| worker.job_types = None);
+        }
+        Ok(workers)
     }
 
     /// A page of the alerts that the caller sees. What is about no job in particular is for those

@@ -45,13 +45,15 @@ pub struct Took {
     pub chunks: i64,
 }
 
-/// Dead letters of a job type with the same error.
+/// Dead letters of a job type whose errors differ in values alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LetterGroup {
     /// The job type.
     pub job_type: String,
-    /// The error.
+    /// The error that all of them have, or else its pattern.
     pub error: String,
+    /// The pattern ([`windlass_core::pattern`]), by which exactly these letters are found.
+    pub pattern: String,
     /// How many.
     pub letters: i64,
     /// When the last of them died.

@@ -25,6 +25,8 @@ pub struct DeadLetter {
     pub record: Json,
     /// What went wrong.
     pub error: String,
+    /// The same without the values in it: what errors of one kind have in common.
+    pub pattern: String,
     /// What helps to understand it.
     pub context: Json,
     /// How often it was tried, over all redrives.
@@ -65,6 +67,8 @@ pub struct LetterFilter {
     pub job_type: Option<String>,
     /// Whose error contains this, whatever the case.
     pub error: Option<String>,
+    /// Whose error has this pattern.
+    pub pattern: Option<String>,
     /// In this status.
     pub status: Option<LetterStatus>,
     /// At least this old.

@@ -159,6 +159,7 @@ pub(crate) fn letter_group(row: &impl Fields) -> Result<LetterGroup> {
     Ok(LetterGroup {
         job_type: row.text("job_type")?,
         error: row.text("error")?,
+        pattern: row.text("pattern")?,
         letters: row.int("letters")?,
         last_at: row.time("last_at")?,
     })
@@ -174,6 +175,7 @@ pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
         key: key_id(&row.text("key")?)?,
         record: row.json("record")?,
         error: row.text("error")?,
+        pattern: row.text("pattern")?,
         context: row.json("context")?,
         attempts: row.small("attempts")?,
         status: row.status("status")?,

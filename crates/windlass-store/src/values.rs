@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use windlass_core::{Delivery, KeyRange, PaginationState, StepKind};
+use windlass_core::{Delivery, KeyRange, PaginationState, StepKind, pattern};
 
 use crate::alert::UNSEEN;
 use crate::rules::MERGE_DUE;
@@ -108,6 +108,7 @@ pub(crate) struct LetterColumns {
     pub(crate) key: String,
     pub(crate) record: String,
     pub(crate) error: String,
+    pub(crate) pattern: String,
     pub(crate) context: String,
     pub(crate) attempts: i64,
 }
@@ -120,6 +121,7 @@ pub(crate) fn letters(letters: &[NewLetter]) -> Vec<LetterColumns> {
         key: letter.key.clone(),
         record: letter.record.to_string(),
         error: clean(&letter.error),
+        pattern: clean(&pattern(&letter.error)),
         context: letter.context.to_string(),
         attempts: letter.attempts.into(),
     };
@@ -136,6 +138,7 @@ pub(crate) struct LetterArguments {
     pub(crate) age: Option<i64>,
     pub(crate) before: Option<Uuid>,
     pub(crate) submitter: Option<String>,
+    pub(crate) pattern: Option<String>,
 }
 
 impl LetterArguments {
@@ -149,6 +152,7 @@ impl LetterArguments {
             age: filter.older_than.map(millis),
             before: filter.before,
             submitter: filter.submitted_by.clone(),
+            pattern: filter.pattern.as_deref().map(clean),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::App;
 use crate::auth::{Administrator, Operator};
 use crate::extract::{Body, Id, Name, Query};
 use crate::problem::Answer;
-use crate::routes::control::Subject;
+use crate::routes::control::{Limits, Subject};
 use crate::routes::{control, letters, schedules, steer};
 use axum::Form;
 use axum::extract::State;
@@ -75,7 +75,7 @@ pub(super) async fn limit_job(
     Id(id): Id,
     Form(fields): Fields,
 ) -> Answer<Redirect> {
-    let _ = control::limit_job(caller, app, Id(id), body(limits(&fields))?).await?;
+    let _ = control::limit_job(caller, app, Id(id), limits(&fields)?).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
@@ -85,18 +85,24 @@ pub(super) async fn limit_job_type(
     Name(name): Name,
     Form(fields): Fields,
 ) -> Answer<Redirect> {
-    let _ = control::limit_job_type(caller, app, Name(name), body(limits(&fields))?).await?;
+    let _ = control::limit_job_type(caller, app, Name(name), limits(&fields)?).await?;
     Ok(back(&fields))
 }
 
 /// Limits: numbers as numbers, words as words; what is left empty stays as it is.
-fn limits(fields: &[(String, String)]) -> Json {
-    let limit = |name: &str| {
-        let said = field(fields, name)?;
-        let number = said.replace(',', "").parse::<u64>().map(Json::from);
-        Some((name.to_owned(), number.unwrap_or_else(|_| said.to_lowercase().into())))
-    };
-    Json::Object(["workers", "rate"].into_iter().filter_map(limit).collect())
+fn limits(fields: &[(String, String)]) -> Answer<Body<Limits>> {
+    let mut limits = Map::new();
+    for name in ["workers", "rate"] {
+        if let Some(said) = field(fields, name) {
+            let number = said.replace(',', "").parse::<u64>().map(Json::from);
+            let limit = number.unwrap_or_else(|_| said.to_lowercase().into());
+            // Alone, so that what is wrong has a name.
+            let read = serde_json::from_value::<Limits>(json!({ name: limit }));
+            read.map_err(|error| Problem::field(Code::Request, name, error.to_string()))?;
+            limits.insert(name.to_owned(), limit);
+        }
+    }
+    body(Json::Object(limits))
 }
 
 pub(super) async fn redrive(
@@ -125,7 +131,7 @@ fn which(fields: &[(String, String)]) -> Json {
         return json!({ "ids": ids });
     }
     let mut which = Map::new();
-    for name in ["job", "jobType", "error"] {
+    for name in ["job", "jobType", "error", "pattern"] {
         if let Some(value) = field(fields, name) {
             which.insert(name.to_owned(), value.into());
         }
@@ -169,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_form_becomes_what_the_api_takes() {
-        let limited = limits(&fields(&[("workers", "8"), ("rate", "Unlimited"), ("x", "1")]));
-        assert_eq!(limited, json!({"workers": 8, "rate": "unlimited"}));
-        assert_eq!(limits(&fields(&[("workers", " "), ("rate", "")])), json!({}));
+        let limited = |workers, rate| limits(&fields(&[("workers", workers), ("rate", rate)]));
+        assert!(limited("1,008", "Unlimited").is_ok() && limited(" ", "").is_ok());
+        assert!(limited("8", "much").is_err());
         let chosen = which(&fields(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]));
         assert_eq!(chosen, json!({"ids": ["a", "b"]}));
         let found = which(&fields(&[("jobType", "T"), ("error", "")]));

@@ -1,10 +1,10 @@
 //! What holds for every page: no script but ours, strangers sign in first, and a failure is a page.
 
 use super::layout;
-use crate::problem::ProblemDetails;
+use crate::problem::{ProblemDetails, no_route};
 use axum::extract::Request;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -18,10 +18,22 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     let looks = request.method() == Method::GET;
     let address = request.uri().path_and_query().map(|path| path.as_str().to_owned());
-    let mut response = next.run(request).await;
+    let address = address.filter(|_| looks).unwrap_or_else(|| "/".to_owned());
+    as_page(next.run(request).await, &address)
+}
+
+/// There is nothing at an address: people are told so by a page, programs by a problem.
+pub(crate) async fn no_page(request: Request) -> Response {
+    let kinds = request.headers().get(ACCEPT).and_then(|kinds| kinds.to_str().ok());
+    let reads = kinds.is_some_and(|kinds| kinds.contains("text/html"));
+    let failed = no_route(request.uri().clone()).await.into_response();
+    if reads { as_page(failed, "/") } else { failed }
+}
+
+/// An answer as a browser takes it.
+fn as_page(mut response: Response, address: &str) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<ProblemDetails>() {
-        let address = address.filter(|_| looks).unwrap_or_else(|| "/".to_owned());
-        response = failed(&problem, &address, response);
+        response = failed(&problem, address, response);
     }
     let headers = response.headers_mut();
     for (name, value) in [

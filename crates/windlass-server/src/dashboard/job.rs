@@ -5,9 +5,9 @@ use super::job_chunks::{self, Asked};
 use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
-use super::overview::{bar, promise};
+use super::overview::{bar, left, progress, promise};
 use super::words::{
-    class, count, end, full_time, mark, number, percent, phase, rate, rate_text, short, span, word,
+    class, end, full_time, mark, number, phase, rate, rate_text, short, word,
 };
 use crate::App;
 use crate::auth::Viewer;
@@ -16,6 +16,7 @@ use crate::problem::Answer;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, Utc};
+use futures::try_join;
 use maud::{Markup, html};
 use std::sync::Arc;
 use windlass_core::config::Permission;
@@ -32,16 +33,20 @@ pub(super) async fn show(
 ) -> Answer<Html<String>> {
     let job = app.job(&caller, id).await?;
     let store = app.engine.store();
-    let pinned = store.pinned(id).await?;
-    let deadline = app.engine.deadline(id).await?;
-    let mut linked = app.engine.graph(id).await?;
-    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
     let filter = LetterFilter { job: Some(id), limit: 100, ..LetterFilter::default() };
-    let errors = app.letter_groups(&caller, filter).await?;
     let stretch = stretch(&job, Utc::now());
-    let paces = store.pace(id, stretch).await?;
-    let chunks = job_chunks::section(&app, &job, &asked).await?;
+    let (pinned, deadline, mut linked, errors, paces, chunks) = try_join!(
+        async { Ok(store.pinned(id).await?) },
+        async { Ok(app.engine.deadline(id).await?) },
+        async { Ok(app.engine.graph(id).await?) },
+        app.letter_groups(&caller, filter),
+        async { Ok(store.pace(id, stretch).await?) },
+        job_chunks::look(&app, &job, &asked),
+    )?;
+    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
     let frame = Frame::of(&app, caller).await?;
+    let key = pinned.as_ref().map(|pinned| pinned.definition.source.key.as_slice());
+    let chunks = job_chunks::section(&job, &asked, &chunks, key.unwrap_or_default());
     let now = frame.now;
     let title = format!("{} {}", job.job_type, short(job.id));
     let content = html! {
@@ -50,9 +55,8 @@ pub(super) async fn show(
             p.line { (mark(job.status)) @if let Some(now_at) = job.phase { " " (phase(now_at)) } }
             (bar(&job))
             p.line {
-                strong.big { (percent(&job)) " %" } " "
-                (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
-                @if let Some(ends) = end(&job, now) { " · about " strong { (span(ends - now)) } " left" }
+                span.big { (progress(&job)) }
+                @if let Some(ends) = end(&job, now) { " · about " (left(ends, now)) }
                 @if let Some(deadline) = deadline.filter(|_| !job.status.is_final()) {
                     " · " (promise(deadline, end(&job, now), now))
                 }
@@ -61,18 +65,13 @@ pub(super) async fn show(
             (buttons(&frame, &job))
         }
         (figures(&job, now))
-        section aria-labelledby="pace" {
-            h2 #pace { "Throughput" }
-            (throughput(&paces, stretch))
-        }
-        (chunks)
         section aria-labelledby="errors" {
             h2 #errors { "Errors" }
             @if errors.is_empty() && job.items.dead > 0 {
                 (nothing("Some items have died in chunks still at work; they are listed when those end."))
             } @else if errors.is_empty() { (nothing("No item has died.")) }
             @else {
-                (groups(&errors, now, Some(id)))
+                (groups(&errors, now, Some(id), ""))
                 p {
                     a href=(search(&[("job", &id.to_string()), ("status", "")])) {
                         "The dead letters of this job"
@@ -80,6 +79,11 @@ pub(super) async fn show(
                 }
             }
         }
+        section aria-labelledby="pace" {
+            h2 #pace { "Throughput" }
+            (throughput(&paces, stretch))
+        }
+        (chunks)
         @if linked.len() > 1 { (dependencies(&linked)) }
         (about(&job, pinned.as_ref(), now))
         (output(&job, pinned.as_ref()))
@@ -164,7 +168,7 @@ fn figures(job: &Job, now: DateTime<Utc>) -> Markup {
             (figure("processed", &number(items.processed), "", None))
             (figure("skipped", &number(items.skipped), "", None))
             (figure("dead letters", &number(items.dead), if items.dead > 0 { "failed" } else { "" }, Some(&letters)))
-            (figure("concurrent writes met", &number(items.conflicts), "", None))
+            (figure("write conflicts", &number(items.conflicts), "", None))
             (figure("items a second", &rate_text(rate(job, now)), "", None))
             (figure("at work for", &took(job, now), "", None))
         }
@@ -272,14 +276,14 @@ pub(super) async fn audit(
             p.proven { span.mark.failed { "Not proven" } " Something does not hold:" }
             ul { @for finding in &findings { li { (finding) } } }
         }
-        (facts(&[
+        section { (facts(&[
             ("Segments", html! { (number(segments as i64)) }),
             ("Chunks, one after another without gap or overlap", html! { (number(chunks)) }),
             ("Items planned", html! { (number(planned)) }),
             ("Rows read by the committing transactions", html! { (number(counts.read)) }),
             ("Processed, skipped, dead", html! { (number(counts.processed)) ", " (number(counts.skipped)) ", " (number(counts.dead)) }),
             ("Rows the source has more or fewer now", html! { (drift.map_or_else(|| "not known".to_owned(), number)) }),
-        ]))
+        ])) }
     };
     Ok(frame.page(Here::Jobs, "Audit", Live::Still, content))
 }

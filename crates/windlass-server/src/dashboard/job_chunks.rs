@@ -3,10 +3,12 @@
 use super::jobs::filled;
 use super::layout::{facts, heads, nothing};
 use super::letters::query;
+use super::records::records;
 use super::words::{chunk_word, class, count, full_time, number, span};
 use crate::App;
 use crate::problem::Answer;
 use chrono::Utc;
+use futures::try_join;
 use maud::{Markup, html};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,25 +29,49 @@ pub(super) struct Asked {
     /// Those after it.
     #[serde(default, deserialize_with = "filled")]
     after: Option<i64>,
+    /// Those up to it.
+    #[serde(default, deserialize_with = "filled")]
+    upto: Option<i64>,
     /// In this status.
     #[serde(default, deserialize_with = "filled")]
     status: Option<ChunkStatus>,
 }
 
-/// The chunks of a job.
-pub(super) async fn section(app: &App, job: &Job, asked: &Asked) -> Answer<Markup> {
+/// What there is to show.
+pub(super) struct Looked {
+    /// Chunks that a cell stands for.
+    width: i64,
+    cells: Vec<Cell>,
+    chosen: Option<ChunkRow>,
+    listed: Vec<ChunkRow>,
+}
+
+/// Looks at the chunks of a job.
+pub(super) async fn look(app: &App, job: &Job, asked: &Asked) -> Answer<Looked> {
     let store = app.engine.store();
     let width = (job.chunks.total + MOST_CELLS - 1) / MOST_CELLS;
     let width = width.max(1);
-    let cells = store.cells(job.id, width).await?;
-    let chosen = match asked.chunk {
-        Some(chunk) => store.chunks(job.id, None, Some(chunk - 1), 1).await?.pop(),
-        None => None,
+    let chosen = async {
+        match asked.chunk {
+            Some(chunk) => store.chunks(job.id, None, chunk.checked_sub(1), 1).await,
+            None => Ok(Vec::new()),
+        }
     };
-    let chosen = chosen.filter(|row| Some(row.chunk) == asked.chunk);
-    let listed = store.chunks(job.id, asked.status, asked.after, PAGE).await?;
-    let is_asked = asked.after.is_some() || asked.status.is_some();
-    Ok(html! {
+    let (cells, mut chosen, mut listed) = try_join!(
+        store.cells(job.id, width),
+        chosen,
+        store.chunks(job.id, asked.status, asked.after, PAGE),
+    )?;
+    chosen.retain(|row| Some(row.chunk) == asked.chunk);
+    listed.retain(|row| asked.upto.is_none_or(|upto| row.chunk <= upto));
+    Ok(Looked { width, cells, chosen: chosen.pop(), listed })
+}
+
+/// The chunks of a job, whose keys have these columns.
+pub(super) fn section(job: &Job, asked: &Asked, looked: &Looked, key: &[String]) -> Markup {
+    let Looked { width, cells, chosen, listed } = looked;
+    let (width, is_asked) = (*width, asked.after.is_some() || asked.status.is_some());
+    html! {
         section aria-labelledby="chunks" {
             h2 #chunks { "Chunks" }
             (legend(job))
@@ -56,15 +82,15 @@ pub(super) async fn section(app: &App, job: &Job, asked: &Asked) -> Answer<Marku
                 @if width > 1 {
                     p.faint { "A cell stands for " (number(width)) " chunks, one after another." }
                 }
-                (grid(job, &cells, width))
+                (grid(job, cells, width))
             }
-            @if let Some(chunk) = &chosen { (detail(chunk)) }
+            @if let Some(chunk) = chosen { (detail(chunk, key)) }
             @else if let Some(chunk) = asked.chunk { (nothing(&format!("There is no chunk {chunk}."))) }
             @if !cells.is_empty() {
-                details open[is_asked] { summary { "Chunks one by one" } (list(job, asked, &listed)) }
+                details #list open[is_asked] { summary { "Chunks one by one" } (list(job, asked, listed)) }
             }
         }
-    })
+    }
 }
 
 /// How many there are of each; a link shows them.
@@ -98,16 +124,15 @@ fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
     for cell in cells {
         stretches.entry(cell.cell).or_default().push(cell);
     }
-    let path = format!("/jobs/{}", job.id);
     html! {
         div.cells aria-hidden="true" {
             @for (cell, parts) in &stretches {
                 @let (first, last) = (cell * width, (cell + 1) * width - 1);
-                @let to = match width {
-                    1 => query(&path, &[("chunk", &first.to_string())]),
-                    _ => query(&path, &[("after", &(first - 1).to_string())]),
-                };
                 @let last = last.min(job.chunks.total - 1);
+                @let to = match width {
+                    1 => format!("?chunk={first}#chunk"),
+                    _ => format!("?after={}&upto={last}#list", first - 1),
+                };
                 a class=(format!("cell {}", colour(parts))) tabindex="-1" href=(to)
                     title=(title(first, last, parts)) {}
             }
@@ -144,9 +169,8 @@ fn title(first: i64, last: i64, parts: &[&Cell]) -> String {
 }
 
 /// Everything about one chunk.
-fn detail(row: &ChunkRow) -> Markup {
+fn detail(row: &ChunkRow, key: &[String]) -> Markup {
     let now = Utc::now();
-    let extent = serde_json::to_string(&row.extent).unwrap_or_default();
     let when = |at| match at {
         Some(at) => full_time(at, now),
         None => html! { "–" },
@@ -163,22 +187,40 @@ fn detail(row: &ChunkRow) -> Markup {
                     (number(row.items)) ": " (number(counts.processed)) " processed, "
                     (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead"
                 }),
-                ("Records", html! { code { (extent) } }),
+                ("Records", html! { (records(&row.extent, key)) }),
                 ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
                 ("Began", when(row.started_at)),
                 ("Ended", when(row.finished_at)),
-                ("Claimed", html! { (count(row.epoch, "time", "times")) ", " (row.attempts) " failed, " (row.losses) " lost" }),
+                ("Tries", html! { (tries(row)) }),
             ]))
             @if let Some(error) = &row.error { p.problem { (error) } }
         }
     }
 }
 
+/// How often a chunk was begun, and what came of it.
+fn tries(row: &ChunkRow) -> String {
+    let mut said = count(row.epoch, "claim", "claims");
+    for (times, what) in [(row.attempts, "failed"), (row.losses, "lost with their worker")] {
+        if times > 0 {
+            said += &format!(", {times} {what}");
+        }
+    }
+    said
+}
+
 fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
     let path = format!("/jobs/{}", job.id);
     let status = asked.status.map_or("", |status| status.as_str());
-    let more = rows.last().filter(|_| rows.len() == PAGE as usize);
+    let more =
+        rows.last().filter(|last| rows.len() == PAGE as usize && asked.upto != Some(last.chunk));
+    let upto = asked.upto.map(|upto| upto.to_string()).unwrap_or_default();
     html! {
+        @if let Some(upto) = asked.upto {
+            p {
+                "Chunks " (asked.after.unwrap_or(-1) + 1) " to " (upto) " (" a href=(path.clone() + "?after=-1#list") { "all" } ")"
+            }
+        }
         form.search method="get" action=(path) {
             label {
                 "Status "
@@ -224,7 +266,7 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
             }
             @if let Some(last) = more {
                 p {
-                    a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string())])) rel="next" {
+                    a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string()), ("upto", &upto)]) + "#list") rel="next" {
                         "More chunks"
                     }
                 }

@@ -97,7 +97,7 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
     html! {
         div.scroll {
             table {
-                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Rate", "Submitted", "Took", "By"]))
+                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Items/s", "Submitted", "Took", "By"]))
                 tbody {
                     @for job in jobs {
                         tr #(format!("row-{}", job.id)) {

@@ -28,7 +28,7 @@ const FILE_PAGE: u32 = 500;
 const MOST_GROUPS: u32 = 20;
 
 /// What letters are asked for; those that wait for somebody, where nothing is said of a status.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Asked {
     #[serde(default, deserialize_with = "filled")]
@@ -37,6 +37,9 @@ pub(super) struct Asked {
     job_type: Option<String>,
     #[serde(default, deserialize_with = "filled")]
     error: Option<String>,
+    /// Of one group alone.
+    #[serde(default, deserialize_with = "filled")]
+    pattern: Option<String>,
     status: Option<String>,
     before: Option<Uuid>,
 }
@@ -54,11 +57,23 @@ impl Asked {
             job: self.job,
             job_type: self.job_type.clone(),
             error: self.error.clone(),
+            pattern: self.pattern.clone(),
             status: self.status(),
             before: self.before,
             limit,
             ..LetterFilter::default()
         }
+    }
+
+    /// Whether nothing is said that some letters would not meet.
+    fn is_everything(&self) -> bool {
+        let said = [&self.job_type, &self.error, &self.pattern];
+        self.job.is_none() && said.iter().all(|said| said.is_none())
+    }
+
+    /// The same search, whatever the pattern.
+    fn elsewhere(&self) -> String {
+        Asked { pattern: None, ..self.clone() }.address("/dead-letters", None)
     }
 
     /// The same search, elsewhere or further on.
@@ -67,8 +82,9 @@ impl Asked {
         let (job, before) = (text(self.job), text(before));
         let given = |text: &Option<String>| text.clone().unwrap_or_default();
         let (job_type, error) = (given(&self.job_type), given(&self.error));
+        let pattern = given(&self.pattern);
         let mut pairs = vec![("job", job.as_str()), ("jobType", &job_type), ("error", &error)];
-        pairs.push(("before", &before));
+        pairs.extend([("pattern", pattern.as_str()), ("before", &before)]);
         pairs.retain(|(_, value)| !value.is_empty());
         if let Some(status) = &self.status {
             pairs.push(("status", status));
@@ -100,7 +116,7 @@ pub(super) async fn show(
             }
         } @else {
             section aria-labelledby="groups" {
-                h2 #groups { "By error" } (groups(&found, frame.now, asked.job))
+                h2 #groups { "By error" } (groups(&found, frame.now, asked.job, asked.status().map_or("", |status| status.as_str())))
             }
             section aria-labelledby="letters" {
                 h2 #letters { "One by one" }
@@ -132,6 +148,13 @@ fn form(app: &App, asked: &Asked) -> Markup {
                     a href="/dead-letters" { "of all" } ")"
                 }
             }
+            @if let Some(pattern) = &asked.pattern {
+                input type="hidden" name="pattern" value=(pattern);
+                span {
+                    "With errors like " q { (pattern) } " ("
+                    a href=(asked.elsewhere()) { "of all" } ")"
+                }
+            }
             label { "Job type " (job_type_select(app, asked.job_type.as_deref())) }
             label { "Error contains " input type="search" name="error" value=[asked.error.as_deref()]; }
             label {
@@ -148,22 +171,27 @@ fn form(app: &App, asked: &Asked) -> Markup {
     }
 }
 
-/// Letters by what they died of.
-pub(super) fn groups(groups: &[LetterGroup], now: DateTime<Utc>, job: Option<JobId>) -> Markup {
+/// Letters by what they died of; a link finds those of a group in a status.
+pub(super) fn groups(
+    groups: &[LetterGroup],
+    now: DateTime<Utc>,
+    job: Option<JobId>,
+    status: &str,
+) -> Markup {
     let job = job.map(|job| job.to_string()).unwrap_or_default();
     html! {
         div.scroll {
             table {
-                (heads(&["Error", "Job type", "#Letters", "Last"]))
+                (heads(&["Error", "#Letters", "Last"]))
                 tbody {
                     @for group in groups {
                         tr {
                             td.text {
-                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("error", &group.error), ("status", "")])) {
+                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("pattern", &group.pattern), ("status", status)])) {
                                     (group.error)
                                 }
+                                div.faint { (group.job_type) }
                             }
-                            td { (group.job_type) }
                             td.number { (number(group.letters)) }
                             td { (time(group.last_at, now)) }
                         }
@@ -240,7 +268,8 @@ fn act_on_all(asked: &Asked, found: &[LetterGroup]) -> Markup {
         input type="hidden" name="job" value=[asked.job];
         input type="hidden" name="jobType" value=[asked.job_type.as_deref()];
         input type="hidden" name="error" value=[asked.error.as_deref()];
-        @if asked.job.is_none() && asked.job_type.is_none() && asked.error.is_none() {
+        input type="hidden" name="pattern" value=[asked.pattern.as_deref()];
+        @if asked.is_everything() {
             input type="hidden" name="all" value="yes";
         }
     };

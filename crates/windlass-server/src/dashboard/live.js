@@ -56,13 +56,22 @@
     };
   }
 
-  // Makes the children of one element those of another.
+  // What tells an element from its neighbours.
+  function name(node) {
+    return node.id || (node.getAttribute && node.getAttribute("aria-labelledby")) || "";
+  }
+
+  // Makes the children of one element those of another. What stays is not moved, so that it keeps the
+  // focus: what is gone from before it is removed instead.
   function children(old, fresh) {
+    const named = (parent) => new Map([...parent.children].filter(name).map((child) => [name(child), child]));
+    const before = named(old), after = named(fresh);
     let at = old.firstChild;
     for (const next of [...fresh.childNodes]) {
-      const known = next.id && [...old.children].find((child) => child.id === next.id);
-      if (known && known !== at) { old.insertBefore(known, at); at = known; }
-      if (!at || (at.id || "") !== (next.id || "") || at.nodeName !== next.nodeName) {
+      while (at && name(at) && !after.has(name(at))) { const gone = at; at = at.nextSibling; gone.remove(); }
+      const known = before.get(name(next));
+      if (known && known !== at) { (old.moveBefore || old.insertBefore).call(old, known, at); at = known; }
+      if (!at || name(at) !== name(next) || at.nodeName !== next.nodeName) {
         old.insertBefore(document.importNode(next, true), at);
         continue;
       }

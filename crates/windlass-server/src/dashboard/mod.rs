@@ -5,7 +5,7 @@
 //! a form whose handler calls the route of the same name, so that there is one way to do a thing.
 
 mod act;
-mod door;
+pub(crate) mod door;
 mod job;
 mod job_chunks;
 mod job_types;
@@ -14,6 +14,7 @@ mod layout;
 mod letter;
 mod letters;
 mod overview;
+mod records;
 mod run;
 mod schedules;
 mod sign_in;

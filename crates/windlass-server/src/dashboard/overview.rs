@@ -2,26 +2,32 @@
 
 use super::chart::{Bar, bars};
 use super::jobs::table;
-use super::layout::{Frame, Here, Live, figure, heads, nothing};
+use super::layout::{Frame, Here, Live, figure, nothing};
+use super::letters::groups;
 use super::words::{
     count, end, full_time, mark, number, percent, rate, rate_text, short, span, time, word,
 };
 use super::workers;
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::problem::Answer;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use futures::future::try_join_all;
+use futures::try_join;
 use maud::{Markup, html};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{Job, JobStatus};
+use windlass_core::JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
+use windlass_core::{Job, JobStatus, LetterStatus, Phase};
 use windlass_engine::SCHEDULER;
 use windlass_store::{Alert, AlertFilter, Hour, JobFilter, LetterFilter, LetterGroup};
 
 /// Jobs of a status that are shown.
 const MOST: u32 = 20;
+/// Groups of letters that are counted.
+const MOST_GROUPS: u32 = 100;
 /// How far back the chart goes.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -29,33 +35,20 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Answer<Html<String>> {
-    let store = app.engine.store();
-    let of = |status| JobFilter { status, limit: MOST, ..JobFilter::default() };
-    let mut open = Vec::new();
-    for status in [JobStatus::Processing, JobStatus::Paused, JobStatus::Queued] {
-        for job in app.jobs(&caller, of(Some(status))).await? {
-            let deadline = match job.submitted_by == SCHEDULER {
-                true => app.engine.deadline(job.id).await?,
-                false => None,
-            };
-            open.push((job, deadline));
-        }
-    }
-    let mut ended = app.jobs(&caller, of(None)).await?;
-    ended.retain(|job| job.status.is_final());
-    ended.truncate(8);
-    let alerts = app.alerts(&caller, AlertFilter { limit: 5, ..AlertFilter::default() }).await?;
-    let letters = app.letter_groups(
-        &caller,
-        LetterFilter {
-            status: Some(windlass_core::LetterStatus::New),
-            limit: 100,
-            ..LetterFilter::default()
-        },
-    );
-    let letters = letters.await?;
-    let hours = app.hours(&caller, DAY).await?;
-    let working = store.workers().await?;
+    let new = LetterFilter {
+        status: Some(LetterStatus::New),
+        limit: MOST_GROUPS,
+        ..LetterFilter::default()
+    };
+    // All at once, so that a page takes no longer than the slowest of its parts.
+    let (open, ended, alerts, letters, hours, working) = try_join!(
+        open(&app, &caller),
+        ended(&app, &caller),
+        app.alerts(&caller, AlertFilter { limit: 5, ..AlertFilter::default() }),
+        app.letter_groups(&caller, new),
+        app.hours(&caller, DAY),
+        app.workers(&caller),
+    )?;
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Overview" }
@@ -91,6 +84,34 @@ pub(super) async fn show(
 }
 
 type Open = (Job, Option<DateTime<Utc>>);
+
+/// The newest jobs of each of these statuses.
+async fn of(app: &App, caller: &Caller, statuses: [JobStatus; 3]) -> Answer<Vec<Job>> {
+    let of = |status| JobFilter { status: Some(status), limit: MOST, ..JobFilter::default() };
+    let found = statuses.map(|status| app.jobs(caller, of(status)));
+    Ok(try_join_all(found).await?.concat())
+}
+
+/// The jobs that have not ended, each with its deadline where it has one.
+async fn open(app: &App, caller: &Caller) -> Answer<Vec<Open>> {
+    let jobs = of(app, caller, [Processing, Paused, Queued]).await?;
+    let due = jobs.into_iter().map(async |job| {
+        let deadline = match job.submitted_by == SCHEDULER {
+            true => app.engine.deadline(job.id).await?,
+            false => None,
+        };
+        Answer::Ok((job, deadline))
+    });
+    try_join_all(due).await
+}
+
+/// The jobs that ended last.
+async fn ended(app: &App, caller: &Caller) -> Answer<Vec<Job>> {
+    let mut jobs = of(app, caller, [Completed, Failed, Cancelled]).await?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.finished_at));
+    jobs.truncate(8);
+    Ok(jobs)
+}
 
 fn figures(
     open: &[Open],
@@ -153,10 +174,9 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             }
             (bar(job))
             p.line {
-                strong { (percent(job)) " %" } " · "
-                (number(job.items.done())) " of " (count(job.items.total, "item", "items"))
+                (progress(job))
                 @if let Some(rate) = rate(job, now).filter(|_| job.status == JobStatus::Processing) {
-                    " · " (rate_text(Some(rate)))
+                    " · " (rate_text(Some(rate))) " items/s"
                 }
                 @if job.items.dead > 0 {
                     " · " a.bad href=(format!("/dead-letters?job={}", job.id)) { (count(job.items.dead, "dead letter", "dead letters")) }
@@ -168,8 +188,8 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             }
             p.line {
                 @match (job.status, ends) {
-                    (_, Some(ends)) => { "About " strong { (span(ends - now)) } " left" },
-                    (JobStatus::Queued, _) => { "Waits since " (time(job.created_at, now)) },
+                    (_, Some(ends)) => { "About " (left(ends, now)) },
+                    (JobStatus::Queued, _) => { "Waits; submitted " (time(job.created_at, now)) },
                     (JobStatus::Paused, _) => { "Paused: nothing new of it is begun" },
                     _ => { "Time left is not known yet" },
                 }
@@ -178,6 +198,12 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
             @if let Some(error) = &job.error { p.line.bad { (error) } }
         }
     }
+}
+
+/// How long a job will still take, and until when.
+pub(super) fn left(ends: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
+    let format = if ends - now < TimeDelta::hours(20) { "%H:%M UTC" } else { "%a %d %b %H:%M UTC" };
+    html! { strong { (span(ends - now)) } " left, until " (ends.format(format)) }
 }
 
 /// Whether a job will make it by its deadline.
@@ -193,6 +219,18 @@ pub(super) fn promise(
             strong.bad { "At risk: due " (full_time(deadline, now)) }
         } @else {
             span.good { "On time: due " (full_time(deadline, now)) }
+        }
+    }
+}
+
+/// How far a job is; while its items are still being found, of how many is not known.
+pub(super) fn progress(job: &Job) -> Markup {
+    let known = count(job.items.total, "item", "items");
+    html! {
+        @match job.phase {
+            _ if job.items.total == 0 && job.status != Completed => "No item is loaded yet",
+            Some(Phase::Loading) => { (number(job.items.done())) " of " (known) " found so far" },
+            _ => { strong { (percent(job)) " %" } " · " (number(job.items.done())) " of " (known) },
         }
     }
 }
@@ -214,7 +252,6 @@ fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
         let found = hours.iter().filter(|hour| hour.at == at && statuses.contains(&hour.status));
         found.map(|hour| hour.jobs).sum::<i64>()
     };
-    use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     let column = |back: i32| {
         let at = this - HOUR * back;
         let (completed, failed) = (of(at, &[Completed]), of(at, &[Failed]));
@@ -235,16 +272,28 @@ fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
     let all = |statuses: &[JobStatus]| -> i64 {
         hours.iter().filter(|hour| statuses.contains(&hour.status)).map(|hour| hour.jobs).sum()
     };
-    let said = format!(
-        "{} submitted: {} completed, {} failed, {} cancelled",
-        count(all(JobStatus::ALL), "job", "jobs"),
-        number(all(&[Completed])),
-        number(all(&[Failed])),
-        number(all(&[Cancelled])),
-    );
+    if hours.is_empty() {
+        return nothing("No job was submitted.");
+    }
+    let kinds = [
+        ("completed", all(&[Completed])),
+        ("failed", all(&[Failed])),
+        ("cancelled", all(&[Cancelled])),
+        ("processing", all(&[Queued, Processing, Paused])),
+    ];
+    let name = |kind| if kind == "processing" { "not ended" } else { kind };
+    let each = kinds.map(|(kind, jobs)| format!("{} {}", number(jobs), name(kind)));
+    let submitted = count(all(JobStatus::ALL), "job", "jobs") + " submitted: ";
     html! {
-        (bars(&columns, "jobs an hour", &said))
-        p.faint { (said) ". Hours are UTC." }
+        (bars(&columns, "submitted an hour", &(submitted.clone() + &each.join(", "))))
+        p.faint {
+            (submitted)
+            @for (place, (kind, _)) in kinds.iter().enumerate() {
+                @if place > 0 { ", " }
+                span class=(format!("cell {kind}")) aria-hidden="true" {} (each[place])
+            }
+            ". Hours are UTC."
+        }
     }
 }
 
@@ -252,23 +301,7 @@ fn dead(letters: &[LetterGroup], now: DateTime<Utc>) -> Markup {
     html! {
         @if letters.is_empty() { (nothing("None. Every item was processed or skipped.")) }
         @else {
-            table {
-                (heads(&["Error", "#Letters", "Last"]))
-                tbody {
-                    @for group in letters.iter().take(5) {
-                        tr {
-                            td.text {
-                                a href=(super::letters::search(&[("jobType", &group.job_type), ("error", &group.error)])) {
-                                    (group.error)
-                                }
-                                div.faint { (group.job_type) }
-                            }
-                            td.number { (number(group.letters)) }
-                            td { (time(group.last_at, now)) }
-                        }
-                    }
-                }
-            }
+            (groups(&letters[..letters.len().min(5)], now, None, "new"))
             p { a href="/dead-letters" { "All dead letters" } }
         }
     }

@@ -38,25 +38,15 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
             table {
                 thead {
                     tr {
-                        th { "Job type" } th { "When" } th { "Next" } th { "Last" }
-                        th { "Deadline" } th { "State" }
+                        th { "Job type" } th { "State" }
                         @if may { th { span.unseen { "Action" } } }
+                        th { "Next" } th { "When" } th { "Last" } th { "Deadline" }
                     }
                 }
                 tbody {
                     @for Scheduled { row, schedule, next_times } in all {
                         tr #(format!("schedule-{}", row.job_type)) {
                             td { a href=(format!("/job-types/{}", row.job_type)) { (row.job_type) } }
-                            td { code { (schedule.cron) } div.faint { (schedule.timezone.name()) } }
-                            td { @if row.paused { "–" } @else { (times(next_times, schedule, frame.now)) } }
-                            td {
-                                @match (row.last_at, row.last_job) {
-                                    (Some(at), Some(job)) => { (time(at, frame.now)) " " a href=(format!("/jobs/{job}")) { (short(job)) } },
-                                    (Some(at), None) => (time(at, frame.now)),
-                                    _ => "never",
-                                }
-                            }
-                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), length)) }
                             td {
                                 @if row.paused {
                                     span.mark.paused { "Paused" }
@@ -71,6 +61,16 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
                                     }
                                 }
                             }
+                            td { @if row.paused { "–" } @else { (times(next_times, schedule, frame.now)) } }
+                            td { code { (schedule.cron) } div.faint { (schedule.timezone.name()) } }
+                            td {
+                                @match (row.last_at, row.last_job) {
+                                    (Some(at), Some(job)) => { (time(at, frame.now)) " " a href=(format!("/jobs/{job}")) { (short(job)) } },
+                                    (Some(at), None) => (time(at, frame.now)),
+                                    _ => "never",
+                                }
+                            }
+                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), length)) }
                         }
                     }
                 }

@@ -16,7 +16,7 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Answer<Html<String>> {
-    let workers = app.engine.store().workers().await?;
+    let workers = app.workers(&caller).await?;
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Workers" }

@@ -199,8 +199,8 @@ async fn said_of(app: &App, subject: &str) -> Answer<Json<Vec<Control>>> {
     (status = 200, description = "The processes", body = [shapes::Worker]),
 ))]
 pub(crate) async fn workers(
-    Viewer(_): Viewer,
+    Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Answer<Json<Vec<WorkerRow>>> {
-    Ok(Json(app.engine.store().workers().await?))
+    Ok(Json(app.workers(&caller).await?))
 }

@@ -90,6 +90,7 @@ fn every_shape_is_that_of_its_value() {
         key: Json::from(1),
         record: Json::Null,
         error: "e".to_owned(),
+        pattern: "e".to_owned(),
         context: Json::Null,
         attempts: 1,
         status: core::LetterStatus::New,

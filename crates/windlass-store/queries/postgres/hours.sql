@@ -1,8 +1,19 @@
 -- Jobs submitted within the last $1 milliseconds, by hour and status. Lock: none.
--- Index: windlass_jobs_newest, or _submitter when one is given.
-SELECT date_trunc('hour', created_at, 'UTC') AS at, status, count(*) AS jobs
-FROM windlass_jobs
-WHERE created_at > clock_timestamp() - $1::bigint * interval '1 millisecond'
-    AND ($2::text IS NULL OR submitter = $2)
-GROUP BY 1, 2
-ORDER BY 1, 2
+-- Index: windlass_jobs_status alone, an hour of a status at a time; _submitter when one is given.
+SELECT h.at, s.status, j.jobs
+FROM generate_series(
+        date_trunc('hour', now() - $1::bigint * interval '1 millisecond', 'UTC'),
+        now(), interval '1 hour'
+    ) AS h (at)
+    CROSS JOIN unnest($3::text[]) AS s (status)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs
+        FROM windlass_jobs
+        WHERE status = s.status
+            AND created_at >= h.at
+            AND created_at < h.at + interval '1 hour'
+            AND created_at > now() - $1::bigint * interval '1 millisecond'
+            AND ($2::text IS NULL OR submitter = $2)
+    ) AS j
+WHERE j.jobs > 0
+ORDER BY h.at, s.status

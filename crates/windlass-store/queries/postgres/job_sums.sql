@@ -1,22 +1,25 @@
 -- The rest of list_jobs.sql and show_job.sql: the sums over the chunks of a page's jobs that have not
--- come to rest, in one GROUP BY, and what is said of their types, which
+-- come to rest, a job at a time, and what is said of their types, which
 -- jobs they wait for, or why a load or merge is to be tried again. Lock: none.
 -- Index: the chunks' primary key, windlass_segments_pending.
 sums AS (
-    SELECT
-        c.job_id,
-        count(*) FILTER (WHERE c.status = 'PENDING') AS pending,
-        count(*) FILTER (WHERE c.status = 'PROCESSING') AS processing,
-        count(*) FILTER (WHERE c.status = 'COMPLETED') AS completed,
-        count(*) FILTER (WHERE c.status = 'FAILED') AS failed,
-        count(*) FILTER (WHERE c.status = 'CANCELLED') AS cancelled,
-        sum(c.processed)::bigint AS processed,
-        sum(c.skipped)::bigint AS skipped,
-        sum(c.dead)::bigint AS dead,
-        sum(c.conflicts)::bigint AS conflicts
-    FROM windlass_chunks c
-    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.rests)
-    GROUP BY c.job_id
+    SELECT p.id AS job_id, c.*
+    FROM page p,
+        LATERAL (
+            SELECT
+                count(*) FILTER (WHERE status = 'PENDING') AS pending,
+                count(*) FILTER (WHERE status = 'PROCESSING') AS processing,
+                count(*) FILTER (WHERE status = 'COMPLETED') AS completed,
+                count(*) FILTER (WHERE status = 'FAILED') AS failed,
+                count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled,
+                sum(processed)::bigint AS processed,
+                sum(skipped)::bigint AS skipped,
+                sum(dead)::bigint AS dead,
+                sum(conflicts)::bigint AS conflicts
+            FROM windlass_chunks
+            WHERE job_id = p.id
+        ) AS c
+    WHERE NOT p.rests
 )
 SELECT
     p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,

@@ -14,6 +14,7 @@ WITH chosen AS MATERIALIZED (
             AND ($6::bigint IS NULL
                 OR m.created_at <= clock_timestamp() - $6 * interval '1 millisecond')
             AND ($8::text IS NULL OR m.submitter = $8)
+            AND ($9::text IS NULL OR m.pattern = $9)
             AND ($7::uuid IS NULL OR (m.created_at, m.id)
                 < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
             AND m.status = 'new'
@@ -25,7 +26,7 @@ WITH chosen AS MATERIALIZED (
                 AND j.open_segments + j.open_chunks = 0
             ))
         ORDER BY m.created_at DESC, m.id DESC
-        LIMIT $9
+        LIMIT $10
     )
         AND l.status = 'new'
         AND (l.redrive_job IS NULL OR EXISTS (
@@ -39,6 +40,6 @@ WITH chosen AS MATERIALIZED (
     FOR UPDATE OF l
 )
 UPDATE windlass_dead_letters l
-SET status = $10, updated_at = clock_timestamp()
+SET status = $11, updated_at = clock_timestamp()
 FROM chosen c
 WHERE l.id = c.id

@@ -12,9 +12,10 @@ WITH chosen AS MATERIALIZED (
         AND ($5::text IS NULL OR status = $5)
         AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')
         AND ($8::text IS NULL OR submitter = $8)
+        AND ($9::text IS NULL OR pattern = $9)
         AND ($7::uuid IS NULL OR (created_at, id)
             < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
-        AND job_id = $10
+        AND job_id = $11
         AND status = 'new'
         AND (redrive_job IS NULL OR EXISTS (
             SELECT 1
@@ -24,11 +25,11 @@ WITH chosen AS MATERIALIZED (
                 AND j.open_segments + j.open_chunks = 0
         ))
     ORDER BY created_at, id
-    LIMIT $9
+    LIMIT $10
     FOR UPDATE SKIP LOCKED
 )
 UPDATE windlass_dead_letters l
-SET redrive_job = $11, updated_at = clock_timestamp()
+SET redrive_job = $12, updated_at = clock_timestamp()
 FROM chosen c
 WHERE l.id = c.id
 RETURNING l.key

@@ -2,14 +2,15 @@
 -- Its status and its redrive are never touched here.
 -- Lock: the letters, in the order of their keys, after the chunk. Index: windlass_dead_letters_item.
 INSERT INTO windlass_dead_letters AS l
-    (id, job_id, job_type, chunk, key, record, error, context, attempts, submitter)
-SELECT n.id, $1, $2, $3, n.key, n.record, n.error, n.context, n.attempts, $10
-FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[])
-    AS n (id, key, record, error, context, attempts)
+    (id, job_id, job_type, chunk, key, record, error, pattern, context, attempts, submitter)
+SELECT n.id, $1, $2, $3, n.key, n.record, n.error, n.pattern, n.context, n.attempts, $11
+FROM unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[])
+    AS n (id, key, record, error, pattern, context, attempts)
 ORDER BY n.key
 ON CONFLICT (job_id, md5(key)) DO UPDATE
 SET record = excluded.record,
     error = excluded.error,
+    pattern = excluded.pattern,
     context = excluded.context,
     attempts = excluded.attempts,
     updated_at = clock_timestamp()

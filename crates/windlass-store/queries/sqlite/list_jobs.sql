@@ -1,6 +1,6 @@
 -- Jobs newest first; job_sums.sql is the rest. Jobs that have not come to rest are summed over
--- their chunks in one GROUP BY; those that have carry their sums. Lock: none, on a snapshot.
--- Index: windlass_jobs_newest, or _submitter, _type or _open as is asked for; the chunks' primary key.
+-- their chunks; those that have carry their sums. Lock: none, on a snapshot.
+-- Index: windlass_jobs_newest, or _submitter, _type or _status as is asked for; the chunks' primary key.
 WITH page AS MATERIALIZED (
     SELECT *,
         status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests

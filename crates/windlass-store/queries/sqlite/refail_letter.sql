@@ -3,8 +3,9 @@
 UPDATE windlass_dead_letters
 SET record = ?3,
     error = ?4,
-    context = ?5,
-    attempts = attempts + ?6,
+    pattern = ?5,
+    context = ?6,
+    attempts = attempts + ?7,
     redrive_job = NULL,
     updated_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
 WHERE redrive_job = ?1 AND key = ?2

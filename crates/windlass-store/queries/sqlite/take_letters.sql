@@ -1,7 +1,7 @@
 -- Gives matching letters of a job to a redrive: those that are new and that no other redrive holds.
 -- Lock: the writer's. Index: windlass_dead_letters_item.
 UPDATE windlass_dead_letters
-SET redrive_job = ?11, updated_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
+SET redrive_job = ?12, updated_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
 WHERE id IN (
     SELECT id
     FROM windlass_dead_letters
@@ -12,6 +12,7 @@ WHERE id IN (
         AND (?5 IS NULL OR status = ?5)
         AND (?6 IS NULL OR created_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?6)
         AND (?8 IS NULL OR submitter = ?8)
+        AND (?9 IS NULL OR pattern = ?9)
         AND (?7 IS NULL OR (created_at, id)
             < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = ?7))
         AND status = 'new'
@@ -22,8 +23,8 @@ WHERE id IN (
                 AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
                 AND j.open_segments + j.open_chunks = 0
         ))
-        AND job_id = ?10
+        AND job_id = ?11
     ORDER BY created_at, id
-    LIMIT ?9
+    LIMIT ?10
 )
 RETURNING key

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_core::JobId;
+use windlass_core::{JobId, JobStatus};
+use windlass_db::Param;
 
 use super::{PostgresStore, params, sql};
 use crate::{Cell, ChunkRow, Hour, Pace, Result, Took, rows, values};
@@ -12,7 +13,9 @@ pub(super) async fn hours(
     age: Duration,
     submitted_by: Option<&str>,
 ) -> Result<Vec<Hour>> {
-    store.read(sql!("hours"), params![values::millis(age), submitted_by], rows::hour).await
+    let statuses = Param::texts(JobStatus::ALL.iter().map(|status| status.as_str()));
+    let params = [values::millis(age).into(), submitted_by.into(), statuses];
+    store.read(sql!("hours"), &params, rows::hour).await
 }
 
 pub(super) async fn cells(store: &PostgresStore, job: JobId, width: i64) -> Result<Vec<Cell>> {

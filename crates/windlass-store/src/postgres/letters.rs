@@ -37,6 +37,7 @@ async fn add_in(tx: &Transaction, lease: Lease, letters: &[LetterColumns]) -> Re
         text(|letter| &letter.key),
         text(|letter| &letter.record),
         text(|letter| &letter.error),
+        text(|letter| &letter.pattern),
         text(|letter| &letter.context),
         attempts.into(),
     ];
@@ -144,8 +145,16 @@ fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
         None => Param::Text(None),
     };
     let (job_type, error) = (filter.job_type.as_deref(), filter.error.as_deref());
-    let submitter = filter.submitter.as_deref();
-    let rest: &[Param<'_>] =
-        params![filter.job, job_type, error, filter.status, filter.age, filter.before, submitter];
+    let (submitter, pattern) = (filter.submitter.as_deref(), filter.pattern.as_deref());
+    let rest: &[Param<'_>] = params![
+        filter.job,
+        job_type,
+        error,
+        filter.status,
+        filter.age,
+        filter.before,
+        submitter,
+        pattern
+    ];
     [&[ids], rest].concat()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_core::JobId;
+use windlass_core::{JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
@@ -16,7 +16,10 @@ pub(super) async fn hours(
 ) -> Result<Vec<Hour>> {
     let (age, by) = (values::millis(age), submitted_by.map(str::to_owned));
     let sql = given(sql!("hours"), &by, "?2");
-    let work = move |tx: &Transaction<'_>| tx.query(&sql, params![age, by], |row| rows::hour(row));
+    let statuses = serde_json::to_string(JobStatus::ALL)?;
+    let work = move |tx: &Transaction<'_>| {
+        tx.query(&sql, params![age, by, statuses], |row| rows::hour(row))
+    };
     store.read(work).await
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use windlass_core::{ChunkStatus, JobId, JobStatus};
+use windlass_core::{ChunkStatus, JobId, JobStatus, LetterStatus};
 use windlass_store::{Kept, LetterFilter, Progress};
 
 use crate::bench::{Bench, new_job};
-use crate::letters::{dead, letter};
+use crate::letters::{begin, dead, letter, redrive};
 
 both!(
     jobs_are_counted_by_the_hour,
@@ -14,6 +14,7 @@ both!(
     what_was_done_when_adds_up,
     completed_chunks_are_counted_by_how_long_they_took,
     letters_are_grouped_by_error,
+    errors_that_differ_in_values_alone_are_one_group,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -103,4 +104,35 @@ async fn letters_are_grouped_by_error(bench: Bench) {
     let found = LetterFilter { error: Some("OST".to_owned()), ..of_job };
     assert_eq!(groups(found).await, [(lost, 1)]);
     assert_eq!(groups(LetterFilter { limit: 1, ..LetterFilter::default() }).await.len(), 1);
+}
+
+async fn errors_that_differ_in_values_alone_are_one_group(bench: Bench) {
+    let errors = ["row 17 is bad", "row 18 is bad", "row 18 is bad, again", "lost"];
+    let letters: Vec<_> = (1..).zip(errors).map(|(key, error)| letter(key, error)).collect();
+    let job = dead(&bench, &letters).await;
+    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    let groups = bench.store.letter_groups(&of_job).await.unwrap();
+    let said: Vec<_> = groups.iter().map(|group| (group.error.as_str(), group.letters)).collect();
+    // A group of one error says it as it is.
+    assert_eq!(said, [("row … is bad", 2), ("lost", 1), ("row 18 is bad, again", 1)]);
+    for group in groups {
+        let filter = LetterFilter { pattern: Some(group.pattern.clone()), ..of_job.clone() };
+        let found = bench.store.letters(&filter).await.unwrap();
+        assert_eq!(found.len() as i64, group.letters, "exactly its letters");
+        assert!(found.iter().all(|letter| letter.pattern == group.pattern), "{found:?}");
+        let marked = bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap();
+        assert_eq!(marked as i64, group.letters);
+    }
+    // An item that dies of something else goes to its new group.
+    let job = dead(&bench, &[letter(5, "row 5 is bad")]).await;
+    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    let pattern = Some("row … is bad".to_owned());
+    let filter = LetterFilter { pattern, ..of_job.clone() };
+    assert_eq!(bench.store.redrivable(&filter).await.unwrap()[0].letters, 1);
+    let (again, taken) = redrive(&bench, job, &filter).await.unwrap();
+    assert_eq!(taken, 1);
+    let chunk = begin(&bench, again).await;
+    let worse = [letter(5, "row 5 is worse")];
+    assert_eq!(bench.store.add_letters(chunk.lease, &worse).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.letter_groups(&of_job).await.unwrap()[0].pattern, "row … is worse");
 }

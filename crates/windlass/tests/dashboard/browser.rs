@@ -1,6 +1,8 @@
 //! A headless Chromium, driven as a person would: by what can be seen and pressed.
 
 use crate::common::{PATIENCE, eventually};
+use fantoccini::actions::{InputSource, KeyAction, KeyActions};
+use fantoccini::key::Key;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value as Json, json};
@@ -108,9 +110,53 @@ impl Browser {
     pub(crate) async fn go(&self, text: &str) {
         self.run("window.left = false").await;
         self.press(text).await;
+        self.is_elsewhere(text).await;
+    }
+
+    async fn is_elsewhere(&self, by: &str) {
         let there = "return window.left === undefined && document.readyState === 'complete'";
-        eventually(&format!("`{text}` leads on"), async || self.run(there).await == json!(true))
+        eventually(&format!("`{by}` leads on"), async || self.run(there).await == json!(true))
             .await;
+    }
+
+    /// Presses a key.
+    pub(crate) async fn key(&self, key: impl Into<char>) {
+        let value = key.into();
+        let press = KeyActions::new("keyboard".to_owned())
+            .then(KeyAction::Down { value })
+            .then(KeyAction::Up { value });
+        self.client.perform_actions(press).await.unwrap();
+    }
+
+    /// What has the focus: its name for those who hear it. It must be seen that it has it.
+    pub(crate) async fn focused(&self) -> String {
+        let script = "const at = document.activeElement; \
+            const seen = at === document.body || getComputedStyle(at).outlineStyle !== 'none'; \
+            return [seen, at.getAttribute('aria-label') || at.innerText.trim() || at.name || '']";
+        let [seen, name]: [Json; 2] = serde_json::from_value(self.run(script).await).unwrap();
+        assert_eq!(seen, json!(true), "one does not see that `{name}` has the focus");
+        name.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Goes on by the keyboard to what has this name.
+    pub(crate) async fn tab_to(&self, name: &str) {
+        let mut passed = Vec::new();
+        loop {
+            self.key(Key::Tab).await;
+            let at = self.focused().await;
+            if at == name {
+                return;
+            }
+            passed.push(at);
+            assert!(passed.len() < 200, "no way leads to `{name}`, only to {passed:?}");
+        }
+    }
+
+    /// Presses Enter on what leads to another page, and waits for it.
+    pub(crate) async fn enter(&self) {
+        self.run("window.left = false").await;
+        self.key(Key::Enter).await;
+        self.is_elsewhere("Enter").await;
     }
 
     /// Whether there is such a thing to press.

@@ -9,7 +9,7 @@ use reqwest::{Client, StatusCode, redirect};
 use serde_json::json;
 
 /// Every form of the dashboard.
-const POSTS: [&str; 12] = [
+const POSTS: [&str; 14] = [
     "/stop",
     "/start",
     "/jobs/{id}/cancel",
@@ -22,6 +22,8 @@ const POSTS: [&str; 12] = [
     "/job-types/TAKE/run",
     "/job-types/TAKE/dry-run",
     "/job-types/TAKE/throughput",
+    "/schedules/TAKE/pause",
+    "/schedules/TAKE/resume",
 ];
 
 fn client() -> Client {
@@ -49,6 +51,15 @@ async fn a_form_of_another_site_is_refused() {
             let place = answer.headers()["location"].to_str().unwrap().to_owned();
             assert!(place.starts_with("/sign-in"), "{path} {origin:?}: {place}");
         }
+    }
+    // Nor is anybody signed in or out by another site.
+    for path in ["/sign-in", "/sign-out"] {
+        let post = client.post(format!("{}{path}", served.url)).header("cookie", &cookie);
+        let post = post.header("origin", "https://evil.example");
+        let post = post.header("content-type", "application/x-www-form-urlencoded");
+        let answer = post.body(format!("token={chief}")).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        assert!(!answer.headers().contains_key("set-cookie"), "{path}");
     }
     // The same cookie from our own page is good.
     let pause = client.post(format!("{}/jobs/{id}/pause", served.url)).header("cookie", &cookie);

@@ -1,8 +1,9 @@
 //! Dead letters: found, looked at, redriven, ignored, exported. What a record says is shown, not run.
 
 use crate::browser::Browser;
-use crate::common::text;
-use crate::world::{SCRIPT, with_letters};
+use crate::common::{Place, text};
+use crate::served::Served;
+use crate::world::{SCRIPT, purses, take, with_letters};
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
@@ -21,6 +22,13 @@ async fn a_letter_is_redriven_and_goes() {
     assert_eq!(data.number("SELECT amount FROM purses WHERE id = 8").await, 40);
     browser.open("/dead-letters?status=").await;
     browser.sees("reprocessed").await;
+    // What happened to it after: which job did it, and of which job it was.
+    browser.go("8").await;
+    browser.sees("reprocessed by").await;
+    let by = "document.querySelector('[aria-labelledby=after] dd a').click()";
+    browser.run(by).await;
+    browser.sees("Redrives letters of").await;
+    browser.sees("Completed").await;
 
     browser.open("/dead-letters").await;
     browser.go("7").await;
@@ -65,4 +73,45 @@ async fn what_a_search_finds_is_exported() {
     assert_eq!(export(&format!("job={id}")).await.len(), 2);
     assert_eq!(export("error=amount").await[0]["status"], "new");
     assert_eq!(export("error=nothing+of+the+kind").await.len(), 0);
+}
+
+#[tokio::test]
+async fn errors_that_differ_in_values_alone_are_one_group() {
+    let data = purses().await;
+    data.run(
+        "CREATE TRIGGER hole BEFORE UPDATE ON purses WHEN NEW.id IN (3, 4, 5)
+         BEGIN SELECT raise(ABORT, 'purse ' || NEW.id || ' has a hole'); END",
+    )
+    .await;
+    let served = Served::with(Place::on(&data, &take("")), 2).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    let job: Json = served.until(&id, "COMPLETED").await;
+    assert_eq!(job["items"]["dead"], 5);
+    let browser = Browser::on(&served.url).await;
+    browser.open(&format!("/jobs/{id}")).await;
+    let group = "return [...document.querySelectorAll('[aria-labelledby=errors] tbody tr')] \
+        .map(row => [row.cells[0].innerText, row.cells[2].innerText])[0]";
+    let group = browser.run(group).await;
+    assert!(text(&group[0]).starts_with("purse … has a hole") && group[1] == "3", "{group}");
+    browser.go(&text(&group[0])).await;
+    browser.sees("With errors like").await;
+    let rows = "return document.querySelectorAll('[name=ids]').length";
+    assert_eq!(browser.run(rows).await, json!(3), "exactly the letters of the group");
+    // What is done to all that the search finds is done to the group alone.
+    browser
+        .open(
+            &browser
+                .run("return location.search")
+                .await
+                .as_str()
+                .unwrap()
+                .replace("status=", "status=new")
+                .replacen('?', "/dead-letters?", 1),
+        )
+        .await;
+    browser.press("Ignore all that this search finds…").await;
+    browser.go("Ignore them all").await;
+    browser.sees("CHECK constraint failed").await;
+    browser.misses("has a hole").await;
+    assert_eq!(browser.run(rows).await, json!(2));
 }

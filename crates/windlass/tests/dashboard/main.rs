@@ -17,10 +17,14 @@ mod stub;
 
 mod browser;
 mod doors;
+mod keyboard;
+mod large;
 mod letters;
 mod live;
 mod pages;
 mod pictures;
+mod private;
 mod report;
 mod roles;
+mod scripts;
 mod world;

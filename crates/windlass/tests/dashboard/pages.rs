@@ -1,7 +1,7 @@
 //! The pages one after another: what a form is made of, a dry run, a search, schedules.
 
 use crate::browser::Browser;
-use crate::common::Place;
+use crate::common::{Place, text};
 use crate::served::Served;
 use crate::world::{purses, take, with_letters};
 use serde_json::json;
@@ -85,4 +85,78 @@ async fn a_failed_job_says_why_and_is_retried() {
     browser.sees("Queued").await;
     served.place.run(&format!("worker --job {id}")).await.ok();
     browser.sees("Completed").await;
+}
+
+#[tokio::test]
+async fn jobs_that_come_after_one_another_are_a_graph() {
+    let data = purses().await;
+    let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
+    let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
+    let served = Served::with(Place::on(&data, &(take("") + &after + rule)), 2).await;
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    let browser = Browser::on(&served.url).await;
+    browser.open(&format!("/jobs/{id}")).await;
+    browser.sees("Comes after, comes before").await;
+    let boxes = "return [...document.querySelectorAll('.graph a')].map(a => a.textContent)";
+    let boxes = browser.run(boxes).await;
+    assert!(
+        text(&boxes[0]).starts_with("TAKE") && text(&boxes[1]).starts_with("SUM_UP"),
+        "{boxes}"
+    );
+    let to = browser.run("return document.querySelectorAll('.graph a')[1].href.baseVal").await;
+    browser.open(&text(&to)).await;
+    browser.sees("SUM_UP").await;
+    browser.sees("Completed").await;
+}
+
+#[tokio::test]
+async fn a_job_that_will_be_late_says_so() {
+    let data = purses().await;
+    let schedule = "throughput = { items_per_second = 5 }\n\
+        schedule = { cron = \"0 3 1 1 *\", deadline = \"30s\", missed = \"run-once\" }\n";
+    let place = Place::on(&data, &take(schedule));
+    place.run("schedules").await.ok();
+    // It should have been submitted ten seconds ago.
+    let store = rusqlite::Connection::open(place.path("windlass.db")).unwrap();
+    let past = "UPDATE windlass_schedules SET next_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) - 10000";
+    store.execute(past, []).unwrap();
+    let served = Served::with(place, 1).await;
+    let browser = Browser::on(&served.url).await;
+    browser.open("/").await;
+    browser.sees("At risk: due").await;
+    browser.go("TAKE").await;
+    browser.sees("At risk: due").await;
+    browser.sees("left, until").await;
+    // When its time has passed, it is not a risk any more.
+    browser.sees("Late: was due").await;
+}
+
+#[tokio::test]
+async fn a_job_type_is_limited_and_stopped_from_its_page() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &take(""))).await;
+    let browser = Browser::on(&served.url).await;
+    browser.open("/job-types/TAKE").await;
+    browser.press("Throughput…").await;
+    browser.fill("workers", "3").await;
+    browser.fill("rate", "1,500").await;
+    browser.go("Set").await;
+    let said = async || {
+        let controls = served.get("/api/v1/throughput").await.is(200);
+        controls.as_array().unwrap().iter().find(|said| said["subject"] == "TAKE").cloned().unwrap()
+    };
+    assert_eq!((&said().await["workers"], &said().await["rate"]), (&json!(3), &json!(1500)));
+    browser.press("Throughput…").await;
+    browser.sees("Items a second (now 1,500)").await;
+    browser.press("Stop this job type…").await;
+    browser.go("Stop it").await;
+    browser.sees("This job type is stopped").await;
+    assert_eq!(said().await["stopped"], true);
+    browser.go("Start it again").await;
+    browser.misses("This job type is stopped").await;
+    browser.press("Throughput…").await;
+    browser.fill("rate", "much").await;
+    browser.go("Set").await;
+    browser.sees("About rate:").await;
+    browser.sees("a number from 1").await;
 }

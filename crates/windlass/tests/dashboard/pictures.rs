@@ -3,8 +3,8 @@
 //! and axe finds nothing that would keep somebody out.
 
 use crate::browser::{Browser, Look};
-use crate::common::Place;
-use crate::served::Served;
+use crate::common::{Place, text};
+use crate::served::{Served, auth, token};
 use crate::world::{purses, take};
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,9 +20,14 @@ const PAGES: [(&str, &str); 7] = [
 ];
 
 async fn look_at(browser: &Browser, name: &str, path: &str) {
+    browser.open(path).await;
+    look_here(browser, name).await;
+}
+
+/// The same of the page that is open.
+async fn look_here(browser: &Browser, name: &str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
     std::fs::create_dir_all(&folder).unwrap();
-    browser.open(path).await;
     browser.picture(&folder.join(format!("{name}.png"))).await;
     let wide = "return document.documentElement.scrollWidth > window.innerWidth";
     assert_eq!(browser.run(wide).await, json!(false), "{name} is wider than the screen");
@@ -57,6 +62,48 @@ async fn every_page_fits_every_screen() {
             look_at(&browser, &format!("{page}-{name}"), path).await;
         }
         look_at(&browser, &format!("job-{name}"), &format!("/jobs/{id}?chunk=0")).await;
+    }
+}
+
+#[tokio::test]
+async fn pages_that_one_sees_seldom_fit_and_keep_nobody_out() {
+    let data = purses().await;
+    let mut served = Served::with(Place::on(&data, &(take("") + &auth())), 2).await;
+    let chief = token("eve", "chief");
+    served.token(&chief);
+    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    served.until(&id, "COMPLETED").await;
+    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    let letter = format!("/dead-letters/{}", text(&letters[0]["id"]));
+    for (look, name) in [(Look::Desktop, "desk-light"), (Look::PhoneDark, "phone-dark")] {
+        let browser = Browser::with(&served.url, look).await;
+        look_at(&browser, &format!("sign-in-{name}"), "/sign-in").await;
+        browser.fill("token", "wrong").await;
+        browser.go("Sign in").await;
+        look_here(&browser, &format!("sign-in-wrong-{name}")).await;
+        browser.fill("token", &chief).await;
+        browser.go("Sign in").await;
+        look_at(&browser, &format!("letter-{name}"), &letter).await;
+        look_at(&browser, &format!("audit-{name}"), &format!("/jobs/{id}/audit")).await;
+        look_at(&browser, &format!("no-job-{name}"), &format!("/jobs/{}", uuid::Uuid::nil())).await;
+        look_at(&browser, &format!("nowhere-{name}"), "/nowhere").await;
+        browser.sees("there is nothing at /nowhere").await;
+        browser.open("/job-types/TAKE").await;
+        browser.go("Dry run: change nothing, show a sample").await;
+        look_here(&browser, &format!("dry-run-{name}")).await;
+        served.post("/api/v1/stop", &json!({})).await.is(200);
+        look_at(&browser, &format!("stopped-{name}"), "/").await;
+        browser.sees("Everything is stopped.").await;
+        served.post("/api/v1/start", &json!({})).await.is(200);
+        browser.go("Sign out").await;
+        // Whoever may only look and yet sends a form is told so.
+        browser.fill("token", &token("vic", "viewer")).await;
+        browser.go("Sign in").await;
+        let post = "const form = document.createElement('form'); form.method = 'post'; \
+            form.action = '/stop'; document.body.append(form); form.submit()";
+        browser.run(post).await;
+        browser.sees("To the overview").await;
+        look_here(&browser, &format!("forbidden-{name}")).await;
     }
 }
 

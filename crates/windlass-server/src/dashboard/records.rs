@@ -1,0 +1,99 @@
+//! Which records a chunk is made of, said in words.
+
+use super::words::{count, number};
+use windlass_core::{Extent, Key, KeyRange, Part, Value};
+
+/// Keys of a list that are named.
+const MOST: usize = 10;
+
+/// The records of a chunk: `id from 41 to 50`. The columns of a key are not named where the definition
+/// leaves them to the table's primary key.
+pub(super) fn records(extent: &Extent, columns: &[String]) -> String {
+    let name = match columns {
+        [] => "key".to_owned(),
+        columns => columns.join(", "),
+    };
+    let said = match &extent.part {
+        Part::Range(range) => within(&name, range),
+        Part::Keys(keys) => listed(&name, keys),
+    };
+    match &extent.within {
+        Some(within) => format!("{} {}: {said}", within.filter, within.value),
+        None => said,
+    }
+}
+
+fn within(name: &str, range: &KeyRange) -> String {
+    match (&range.after, &range.upto) {
+        (None, None) => "all".to_owned(),
+        (None, Some(upto)) => format!("{name} up to {}", one(upto)),
+        (Some(after), None) => format!("{name} after {}", one(after)),
+        (Some(after), Some(upto)) => match (after.0.as_slice(), upto.0.as_slice()) {
+            ([Value::Int(after)], [Value::Int(upto)]) if after < upto => {
+                format!("{name} from {} to {upto}", after + 1)
+            }
+            _ => format!("{name} after {}, up to {}", one(after), one(upto)),
+        },
+    }
+}
+
+fn listed(name: &str, keys: &[Key]) -> String {
+    let named: Vec<String> = keys.iter().take(MOST).map(one).collect();
+    let named = named.join(if keys.iter().any(|key| key.0.len() > 1) { "; " } else { ", " });
+    match keys.len() - keys.len().min(MOST) {
+        0 => format!("{name} {named}"),
+        more => {
+            let all = count(keys.len() as i64, "record", "records");
+            format!("{all} by {name}: {named} and {} more", number(more as i64))
+        }
+    }
+}
+
+/// A key; an empty text can be seen.
+fn one(key: &Key) -> String {
+    let value = |value: &Value| match value {
+        Value::Text(text) if text.trim() != text || text.is_empty() => format!("‘{text}’"),
+        other => other.to_string(),
+    };
+    key.0.iter().map(value).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::FilterValue;
+
+    fn key(values: &[&str]) -> Key {
+        let value = |text: &&str| text.parse().map_or_else(|_| Value::from(*text), Value::Int);
+        Key(values.iter().map(value).collect())
+    }
+
+    #[test]
+    fn what_a_chunk_has_is_said_in_words() {
+        let id = ["id".to_owned()];
+        let range = |after: &[&str], upto: &[&str]| {
+            let bound = |values: &[&str]| (!values.is_empty()).then(|| key(values));
+            Extent::range(bound(after), bound(upto))
+        };
+        assert_eq!(records(&range(&["40"], &["50"]), &id), "id from 41 to 50");
+        assert_eq!(records(&range(&["a"], &["b"]), &id), "id after a, up to b");
+        assert_eq!(records(&range(&[], &["50"]), &id), "id up to 50");
+        assert_eq!(records(&range(&["50"], &[]), &[]), "key after 50");
+        assert_eq!(records(&range(&[], &[]), &id), "all");
+        let both = ["county".to_owned(), "id".to_owned()];
+        let said = records(&range(&["Kent", "1"], &["Kent", "9"]), &both);
+        assert_eq!(said, "county, id after Kent, 1, up to Kent, 9");
+        let of_kent = Extent {
+            within: Some(FilterValue { filter: "counties".to_owned(), value: "Kent".into() }),
+            ..range(&["40"], &["50"])
+        };
+        assert_eq!(records(&of_kent, &id), "counties Kent: id from 41 to 50");
+        let keys = |count: usize| {
+            Extent::keys((1..=count).map(|n| Key(vec![Value::Int(n as i64)])).collect())
+        };
+        assert_eq!(records(&keys(3), &id), "id 1, 2, 3");
+        let many = "1,200 records by id: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 1,190 more";
+        assert_eq!(records(&keys(1200), &id), many);
+        assert_eq!(records(&Extent::keys(vec![key(&[""])]), &id), "id ‘’");
+    }
+}
