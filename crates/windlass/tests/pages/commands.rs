@@ -42,6 +42,10 @@ fn commands(page: &str) -> Vec<String> {
     for (number, part) in page.split("```").enumerate() {
         // Every second part is a block, which names its language first.
         let spans: Vec<&str> = match number % 2 {
+            // What a command answered is no command.
+            1 if part.starts_with("console") => {
+                part.lines().filter(|line| line.starts_with("$ ")).collect()
+            }
             1 => part.lines().skip(1).collect(),
             _ => part.split('`').skip(1).step_by(2).collect(),
         };

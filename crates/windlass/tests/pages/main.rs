@@ -8,6 +8,7 @@
 
 mod commands;
 mod page;
+mod sections;
 
 use page::run;
 use windlass_testkit::{MariaServer, PostgresServer, built_program, free_port};
@@ -20,6 +21,22 @@ async fn the_readmes_commands_work() {
 #[tokio::test]
 async fn the_tutorial_works_line_by_line() {
     run("docs/tutorial.md", &[], &[]).await;
+}
+
+#[tokio::test]
+async fn every_error_code_comes_and_goes_as_its_page_says() {
+    let database = PostgresServer::shared().database().await;
+    run("docs/errors.md", &[], &[("DATABASE_URL", database.url())]).await;
+}
+
+#[tokio::test]
+async fn every_alert_comes_and_goes_as_its_page_says() {
+    run("docs/operations.md", &[], &[]).await;
+}
+
+#[tokio::test]
+async fn the_examples_for_people_who_come_from_elsewhere_work() {
+    run("docs/migrating.md", &[], &[]).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 //!
 //! - `<!-- test -->` before a block of `sh`: its lines are run;
 //! - … before a block of `console`: the lines that begin with `$ ` are run, and the lines below each
-//!   must come in its answer, in this order, `…` standing for any text;
+//!   must come in its answer, in this order, `…` standing for any text; a command under which
+//!   `exit code N` stands ends with that code;
 //! - `<!-- file: NAME -->` before a block: it becomes this file;
 //! - `<!-- test` alone: the lines up to `-->` are run, and nobody who reads the page sees them.
 
@@ -17,7 +18,7 @@ const FILE: &str = "<!-- file: ";
 /// Where a page says that it serves; the test does so on a port of its own.
 const PORT: &str = "8080";
 /// How long a page may take; one waits for a schedule, which may be a minute.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Runs a page, in a folder with these files from beside it, and with this environment.
 pub(crate) async fn run(page: &str, files: &[&str], environment: &[(&str, &str)]) {
@@ -125,8 +126,12 @@ fn console<'a>(block: impl Iterator<Item = &'a str>, steps: &mut Vec<Step>) {
             }
             None => {
                 assert!(steps.len() > begun, "`{line}` stands before the first `$ ` of its block");
+                let step = steps.last_mut().unwrap();
+                if line.starts_with("exit code ") {
+                    step.lines = format!("{} || echo exit code $?\n", step.lines.trim_end());
+                }
                 if !line.trim().is_empty() {
-                    steps.last_mut().unwrap().promised.push(line.to_owned());
+                    step.promised.push(line.to_owned());
                 }
             }
         }
