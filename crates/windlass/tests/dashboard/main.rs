@@ -22,4 +22,5 @@ mod live;
 mod pages;
 mod pictures;
 mod roles;
+mod scene;
 mod world;
