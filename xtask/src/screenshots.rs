@@ -2,6 +2,7 @@
 
 use crate::{cargo, needs, python};
 use anyhow::Context;
+use oxipng::{Options, optimize_from_memory};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
@@ -25,8 +26,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     for picture in fs::read_dir(&scene).with_context(|| scene.display().to_string())? {
         let picture = picture?.path();
         let name = picture.file_name().context("a picture has a name")?;
-        let bytes = fs::copy(&picture, Path::new(IMAGES).join(name))?;
-        println!("{IMAGES}/{}  {} kB", name.display(), bytes / 1000);
+        let smaller = optimize_from_memory(&fs::read(&picture)?, &Options::default())?;
+        fs::write(Path::new(IMAGES).join(name), &smaller)?;
+        println!("{IMAGES}/{}  {} kB", name.display(), smaller.len() / 1000);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -29,7 +29,7 @@ async fn every_command_that_a_page_names_is_there() {
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The pages for people who use it. Those of the examples are run.
-fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let docs = docs.filter(|page| page.extension().is_some_and(|kind| kind == "md"));

@@ -7,6 +7,7 @@
 )]
 
 mod commands;
+mod links;
 mod page;
 mod sections;
 
