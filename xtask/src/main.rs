@@ -5,6 +5,7 @@ mod cargo;
 mod needs;
 mod nightly;
 mod python;
+mod screenshots;
 mod test;
 mod tidy;
 
@@ -29,6 +30,7 @@ Tasks:
                         ratios within one run
   nightly [--rows N]    Run examples/nightly on servers of its own, 1,000,000 transactions or N of
                         them, and print what was measured beside what was asked for
+  screenshots           Make the pictures in docs/images anew, from the dashboard as it is
   tidy                  Format the code, then run the checks that need no tests
 
 Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";
@@ -52,6 +54,7 @@ fn run() -> anyhow::Result<ExitCode> {
         ["test", "--only", filter] => test::run(Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
         ["nightly", rest @ ..] => nightly::run(rest),
+        ["screenshots"] => screenshots::run(),
         ["tidy"] => tidy::run(),
         ["help" | "-h" | "--help"] => {
             println!("{HELP}");

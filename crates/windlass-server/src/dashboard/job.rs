@@ -6,9 +6,7 @@ use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, nothing};
 use super::letters::{groups, search};
 use super::overview::{bar, left, progress, promise};
-use super::words::{
-    class, end, full_time, mark, number, phase, rate, rate_text, short, word,
-};
+use super::words::{class, end, full_time, mark, number, phase, rate, rate_text, short, word};
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::{Id, Query};

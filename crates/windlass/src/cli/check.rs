@@ -50,7 +50,11 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
                     Ok(answered) => plans.push((checked, answered)),
                     Err(problem) => problems.push(problem),
                 },
-                Err(found) => problems.extend(found),
+                // A database that is away is so for all its job types.
+                Err(found) => {
+                    let new = found.into_iter().filter(|problem| !problems.contains(problem));
+                    problems.extend(new.collect::<Vec<_>>());
+                }
             }
         }
     }

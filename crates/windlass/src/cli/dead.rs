@@ -279,7 +279,7 @@ async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
         println!("{}  redrives {} letters of job {}", job.job_id, job.letters, job.original_job);
     }
     if let Some(job) = redriven.first() {
-        println!("running workers take it up; otherwise: windlass worker --job {}", job.job_id);
+        eprintln!("running workers take it up; otherwise: windlass worker --job {}", job.job_id);
     }
     Ok(())
 }

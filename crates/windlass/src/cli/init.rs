@@ -32,8 +32,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         bail!("{} is there already; --force writes over it", path.display());
     }
     let text = match &args.url {
-        None => format!("{HEAD}{}", example("sqlite:app.db")),
-        Some(url) => format!("{HEAD}{}", from_database(url).await?),
+        None => format!("{HEAD}\n{}", example("sqlite:app.db")),
+        Some(url) => format!("{HEAD}\n{}", from_database(url).await?),
     };
     std::fs::write(path, text).with_context(|| path.display().to_string())?;
     println!("wrote {}; `windlass check` says whether it is right", path.display());

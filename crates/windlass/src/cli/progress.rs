@@ -2,7 +2,7 @@
 
 use super::output;
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -74,9 +74,12 @@ impl Show {
         }
         let bar = ProgressBar::new(0);
         let style =
-            "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {per_sec}  {eta} left{msg}";
+            "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {rate}/s  {eta} left{msg}";
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let _ = out.write_str(&output::number(state.per_sec() as i64));
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         Show::Bar(bar)
     }

@@ -26,5 +26,6 @@ mod pictures;
 mod private;
 mod report;
 mod roles;
+mod scene;
 mod scripts;
 mod world;
