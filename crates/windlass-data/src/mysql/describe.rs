@@ -160,8 +160,12 @@ impl Relation {
         Ok((primary_key, indexes))
     }
 
-    /// Counts as far as that is cheap. Beyond it, what the engine estimates.
+    /// What the engine estimates where that is much; otherwise as far as counting is cheap, since
+    /// its estimate of a small or a new table is often wrong.
     async fn estimated_rows(&self, transaction: &mut Transaction, name: &str) -> Result<u64> {
+        if self.rows > 10 * COUNTED {
+            return Ok(self.rows.unsigned_abs());
+        }
         let table = Dialect::Mysql.quote_table(name);
         let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED}) AS few");
         let rows = transaction.query(&sql, Vec::new()).await?;
