@@ -146,7 +146,7 @@ async fn bank() -> Data {
     data
 }
 
-/// Cards are cleared every half hour. The jobs are real; that they lie half an hour apart is not.
+/// Cards are cleared every half hour or so. The jobs are real; that they are of a whole day is not.
 async fn a_day_of_work(served: &Served, data: &Data) {
     let mut last = String::new();
     for run in 0..46 {
@@ -160,8 +160,9 @@ async fn a_day_of_work(served: &Served, data: &Data) {
         .await;
     data.run(
         "WITH spread AS (
-             SELECT id, row_number() OVER (ORDER BY created_at DESC) * interval '30 minutes' AS back
-             FROM windlass_jobs)
+             SELECT id, (n * 30 + n * n % 47) * interval '1 minute' AS back
+             FROM (SELECT id, row_number() OVER (ORDER BY created_at DESC) AS n
+                   FROM windlass_jobs) AS numbered)
          UPDATE windlass_jobs SET created_at = created_at - back, started_at = started_at - back,
              finished_at = finished_at - back
          FROM spread WHERE windlass_jobs.id = spread.id",
