@@ -66,9 +66,9 @@ pub struct Output {
     pub name: &'static str,
     /// Its file, folder, object or table.
     pub place: String,
-    /// Its rows and its bytes, as far as they are known.
+    /// How many rows it has, where that is known.
     pub rows: Option<i64>,
-    /// How large it is.
+    /// How many bytes, where that is known.
     pub bytes: Option<i64>,
 }
 
