@@ -141,20 +141,15 @@ pub(crate) async fn report(
     Ok(Kept::Yes)
 }
 
-/// Where the page of a report is: the report's own name and `.html`, so that reports that differ in
-/// their format alone do not share one.
-pub(crate) fn page_of(report: &str) -> String {
-    format!("{report}.html")
-}
-
-/// Writes the page of a report beside it, under the same condition.
+/// Writes the page of a report beside it, under the same condition. Its name is the report's own and
+/// `.html`, so that reports that differ in their format alone do not share one.
 pub(crate) async fn page(
     job: &JobContext,
     report: &Report,
     page: String,
     ours: impl Future<Output = Result<Kept>>,
 ) -> Result<Kept> {
-    let url = page_of(&fill(&job.pinned, &report.to)?);
+    let url = format!("{}.html", fill(&job.pinned, &report.to)?);
     let (folder, name) = Place::split(&url)?;
     let folder = Place::open(folder)?;
     if ours.await? == Kept::Lost {

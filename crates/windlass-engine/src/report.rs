@@ -96,14 +96,6 @@ fn outputs(pinned: &Pinned, merged: Option<&NewPart>) -> Result<Vec<Output>> {
     let rows = rows.map(|rows| rows - 1);
     if let Some(report) = &definition.report {
         put("Report", files::fill(pinned, &report.to)?, rows, None);
-        if report.page {
-            put(
-                "This page beside it",
-                files::page_of(&files::fill(pinned, &report.to)?),
-                None,
-                None,
-            );
-        }
     }
     if let Some(load) = &definition.load {
         let place = format!("{} on {}", load.table, load.connection);

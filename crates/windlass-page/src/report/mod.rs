@@ -66,9 +66,9 @@ pub struct Output {
     pub name: &'static str,
     /// Its file, folder, object or table.
     pub place: String,
-    /// Its rows and its bytes, as far as they are known.
+    /// How many rows it has, where that is known.
     pub rows: Option<i64>,
-    /// How large it is.
+    /// How many bytes, where that is known.
     pub bytes: Option<i64>,
 }
 
@@ -171,10 +171,10 @@ impl JobReport {
 
     /// How it went: charts, and the chunks that took longest.
     fn course(&self) -> Markup {
-        if self.is_pruned {
-            return html! {
-                section { h2 { "How it went" } (nothing(PRUNED)) }
-            };
+        let none = self.paces.is_empty() && self.durations.is_empty();
+        if self.is_pruned || none {
+            let why = if self.is_pruned { PRUNED } else { "No chunk of it was worked." };
+            return html! { section { h2 { "How it went" } (nothing(why)) } };
         }
         html! {
             section { h2 { "Throughput" } (throughput(&self.paces, self.stretch)) }
@@ -318,6 +318,8 @@ const PRUNED: &str =
 fn verdict(job: &Job) -> String {
     let (done, total) = (number(job.items.done()), count(job.items.total, "item", "items"));
     match job.status {
+        JobStatus::Completed if job.items.total == 0 => "There was no item to work.".to_owned(),
+        _ if job.items.total == 0 => "It ended before any item was planned.".to_owned(),
         JobStatus::Completed if job.items.dead == 0 => {
             format!("{total}: every one was processed or skipped.")
         }

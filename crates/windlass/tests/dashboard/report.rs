@@ -49,7 +49,7 @@ async fn it_fits_every_screen_and_runs_nothing() {
         for (file, sentence) in [
             ("sums.csv.html", "What the purses of each county hold"),
             ("take.html", "2 are dead letters"),
-            ("failed.html", "were done"),
+            ("failed.html", "It ended before any item was planned."),
         ] {
             let about = format!("{file} {name}");
             browser.open(&format!("/{file}")).await;
