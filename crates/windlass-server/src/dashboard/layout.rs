@@ -181,6 +181,16 @@ fn whole(title: &str, body: Markup) -> Html<String> {
     Html(page.into_string())
 }
 
+/// The address of a job type's page, whatever its name.
+pub(super) fn job_type_page(name: &str) -> String {
+    format!("/job-types/{}", segment(name))
+}
+
+/// A name as a part of an address.
+pub(super) fn segment(name: &str) -> String {
+    url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
 /// A number with its name, and where it leads.
 pub(super) fn figure(name: &str, value: &str, tone: &str, to: Option<&str>) -> Markup {
     let inside = html! { span.value { (value) } span.name { (name) } };
