@@ -3,7 +3,7 @@
 use super::chart::{Node, graph};
 use super::job_chunks::{self, Asked};
 use super::jobs::took;
-use super::layout::{Frame, Here, Live, facts, figure, nothing};
+use super::layout::{Frame, Here, Live, facts, figure, job_type_page, nothing};
 use super::letters::{groups, search};
 use super::overview::{bar, left, progress, promise};
 use super::words::{class, end, full_time, mark, number, phase, rate, rate_text, short, word};
@@ -202,7 +202,7 @@ fn about(job: &Job, pinned: Option<&Pinned>, now: DateTime<Utc>) -> Markup {
     let root = pinned.map(|pinned| pinned.root).filter(|root| *root != job.id);
     let mut known = vec![
         ("Id", html! { code { (job.id) } }),
-        ("Job type", html! { a href=(format!("/job-types/{}", job.job_type)) { (job.job_type) } }),
+        ("Job type", html! { a href=(job_type_page(&job.job_type)) { (job.job_type) } }),
         ("Submitted by", html! { (job.submitted_by) }),
         ("Submitted", when(Some(job.created_at))),
         ("Began", when(job.started_at)),

@@ -108,7 +108,7 @@ fn legend(job: &Job) -> Markup {
             strong { (count(total, "chunk", "chunks")) }
             @for (status, chunks) in kinds {
                 @if chunks > 0 {
-                    a href=(query(&format!("/jobs/{}", job.id), &[("status", status.as_str())])) {
+                    a href=(query(&format!("/jobs/{}", job.id), &[("status", status.as_str())]) + "#list") {
                         span class=(format!("cell {}", class(status.as_str()))) aria-hidden="true" {}
                         (number(chunks)) " " (chunk_word(status))
                     }

@@ -3,7 +3,7 @@
 use super::chart::{Bar, bars};
 use super::job::limits;
 use super::jobs::{table, took};
-use super::layout::{Frame, Here, Live, facts, heads, nothing};
+use super::layout::{Frame, Here, Live, facts, heads, job_type_page, nothing};
 use super::run::form;
 use super::schedules::times;
 use super::words::{absolute, number, time, word};
@@ -45,7 +45,7 @@ pub(super) async fn list(
                     @for (job_type, last) in &rows {
                         tr {
                             td {
-                                a href=(format!("/job-types/{}", job_type.name)) { (job_type.name) }
+                                a href=(job_type_page(&job_type.name)) { (job_type.name) }
                                 @if frame.is_stopped(&job_type.name) { " " span.mark.failed { "Stopped" } }
                             }
                             td.text {
@@ -119,7 +119,7 @@ fn switch(frame: &Frame, name: &str) -> Markup {
     let held = frame.control(name).and_then(|control| control.held.as_deref());
     let fields = html! {
         input type="hidden" name="jobType" value=(name);
-        input type="hidden" name="back" value=(format!("/job-types/{name}"));
+        input type="hidden" name="back" value=(job_type_page(name));
     };
     html! {
         @if stopped { p.problem { "This job type is stopped: nothing new of it is loaded or claimed." } }
@@ -139,7 +139,7 @@ fn switch(frame: &Frame, name: &str) -> Markup {
                         }
                     }
                 }
-                (limits(&format!("/job-types/{name}/throughput"), frame.control(name), "this job type"))
+                (limits(&(job_type_page(name) + "/throughput"), frame.control(name), "this job type"))
             }
         }
     }

@@ -181,3 +181,13 @@ fn whole(title: &str, body: Markup) -> Html<String> {
     };
     Html(page.into_string())
 }
+
+/// The address of a job type's page, whatever its name.
+pub(super) fn job_type_page(name: &str) -> String {
+    format!("/job-types/{}", segment(name))
+}
+
+/// A name as a part of an address.
+pub(super) fn segment(name: &str) -> String {
+    url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+}

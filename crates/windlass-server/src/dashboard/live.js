@@ -75,7 +75,7 @@
         old.insertBefore(document.importNode(next, true), at);
         continue;
       }
-      become(at, next);
+      if (!at.isEqualNode(next)) become(at, next);
       at = at.nextSibling;
     }
     while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
@@ -100,8 +100,9 @@
 
   // On a closer look a time is that of the reader's own clock as well.
   function localTimes(root) {
+    const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
     for (const time of root.querySelectorAll("time")) {
-      const here = new Date(time.dateTime).toLocaleString(undefined, { timeZoneName: "short" });
+      const here = clock.format(new Date(time.dateTime));
       if (!time.title.includes(here)) time.title += " · " + here;
     }
   }

@@ -1,7 +1,7 @@
 //! Running a job type by hand: a form made of its filters and params, a dry run, and the real thing.
 
 use super::act::{Fields, body, field};
-use super::layout::{Frame, Here, Live, heads, nothing};
+use super::layout::{Frame, Here, Live, heads, job_type_page, nothing};
 use super::words::{number, scalar};
 use crate::App;
 use crate::auth::Submitter;
@@ -22,7 +22,7 @@ use windlass_engine::Sample;
 
 /// The form: empty fields mean the whole source.
 pub(super) fn form(job_type: &JobType) -> Markup {
-    let to = |verb: &str| format!("/job-types/{}/{verb}", job_type.name);
+    let to = |verb: &str| format!("{}/{verb}", job_type_page(&job_type.name));
     html! {
         form.stack method="post" action=(to("run")) {
             @for (filter, column) in &job_type.source.filters {
@@ -112,16 +112,16 @@ pub(super) async fn dry_run(
     let Body(request) = body::<Request>(request(&name, &fields))?;
     let tried = app.engine.dry_run(request, caller.identity()).await?;
     let frame = Frame::of(&app, caller).await?;
-    let to = format!("/job-types/{name}/run");
+    let page = job_type_page(&name);
     let content = html! {
-        h1 { "Dry run of " a href=(format!("/job-types/{name}")) { (name) } }
+        h1 { "Dry run of " a href=(page) { (name) } }
         p {
             "It would reach " strong { (number(tried.records)) }
             " records. Nothing was changed. A few of them, before and after:"
         }
         @if tried.sample.is_empty() { (nothing("There is no record to show.")) }
         @for sample in &tried.sample { (shown(sample)) }
-        form.actions method="post" action=(to) {
+        form.actions method="post" action=(page + "/run") {
             @for (name, value) in &fields { input type="hidden" name=(name) value=(value); }
             button.primary { "Run it now" }
         }

@@ -1,6 +1,6 @@
 //! Schedules: what is submitted by itself, when it was and when it will be.
 
-use super::layout::{Frame, Here, Live, nothing};
+use super::layout::{Frame, Here, Live, job_type_page, nothing, segment};
 use super::words::{absolute, full_time, length, short, time};
 use crate::App;
 use crate::auth::Viewer;
@@ -46,7 +46,7 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
                 tbody {
                     @for Scheduled { row, schedule, next_times } in all {
                         tr #(format!("schedule-{}", row.job_type)) {
-                            td { a href=(format!("/job-types/{}", row.job_type)) { (row.job_type) } }
+                            td { a href=(job_type_page(&row.job_type)) { (row.job_type) } }
                             td {
                                 @if row.paused {
                                     span.mark.paused { "Paused" }
@@ -56,7 +56,7 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
                             @if may {
                                 td {
                                     @let (verb, word) = if row.paused { ("resume", "Resume") } else { ("pause", "Pause") };
-                                    form method="post" action=(format!("/schedules/{}/{verb}", row.job_type)) {
+                                    form method="post" action=(format!("/schedules/{}/{verb}", segment(&row.job_type))) {
                                         button { (word) }
                                     }
                                 }

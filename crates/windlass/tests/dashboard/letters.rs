@@ -90,7 +90,7 @@ async fn errors_that_differ_in_values_alone_are_one_group() {
     let browser = Browser::on(&served.url).await;
     browser.open(&format!("/jobs/{id}")).await;
     let group = "return [...document.querySelectorAll('[aria-labelledby=errors] tbody tr')] \
-        .map(row => [row.cells[0].innerText, row.cells[2].innerText])[0]";
+        .map(row => [row.querySelector('a').innerText, row.cells[1].innerText])[0]";
     let group = browser.run(group).await;
     assert!(text(&group[0]).starts_with("purse … has a hole") && group[1] == "3", "{group}");
     browser.go(&text(&group[0])).await;
