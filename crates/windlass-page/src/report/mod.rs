@@ -159,7 +159,7 @@ impl JobReport {
                 (figure("processed", &number(items.processed), "", None))
                 (figure("skipped", &number(items.skipped), "", None))
                 (figure("dead letters", &number(items.dead), bad(items.dead), None))
-                (figure("concurrent writes met", &number(items.conflicts), "", None))
+                (figure("write conflicts", &number(items.conflicts), "", None))
                 (figure("items a second", &rate_text(rate(&self.job, self.made_at)), "", None))
                 (figure("at work for", &self.took(), "", None))
                 (figure("chunks", &number(chunks.total), "", None))

@@ -7,8 +7,9 @@ use crate::world::{MISSING, World};
 #[tokio::test]
 async fn depth_rate_and_dead_letters_are_measured_and_letters_alert() {
     let world = World::new(1000).await;
-    let server = Server::start(&world.place, 2).await;
+    // A server hears of a limit within half a second, and of this one before it begins.
     world.place.run("throughput REFRESH_CANDIDATES --rate 1 --workers 1").await.ok();
+    let server = Server::start(&world.place, 2).await;
     server.submit("{\"jobType\": \"REFRESH_CANDIDATES\"}").await;
     let metric = async |name: &str, labels: &str| {
         let metrics = server.metrics().await;
