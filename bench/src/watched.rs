@@ -32,7 +32,7 @@ pub(crate) fn watched(folder: &Path, arguments: &[&str]) -> Result<Watched> {
         if let Some(ended) = child.try_wait()? {
             break ended;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     };
     ensure!(ended.success(), "the run failed: {ended}");
     ensure!(peak > 0.0, "no reading");

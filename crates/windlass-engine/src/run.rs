@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_core::{Job, JobId, JobStatus, Request};
 
 /// The shortest time between two looks at a job: one that works changes many times in a moment.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// The longest, where nobody says that something has changed.
 const LONGEST: Duration = Duration::from_millis(200);
 /// A look adds up the job's chunks; all looks together take one part in so many of the time.

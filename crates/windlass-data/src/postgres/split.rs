@@ -61,7 +61,7 @@ async fn quantiles(transaction: &Transaction, scope: &Scope, segments: u32) -> R
 
 /// About how many rows to look at. They come a page at a time, so a few rows per segment would not
 /// do.
-const SAMPLE: f64 = 50_000.0;
+const SAMPLE: f64 = 20_000.0;
 
 /// Views and foreign tables cannot be sampled.
 async fn can_be_sampled(transaction: &Transaction, scope: &Scope) -> Result<bool> {
