@@ -90,7 +90,8 @@ async fn handling(world: &World, more: &str, failures: u32) -> Engine {
 
 /// Every third transaction is answered by an error, after it was carried out or before.
 async fn complete_while_answers_are_lost(failures: u32, after: bool) {
-    const ROWS: i64 = 60;
+    // Enough commits that some are lost however late the next loss is ordered.
+    const ROWS: i64 = 160;
     let (world, tables) = world().await;
     world.visits(ROWS).await;
     let engine = handling(&world, "chunk.items = 30\nchunk.commit = 4", failures).await;
