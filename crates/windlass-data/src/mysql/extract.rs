@@ -1,5 +1,5 @@
-//! Records from the server's rows straight into batches: numbers, dates and texts are never copied
-//! or written out in between.
+//! Records from the server's rows straight into batches: numbers and dates are never written out as
+//! text in between.
 
 use super::row::{BINARY, value};
 use super::{Scope, Transaction};
