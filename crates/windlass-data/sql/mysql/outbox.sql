@@ -15,6 +15,8 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
     KEY windlass_outbox_due (next_at, id),
     CONSTRAINT id_is_a_uuid CHECK (
         id REGEXP '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'),
+    -- A larger count would overflow when it is raised.
+    CONSTRAINT attempts_is_a_count CHECK (attempts BETWEEN 0 AND 1000000000),
     CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
     CONSTRAINT request_is_a_json_object CHECK (json_valid(request) AND json_type(request) = 'OBJECT'),
     CONSTRAINT request_names_no_job_type CHECK (json_extract(request, '$.jobType') IS NULL),

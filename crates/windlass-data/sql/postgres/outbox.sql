@@ -1,7 +1,7 @@
 -- The outbox: requests that applications put there in transactions of their own, until the relay has
 -- submitted them as jobs.
 --
--- Who may not create tables has this run by somebody who may, as one transaction. Afterwards
+-- If Windlass may not create tables, an administrator runs this as one transaction. Afterwards
 -- Windlass needs:
 --   GRANT SELECT, UPDATE, DELETE ON windlass_outbox TO <the user of windlass>;
 -- An application needs nothing but:
@@ -13,23 +13,41 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     attempts   integer     NOT NULL DEFAULT 0,
     error      text,
-    next_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+    next_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- A larger count would overflow when it is raised, and an infinite time cannot be read.
+    CONSTRAINT attempts_is_a_count CHECK (attempts BETWEEN 0 AND 1000000000),
+    CONSTRAINT times_are_finite CHECK (isfinite(created_at) AND isfinite(next_at))
 );
 CREATE INDEX IF NOT EXISTS windlass_outbox_due ON windlass_outbox (next_at, id);
 
--- Puts a request there and gives the id that its job will have: a version 7 UUID, known before the
--- transaction commits. A list of no items makes no job and gives NULL.
-CREATE OR REPLACE FUNCTION windlass_enqueue(job_type text, request jsonb) RETURNS uuid
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $body$
+-- Adds a request and returns the id that its job will have: a version 7 UUID, known before the
+-- transaction commits. A list of no items makes no job and returns NULL.
+--
+-- The function runs with the rights of its owner. So its search path is pg_catalog alone, and the
+-- table is named with its schema: no operator, function or table that another role creates in any
+-- schema can be reached from it.
+DO $install$
+BEGIN
+    IF (SELECT relowner FROM pg_catalog.pg_class
+        WHERE oid = pg_catalog.format('%I.windlass_outbox', current_schema())::pg_catalog.regclass)
+        <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
+    THEN
+        -- A trigger of that table would run with the rights of the function's owner.
+        RAISE EXCEPTION 'windlass_outbox exists and belongs to another role than %', current_user
+            USING HINT = 'Drop that table, or let its owner run the statements of windlass migrate --print.';
+    END IF;
+    EXECUTE replace($function$
+CREATE OR REPLACE FUNCTION {schema}.windlass_enqueue(job_type text, request jsonb) RETURNS uuid
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
-    most   CONSTANT bigint := 8388608;
+    max_bytes CONSTANT bigint := 8388608;
     bytes  bigint;
     item   bigint;
     wrong  text;
     random text;
     id     uuid;
 BEGIN
-    -- As much as the request will have with the job type's name in it.
+    -- As many as the request will have with the job type's name in it.
     bytes := octet_length(request::text) + octet_length(job_type) + 16;
     wrong := CASE
         WHEN coalesce(job_type, '') = '' THEN 'job_type is missing'
@@ -40,8 +58,8 @@ BEGIN
         WHEN jsonb_typeof(request -> 'params') NOT IN ('object') THEN 'params is no JSON object'
         WHEN jsonb_typeof(request -> 'claims') NOT IN ('object', 'null') THEN 'claims is no JSON object'
         WHEN jsonb_typeof(request -> 'submittedBy') NOT IN ('string', 'null') THEN 'submittedBy is no text'
-        WHEN bytes > most THEN
-            format('the request has %s bytes as JSON, and %s are the most', bytes, most)
+        WHEN bytes > max_bytes THEN
+            format('the request has %s bytes as JSON, and %s are the most', bytes, max_bytes)
     END;
     IF wrong IS NULL AND jsonb_typeof(request -> 'items') = 'array' THEN
         IF jsonb_array_length(request -> 'items') = 0 THEN
@@ -57,23 +75,18 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'windlass_enqueue: %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- The time in milliseconds, the version, and what is random about a version 4 UUID.
+    -- The time in milliseconds, the version, and the random part of a version 4 UUID.
     random := replace(gen_random_uuid()::text, '-', '');
     id := (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
         || '7' || substr(random, 14))::uuid;
-    INSERT INTO windlass_outbox (id, job_type, request)
+    INSERT INTO {schema}.windlass_outbox (id, job_type, request)
     VALUES (id, windlass_enqueue.job_type, windlass_enqueue.request);
     -- Delivered with the commit, if there is one.
     PERFORM pg_notify('windlass_outbox', '');
     RETURN id;
 END
 $body$;
-REVOKE ALL ON FUNCTION windlass_enqueue(text, jsonb) FROM PUBLIC;
--- It runs with the rights of its owner, so no table of the caller's may come before ours.
-DO $body$
-BEGIN
-    EXECUTE format(
-        'ALTER FUNCTION windlass_enqueue(text, jsonb) SET search_path = pg_catalog, %I, pg_temp',
-        current_schema());
+REVOKE ALL ON FUNCTION {schema}.windlass_enqueue(text, jsonb) FROM PUBLIC;
+$function$, '{schema}', quote_ident(current_schema()));
 END
-$body$;
+$install$;

@@ -2,7 +2,7 @@
 --
 -- Lock: held since it was taken. Index: the primary key.
 UPDATE windlass_outbox
-SET attempts = attempts + 1,
+SET attempts = least(attempts, 999999999) + 1,
     error = $2,
     next_at = clock_timestamp() + $3 * interval '1 millisecond'
 WHERE id = $1

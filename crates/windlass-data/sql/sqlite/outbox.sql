@@ -22,6 +22,11 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
     CONSTRAINT id_is_a_uuid CHECK (
         id LIKE '________-____-____-____-____________' AND length(replace(id, '-', '')) = 32
         AND replace(id, '-', '') NOT GLOB '*[^0-9a-f]*'),
+    -- A larger count would overflow when it is raised.
+    CONSTRAINT attempts_is_a_count CHECK (
+        typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 1000000000),
+    CONSTRAINT times_are_milliseconds CHECK (
+        typeof(created_at) = 'integer' AND typeof(next_at) = 'integer'),
     CONSTRAINT job_type_is_missing CHECK (job_type <> ''),
     -- A column takes bytes too, whatever its type.
     CONSTRAINT everything_is_text CHECK (

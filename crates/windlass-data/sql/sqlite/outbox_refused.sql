@@ -1,6 +1,6 @@
 -- A row that was refused keeps the reason, and is tried again later. Index: the primary key.
 UPDATE windlass_outbox
-SET attempts = attempts + 1,
+SET attempts = min(attempts, 999999999) + 1,
     error = ?2,
     next_at = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) + ?3
 WHERE id = ?1

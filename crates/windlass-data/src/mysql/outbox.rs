@@ -3,12 +3,13 @@
 
 use super::row::{int, text, value};
 use super::{KEEPING, LOOKING, MysqlData, Transaction, finish, release};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use std::time::Duration;
 use windlass_core::{JobId, Value};
+use windlass_db::Class;
 use windlass_db::mysql::Row;
 
 /// The statements that make the outbox.
@@ -101,16 +102,31 @@ fn has_no_items(request: &str) -> bool {
     request["items"].as_array().is_some_and(Vec::is_empty)
 }
 
+/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
+/// keep the others from being settled: the server undoes only the statement that failed.
 async fn settle(transaction: &mut Transaction, answers: &Answers) -> Result<()> {
     for (id, error, wait) in &answers.refused {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let sql = include_str!("../../sql/mysql/outbox_refused.sql");
         let params = vec![error.as_str().into(), wait.into(), id.to_string().into()];
-        transaction.execute(sql, params).await?;
+        change(transaction, id, sql, params).await?;
     }
     for id in &answers.taken {
         let sql = include_str!("../../sql/mysql/outbox_taken.sql");
-        transaction.execute(sql, vec![id.to_string().into()]).await?;
+        change(transaction, id, sql, vec![id.to_string().into()]).await?;
+    }
+    Ok(())
+}
+
+async fn change(
+    transaction: &mut Transaction,
+    id: &JobId,
+    sql: &str,
+    params: Vec<windlass_db::mysql::Value>,
+) -> Result<()> {
+    match transaction.execute(sql, params).await.map_err(DataError::from) {
+        Err(error) if error.class() == Some(Class::Data) => log_unsettled(id, &error),
+        changed => drop(changed?),
     }
     Ok(())
 }

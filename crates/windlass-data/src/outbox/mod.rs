@@ -5,7 +5,7 @@ mod enqueue;
 
 pub use enqueue::{Enqueue, EnqueueError, Entry, enqueue};
 
-use crate::Result;
+use crate::{DataError, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -115,7 +115,9 @@ impl Answers {
         match answer {
             Answer::Taken => self.taken.push(due.id),
             Answer::Refused(error) => {
-                self.refused.push((due.id, error, wait_after(due.attempts + 1)));
+                // No database takes a NUL character in a text.
+                let error = error.replace('\0', "\u{fffd}");
+                self.refused.push((due.id, error, wait_after(due.attempts.saturating_add(1))));
             }
             Answer::Away(why) => {
                 self.away = Some(why);
@@ -134,6 +136,12 @@ impl Answers {
             away: self.away,
         }
     }
+}
+
+/// Logs that a row could not be removed or updated after its request was answered. The other rows of
+/// the batch are settled all the same; this one is submitted again, as the same job.
+pub(crate) fn log_unsettled(row: impl std::fmt::Display, error: &DataError) {
+    tracing::error!(%row, %error, "a row of the outbox cannot be updated; the other rows continue");
 }
 
 /// How long a row waits after it was refused so often: from a second to a minute.

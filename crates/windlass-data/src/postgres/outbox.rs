@@ -2,8 +2,8 @@
 
 use super::row::get;
 use super::{KEEPING, PostgresData, ear::Ear, finish, is_passing, release};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
-use crate::{Door, Result};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
+use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::Problem;
@@ -103,17 +103,41 @@ async fn load(transaction: &Transaction, due: &Due) -> Result<Given> {
     })
 }
 
+/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
+/// keep the others from being settled.
 async fn settle(transaction: &Transaction, answers: &Answers) -> Result<()> {
+    let refused = include_str!("../../sql/postgres/outbox_refused.sql");
     for (id, error, wait) in &answers.refused {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let params = [Param::from(*id), Param::from(error.as_str()), Param::from(wait)];
-        transaction.execute(include_str!("../../sql/postgres/outbox_refused.sql"), &params).await?;
+        if let Err(error) = alone(transaction, refused, &params).await? {
+            log_unsettled(id, &error);
+        }
     }
-    if !answers.taken.is_empty() {
-        let taken = [Param::from(answers.taken.clone())];
-        transaction.execute(include_str!("../../sql/postgres/outbox_taken.sql"), &taken).await?;
+    let taken = include_str!("../../sql/postgres/outbox_taken.sql");
+    let all = [Param::from(answers.taken.clone())];
+    if answers.taken.is_empty() || alone(transaction, taken, &all).await?.is_ok() {
+        return Ok(());
+    }
+    for id in &answers.taken {
+        if let Err(error) = alone(transaction, taken, &[Param::from(vec![*id])]).await? {
+            log_unsettled(id, &error);
+        }
     }
     Ok(())
+}
+
+/// Runs a statement under a savepoint, so that the transaction continues when only this one fails.
+async fn alone(
+    transaction: &Transaction,
+    sql: &str,
+    params: &[Param<'_>],
+) -> Result<std::result::Result<(), DataError>> {
+    transaction.batch("SAVEPOINT row").await?;
+    let done = transaction.execute(sql, params).await;
+    let end = if done.is_ok() { "RELEASE row" } else { "ROLLBACK TO row; RELEASE row" };
+    transaction.batch(end).await?;
+    Ok(done.map(drop).map_err(DataError::from))
 }
 
 async fn has_table(transaction: &Transaction) -> Result<bool> {
@@ -122,7 +146,10 @@ async fn has_table(transaction: &Transaction) -> Result<bool> {
 }
 
 async fn is_there(transaction: &Transaction) -> Result<bool> {
-    let sql = "SELECT to_regprocedure('windlass_enqueue(text, jsonb)') IS NOT NULL";
+    // One with another search path could be made to run code of other roles.
+    let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc \
+               WHERE oid = to_regprocedure('windlass_enqueue(text, jsonb)') \
+               AND proconfig = ARRAY['search_path=pg_catalog, pg_temp'])";
     let function = get(&transaction.query_one(sql, &[]).await?, 0)?;
     Ok(function && has_table(transaction).await?)
 }

@@ -2,7 +2,7 @@
 //! store may be in the same file; two relays that submit one row submit one job.
 
 use super::{SqliteData, failed};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -48,7 +48,7 @@ impl Outbox for SqliteData {
             return Ok(answers.relayed(rows.len()));
         }
         self.write(move |transaction| {
-            settle(transaction, &answers)?;
+            settle(transaction, &answers);
             Ok(answers.relayed(rows.len()))
         })
         .await
@@ -68,7 +68,7 @@ impl Outbox for SqliteData {
                     id: id(row)?,
                     job_type: row.get(1).map_err(failed)?,
                     created_at: time(row, 2)?,
-                    attempts: row.get(3).map_err(failed)?,
+                    attempts: attempts(row, 3),
                     error: row.get(4).map_err(failed)?,
                     next_at: time(row, 5)?,
                 });
@@ -95,8 +95,11 @@ fn due(connection: &Connection) -> Result<Vec<Due>> {
     let mut rows = statement.query([BATCH]).map_err(failed)?;
     let mut due = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        let attempts = row.get(1).map_err(failed)?;
-        due.push(Due { id: id(row)?, attempts, error: row.get(2).map_err(failed)? });
+        due.push(Due {
+            id: id(row)?,
+            attempts: attempts(row, 1),
+            error: row.get(2).ok().flatten(),
+        });
     }
     Ok(due)
 }
@@ -118,22 +121,33 @@ fn text(row: &Row<'_>, place: usize) -> rusqlite::Result<String> {
     Ok(text.unwrap_or_else(|| "\"this is no UTF-8 text\"".to_owned()))
 }
 
-fn settle(transaction: &Transaction<'_>, answers: &Answers) -> Result<()> {
-    for (id, error, wait) in &answers.refused {
+/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
+/// keep the others from being settled: SQLite undoes only the statement that failed.
+fn settle(transaction: &Transaction<'_>, answers: &Answers) {
+    let refused = answers.refused.iter().map(|(id, error, wait)| {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let sql = include_str!("../../sql/sqlite/outbox_refused.sql");
-        transaction.execute(sql, params![id.to_string(), error, wait]).map_err(failed)?;
-    }
-    for id in &answers.taken {
+        (id, transaction.execute(sql, params![id.to_string(), error, wait]))
+    });
+    let taken = answers.taken.iter().map(|id| {
         let sql = include_str!("../../sql/sqlite/outbox_taken.sql");
-        transaction.execute(sql, [id.to_string()]).map_err(failed)?;
+        (id, transaction.execute(sql, [id.to_string()]))
+    });
+    for (id, settled) in refused.chain(taken) {
+        if let Err(error) = settled {
+            log_unsettled(id, &failed(error));
+        }
     }
-    Ok(())
 }
 
 fn id(row: &Row<'_>) -> Result<JobId> {
     let text: String = row.get(0).map_err(failed)?;
     text.parse().map_err(|_| DataError::Unreadable(format!("the outbox has the id {text}")))
+}
+
+/// A count that is out of range must not keep the other rows from being read.
+fn attempts(row: &Row<'_>, place: usize) -> u32 {
+    row.get(place).unwrap_or(u32::MAX)
 }
 
 fn time(row: &Row<'_>, place: usize) -> Result<DateTime<Utc>> {

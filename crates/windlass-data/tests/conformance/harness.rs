@@ -163,6 +163,20 @@ impl Db {
         }
     }
 
+    /// The error of a statement that the database refuses.
+    pub(crate) async fn error_of(&self, sql: &str) -> String {
+        match &self.raw {
+            #[cfg(feature = "dynamodb")]
+            Raw::Dynamodb(_) => panic!("DynamoDB has no SQL"),
+            Raw::Postgres(database) => {
+                let error = database.client().await.batch_execute(sql).await.unwrap_err();
+                error.as_db_error().unwrap().message().to_owned()
+            }
+            Raw::Mariadb(database) => database.try_run(sql).await.unwrap_err().to_string(),
+            Raw::Sqlite(path) => open(path).execute_batch(sql).unwrap_err().to_string(),
+        }
+    }
+
     /// Runs statements as the user's own application would.
     pub(crate) async fn run(&self, sql: &str) {
         match &self.raw {

@@ -14,6 +14,8 @@ on_every_backend!(
     a_list_of_no_items_makes_no_job,
     what_can_be_refused_is_refused_in_the_transaction,
     a_refused_row_keeps_its_reason_and_blocks_nobody,
+    an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows,
+    a_row_that_cannot_be_changed_does_not_block_other_rows,
     while_the_door_is_away_everything_stays,
     more_than_a_batch_is_taken_batch_by_batch,
     without_a_table_it_says_so,
@@ -218,6 +220,52 @@ async fn a_refused_row_keeps_its_reason_and_blocks_nobody(db: Db) {
     assert_eq!(db.data.outbox().waiting(10).await.unwrap().unwrap()[0].attempts, 2);
 }
 
+/// The constraint refuses it; where the table was made without the constraint, the count stays where
+/// it is and the rows of the same batch are settled.
+async fn an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows(db: Db) {
+    prepared(&db).await;
+    put(&db, &[Request::new("BAD")], true).await.unwrap();
+    for attempts in ["2147483647", "-1"] {
+        let set = format!("UPDATE windlass_outbox SET attempts = {attempts}");
+        let error = db.error_of(&set).await;
+        assert!(error.contains("attempts_is_a_count"), "{attempts}: {error}");
+    }
+    if db.is_sqlite() {
+        return;
+    }
+    db.run("ALTER TABLE windlass_outbox DROP CONSTRAINT attempts_is_a_count").await;
+    db.run("UPDATE windlass_outbox SET attempts = 2147483647").await;
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    let relayed = db.data.outbox().relay(&Memory::default()).await.unwrap();
+    assert_eq!((relayed.taken, relayed.refused), (1, 1));
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!((waiting[0].attempts, waiting[0].error.as_deref()), (1_000_000_000, Some("is bad")));
+}
+
+/// A trigger of the user's refuses to change one row of a batch.
+async fn a_row_that_cannot_be_changed_does_not_block_other_rows(db: Db) {
+    prepared(&db).await;
+    let ids = put(&db, &[Request::new("BAD"), Request::new("STUCK"), Request::new("J")], true)
+        .await
+        .unwrap();
+    let function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+        IF OLD.job_type = 'STUCK' THEN RAISE EXCEPTION 'stuck'; END IF; RETURN OLD; END $$; \
+        CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox FOR EACH ROW EXECUTE FUNCTION refuse()";
+    let sqlite = "CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox \
+        WHEN OLD.job_type = 'STUCK' BEGIN SELECT RAISE(ABORT, 'stuck'); END";
+    let mysql = "CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox FOR EACH ROW \
+        IF OLD.job_type = 'STUCK' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'stuck'; END IF";
+    db.run(db.pick(function, sqlite, mysql)).await;
+    db.data.outbox().relay(&Memory::default()).await.unwrap();
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    let mut left: Vec<_> = waiting.iter().map(|row| (Some(row.id), row.attempts)).collect();
+    left.sort();
+    let mut expected = [(ids[0], 1), (ids[1], 0)];
+    expected.sort();
+    assert_eq!(left, expected);
+}
+
 async fn while_the_door_is_away_everything_stays(db: Db) {
     prepared(&db).await;
     put(&db, &[Request::new("J"), Request::new("J")], true).await.unwrap();
@@ -331,4 +379,97 @@ async fn an_application_needs_no_privilege_on_the_table() {
         assert!(message.contains("permission denied for table"), "{sql}: {message}");
     }
     db.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+}
+
+/// A role that may create things in a schema plants operators, functions and a table there. None of
+/// them runs with the rights of the function's owner.
+#[tokio::test]
+async fn what_another_role_plants_does_not_run_in_windlass_enqueue() {
+    let db = Db::postgres().await;
+    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
+    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
+    prepared(&db).await;
+    db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {mallory}")).await;
+    let attacker = db.database().client().await;
+    attacker.batch_execute(&format!("SET ROLE {mallory}")).await.unwrap();
+    attacker
+        .batch_execute(
+            "CREATE TABLE public.ran (by_user text);
+             GRANT ALL ON public.ran TO PUBLIC;
+             CREATE FUNCTION public.note() RETURNS boolean LANGUAGE sql AS
+                 $$ INSERT INTO public.ran VALUES (current_user); SELECT true $$;",
+        )
+        .await
+        .unwrap();
+    // More exact matches for what the function calls than those of pg_catalog.
+    let planted = [
+        (
+            "operator <> (text, unknown)",
+            "CREATE FUNCTION public.ne(text, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.<> (LEFTARG = text, RIGHTARG = varchar, FUNCTION = public.ne)",
+        ),
+        (
+            "operator + (bigint, integer)",
+            "CREATE FUNCTION public.plus(bigint, integer) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint WHERE public.note() $$; CREATE OPERATOR public.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.plus)",
+        ),
+        (
+            "operator || (text, bigint)",
+            "CREATE FUNCTION public.cat(text, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$; CREATE OPERATOR public.|| (LEFTARG = text, RIGHTARG = bigint, FUNCTION = public.cat)",
+        ),
+        (
+            "operator * (numeric, integer)",
+            "CREATE FUNCTION public.times(numeric, integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 1::numeric WHERE public.note() $$; CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = public.times)",
+        ),
+        (
+            "operator ? (jsonb, varchar)",
+            "CREATE FUNCTION public.has(jsonb, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.? (LEFTARG = jsonb, RIGHTARG = varchar, FUNCTION = public.has)",
+        ),
+        (
+            "function lpad(text, integer, varchar)",
+            "CREATE FUNCTION public.lpad(text, integer, varchar) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function to_hex(numeric)",
+            "CREATE FUNCTION public.to_hex(numeric) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function format(text, bigint, bigint)",
+            "CREATE FUNCTION public.format(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function octet_length(varchar)",
+            "CREATE FUNCTION public.octet_length(varchar) RETURNS integer LANGUAGE sql AS $$ SELECT 1 WHERE public.note() $$",
+        ),
+    ];
+    for (what, sql) in &planted {
+        attacker.batch_execute(sql).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+    attacker.batch_execute("SET search_path = public, pg_catalog").await.unwrap();
+    for request in ["{}", r#"{"items": [{"id": 1}]}"#] {
+        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
+        attacker.batch_execute(&call).await.unwrap();
+    }
+    for request in ["[]", r#"{"items": [1]}"#, r#"{"jobType": "K"}"#] {
+        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
+        attacker.batch_execute(&call).await.unwrap_err();
+    }
+    assert_eq!(db.number("SELECT count(*) FROM public.ran").await, 0);
+    assert_eq!(rows(&db).await, 2);
+    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
+}
+
+/// A trigger of a table that another role made beforehand would run with the rights of the owner of
+/// the function.
+#[tokio::test]
+async fn a_table_that_another_role_made_beforehand_is_not_used() {
+    let db = Db::postgres().await;
+    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
+    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
+    db.run(&format!(
+        "SET ROLE {mallory}; CREATE TABLE windlass_outbox (id uuid, job_type text, request jsonb, \
+         created_at timestamptz, attempts integer, error text, next_at timestamptz); RESET ROLE"
+    ))
+    .await;
+    let error = db.data.outbox().prepare().await.unwrap_err().to_string();
+    assert!(error.contains("belongs to another role"), "{error}");
+    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
 }
