@@ -60,6 +60,11 @@ pub trait Connection: Source + Target + FanIn {
     async fn position(&self) -> Result<Option<i64>> {
         Ok(None)
     }
+    /// Why a commit that the server has confirmed could be lost when its machine stops, by settings
+    /// that only the server's administrator can change. None where it could not.
+    async fn durability_risk(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
     /// What it is as a copy of another.
     async fn standing(&self) -> Result<Standing> {
         Ok(Standing::Primary)

@@ -20,7 +20,7 @@ pub use tokio_postgres::{CopyInSink, CopyOutStream, Row, types};
 pub use crate::{
     error::{Class, Error},
     mysql::Mysql,
-    postgres::{Listener, Param, Postgres, Rows, Transaction},
+    postgres::{DURABLE, Listener, Param, Postgres, Rows, Transaction},
     sqlite::Sqlite,
     url::{Url, redact},
 };

@@ -5,6 +5,7 @@ mod cells;
 mod commit;
 mod cut;
 mod describe;
+mod durability;
 mod extract;
 mod fan_in;
 mod fence;
@@ -285,6 +286,10 @@ impl Target for MysqlData {
 impl crate::Connection for MysqlData {
     fn outbox(&self) -> &dyn crate::Outbox {
         self
+    }
+
+    async fn durability_risk(&self) -> Result<Option<String>> {
+        durability::risk(self).await
     }
 
     async fn standing(&self) -> Result<crate::Standing> {

@@ -110,8 +110,7 @@ const KEEPING: &str = "SET LOCAL statement_timeout = 60000; \
 fn writing(scope: &Scope) -> String {
     let chunk = &scope.job_type.chunk;
     format!(
-        "SELECT set_config('synchronous_commit', 'on', true), \
-         set_config('statement_timeout', '{}', true), \
+        "SELECT set_config('statement_timeout', '{}', true), \
          set_config('idle_in_transaction_session_timeout', '{1}', true), \
          set_config('lock_timeout', '{1}', true)",
         milliseconds(chunk.timeout),
@@ -311,6 +310,10 @@ impl crate::Connection for PostgresData {
 
     async fn position(&self) -> Result<Option<i64>> {
         standing::position(self).await
+    }
+
+    async fn durability_risk(&self) -> Result<Option<String>> {
+        standing::durability_risk(self).await
     }
 
     async fn standing(&self) -> Result<crate::Standing> {

@@ -17,6 +17,14 @@ pub(super) async fn standing(data: &PostgresData) -> Result<Standing> {
     Ok(asked(data, sql).await?.map_or(Standing::Primary, Standing::Applied))
 }
 
+/// `synchronous_commit` is no risk: every transaction states its own.
+pub(super) async fn durability_risk(data: &PostgresData) -> Result<Option<String>> {
+    let unsafe_fsync = asked(data, "SELECT 1::bigint WHERE NOT current_setting('fsync')::boolean");
+    let risk = "the server runs with fsync = off: a commit that it has confirmed is lost, and the \
+                database may be damaged, when its machine stops; set fsync = on";
+    Ok(unsafe_fsync.await?.map(|_| risk.to_owned()))
+}
+
 async fn asked(data: &PostgresData, sql: &str) -> Result<Option<i64>> {
     let settings = format!(
         "SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {}",

@@ -132,9 +132,7 @@ async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> 
         number(|advance| advance.counts.dead),
         number(|advance| advance.counts.conflicts),
     ];
-    let settings = format!(
-        "{KEEPING}; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '{patience}'"
-    );
+    let settings = format!("{KEEPING}; SET LOCAL lock_timeout = '{patience}'");
     let sql = include_str!("../../sql/postgres/advance_together.sql");
     let moved = db.single(&settings, sql, &params).await.and_then(|rows| {
         let ledgers = rows.iter().map(|row| row::ledger(row).map(|ledger| (ledger.chunk, ledger)));

@@ -62,7 +62,10 @@ impl Db {
     }
 
     pub(crate) async fn postgres() -> Db {
-        let database = PostgresServer::shared().database().await;
+        Db::postgres_on(PostgresServer::shared().database().await).await
+    }
+
+    pub(crate) async fn postgres_on(database: Database) -> Db {
         let data = connect(database.url(), 4).await.unwrap();
         data.prepare().await.unwrap();
         Db { data, raw: Raw::Postgres(database), _folder: None }

@@ -4,6 +4,7 @@
 mod committing;
 mod cutting;
 mod describing;
+mod durability;
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
 mod extracting;

@@ -10,5 +10,9 @@ mod tls;
 mod transaction;
 
 pub use self::{
-    listener::Listener, param::Param, pool::Postgres, rows::Rows, transaction::Transaction,
+    listener::Listener,
+    param::Param,
+    pool::{DURABLE, Postgres},
+    rows::Rows,
+    transaction::Transaction,
 };

@@ -36,9 +36,9 @@ impl Postgres {
         Ok(Postgres { pool, settings: Arc::new(settings) })
     }
 
-    /// Runs one statement in a transaction of its own with these settings, in one round trip:
-    /// begin, statement and commit are sent together. With an error of class `Connection` the
-    /// outcome is unknown.
+    /// Runs one statement in a durable transaction of its own with these settings, in one round
+    /// trip: begin, statement and commit are sent together. With an error of class `Connection`
+    /// the outcome is unknown.
     pub async fn single(
         &self,
         settings: &str,
@@ -59,15 +59,17 @@ impl Postgres {
         take: impl FnMut(Row) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
         let client = self.pool.get().await.map_err(Error::from)?;
-        Transaction::read(client, self.settings.clone(), &begin(settings), sql, params, take).await
+        let begin = format!("BEGIN; {settings}");
+        Transaction::read(client, self.settings.clone(), &begin, sql, params, take).await
     }
 
-    /// Begins a transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round trip.
+    /// Begins a durable transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round
+    /// trip.
     pub async fn transaction(&self, settings: &str) -> Result<Transaction, Error> {
         Ok(self.begin(settings, None).await?.0)
     }
 
-    /// Begins a transaction and runs its first statement in the same round trip.
+    /// Begins a durable transaction and runs its first statement in the same round trip.
     pub async fn transaction_with(
         &self,
         settings: &str,
@@ -110,8 +112,11 @@ impl Postgres {
     }
 }
 
+/// Every transaction states that its commit waits for the disk: the default is the server's, the
+/// database's or the role's, and a pooler keeps nothing that a session has set. What may be lost
+/// in a crash says so in its settings, which come later and win.
 fn begin(settings: &str) -> String {
-    format!("BEGIN; {settings}")
+    format!("BEGIN; {DURABLE}; {settings}")
 }
 
 /// The pool prints itself with the connection's settings, so this says nothing of them.
@@ -122,6 +127,10 @@ impl fmt::Debug for Postgres {
             .finish_non_exhaustive()
     }
 }
+
+/// From here on this transaction's commit returns when it is on the disk (and on the synchronous
+/// standbys, where there are some).
+pub const DURABLE: &str = "SET LOCAL synchronous_commit = on";
 
 /// How long to wait for a connection that somebody else is using.
 const WAIT: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! What happens to a job when something of it has ended, in the transaction that ended it.
 
 use windlass_core::JobId;
-use windlass_db::Transaction;
+use windlass_db::{DURABLE, Transaction};
 
 use super::{dependents, params, sql};
 use crate::fields::Fields;
@@ -21,10 +21,20 @@ pub(super) async fn apply(tx: &Transaction, head: &mut Head, made: &Move) -> Res
 }
 
 /// Makes a move and no more; says whether other jobs come after this one.
+///
+/// Whatever the transaction was begun with, a job's status is durable before anybody sees it:
+/// people act on it, and nothing else would tell it again. Ends of chunks that were committed
+/// without waiting for the disk are durable with it.
 pub(super) async fn moved(tx: &Transaction, head: &mut Head, made: &Move) -> Result<bool> {
     let (status, error) = (made.status.as_str(), made.error.as_deref());
     let params = params![head.id, status, error, made.grants, made.finish];
-    let followed = tx.query_one(sql!("move_job"), params).await?.flag("followed")?;
+    let (durable, moved) = tokio::join!(
+        biased;
+        tx.batch(DURABLE),
+        tx.query_one(sql!("move_job"), params)
+    );
+    durable?;
+    let followed = moved?.flag("followed")?;
     head.status = made.status;
     signal(tx).await?;
     Ok(followed)

@@ -51,18 +51,28 @@ impl PostgresStore {
         PostgresStore { database, ear, firsts: Firsts::default() }
     }
 
-    /// Begins a transaction that changes something.
+    /// Begins a durable transaction that changes something.
     async fn begin(&self) -> Result<Transaction> {
         Ok(self.database.transaction(SETTINGS).await?)
     }
 
+    /// Begins such a transaction with its first statement, in one round trip.
+    async fn begin_with(
+        &self,
+        sql: &str,
+        params: &[windlass_db::Param<'_>],
+    ) -> Result<(Transaction, Vec<Row>)> {
+        Ok(self.database.transaction_with(SETTINGS, sql, params).await?)
+    }
+
     /// Begins a transaction that may be lost in a crash of the server, since it would be made
-    /// again: a lease is extended by the next beat, a chunk's end is found in the ledger.
+    /// again: a lease is extended by the next beat, a chunk's end is found in the ledger. A claim
+    /// is never one of these: its epoch could be given twice.
     async fn begin_lightly(&self) -> Result<Transaction> {
         Ok(self.database.transaction(&lightly()).await?)
     }
 
-    /// Begins such a transaction with its first statement, in one round trip.
+    /// Begins one that may be lost with its first statement, in one round trip.
     async fn begin_lightly_with(
         &self,
         sql: &str,
@@ -71,7 +81,7 @@ impl PostgresStore {
         Ok(self.database.transaction_with(&lightly(), sql, params).await?)
     }
 
-    /// Runs one statement in a transaction of its own, in one round trip.
+    /// Runs one statement in a durable transaction of its own, in one round trip.
     async fn single(&self, sql: &str, params: &[windlass_db::Param<'_>]) -> Result<Vec<Row>> {
         Ok(self.database.single(ISOLATION, sql, params).await?)
     }

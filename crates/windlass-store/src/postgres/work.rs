@@ -35,7 +35,11 @@ pub(super) async fn end(
     // The job is locked first, by the counter that says whether this chunk is the last. When the
     // chunk turns out not to be ours, the rollback takes that back.
     let params = params![lease.chunk.job, 1_i64];
-    let (tx, closed) = store.begin_lightly_with(sql!("close_chunk"), params).await?;
+    let (tx, closed) = match ending {
+        Ending::Completed { .. } => store.begin_lightly_with(sql!("close_chunk"), params).await?,
+        // No ledger row says that a chunk was failed or cancelled.
+        _ => store.begin_with(sql!("close_chunk"), params).await?,
+    };
     if let Some(row) = closed.first()
         && end_chunk(&tx, lease, progress, &ending).await?
     {
@@ -43,7 +47,6 @@ pub(super) async fn end(
         if let Ending::Completed { part: Some(part), .. } = &ending {
             parts::put(&tx, lease.chunk.job, lease.chunk.number, lease.epoch, part).await?;
         }
-        stand_if_last(&tx, &head).await?;
         follow(&tx, head, progress, &ending).await?;
         tx.commit().await?;
         return Ok(Kept::Yes);
@@ -86,18 +89,9 @@ pub(super) async fn complete_together(
         return Ok(false);
     };
     let mut head = Head::read(row)?;
-    stand_if_last(&tx, &head).await?;
     advance::advance(&tx, &mut head).await?;
     tx.commit().await?;
     Ok(true)
-}
-
-/// What people are told of a job's end must stand; the other chunks' ends stand with it.
-async fn stand_if_last(tx: &Transaction, head: &Head) -> Result<()> {
-    if head.open_segments + head.open_chunks == 0 {
-        tx.batch("SET LOCAL synchronous_commit = on").await?;
-    }
-    Ok(())
 }
 
 async fn end_chunk(

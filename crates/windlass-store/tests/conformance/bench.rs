@@ -55,6 +55,14 @@ impl Bench {
         Bench { store: connect(&url).await.unwrap(), url, place: Place::Postgres(database) }
     }
 
+    /// A migrated store in a database of the test's own making.
+    pub(crate) async fn postgres_on(database: Database) -> Bench {
+        let url = database.url().to_owned();
+        let store = connect(&url).await.unwrap();
+        store.migrate().await.unwrap();
+        Bench { store, url, place: Place::Postgres(database) }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self.place, Place::Sqlite(_))
     }

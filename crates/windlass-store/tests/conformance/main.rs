@@ -36,6 +36,7 @@ mod completion;
 mod control;
 mod dependencies;
 mod digest;
+mod durability;
 mod lease;
 mod letters;
 mod load;

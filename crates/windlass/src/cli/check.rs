@@ -37,6 +37,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             let found = ask_replicas(&engine, name).await;
             warnings.extend(found.iter().filter_map(|found| found.warning(connection.max_lag)));
             replicas.extend(found);
+            warnings.extend(durability_risk(&engine, name).await);
             if let Some(health) = &connection.health {
                 match measure(&engine, name, health).await {
                     Ok(number) => healths.push((name.clone(), number, health.limit)),
@@ -95,6 +96,12 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         show_problems(path, &problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Why commits on a connection could be lost. A database that cannot be reached is named elsewhere.
+async fn durability_risk(engine: &Engine, name: &str) -> Option<String> {
+    let risk = engine.connection(name).ok()?.durability_risk().await.ok()??;
+    Some(format!("connections.{name}: {risk}"))
 }
 
 /// What a connection's health statement says now.

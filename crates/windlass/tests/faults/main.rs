@@ -11,6 +11,7 @@ mod common;
 
 mod diamond;
 mod dice;
+mod durable;
 mod kill;
 mod loader;
 mod pinned;
