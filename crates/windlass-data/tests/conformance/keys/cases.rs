@@ -108,7 +108,19 @@ const TIMESTAMPS: &[&str] = &[
     "'1969-12-31 23:59:59.999999'",
     "'2025-01-31 03:00:00.123456'",
     "'9999-12-31 23:59:59.999999'",
-    "'294276-12-30 23:59:59.999999'",
+    "'294276-12-31 23:59:59.999999'",
+];
+
+const MOMENTS: &[&str] = &[
+    "'infinity'",
+    "'-infinity'",
+    "'4714-11-24 00:00:00+00 BC'",
+    "'0044-03-15 12:00:00.000001+00 BC'",
+    "'0001-01-01 00:00:00+00'",
+    "'1969-12-31 23:59:59.999999+00'",
+    "'2025-01-31 03:00:00.123456+00'",
+    "'9999-12-31 23:59:59.999999+00'",
+    "'294276-12-31 23:59:59.999999+00'",
 ];
 
 const TEXTS: &[&str] = &[
@@ -131,6 +143,10 @@ const TEXTS: &[&str] = &[
     "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 78) AS n)",
 ];
 
+/// Texts that differ in more than their case and what a collation ignores.
+const FOLDED: &[&str] =
+    &["''", "' '", "'a'", "'ä'", "'B'", "'ß'", "'日本'", "'it''s'", "repeat('x', 2000)"];
+
 pub(super) const POSTGRES: &[Case] = &[
     single("k float8", FLOATS),
     single("k d_float", FLOATS).after("CREATE DOMAIN d_float AS float8"),
@@ -147,7 +163,10 @@ pub(super) const POSTGRES: &[Case] = &[
         .after("CREATE DOMAIN d_date AS date"),
     single("k timestamp", TIMESTAMPS).unexported("infinity"),
     single("k timestamp(0)", &["'2025-01-31 03:00:00.6'", "'2025-01-31 03:00:02'"]),
-    single("k timestamptz", TIMESTAMPS).unexported("infinity"),
+    single("k timestamptz", MOMENTS).unexported("infinity"),
+    single("k d_moment", MOMENTS)
+        .after("CREATE DOMAIN d_moment AS timestamptz")
+        .unexported("infinity"),
     single("k time", &["'00:00'", "'12:34:56.789'", "'23:59:59.999999'", "'24:00:00'"]),
     single("k timetz", &["'00:00+09'", "'00:00-09'", "'12:00+05:30'", "'24:00:00+00'"]),
     single(
@@ -165,7 +184,7 @@ pub(super) const POSTGRES: &[Case] = &[
     ),
     single("k text", TEXTS),
     single("k text COLLATE \"C\"", TEXTS),
-    single("k text COLLATE ci", TEXTS).after(
+    single("k text COLLATE ci", FOLDED).after(
         "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
     ),
     single("k d_text COLLATE \"POSIX\"", TEXTS).after("CREATE DOMAIN d_text AS text COLLATE \"C\""),

@@ -139,7 +139,7 @@ impl Table<'_> {
     /// in between as the store does. Gives all keys in order.
     async fn walked(&self, scope: &Scope) -> Result<Vec<Key>, String> {
         let mut keys = Vec::new();
-        for (segments, items) in [(1, 1), (2, 3), (3, 1), (5, 2), (1, 100)] {
+        for (segments, items) in [(1, 1), (3, 2), (5, 100)] {
             keys.clear();
             let ranges = tried!("split", self.data().split(scope, segments).await);
             let ranges: Vec<KeyRange> = again(&ranges);
@@ -247,7 +247,7 @@ impl Table<'_> {
         let found = tried!("ids", self.data().distinct(&scope, scope.key(), typed).await);
         let listed: Extent = again(&Extent::keys(found.into_iter().map(Key).collect()));
         let counted = tried!("count of ids", self.data().count(&scope, &listed).await);
-        expect!("records counted by their ids", counted, self.rows);
+        expect!(format!("records counted by the ids of {listed:?}"), counted, self.rows);
         let batch = tried!("read of ids", self.data().read(&scope, &listed, 1000, 1 << 30).await);
         expect!("records read by their ids", batch.items.len(), self.total());
         for key in keys {
