@@ -137,9 +137,10 @@ impl Request {
                 let detail = format!("`{}` has no such filter; there is {known}", job_type.name);
                 return refuse(&field, detail);
             };
-            let kind = table.column(column).map_or(crate::ColumnType::Other, |c| c.kind);
+            let column = table.column(column);
             for value in values {
-                kind.read(value)
+                column
+                    .map_or_else(|| crate::ColumnType::Other.read(value), |c| c.read(value))
                     .or_else(|detail| refuse(&field, detail).map(|()| crate::Value::Null))?;
             }
         }
@@ -219,7 +220,7 @@ fn check_id(key: &[String], id: &Json, table: &Table) -> Result<(), String> {
         return Err(format!("{id} has {} values; the key is ({columns})", parts.len()));
     }
     for (column, part) in key.iter().zip(parts) {
-        table.column(column).map_or(crate::ColumnType::Other, |c| c.kind).read(part)?;
+        table.read_key(column, part)?;
     }
     Ok(())
 }

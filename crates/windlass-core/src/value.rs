@@ -5,7 +5,9 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 /// A value. Types that JSON or Rust has no exact form for (numeric, uuid, date, timestamp) are
 /// their database's text, and the column's type says how to read them.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Two values are equal where a database takes them for equal: NaN equals NaN, and 0 equals -0.
+#[derive(Clone, Debug)]
 pub enum Value {
     /// SQL `NULL`.
     Null,
@@ -21,6 +23,24 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A JSON document.
     Json(serde_json::Value),
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(one), Value::Bool(other)) => one == other,
+            (Value::Int(one), Value::Int(other)) => one == other,
+            // A boundary that is NaN must be found again, or its ranges do not tile.
+            (Value::Float(one), Value::Float(other)) => {
+                one == other || (one.is_nan() && other.is_nan())
+            }
+            (Value::Text(one), Value::Text(other)) => one == other,
+            (Value::Bytes(one), Value::Bytes(other)) => one == other,
+            (Value::Json(one), Value::Json(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl Value {
@@ -45,7 +65,9 @@ impl Value {
             Value::Null => None,
             Value::Bool(value) => Some(value.to_string()),
             Value::Int(value) => Some(value.to_string()),
-            Value::Float(value) => Some(value.to_string()),
+            Value::Float(value) => {
+                Some(non_finite(*value).map_or_else(|| value.to_string(), str::to_owned))
+            }
             Value::Text(text) => Some(text.clone()),
             Value::Bytes(bytes) => Some(format!("\\x{}", hex::encode(bytes))),
             Value::Json(json) => Some(json.to_string()),
@@ -62,7 +84,8 @@ impl Value {
         Value::Json(row.into_iter().map(|(name, value)| (name, value.to_json())).collect())
     }
 
-    /// Reads what [`Value::to_json`] wrote. Objects and arrays become [`Value::Json`].
+    /// Reads what [`Value::to_json`] wrote. Objects, arrays and integers beyond 63 bits, which no
+    /// other variant holds exactly, become [`Value::Json`].
     pub fn from_json(json: serde_json::Value) -> Value {
         use serde_json::Value as Json;
         match json {
@@ -71,10 +94,13 @@ impl Value {
             Json::String(text) => Value::Text(text),
             Json::Number(number) => match number.as_i64() {
                 Some(int) => Value::Int(int),
-                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+                None => match number.as_f64().filter(|_| number.is_f64()) {
+                    Some(float) => Value::Float(float),
+                    None => Value::Json(Json::Number(number)),
+                },
             },
-            Json::Object(map) => match bytes_of(&map) {
-                Some(bytes) => Value::Bytes(bytes),
+            Json::Object(map) => match tagged(&map) {
+                Some(value) => value,
                 None => Value::Json(Json::Object(map)),
             },
             list @ Json::Array(_) => Value::Json(list),
@@ -82,14 +108,41 @@ impl Value {
     }
 }
 
-/// The one-field object that stands for bytes in JSON, which has no bytes of its own.
+/// The one-field objects that stand for what JSON has no form of its own for.
 const BYTES: &str = "$bytes";
+const FLOAT: &str = "$float";
 
-fn bytes_of(map: &serde_json::Map<String, serde_json::Value>) -> Option<Vec<u8>> {
-    if map.len() != 1 {
-        return None;
+/// The name of a float that JSON has no number for, as PostgreSQL writes it.
+fn non_finite(value: f64) -> Option<&'static str> {
+    match value {
+        _ if value.is_finite() => None,
+        _ if value.is_nan() => Some("NaN"),
+        _ if value > 0.0 => Some("Infinity"),
+        _ => Some("-Infinity"),
     }
-    map.get(BYTES)?.as_str().and_then(|text| hex::decode(text).ok())
+}
+
+/// What a one-field object stands for; any other spelling is a document of the user's.
+fn tagged(map: &serde_json::Map<String, serde_json::Value>) -> Option<Value> {
+    let (tag, json) = map.iter().next().filter(|_| map.len() == 1)?;
+    let text = json.as_str()?;
+    match (tag.as_str(), text) {
+        (BYTES, _) => hex::decode(text).ok().map(Value::Bytes),
+        (FLOAT, "NaN") => Some(Value::Float(f64::NAN)),
+        (FLOAT, "Infinity") => Some(Value::Float(f64::INFINITY)),
+        (FLOAT, "-Infinity") => Some(Value::Float(f64::NEG_INFINITY)),
+        _ => None,
+    }
+}
+
+fn serialize_tagged<S: Serializer>(
+    serializer: S,
+    tag: &str,
+    text: &str,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(tag, text)?;
+    map.end()
 }
 
 impl Serialize for Value {
@@ -98,14 +151,13 @@ impl Serialize for Value {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(value) => serializer.serialize_bool(*value),
             Value::Int(value) => serializer.serialize_i64(*value),
-            Value::Float(value) => serializer.serialize_f64(*value),
+            Value::Float(value) => match non_finite(*value) {
+                Some(name) => serialize_tagged(serializer, FLOAT, name),
+                None => serializer.serialize_f64(*value),
+            },
             Value::Text(text) => serializer.serialize_str(text),
             Value::Json(json) => json.serialize(serializer),
-            Value::Bytes(bytes) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry(BYTES, &hex::encode(bytes))?;
-                map.end()
-            }
+            Value::Bytes(bytes) => serialize_tagged(serializer, BYTES, &hex::encode(bytes)),
         }
     }
 }
@@ -144,12 +196,14 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     /// Any value that may stand in a key, of any type.
     pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         prop_oneof![
             any::<i64>().prop_map(Value::Int),
             any::<bool>().prop_map(Value::Bool),
+            any_float().prop_map(Value::Float),
             ".*".prop_map(Value::Text),
             any::<u128>().prop_map(|n| Value::Text(uuid::Uuid::from_u128(n).to_string())),
             (0i64..4_000_000_000).prop_map(|s| Value::Text(
@@ -160,11 +214,76 @@ pub(crate) mod tests {
         ]
     }
 
+    /// Any float at all, of 64 bits or of 32.
+    fn any_float() -> impl Strategy<Value = f64> {
+        let extremes = [
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            0.0,
+            -0.0,
+            f64::MAX,
+            f64::MIN,
+            f64::MIN_POSITIVE,
+            5e-324,
+            1e16,
+            9_007_199_254_740_993.0,
+            1e19,
+            1.7976931348623155e308,
+        ];
+        prop_oneof![
+            any::<u64>().prop_map(f64::from_bits),
+            any::<u32>().prop_map(|bits| f64::from(f32::from_bits(bits))),
+            proptest::sample::select(extremes.to_vec()),
+        ]
+    }
+
+    /// Whether a float came back with all its bits; one NaN is as good as another.
+    fn same_bits(one: &Value, other: &Value) -> bool {
+        match (one, other) {
+            (Value::Float(one), Value::Float(other)) => {
+                one.to_bits() == other.to_bits() || (one.is_nan() && other.is_nan())
+            }
+            _ => one == other,
+        }
+    }
+
     proptest! {
         #[test]
         fn json_round_trips(value in any_value()) {
             let text = serde_json::to_string(&value).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            let read = serde_json::from_str::<Value>(&text).unwrap();
+            prop_assert!(same_bits(&read, &value), "{text} is {read:?}");
+            prop_assert!(same_bits(&Value::from_json(value.to_json()), &value));
         }
+
+        #[test]
+        fn the_text_of_a_float_reads_back_as_the_same_float(value in any_float()) {
+            let text = Value::Float(value).to_text().unwrap();
+            prop_assert!(same_bits(&Value::Float(text.parse().unwrap()), &Value::Float(value)));
+        }
+    }
+
+    #[test]
+    fn a_float_without_a_json_number_is_an_object_of_one_field() {
+        for (value, json, text) in [
+            (f64::NAN, json!({"$float": "NaN"}), "NaN"),
+            (f64::INFINITY, json!({"$float": "Infinity"}), "Infinity"),
+            (f64::NEG_INFINITY, json!({"$float": "-Infinity"}), "-Infinity"),
+        ] {
+            let value = Value::Float(value);
+            assert_eq!((value.to_json(), value.to_string()), (json, text.to_owned()));
+            assert_eq!(Value::from_json(value.to_json()), value);
+        }
+        for document in [json!({"$float": "1.5"}), json!({"$float": "NaN", "b": 1}), json!({})] {
+            assert_eq!(Value::from_json(document.clone()), Value::Json(document));
+        }
+    }
+
+    #[test]
+    fn an_integer_beyond_63_bits_is_not_rounded() {
+        let value = Value::from_json(json!(u64::MAX));
+        assert_eq!(value.to_text().as_deref(), Some("18446744073709551615"));
+        assert_eq!(value.to_json(), json!(u64::MAX));
     }
 }

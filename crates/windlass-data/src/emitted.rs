@@ -1,12 +1,13 @@
 //! Rows that items emit: inserted beside the ledger in the transaction of their item's commit, so
 //! that they are there exactly once too.
 
+use crate::ledger::item_key;
 use windlass_core::{Change, ChunkId, Insert, Key, Row, Value};
 
 /// An emitted row, by where it stands in the job's output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emitted {
-    /// Its place: the chunk, the item's key as text, and its number among the item's rows.
+    /// Its place: the chunk, the item's key as the ledger has it, and its number among the item's rows.
     pub place: (i64, String, i64),
     /// The row as JSON text.
     pub fields: String,
@@ -24,7 +25,7 @@ pub fn keep_emitted(mut change: Change, chunk: ChunkId, key: &Key) -> Change {
         Row::from([
             ("job_id".to_owned(), Value::Text(chunk.job.to_string())),
             ("chunk".to_owned(), Value::Int(chunk.number)),
-            ("item_key".to_owned(), Value::Text(key.to_text())),
+            ("item_key".to_owned(), Value::Text(item_key(&key.to_text()).into_owned())),
             ("place".to_owned(), Value::Int(place)),
             ("fields".to_owned(), Value::from_row(fields)),
         ])

@@ -2,7 +2,7 @@
 
 use crate::sql::quote;
 use windlass_core::config::names;
-use windlass_core::{ColumnType, JobType, Problem, StepKind, Table};
+use windlass_core::{Column, ColumnType, JobType, Problem, StepKind, Table};
 
 /// Fits a job type to its table: takes the primary key where no key is named, and says everything
 /// that would not work and what would be right.
@@ -16,10 +16,13 @@ pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     fitting.columns_exist();
     if fitting.problems.is_empty() && table.open {
         fitting.open();
-    } else if fitting.problems.is_empty() && !is_query {
-        fitting.key();
-        fitting.filters();
-        fitting.step();
+    } else if fitting.problems.is_empty() {
+        fitting.key_types();
+        if !is_query {
+            fitting.key();
+            fitting.filters();
+            fitting.step();
+        }
     }
     fitting.problems
 }
@@ -116,6 +119,33 @@ impl Fitting<'_> {
         }
     }
 
+    /// Whether a key of these types is the same after it was written down and read again.
+    fn key_types(&mut self) {
+        let key = &self.job_type.source.key;
+        for column in key.iter().filter_map(|name| self.table.column(name)) {
+            let Column { name, sql_type, .. } = column;
+            if column.kind == ColumnType::Json {
+                self.refuse(
+                    "source.key",
+                    format!(
+                        "`{name}` is of type {sql_type}, and a document cannot bound a chunk: its \
+                         numbers may have more digits than are kept; name another key"
+                    ),
+                );
+            }
+            // As MySQL writes the type.
+            if sql_type.starts_with("enum(") || sql_type.starts_with("set(") {
+                self.refuse(
+                    "source.key",
+                    format!(
+                        "`{name}` is an enum or a set, which the database sorts by number and \
+                         compares as text, so that ranges of it have gaps; name another key"
+                    ),
+                );
+            }
+        }
+    }
+
     fn key(&mut self) {
         let key = &self.job_type.source.key;
         let columns: Vec<&str> = key.iter().map(String::as_str).collect();
@@ -138,19 +168,6 @@ impl Fitting<'_> {
                     format!(
                         "`{name}` may be null, and a record without a key would never be reached; \
                          declare it NOT NULL"
-                    ),
-                );
-            }
-        }
-        for column in key.iter().filter_map(|name| self.table.column(name)) {
-            // As MySQL writes the type.
-            if column.sql_type.starts_with("enum(") || column.sql_type.starts_with("set(") {
-                self.refuse(
-                    "source.key",
-                    format!(
-                        "`{}` is an enum or a set, which the database sorts by number and compares \
-                         as text, so that ranges of it have gaps; name another key",
-                        column.name
                     ),
                 );
             }

@@ -60,6 +60,7 @@ impl Items {
             estimated_rows: rows as u64,
             plain: false,
             open: false,
+            any_type: Vec::new(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The ledger: how far a chunk is committed, under which epoch, and which of its items wait.
 
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::time::Duration;
 use windlass_core::{ChunkId, Counts, Cursor, Key};
 
@@ -73,5 +75,36 @@ impl HeldState {
             HeldState::Trial => "trial",
             HeldState::Dead => "dead",
         }
+    }
+}
+
+/// The most bytes of an item's key in an index of the ledger's tables. InnoDB's entries have room for
+/// 3072 bytes, PostgreSQL's for 2704, DynamoDB's sort keys for 1024, each with the job and the chunk.
+const MOST_KEY_BYTES: usize = 600;
+
+/// The text by which the ledger's tables find an item: its key's, or where that is longer than an
+/// index entry may be, the beginning of it and a digest. A key's text ends with a bracket, so that no
+/// key is another one's short form.
+pub(crate) fn item_key(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST_KEY_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=MOST_KEY_BYTES - 100).rev().find(|end| text.is_char_boundary(*end));
+    let beginning = &text[..end.unwrap_or_default()];
+    Cow::Owned(format!("{beginning}…{}", hex::encode(Sha256::digest(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_fits_and_stays_itself() {
+        let key = |last: &str| format!("[\"{}{last}\"]", "é".repeat(1500));
+        let (one, other) = (key("1"), key("2"));
+        assert!(item_key(&one).len() <= MOST_KEY_BYTES);
+        assert_ne!(item_key(&one), item_key(&other));
+        assert_eq!(item_key(&item_key(&one)), item_key(&one));
+        assert_eq!(item_key("[7]"), "[7]");
     }
 }

@@ -3,7 +3,7 @@
 use crate::Scope;
 use crate::array::Array;
 use crate::mysql::Cells;
-use crate::sql::{Dialect, Sql, cast_type, row};
+use crate::sql::{Dialect, Sql, cast_type, is_array, row};
 use std::borrow::Cow;
 use windlass_core::{Extent, Key, KeyRange, Part, Value};
 
@@ -192,7 +192,7 @@ fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Op
             sql.json_rows(keys.iter().map(|key| key.0.as_slice()), columns.len());
             sql.push(")");
         }
-        Dialect::Postgres if columns.len() == 1 => {
+        Dialect::Postgres if columns.len() == 1 && !types().any(|(_, c)| is_array(c)) => {
             for (n, column) in types() {
                 sql.push(" = ANY(");
                 sql.array(array(n, column));

@@ -32,9 +32,8 @@ impl Scope {
         let mut filters = Vec::new();
         for (name, values) in request.filters() {
             let column = &job_type.source.filters[name];
-            let kind = table.column(column).map(|column| column.kind);
-            let read = |value| match kind {
-                Some(kind) => kind.read(value).unwrap_or(Value::Null),
+            let read = |value| match table.column(column) {
+                Some(column) => column.read(value).unwrap_or(Value::Null),
                 None => Value::from_json(serde_json::Value::clone(value)),
             };
             filters.push((name.to_owned(), column.clone(), values.iter().map(read).collect()));

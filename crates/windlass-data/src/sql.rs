@@ -117,6 +117,11 @@ impl<'a> Sql<'a> {
         match self.dialect {
             Dialect::Postgres => {
                 let array = Array::own(values, column);
+                if let Some(column) = column.filter(|column| is_array(Some(column))) {
+                    let listed = format!(" IN (SELECT one::{} FROM unnest(", cast_type(column));
+                    self.push(listed).array(array).push(") AS listed(one))");
+                    return;
+                }
                 self.push(" = ANY(");
                 self.array(array);
                 if let Some(column) = column {
@@ -155,27 +160,30 @@ impl<'a> Sql<'a> {
     }
 
     /// Adds a SELECT of rows that travel as one JSON document, so that their number meets no limit
-    /// of bound values. Blobs, which JSON lacks, travel in hexadecimal as everywhere in Windlass.
+    /// of bound values. What SQLite would not read back exactly as it was travels in a form that
+    /// `windlass_cell` reads.
     pub(crate) fn json_rows<'r>(&mut self, rows: impl Iterator<Item = &'r [Value]>, width: usize) {
-        let mut has_bytes = vec![false; width];
+        let mut encoded = vec![false; width];
         let mut json = String::from("[");
         for row in rows {
             if json.len() > 1 {
                 json.push(',');
             }
-            for (value, has) in row.iter().zip(&mut has_bytes) {
-                *has |= matches!(value, Value::Bytes(_));
+            let mut cells = Vec::with_capacity(width);
+            for (value, encoded) in row.iter().zip(&mut encoded) {
+                let cell = cell(value);
+                *encoded |= cell.is_object();
+                cells.push(cell);
             }
-            let row: Vec<_> = row.iter().map(Value::to_json).collect();
-            json.push_str(&serde_json::Value::Array(row).to_string());
+            json.push_str(&serde_json::Value::Array(cells).to_string());
         }
         json.push(']');
         let columns: Vec<String> = (0..width)
-            .map(|n| match has_bytes[n] {
+            .map(|n| match encoded[n] {
                 false => format!("json_extract(value, '$[{n}]')"),
                 true => format!(
                     "CASE json_type(value, '$[{n}]') WHEN 'object' \
-                     THEN unhex(json_extract(value, '$[{n}].\"$bytes\"')) \
+                     THEN windlass_cell(json_extract(value, '$[{n}]')) \
                      ELSE json_extract(value, '$[{n}]') END"
                 ),
             })
@@ -183,6 +191,21 @@ impl<'a> Sql<'a> {
         self.push(format!("SELECT {} FROM json_each(", columns.join(", ")));
         self.bind(Cow::Owned(Value::Text(json)));
         self.push(")");
+    }
+}
+
+/// A value in a document for SQLite. Its numbers with a fraction would be read a bit too large or
+/// too small, and a text ends at a zero byte: their bits and bytes are what `windlass_cell` takes.
+fn cell(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Float(value) => serde_json::json!({ "float": value.to_bits().cast_signed() }),
+        Value::Bytes(bytes) => serde_json::json!({ "bytes": hex::encode(bytes) }),
+        Value::Text(text) if text.contains('\0') => {
+            serde_json::json!({ "text": hex::encode(text) })
+        }
+        // As it is bound: its text.
+        Value::Json(json) => json.to_string().into(),
+        other => other.to_json(),
     }
 }
 
@@ -242,6 +265,12 @@ impl Dialect {
 /// them, a value would equal another one.
 pub(crate) fn cast_type(column: &Column) -> &str {
     if column.sql_type.starts_with("numeric(") { "numeric" } else { &column.sql_type }
+}
+
+/// Whether a column of PostgreSQL's holds arrays: an array of those is no type of its own, so that a
+/// list of texts cannot be cast to it as a whole.
+pub(crate) fn is_array(column: Option<&Column>) -> bool {
+    column.is_some_and(|column| column.sql_type.ends_with("[]"))
 }
 
 /// An identifier, quoted as the standard has it.

@@ -269,6 +269,11 @@ impl Places {
         }
     }
 
+    /// Where the columns of the key are.
+    pub(crate) fn of_key(&self) -> impl Iterator<Item = usize> {
+        self.key.iter().flatten().copied()
+    }
+
     /// The key of a record with these values.
     pub(crate) fn key(&self, values: &[Value]) -> windlass_core::Key {
         let value = |place: &Option<usize>| place.and_then(|n| values.get(n)).cloned();

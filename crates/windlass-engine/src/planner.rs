@@ -45,7 +45,7 @@ async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<Ne
 fn typed(table: &Table, columns: &[String], id: serde_json::Value) -> Vec<Value> {
     let Key(parts) = Key::from_id(id);
     let read = |(part, column): (Value, &String)| match table.column(column) {
-        Some(column) => column.kind.read(&part.to_json()).unwrap_or(part),
+        Some(_) => table.read_key(column, &part.to_json()).unwrap_or(part),
         None => part,
     };
     parts.into_iter().zip(columns).map(read).collect()

@@ -2,7 +2,7 @@
 -- this database's clock.
 --
 -- Lock: none. Index: the primary key; the states of one chunk are filtered.
-SELECT item_key, attempts, conflicts, error, context, record,
+SELECT COALESCE(long_key, item_key), attempts, conflicts, error, context, record,
     GREATEST(0, due_at - CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED))
 FROM windlass_held
 WHERE job_id = ? AND chunk = ? AND state = ? AND item_key > ?

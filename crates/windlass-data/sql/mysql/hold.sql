@@ -3,8 +3,8 @@
 -- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
 -- Index: the primary key.
 INSERT INTO windlass_held
-    (job_id, chunk, item_key, state, attempts, conflicts, error, context, record, due_at)
-SELECT ?, ?, held.k, held.s, held.a, held.c, held.e, held.x, held.r,
+    (job_id, chunk, item_key, long_key, state, attempts, conflicts, error, context, record, due_at)
+SELECT ?, ?, held.k, held.l, held.s, held.a, held.c, held.e, held.x, held.r,
     CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) + held.w
 FROM JSON_TABLE(?, '$[*]' COLUMNS (
     k LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]' ERROR ON ERROR,
@@ -14,7 +14,8 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
     e LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[4]' ERROR ON ERROR,
     x LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[5]' ERROR ON ERROR,
     r LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[6]' ERROR ON ERROR,
-    w BIGINT PATH '$[7]' ERROR ON ERROR
+    w BIGINT PATH '$[7]' ERROR ON ERROR,
+    l LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[8]' ERROR ON ERROR
 )) AS held
 ON DUPLICATE KEY UPDATE
     state = VALUES(state),

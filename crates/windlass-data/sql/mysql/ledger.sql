@@ -6,7 +6,8 @@
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger TO <the user>;
 --
 -- Keys are compared byte by byte, whatever the database's own collation is. An item's key is its
--- JSON; what InnoDB takes into an index at most (3072 bytes) leaves room for 700 letters of it.
+-- JSON; one that is longer than an index entry may be stands in `item_key` with its beginning and a
+-- digest, and whole in `long_key`.
 -- Times are milliseconds since 1970, by the server's clock.
 CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS windlass_held (
     job_id    CHAR(36)     CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     chunk     BIGINT       NOT NULL,
     item_key  VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    long_key  LONGTEXT     CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     state     VARCHAR(10)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     attempts  INT          NOT NULL,
     conflicts INT          NOT NULL,

@@ -2,7 +2,7 @@
 -- this database's clock.
 --
 -- Lock: none. Index: the primary key; the states of one chunk are filtered.
-SELECT item_key, state, attempts, conflicts, error, context::text, record::text,
+SELECT coalesce(long_key, item_key), state, attempts, conflicts, error, context::text, record::text,
     greatest(0, extract(epoch FROM due_at - clock_timestamp()) * 1000)::bigint
 FROM windlass_held
 WHERE job_id = $1 AND chunk = $2 AND state = $3 AND item_key > $4

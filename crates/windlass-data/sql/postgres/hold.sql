@@ -3,12 +3,12 @@
 -- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
 -- Index: the primary key.
 INSERT INTO windlass_held
-    (job_id, chunk, item_key, state, attempts, conflicts, error, context, record, due_at)
-SELECT $1, $2, held.item_key, held.state, held.attempts, held.conflicts, held.error,
-    held.context::json, held.record::json,
+    (job_id, chunk, item_key, long_key, state, attempts, conflicts, error, context, record, due_at)
+SELECT $1, $2, held.item_key, held.long_key, held.state, held.attempts, held.conflicts,
+    held.error, held.context::json, held.record::json,
     clock_timestamp() + held.wait * interval '1 millisecond'
-FROM unnest($3, $4, $5, $6, $7, $8, $9, $10)
-    AS held(item_key, state, attempts, conflicts, error, context, record, wait)
+FROM unnest($3, $4, $5, $6, $7, $8, $9, $10, $11)
+    AS held(item_key, long_key, state, attempts, conflicts, error, context, record, wait)
 ON CONFLICT (job_id, chunk, item_key) DO UPDATE SET
     state = excluded.state,
     attempts = excluded.attempts,

@@ -27,10 +27,13 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
 -- all of them to find a few by their numbers.
 ALTER TABLE windlass_ledger ALTER COLUMN job_id SET STATISTICS 0;
 
+-- A key that is longer than an index entry may be stands in `item_key` with its beginning and a
+-- digest, and whole in `long_key`.
 CREATE TABLE IF NOT EXISTS windlass_held (
     job_id    uuid        NOT NULL,
     chunk     bigint      NOT NULL,
     item_key  text        COLLATE "C" NOT NULL,
+    long_key  text,
     state     text        NOT NULL,
     attempts  integer     NOT NULL,
     conflicts integer     NOT NULL,

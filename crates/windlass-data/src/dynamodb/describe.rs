@@ -53,6 +53,7 @@ pub(super) async fn describe(data: &DynamodbData, source: &windlass_core::Source
         estimated_rows: described.item_count().and_then(|n| n.try_into().ok()).unwrap_or(0),
         plain: false,
         open: true,
+        any_type: Vec::new(),
     };
     data.learn(name, shape);
     Ok(table)

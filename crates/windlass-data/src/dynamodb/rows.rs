@@ -2,9 +2,9 @@
 //! `ledger#CHUNK`, `held#CHUNK#KEY`, `emitted#CHUNK#KEY#PLACE`.
 
 use super::expression::Attributes;
+use crate::ledger::item_key;
 use crate::{DataError, Emitted, Held, HeldState, Ledger, Result};
 use chrono::Utc;
-use sha2::{Digest, Sha256};
 use std::time::Duration;
 use windlass_core::{ChunkId, Counts, Cursor, JobId, Key, Value};
 use windlass_db::dynamodb::sdk::types::AttributeValue;
@@ -37,9 +37,9 @@ impl Row<'_> {
     pub(super) fn sort(&self) -> String {
         match self {
             Row::Ledger(chunk) => format!("ledger#{}", digits(chunk.number)),
-            Row::Held(chunk, key) => format!("held#{}#{}", digits(chunk.number), short(key)),
+            Row::Held(chunk, key) => format!("held#{}#{}", digits(chunk.number), item_key(key)),
             Row::Emitted(_, (chunk, key, place)) => {
-                format!("emitted#{}#{}#{}", digits(*chunk), short(key), digits(*place))
+                format!("emitted#{}#{}#{}", digits(*chunk), item_key(key), digits(*place))
             }
         }
     }
@@ -48,16 +48,6 @@ impl Row<'_> {
 /// A chunk of a load is −1, which comes before all others.
 fn digits(number: i64) -> String {
     format!("{:019}", number.saturating_add(1))
-}
-
-/// A sort key has 1024 bytes; a longer text is told apart by what identifies it.
-fn short(key: &str) -> String {
-    const MOST: usize = 900;
-    if key.len() <= MOST {
-        return key.to_owned();
-    }
-    let end = (0..=MOST - 100).rev().find(|end| key.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}…{}", &key[..end], hex::encode(Sha256::digest(key)))
 }
 
 /// The attributes that a commit changes.

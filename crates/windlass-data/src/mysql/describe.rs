@@ -36,6 +36,7 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
         estimated_rows,
         plain,
         open: false,
+        any_type: Vec::new(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::row::{int, text};
 use super::{MysqlData, finish, release};
+use crate::ledger::item_key;
 use crate::{DataError, Emitted, Held, HeldState, Result};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
@@ -19,7 +20,7 @@ pub(super) async fn held(
         chunk.job.to_string().into(),
         chunk.number.into(),
         state.as_str().into(),
-        after.unwrap_or_default().into(),
+        item_key(after.unwrap_or_default()).into_owned().into(),
         limit.into(),
     ];
     let mut transaction = data.keeping().await?;
@@ -51,8 +52,10 @@ pub(super) async fn hold(
         return Ok(());
     }
     let row = |held: &Held| {
+        let text = held.key.to_text();
+        let key = item_key(&text);
         serde_json::json!([
-            held.key.to_text(),
+            key,
             held.state.as_str(),
             held.attempts,
             held.conflicts,
@@ -60,6 +63,7 @@ pub(super) async fn hold(
             held.context.to_string(),
             held.record.to_string(),
             i64::try_from(held.wait.as_millis()).unwrap_or(i64::MAX / 2),
+            (key != text).then_some(&text),
         ])
     };
     let rows = serde_json::Value::Array(held.iter().map(row).collect());
@@ -77,7 +81,8 @@ pub(super) async fn settle(
     if settled.is_empty() {
         return Ok(());
     }
-    let keys: serde_json::Value = settled.iter().map(Key::to_text).collect();
+    let keys: serde_json::Value =
+        settled.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
     let params = vec![keys.to_string().into(), chunk.job.to_string().into(), chunk.number.into()];
     transaction.execute(include_str!("../../sql/mysql/settle.sql"), params).await?;
     Ok(())

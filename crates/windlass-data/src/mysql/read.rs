@@ -113,8 +113,10 @@ pub(super) async fn distinct(
     }
     let there = |name: &String| {
         format!(
-            "(SELECT {} FROM {} WHERE {} LIMIT 1)",
+            "(SELECT {}{} FROM {} WHERE {} LIMIT 1)",
             Dialect::Mysql.quote(name),
+            // Bits come out of a subquery as the text of their number.
+            if is_bits(scope, name) { " + 0" } else { "" },
             relation(Dialect::Mysql, scope),
             matched.join(" AND ")
         )
@@ -126,7 +128,15 @@ pub(super) async fn distinct(
     let found = transaction.query(&sql.text, sql.values()).await?;
     let (mut seen, mut once) = (HashSet::new(), Vec::new());
     for (given, row) in rows.into_iter().zip(&found) {
-        let value = |(n, name): (usize, &String)| value(row, n, scope.table.column(name));
+        let value = |(n, name): (usize, &String)| {
+            let column = scope.table.column(name);
+            Ok(match (value(row, n, column)?, column) {
+                (Value::Int(bit), Some(column)) if column.sql_type == "bit(1)" => {
+                    Value::Bool(bit == 1)
+                }
+                (value, _) => value,
+            })
+        };
         let there: Vec<Value> = columns.iter().enumerate().map(value).collect::<Result<_>>()?;
         let row = if there.iter().any(Value::is_null) { given } else { there };
         // The text of a row tells values apart as the ledger does.
@@ -135,4 +145,8 @@ pub(super) async fn distinct(
         }
     }
     Ok(once)
+}
+
+fn is_bits(scope: &Scope, column: &str) -> bool {
+    scope.table.column(column).is_some_and(|column| column.sql_type.starts_with("bit"))
 }

@@ -31,6 +31,7 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         estimated_rows,
         plain,
         open: false,
+        any_type: Vec::new(),
     })
 }
 

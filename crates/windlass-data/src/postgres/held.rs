@@ -2,7 +2,9 @@
 
 use super::row::get;
 use super::{PostgresData, finish, release};
+use crate::ledger::item_key;
 use crate::{DataError, Emitted, Held, HeldState, Result};
+use std::borrow::Cow;
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 use windlass_db::{Param, Transaction};
@@ -19,7 +21,7 @@ pub(super) async fn held(
         Param::from(chunk.job),
         Param::from(chunk.number),
         Param::from(state.as_str()),
-        Param::from(after.unwrap_or_default()),
+        Param::from(item_key(after.unwrap_or_default())),
         Param::from(limit),
     ];
     let transaction = data.keeping().await?;
@@ -48,7 +50,10 @@ pub(super) async fn hold(transaction: &Transaction, chunk: ChunkId, held: &[Held
     }
     let column = |text: fn(&Held) -> String| held.iter().map(text).collect::<Vec<String>>();
     let number = |number: fn(&Held) -> i64| held.iter().map(number).collect::<Vec<i64>>();
-    let keys = column(|held| held.key.to_text());
+    let texts = column(|held| held.key.to_text());
+    let keys: Vec<Cow<'_, str>> = texts.iter().map(|text| item_key(text)).collect();
+    let long = |(text, key): (&'_ String, &Cow<'_, str>)| (text != key).then(|| text.clone());
+    let long_keys: Vec<Option<String>> = texts.iter().zip(&keys).map(long).collect();
     // PostgreSQL's text holds no zero byte, and a message that does is not worth a failed chunk.
     let errors = column(|held| held.error.replace('\0', "\u{fffd}"));
     let contexts = column(|held| held.context.to_string());
@@ -57,6 +62,7 @@ pub(super) async fn hold(transaction: &Transaction, chunk: ChunkId, held: &[Held
         Param::from(chunk.job),
         Param::from(chunk.number),
         Param::texts(&keys),
+        Param::nullable_texts(&long_keys),
         Param::Texts(held.iter().map(|held| Some(held.state.as_str())).collect()),
         Param::from(number(|held| held.attempts.into())),
         Param::from(number(|held| held.conflicts.into())),
@@ -78,7 +84,8 @@ pub(super) async fn settle(
     if settled.is_empty() {
         return Ok(());
     }
-    let keys: Vec<String> = settled.iter().map(Key::to_text).collect();
+    let keys: Vec<String> =
+        settled.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
     let params = [Param::from(chunk.job), Param::from(chunk.number), Param::texts(&keys)];
     transaction.execute(include_str!("../../sql/postgres/settle.sql"), &params).await?;
     Ok(())

@@ -15,7 +15,8 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
     let Some(name) = &source.table else {
         let query = source.query.as_deref().unwrap_or_default();
         let columns = query_columns(connection, query)?;
-        return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
+        let any_type = columns.iter().map(|column| column.name.clone()).collect();
+        return Ok(Table { name: "source".to_owned(), columns, any_type, ..Table::default() });
     };
     let Some(table) = Relation::find(connection, name)? else {
         return Err(missing_table(name, tables(connection)?).into());
@@ -29,6 +30,7 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
     }
     let estimated_rows = estimated_rows(connection, &table)?;
     let plain = table.is_table && !table.has_triggers;
+    let any_type = table.any_type(&columns, &primary_key);
     Ok(Table {
         name: name.clone(),
         columns,
@@ -37,6 +39,7 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
         estimated_rows,
         plain,
         open: false,
+        any_type,
     })
 }
 
@@ -63,6 +66,7 @@ pub(super) struct Relation {
     is_table: bool,
     without_rowid: bool,
     has_triggers: bool,
+    is_strict: bool,
 }
 
 impl Relation {
@@ -80,9 +84,23 @@ impl Relation {
                 is_table: row.get::<_, String>(2)? == "table",
                 without_rowid: row.get(3)?,
                 has_triggers: row.get(4)?,
+                is_strict: row.get(5)?,
             })
         });
         found.optional().map_err(failed)
+    }
+
+    /// The columns whose values may be of any type: all but those of strict tables, and but the
+    /// rowid.
+    fn any_type(&self, columns: &[Column], primary_key: &[String]) -> Vec<String> {
+        let is = |column: &Column, name: &str| column.sql_type.eq_ignore_ascii_case(name);
+        let is_any = |column: &&Column| {
+            let is_rowid = !self.without_rowid
+                && is(column, "INTEGER")
+                && matches!(primary_key, [key] if *key == column.name);
+            (!self.is_strict || is(column, "ANY")) && !is_rowid
+        };
+        columns.iter().filter(is_any).map(|column| column.name.clone()).collect()
     }
 
     /// A name for the rowid that no column hides; `None` when there is no rowid.

@@ -36,6 +36,9 @@ pub(super) fn fetch(
             all = false;
             return Ok(false);
         }
+        for place in places.of_key() {
+            row::key_value(row, place)?;
+        }
         let values = values(row, columns.len())?;
         let (key, version) = (places.key(&values), places.version(&values));
         let record = Record::new(columns.clone(), values);

@@ -5,6 +5,7 @@ use crate::sql::Sql;
 use crate::{DataError, Ledger, Result};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
+use windlass_core::problem::{Code, Problem};
 use windlass_core::{ChunkId, Counts, Cursor, Key, Value};
 
 /// One column of a row as a value.
@@ -20,6 +21,23 @@ pub(super) fn value(row: &Row<'_>, place: usize) -> Result<Value> {
         },
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
     })
+}
+
+/// One column of a row that is part of the key. A text that is not UTF-8 would be bound as bytes,
+/// which are beyond all texts, so that the records after it would never be reached.
+pub(super) fn key_value(row: &Row<'_>, place: usize) -> Result<Value> {
+    if let ValueRef::Text(text) = row.get_ref(place).map_err(failed)?
+        && std::str::from_utf8(text).is_err()
+    {
+        let name = row.as_ref().column_name(place).map_err(failed)?;
+        let detail = format!(
+            "`{name}` holds the text x'{}', which is not UTF-8 and cannot bound a chunk; correct \
+             the row or name another key",
+            hex::encode(text)
+        );
+        return Err(Problem::field(Code::Source, "source.key", detail).into());
+    }
+    value(row, place)
 }
 
 /// The first columns of a row as values.
@@ -47,7 +65,7 @@ pub(super) fn each(
 pub(super) fn keys(connection: &Connection, sql: &Sql<'_>, count: usize) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
     each(connection, sql, |row| {
-        keys.push(Key(values(row, count)?));
+        keys.push(Key((0..count).map(|place| key_value(row, place)).collect::<Result<_>>()?));
         Ok(true)
     })?;
     Ok(keys)

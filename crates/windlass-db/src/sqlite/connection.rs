@@ -7,7 +7,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
-use super::file;
+use super::{cell, file};
 use crate::{Class, Error};
 
 /// How long a connection waits for another process that writes.
@@ -72,6 +72,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
+    cell::register(connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

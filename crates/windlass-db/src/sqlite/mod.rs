@@ -1,5 +1,6 @@
 //! SQLite: one writer per file and process, a few readers beside it.
 
+mod cell;
 mod connection;
 mod file;
 mod readers;

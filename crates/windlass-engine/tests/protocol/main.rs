@@ -24,6 +24,7 @@ mod dynamodb;
 mod ending_together;
 mod export;
 mod fan_in;
+mod float_keys;
 mod halving;
 mod item_errors;
 mod items;
