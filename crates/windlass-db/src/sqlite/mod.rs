@@ -1,7 +1,9 @@
 //! SQLite: one writer per file and process, a few readers beside it.
 
+mod busy;
 mod connection;
 mod file;
+mod holder;
 mod readers;
 mod writer;
 
@@ -74,7 +76,7 @@ impl Sqlite {
         let first = connection::writer(path, create)?;
         let path = path.canonicalize().map_err(|error| file::unreachable(path, &error))?;
         let database = Arc::new(Database {
-            writer: Writer::start(first)?,
+            writer: Writer::start(first, path.clone())?,
             readers: Readers::new(path.clone()),
             path,
         });

@@ -13,6 +13,8 @@ mod diamond;
 mod dice;
 mod kill;
 mod loader;
+mod locked;
+mod outage;
 mod pinned;
 mod pooler;
 mod restart;
