@@ -141,10 +141,9 @@ async fn nothing_is_planned_while_it_is_down(outage: Outage) {
     let worker = Working::start(&engine, "worker", SLOTS);
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
     eventually("the job says why it waits", PATIENCE, says).await;
-    let plans = async || {
-        let segments = engine.store().segments(job).await.unwrap();
-        segments.iter().map(|segment| segment.epoch).sum::<i64>()
-    };
+    let id = outage.world.spell("job_id::text", "job_id");
+    let plans = format!("SELECT sum(epoch) FROM windlass_segments WHERE {id} = '{job}'");
+    let plans = async || outage.world.store.int(&plans).await;
     let before = plans().await;
     outage.probed(4).await;
     assert_eq!(plans().await, before, "the segment was claimed while it was down");
