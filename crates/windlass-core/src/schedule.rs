@@ -286,6 +286,36 @@ mod tests {
         }
     }
 
+    /// The time after any moment is the one after the firing before it: the scheduler tells by it
+    /// that a stored time was written by a clock that was ahead.
+    #[test]
+    fn the_next_time_is_the_same_from_every_moment_before_it() {
+        for zone in ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"] {
+            for cron in ["30 2 * * *", "30 1 * * *", "*/15 * * * *", "0 1-3 * * *", "0 * * * *"] {
+                let schedule = schedule(cron, zone, json!({}));
+                for day in [
+                    "2026-03-07",
+                    "2026-03-28",
+                    "2026-04-04",
+                    "2026-10-03",
+                    "2026-10-24",
+                    "2026-10-31",
+                ] {
+                    let mut now = at(&format!("{day}T00:00:00Z"));
+                    let (end, mut stored) =
+                        (now + TimeDelta::days(3), schedule.next_after(now).unwrap());
+                    while now < end {
+                        if stored <= now {
+                            stored = schedule.next_after(stored).unwrap();
+                        }
+                        assert_eq!(schedule.next_after(now), Some(stored), "{cron} {zone} {now}");
+                        now += TimeDelta::minutes(5);
+                    }
+                }
+            }
+        }
+    }
+
     proptest::proptest! {
         /// However the clocks are set: never back, and every minute's schedule every minute.
         #[test]

@@ -1,12 +1,14 @@
 //! The canceller: a chunk that was ever claimed ends `CANCELLED` only by being claimed at a new
 //! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more.
 
+use crate::availability::is_connection_error;
 use crate::engine::Engine;
 use crate::executor::Chunk;
 use crate::files::Shelf;
 use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::{Result, merger};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_core::{JobId, JobStatus, PaginationState};
@@ -29,11 +31,15 @@ impl Engine {
 /// it any more.
 pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
     let mut failed = None;
-    for (job, connection) in engine.store().discardable(&engine.open_connections(), 50).await? {
+    let connections = engine.claimable_connections();
+    for (job, connection) in engine.store().discardable(&connections, 50).await? {
         // A database that is away must not keep the others waiting.
         match discard(engine, job, &connection).await {
             Ok(()) => {}
-            Err(error) => failed = Some(error),
+            Err(error) => {
+                engine.connection_failed(&connection, &error);
+                failed = Some(error);
+            }
         }
     }
     failed.map_or(Ok(()), Err)
@@ -45,7 +51,14 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     if let Some(load) = pinned.as_ref().and_then(|pinned| pinned.definition.load.as_ref())
         && is_merging(engine, job).await?
     {
-        merger::fence_load(engine, job, load).await?;
+        if !engine.is_claimable(&load.connection) {
+            return Ok(());
+        }
+        let fenced = merger::fence_load(engine, job, load).await;
+        if let Err(error) = &fenced {
+            engine.connection_failed(&load.connection, error);
+        }
+        fenced?;
     }
     match pinned {
         Some(pinned) if pinned.definition.step.kind.makes_parts() => {
@@ -69,11 +82,20 @@ async fn is_merging(engine: &Engine, job: JobId) -> Result<bool> {
 /// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended
 /// now does not keep the others from it.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
-    let claimed = engine.store().claim_cancelled(by, 50).await?;
+    let claimed = engine.store().claim_cancelled(&engine.claimable(by), 50).await?;
     let count = claimed.len();
     let mut failed = None;
+    // A database that does not answer is asked once for all chunks of a job; the leases of the others
+    // expire, and they are claimed again when it answers.
+    let mut unavailable = HashSet::new();
     for chunk in claimed {
-        if let Err(error) = end(engine, chunk).await {
+        let job = chunk.lease.chunk.job;
+        if !unavailable.contains(&job)
+            && let Err(error) = end(engine, chunk).await
+        {
+            if is_connection_error(&error) {
+                unavailable.insert(job);
+            }
             failed = Some(error);
         }
     }
@@ -83,12 +105,20 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
 async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
     let Lease { chunk: id, epoch } = chunk.lease;
     let Some(pinned) = engine.store().pinned(id.job).await? else { return Ok(()) };
-    let job = Arc::new(engine.resolve_to_end(pinned).await?);
-    let fence = Fence { chunk: id, epoch, lost: false };
-    if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
-        let (store, heart) = (engine.store().clone(), Arc::new(Heart::default()));
-        let hold = Hold::new(store, heart, chunk.lease, Duration::from_secs(30));
-        let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
+    let connection = pinned.definition.source.connection.clone();
+    let ended = async {
+        let job = Arc::new(engine.resolve_to_end(pinned).await?);
+        let fence = Fence { chunk: id, epoch, lost: false };
+        if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
+            let (store, heart) = (engine.store().clone(), Arc::new(Heart::default()));
+            let hold = Hold::new(store, heart, chunk.lease, Duration::from_secs(30));
+            let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
+        }
+        Ok(())
+    };
+    let ended: Result<()> = ended.await;
+    if let Err(error) = &ended {
+        engine.connection_failed(&connection, error);
     }
-    Ok(())
+    ended
 }

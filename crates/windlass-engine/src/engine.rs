@@ -1,6 +1,7 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
 use crate::Result;
+use crate::availability::Availability;
 use crate::controls::Controls;
 use crate::health::Brake;
 use crate::step::{ItemContext, Step, Steps};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) catalog: crate::catalog::Catalog,
     pub(crate) controls: Arc<Controls>,
     brakes: BTreeMap<String, Arc<Brake>>,
+    /// Of the connections that could be opened.
+    pub(crate) availability: BTreeMap<String, Arc<Availability>>,
 }
 
 /// Puts an engine together.
@@ -192,6 +195,11 @@ impl Builder {
             });
             connections.insert(name.clone(), opened);
         }
+        let availability = connections.iter().filter_map(|(name, opened)| {
+            let opened = opened.as_ref().ok()?.clone();
+            Some((name.clone(), Arc::new(Availability::new(name, opened, store.clone()))))
+        });
+        let availability = availability.collect();
         let brakes = self.config.connections.keys();
         let brakes = brakes.map(|name| (name.clone(), Arc::default())).collect();
         let shared = Shared {
@@ -204,6 +212,7 @@ impl Builder {
             catalog: crate::catalog::Catalog::default(),
             controls: Arc::default(),
             brakes,
+            availability,
         };
         Ok(Engine { shared: Arc::new(shared) })
     }

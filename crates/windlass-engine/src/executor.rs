@@ -192,6 +192,10 @@ impl Chunk {
                 Standing::Held if shutdown.requested() || self.is_unwanted() => {
                     return Err(Stop::HandBack);
                 }
+                // Claimed ahead or between two commits: nothing is lost, and no attempt is counted.
+                Standing::Held if self.job.availability.outage().is_some() => {
+                    return Err(Stop::HandBack);
+                }
                 Standing::Held => {}
             }
             self.job.check_identity()?;
@@ -210,7 +214,7 @@ impl Chunk {
                 Err(Stop::Failed(EngineError::Data(error)))
                     if error.class() == Some(Class::Connection) && reopened < MOST_REOPENINGS =>
                 {
-                    tracing::warn!(chunk = %self.lease().chunk, %error, "looking up how far it went");
+                    tracing::debug!(chunk = %self.lease().chunk, %error, "connection lost; reading the ledger to find the last committed batch");
                     self.reopen().await?;
                     reopened += 1;
                     // What was on trial when the connection broke is taken up again.
@@ -273,6 +277,7 @@ impl Chunk {
             Some(_) => self.pass(rest).await?,
         }
         self.job.brake.took(begun.elapsed());
+        self.job.availability.succeeded();
         Ok(false)
     }
 
@@ -406,7 +411,10 @@ impl Chunk {
             }
             Stop::Failed(error) => error,
         };
-        tracing::warn!(%chunk, %error, "the chunk failed");
+        // Logged once for the connection and not for each of its chunks.
+        if !self.job.availability.failed(&error) {
+            tracing::warn!(%chunk, %error, "the chunk failed");
+        }
         let message = error.to_string();
         let failed_before = self.claimed.attempts;
         let (again, attempt) = match Failure::of(&error) {

@@ -64,6 +64,14 @@ impl Brake {
 pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown: Shutdown) {
     let brake = engine.brake(&name);
     while !shutdown.requested() {
+        // It cannot be measured; that it is unavailable is said already.
+        if !engine.is_claimable(&name) {
+            tokio::select! {
+                () = tokio::time::sleep(health.every) => {}
+                () = shutdown.wait() => {}
+            }
+            continue;
+        }
         let ill = tokio::select! {
             ill = ill(&engine, &name, &health) => ill,
             // A database that does not answer keeps nobody from ending.
@@ -104,6 +112,7 @@ async fn ill(engine: &Engine, name: &str, health: &Health) -> Option<String> {
             Some(format!("measures {number}, its limit is {}", health.limit))
         }
         Ok(Ok(_)) => None,
+        Ok(Err(error)) if engine.connection_failed(name, &error) => None,
         Ok(Err(error)) => Some(format!("does not say how it is: {error}")),
         Err(_) => Some(format!("has not said how it is for {PATIENCE:?}")),
     }

@@ -1,5 +1,6 @@
 //! What a process knows of a job it works on.
 
+use crate::availability::Availability;
 use crate::controls::Controls;
 use crate::engine::Engine;
 use crate::health::Brake;
@@ -30,6 +31,8 @@ pub(crate) struct JobContext {
     pub(crate) part_columns: Arc<[Column]>,
     /// How far the health of its database slows it.
     pub(crate) brake: Arc<Brake>,
+    /// Whether its database answers.
+    pub(crate) availability: Arc<Availability>,
     resolved: Instant,
     /// About how many bytes the items of its request take here.
     bytes: usize,
@@ -157,6 +160,7 @@ impl Engine {
         let definition = pinned.definition.clone();
         let (identity, key) = (&pinned.identity.clone(), definition.source.key.clone());
         let mut connection = self.connection_of(&definition, facts.dry_run)?;
+        let availability = self.availability(&definition.source.connection)?.clone();
         let mut bytes = 0;
         let scope = if definition.source.items {
             let mut request = self.request_with_items(&mut pinned).await?;
@@ -180,6 +184,7 @@ impl Engine {
             controls,
             part_columns,
             brake,
+            availability,
             resolved,
             bytes,
         })

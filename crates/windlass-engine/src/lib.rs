@@ -8,6 +8,7 @@
 
 mod alerts;
 mod audit;
+mod availability;
 mod canceller;
 mod catalog;
 mod client;

@@ -49,7 +49,7 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, heart: Arc<Heart>, shu
             }
             continue;
         }
-        match engine.store().claim_segments(&by, free as u32).await {
+        match engine.store().claim_segments(&engine.claimable(&by), free as u32).await {
             Ok(claimed) => {
                 drained = claimed.len() < free;
                 if !claimed.is_empty() {
@@ -77,11 +77,16 @@ async fn load(engine: Engine, segment: ClaimedSegment, heart: Arc<Heart>, shutdo
     let outcome = match pages(&engine, segment, &shutdown).await {
         Ok(Loaded::Done | Loaded::Lost) => return,
         Ok(Loaded::HandBack) => store.release_segment(lease, None, false, Duration::ZERO).await,
-        Ok(Loaded::Later(why)) => store.release_segment(lease, Some(why), false, TURN).await,
+        Ok(Loaded::Later(why, wait)) => store.release_segment(lease, Some(&why), false, wait).await,
         Err(error) => {
-            tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
-            let retry = engine.context(lease.job).await.map(|job| job.definition().retry.clone());
-            let retry = retry.unwrap_or_default();
+            let definition = store.pinned(lease.job).await.ok().flatten().map(|job| job.definition);
+            // Logged once for the connection and not for each of its segments.
+            let logged =
+                definition.as_ref().is_some_and(|job| engine.connections_failed(job, &error));
+            if !logged {
+                tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
+            }
+            let retry = definition.map(|job| job.retry).unwrap_or_default();
             match Failure::of(&error) {
                 // The database being away is not a failure of the load; it goes on when it is back.
                 Failure::Away => {
@@ -108,18 +113,24 @@ enum Loaded {
     Done,
     Lost,
     HandBack,
-    /// Handed back for a moment, with what it waits for.
-    Later(&'static str),
+    /// Handed back for so long, with what it waits for.
+    Later(String, Duration),
 }
 
 async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
     let job = engine.context(segment.lease.job).await?;
     if segment.state == PaginationState::Merge {
+        // The claim knows only the connection of the source.
+        if let Some(outage) = engine.outage(job.definition()) {
+            let wait = outage.wait();
+            return Ok(Loaded::Later(outage.reason, wait));
+        }
         match merger::merge(engine, &job, segment.lease).await? {
             Merge::Done => {}
             Merge::Lost => return Ok(Loaded::Lost),
             Merge::Later => {
-                return Ok(Loaded::Later("waits for the job or the redrives before it to end"));
+                let why = "waits for the job or the redrives before it to end";
+                return Ok(Loaded::Later(why.to_owned(), TURN));
             }
         }
     }
@@ -137,6 +148,7 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
         let begun = Instant::now();
         let page = page(&job, &segment, state).await?;
         job.brake.took(begun.elapsed());
+        job.availability.succeeded();
         let (last, to) = (page.last, page.to.clone());
         if engine.store().load(page).await? == Kept::Lost {
             return Ok(Loaded::Lost);

@@ -4,13 +4,14 @@
 //! cancelled, or is closed, after which it cannot be retried. A worker that still holds one from
 //! before finds no row to compare with, and commits nothing.
 
-use crate::Result;
 use crate::engine::Engine;
 use crate::worker::Shutdown;
+use crate::{EngineError, Result};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
 use windlass_core::{JobId, Retention};
+use windlass_data::DataError;
 
 /// How often it looks.
 const ROUND: Duration = Duration::from_secs(600);
@@ -76,7 +77,7 @@ impl Engine {
         retention: &Retention,
         pruned: &mut Pruned,
     ) -> Result<()> {
-        let (store, connections) = (self.store(), self.open_connections());
+        let (store, connections) = (self.store(), self.claimable_connections());
         if let Some(age) = retention.dead_letters {
             pruned.dead_letters += store.remove_letters(job_type, age).await?;
         }
@@ -134,12 +135,20 @@ impl Engine {
         let Some(pinned) = self.store().pinned(job).await? else { return Ok(None) };
         let definition = &pinned.definition;
         let Ok(connection) = self.connection_of(definition, false) else { return Ok(None) };
-        let mut rows = connection.prune(job).await?;
+        if self.outage(definition).is_some() {
+            return Ok(None);
+        }
+        let failed = |error: DataError| {
+            let error = EngineError::from(error);
+            self.connections_failed(definition, &error);
+            error
+        };
+        let mut rows = connection.prune(job).await.map_err(failed)?;
         // A load has its row beside its table.
         if let Some(load) = &definition.load {
             let Ok(place) = self.connection(&load.connection) else { return Ok(None) };
             self.prepare(&load.connection).await?;
-            rows += place.prune(job).await?;
+            rows += place.prune(job).await.map_err(failed)?;
         }
         Ok(Some(rows))
     }

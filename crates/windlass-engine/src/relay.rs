@@ -65,7 +65,16 @@ impl Engine {
                 self.relay(name).await
             };
             let (more, away) = match round.await {
-                Ok(relayed) => (relayed.more, relayed.away),
+                Ok(relayed) => {
+                    if let Ok(availability) = self.availability(name) {
+                        availability.succeeded();
+                    }
+                    (relayed.more, relayed.away)
+                }
+                Err(error) if self.connection_failed(name, &error) => {
+                    self.connection_claimable(name).await;
+                    continue;
+                }
                 Err(error) => (false, Some(error.to_string())),
             };
             if away.is_some() && away != said {

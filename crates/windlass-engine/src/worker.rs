@@ -1,5 +1,6 @@
 //! The worker: claims chunks, fences them, and gives each to a slot.
 
+use crate::availability::is_connection_error;
 use crate::crew::{Crew, Tally};
 use crate::engine::{Engine, processing_enabled};
 use crate::executor::Chunk;
@@ -9,7 +10,7 @@ use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay};
 use futures::future::{Fuse, FusedFuture, FutureExt};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -178,7 +179,6 @@ impl Worker {
     async fn claim(&self, by: &Capabilities, heart: &Arc<Heart>, next: Next) -> (Vec<Chunk>, bool) {
         let mut idle = Idle::default();
         let mut drained = next.drained;
-        let by = &Capabilities { above: next.above, ..by.clone() };
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
@@ -187,7 +187,8 @@ impl Worker {
                 }
                 continue;
             }
-            match self.engine.store().claim_chunks(by, next.most as u32).await {
+            let by = Capabilities { above: next.above, ..self.engine.claimable(by) };
+            match self.engine.store().claim_chunks(&by, next.most as u32).await {
                 Ok(claimed) => {
                     // Of what is less urgent, nothing was asked.
                     drained = claimed.len() < next.most && next.above.is_none();
@@ -212,8 +213,15 @@ impl Worker {
     async fn open(&self, claimed: Vec<ClaimedChunk>, heart: &Arc<Heart>) -> Vec<Chunk> {
         let mut by_connection: BTreeMap<_, Vec<(Hold, ClaimedChunk, Arc<JobContext>)>> =
             BTreeMap::new();
+        // A database that does not answer is asked once for all chunks of a job.
+        let mut refused: HashMap<JobId, EngineError> = HashMap::new();
         for chunk in claimed {
-            match self.engine.context(chunk.lease.chunk.job).await {
+            let id = chunk.lease.chunk.job;
+            let context = match refused.get(&id) {
+                Some(error) => Err(error.clone()),
+                None => self.engine.context(id).await,
+            };
+            match context {
                 Ok(job) => {
                     let hold = self.hold(heart, chunk.lease, job.definition().chunk.lease);
                     let name = job.definition().source.connection.clone();
@@ -223,6 +231,7 @@ impl Worker {
                 }
                 Err(error) => {
                     let hold = self.hold(heart, chunk.lease, Duration::from_secs(30));
+                    refused.insert(id, error.clone());
                     self.refuse(hold, &chunk, error).await;
                 }
             }
@@ -244,6 +253,7 @@ impl Worker {
                 Err(error) => {
                     let error = EngineError::from(error);
                     for (hold, chunk, job) in group {
+                        job.availability.failed(&error);
                         self.set_back(hold, &chunk, &job.definition().retry, &error).await;
                     }
                 }
@@ -290,6 +300,11 @@ impl Worker {
             tracing::warn!(chunk = %chunk.lease.chunk, %error, "cannot be worked");
             report(hold.fail(&error.to_string(), true).await);
         } else {
+            if is_connection_error(&error)
+                && let Ok(Some(job)) = self.engine.store().pinned(chunk.lease.chunk.job).await
+            {
+                self.engine.connection_failed(&job.definition.source.connection, &error);
+            }
             self.set_back(hold, chunk, &RetryPolicy::default(), &error).await;
         }
     }
@@ -305,7 +320,9 @@ impl Worker {
         error: &EngineError,
     ) {
         let id = chunk.lease.chunk;
-        tracing::warn!(chunk = %id, %error, "cannot be fenced");
+        if !is_connection_error(error) {
+            tracing::warn!(chunk = %id, %error, "cannot be fenced");
+        }
         let failures = chunk.attempts + 1;
         let locked = matches!(error, EngineError::Data(data) if data.class() == Some(Class::Retry));
         let (attempt, again) = match Failure::of(error) {

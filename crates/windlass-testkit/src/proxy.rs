@@ -7,6 +7,7 @@ mod statements;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::net::TcpListener;
@@ -19,6 +20,7 @@ pub struct Proxy {
     addr: SocketAddr,
     faults: Arc<Faults>,
     sessions: Sessions,
+    accepted: Arc<AtomicUsize>,
     accepting: JoinHandle<()>,
 }
 
@@ -48,9 +50,10 @@ impl Proxy {
         let addr = listener.local_addr().expect("a listener knows its address");
         let faults = Arc::new(Faults::default());
         let sessions = Sessions::default();
-        let accepting = accept(listener, protocol, upstream, faults.clone(), sessions.clone());
-        let accepting = tokio::spawn(accepting);
-        Self { addr, faults, sessions, accepting }
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let passed_on = (faults.clone(), sessions.clone(), accepted.clone());
+        let accepting = tokio::spawn(accept(listener, protocol, upstream, passed_on));
+        Self { addr, faults, sessions, accepted, accepting }
     }
 
     /// Where it listens.
@@ -110,6 +113,11 @@ impl Proxy {
         self.faults.reads()
     }
 
+    /// How many connections were opened to the proxy so far, also while the server was down.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
     /// How many connections were cut so far.
     pub fn cuts(&self) -> usize {
         self.faults.cuts()
@@ -127,10 +135,10 @@ async fn accept(
     listener: TcpListener,
     protocol: Protocol,
     upstream: SocketAddr,
-    faults: Arc<Faults>,
-    sessions: Sessions,
+    (faults, sessions, accepted): (Arc<Faults>, Sessions, Arc<AtomicUsize>),
 ) {
     while let Ok((client, _)) = listener.accept().await {
+        accepted.fetch_add(1, Ordering::Relaxed);
         let faults = faults.clone();
         let mut sessions = sessions.lock().unwrap();
         forget_ended(&mut sessions);

@@ -24,11 +24,11 @@ impl From<Failure> for Error {
 /// Most of what matters has the SQLSTATE `HY000`, which says nothing, so numbers come first.
 fn class_of(code: u16, sqlstate: &str, message: &str) -> Class {
     match code {
-        // The connection or the server is going away.
-        1053 | 1077 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => Class::Connection,
-        // Locks, deadlocks, time-outs, killed statements, too many connections, changed tables.
-        1020 | 1040 | 1041 | 1203 | 1205 | 1206 | 1213 | 1226 | 1317 | 1412 | 1614 | 1637
-        | 1969 | 3024 | 3058 | 3572 | 3636 => Class::Retry,
+        // The connection or the server is unavailable, or takes no more connections.
+        1040 | 1053 | 1077 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 4031 => Class::Connection,
+        // Locks, deadlocks, time-outs, killed statements, exceeded quotas, changed tables.
+        1020 | 1041 | 1203 | 1205 | 1206 | 1213 | 1226 | 1317 | 1412 | 1614 | 1637 | 1969
+        | 3024 | 3058 | 3572 | 3636 => Class::Retry,
         1021 | 1114 => Class::Full,
         3 | 1026 if message.contains("No space left") || message.contains("rrno: 28") => {
             Class::Full
@@ -121,7 +121,7 @@ mod tests {
             (1205, "HY000", Class::Retry),
             (1213, "40001", Class::Retry),
             (1969, "70100", Class::Retry),
-            (1040, "08004", Class::Retry),
+            (1040, "08004", Class::Connection),
             (1317, "70100", Class::Retry),
             (1053, "08S01", Class::Connection),
             (1927, "70100", Class::Connection),

@@ -41,6 +41,8 @@ impl From<PoolError> for Error {
 fn class_of(sqlstate: &str) -> Class {
     match sqlstate {
         "53100" => return Class::Full,
+        // Too many connections: there is none to be had, as if the server were down.
+        "53300" => return Class::Connection,
         "57014" | "25P03" | "25P04" => return Class::Retry,
         "42501" => return Class::Permission,
         "25006" => return Class::ReadOnly,
@@ -134,7 +136,7 @@ mod tests {
             ("57014", Class::Retry),
             ("40001", Class::Retry),
             ("40P01", Class::Retry),
-            ("53300", Class::Retry),
+            ("53300", Class::Connection),
             ("53100", Class::Full),
             ("55P03", Class::Retry),
             ("25P03", Class::Retry),

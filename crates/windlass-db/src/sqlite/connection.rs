@@ -1,17 +1,11 @@
 //! How a connection is opened and set up.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
-use super::{cell, file};
+use super::{busy, cell, file};
 use crate::{Class, Error};
-
-/// How long a connection waits for another process that writes.
-const BUSY: Duration = Duration::from_secs(10);
 
 /// The connection that writes.
 pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
@@ -19,13 +13,14 @@ pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
     if create {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
+    busy::begin(path);
     let explain = |error: rusqlite::Error| file::explain(path, error.into());
-    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(explain)?;
     // SQLite opens a file for reading when it may not write it, and says nothing.
     if connection.is_readonly(MAIN_DB).map_err(explain)? {
         return Err(file::read_only(path));
     }
-    set_up(&connection).map_err(explain)?;
+    set_up(&mut connection).map_err(explain)?;
     let mode = keep_a_log(&connection).map_err(explain)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(Error::new(
@@ -45,14 +40,14 @@ pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
 /// Switches to a write-ahead log and says what the mode is then. While another process switches the
 /// same file, SQLite refuses at once, whatever its busy time-out is.
 fn keep_a_log(connection: &Connection) -> rusqlite::Result<String> {
-    let begun = Instant::now();
+    let mut tries = 0;
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && begun.elapsed() < BUSY =>
+                    && busy::wait(tries) =>
             {
-                std::thread::sleep(Duration::from_millis(10));
+                tries += 1;
             }
             switched => return switched,
         }
@@ -64,14 +59,14 @@ fn keep_a_log(connection: &Connection) -> rusqlite::Result<String> {
 pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let explain = |error: rusqlite::Error| file::explain(path, error.into());
-    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
-    set_up(&connection).map_err(explain)?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    set_up(&mut connection).map_err(explain)?;
     connection.pragma_update(None, "query_only", "ON").map_err(explain)?;
     Ok(connection)
 }
 
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
+fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(busy::wait))?;
     cell::register(connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "foreign_keys", "ON")?;

@@ -1,8 +1,10 @@
 //! SQLite: one writer per file and process, a few readers beside it.
 
+mod busy;
 mod cell;
 mod connection;
 mod file;
+mod holder;
 mod readers;
 mod writer;
 
@@ -75,7 +77,7 @@ impl Sqlite {
         let first = connection::writer(path, create)?;
         let path = path.canonicalize().map_err(|error| file::unreachable(path, &error))?;
         let database = Arc::new(Database {
-            writer: Writer::start(first)?,
+            writer: Writer::start(first, path.clone())?,
             readers: Readers::new(path.clone()),
             path,
         });

@@ -8,7 +8,7 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::{connection, guarded};
+use super::{busy, connection, guarded};
 use crate::{Class, Error};
 
 /// Readers are opened when first needed and kept for the next.
@@ -33,6 +33,7 @@ impl Readers {
             // Kept until the work is done, also when the caller is cancelled meanwhile.
             let _place = place;
             let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            busy::begin(&path);
             let connection = match kept {
                 Some(connection) => connection,
                 None => connection::reader(&path)?,

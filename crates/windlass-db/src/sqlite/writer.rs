@@ -1,11 +1,11 @@
 //! The one thread that writes to a file.
 
-use std::{sync::mpsc, thread};
+use std::{path::PathBuf, sync::mpsc, thread};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::guarded;
+use super::{busy, guarded};
 use crate::{Class, Error};
 
 /// Hands work to the thread; the thread ends with the last piece after this is dropped.
@@ -16,11 +16,12 @@ pub(super) struct Writer {
 type Work = Box<dyn FnOnce(&mut Connection) + Send>;
 
 impl Writer {
-    pub(super) fn start(mut connection: Connection) -> Result<Self, Error> {
+    pub(super) fn start(mut connection: Connection, file: PathBuf) -> Result<Self, Error> {
         let (sender, receiver) = mpsc::channel::<Work>();
         thread::Builder::new()
             .name("sqlite-writer".to_owned())
             .spawn(move || {
+                busy::begin(&file);
                 for work in receiver {
                     work(&mut connection);
                 }
@@ -54,7 +55,9 @@ fn in_transaction<T>(
     if !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = begun.map_err(busy::explain)?;
+    busy::taken();
     // Dropped without a commit, the transaction rolls back.
     let value = guarded(|| work(&transaction))?;
     transaction.commit()?;

@@ -38,4 +38,5 @@ mod relay;
 mod schedules;
 mod stalled_loader;
 mod steering;
+mod unavailable;
 mod urgent;

@@ -58,6 +58,22 @@ pub(crate) async fn each_missed_time_is_fired_once_by_two_processes(world: World
     assert!(made.iter().all(|job| job.submitted_by == "schedule"));
 }
 
+/// The store's clock was a year ahead for a while.
+pub(crate) async fn a_clock_that_is_set_back_leaves_no_schedule_in_the_future(world: World) {
+    world.visits(1).await;
+    let engine = world.engine(&scheduled("missed = \"run-once\"")).await;
+    away(&world, &engine, 1).await;
+    engine.fire_due().await.unwrap();
+    let made = jobs(&engine).await.len();
+    away(&world, &engine, -365 * 24 * 60).await;
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!((row.next_at.unwrap() - row.now).num_days() > 360, "{row:?}");
+    engine.fire_due().await.unwrap();
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!((row.next_at.unwrap() - row.now).num_seconds() <= 60, "{row:?}");
+    assert!((made..=made + 1).contains(&jobs(&engine).await.len()), "what was fired is kept");
+}
+
 /// The process died after it had submitted the job and before the schedule knew.
 pub(crate) async fn a_firing_that_was_half_done_is_finished(world: World) {
     world.visits(1).await;
@@ -166,6 +182,7 @@ pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(world: World) {
 }
 
 on_both!(
+    a_clock_that_is_set_back_leaves_no_schedule_in_the_future,
     each_missed_time_is_fired_once_by_two_processes,
     a_firing_that_was_half_done_is_finished,
     missed_times_are_left_out_or_made_up_for_once,

@@ -31,7 +31,11 @@ SELECT
             SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
             FROM windlass_controls h
             WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
-                AND p.status IN ('QUEUED', 'PROCESSING')
+                AND (
+                    p.status IN ('QUEUED', 'PROCESSING')
+                    -- Its chunks are still to be fenced there.
+                    OR p.status = 'CANCELLED' AND p.finished_at IS NULL AND h.subject LIKE 'connection:%'
+                )
                 AND (h.stopped OR h.held_until > clock_timestamp())
             ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'
             LIMIT 1

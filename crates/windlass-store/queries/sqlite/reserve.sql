@@ -1,6 +1,10 @@
--- Reserves the time of so many items at the rate of their job type and job, unless it begins later
--- than ?3 milliseconds from now. Lock: the writer's. Index: the primary keys.
+-- Reserves the time of so many items at the rate of their job type and job, from the time that
+-- reserved.sql gives, unless it begins later than ?3 milliseconds from now.
+-- Lock: the writer's. Index: the primary keys.
 UPDATE windlass_controls
-SET next_at = max(coalesce(next_at, 0), CAST(unixepoch('subsec') * 1000 AS INTEGER)) + CAST(?2 * 1000 / coalesce(rate, default_rate) AS INTEGER)
+SET next_at = now + max(coalesce(min(next_at - now, next_at - reserved_at), 0), 0)
+        + CAST(?2 * 1000 / coalesce(rate, default_rate) AS INTEGER),
+    reserved_at = now
+FROM (SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) AS now)
 WHERE subject IN (?1, (SELECT job_type FROM windlass_jobs WHERE id = ?1))
     AND coalesce(rate, default_rate) IS NOT NULL

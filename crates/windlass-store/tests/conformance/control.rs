@@ -4,7 +4,7 @@ use futures::future::join_all;
 use std::time::Duration;
 
 use windlass_core::Throughput;
-use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, Kept, UNLIMITED};
+use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, Kept, UNLIMITED, of_connection};
 
 use crate::bench::{Bench, by, new_job};
 
@@ -17,6 +17,8 @@ both!(
     the_definition_gives_a_limit_that_operators_change,
     what_is_beyond_a_lowered_limit_is_named,
     items_get_their_time_one_after_the_other,
+    a_clock_that_is_set_back_leaves_no_reservation_in_the_future,
+    of_a_connection_the_last_hold_stands,
     workers_are_listed_with_what_they_are_at,
 );
 
@@ -135,6 +137,49 @@ async fn items_get_their_time_one_after_the_other(bench: Bench) {
     // What was reserved at the old rate does not count at the new one.
     bench.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
     assert_eq!(bench.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
+}
+
+/// The clock was an hour ahead when the time was reserved.
+async fn a_clock_that_is_set_back_leaves_no_reservation_in_the_future(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let most = Duration::from_secs(3600);
+    for subject in [bench.job(job).await.job_type, job.to_string()] {
+        bench.store.set_throughput(&subject, None, Some(10)).await.unwrap();
+    }
+    // A hundred seconds, of which some have passed when the clock is set back.
+    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
+    let hour = if bench.is_sqlite() { "3600000" } else { "interval '1 hour'" };
+    bench
+        .run(&format!(
+            "UPDATE windlass_controls
+             SET next_at = next_at + {hour}, reserved_at = reserved_at + {hour}"
+        ))
+        .await;
+    let second = bench.store.reserve(job, 1000, most).await.unwrap();
+    assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
+    // That was reserved by the clock as it is now.
+    let third = bench.store.reserve(job, 1, most).await.unwrap();
+    let range = Duration::from_secs(160)..=Duration::from_secs(200);
+    assert!(range.contains(&third), "{third:?}");
+}
+
+async fn of_a_connection_the_last_hold_stands(bench: Bench) {
+    let job = bench.loaded(1).await;
+    let subject = of_connection("app");
+    let (long, short) = (Duration::from_secs(3600), Duration::from_secs(1800));
+    for (reason, wait) in [("slowed", long), ("unavailable", short)] {
+        assert!(bench.store.hold(&subject, reason, wait).await.unwrap());
+        assert_eq!(bench.job(job).await.error.as_deref(), Some(reason));
+    }
+    assert!(bench.store.hold(&subject, "", Duration::ZERO).await.unwrap());
+    assert_eq!(bench.job(job).await.error, None);
+    // It stops no claim: another process may reach the database.
+    bench.store.hold(&subject, "unavailable", long).await.unwrap();
+    let claimed = bench.claim(job, 1).await;
+    assert_eq!(claimed.len(), 1);
+    // The chunk of a cancelled job waits for the database, too.
+    bench.store.cancel(job).await.unwrap();
+    assert_eq!(bench.job(job).await.error.as_deref(), Some("unavailable"));
 }
 
 async fn workers_are_listed_with_what_they_are_at(bench: Bench) {

@@ -110,8 +110,8 @@ fn show(controls: &[Control]) {
     for control in controls {
         let state = match control {
             Control { stopped: true, .. } => "stopped",
-            Control { held: Some(_), subject, .. } if subject.starts_with("connection:") => {
-                "slowed"
+            Control { held: Some(why), subject, .. } if subject.starts_with("connection:") => {
+                if why.starts_with("slowed") { "slowed" } else { "unavailable" }
             }
             Control { held: Some(_), .. } => "held",
             _ => "goes",

@@ -14,6 +14,8 @@ mod dice;
 mod durable;
 mod kill;
 mod loader;
+mod locked;
+mod outage;
 mod pinned;
 mod pooler;
 mod restart;

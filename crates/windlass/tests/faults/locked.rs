@@ -1,0 +1,53 @@
+//! A process is stopped while it holds the write lock of the store's file: the others say what they
+//! wait for, and go on when it is free.
+
+use crate::common::{Data, Place, eventually, raise};
+use windlass_testkit::{Running, Windlass};
+
+const ROWS: i64 = 100;
+const HOLD: &str = "
+import sqlite3, sys, time
+store = sqlite3.connect('windlass.db', isolation_level=None, timeout=60)
+store.execute('BEGIN IMMEDIATE')
+print('held', flush=True)
+while True: time.sleep(1)
+";
+
+/// A process that holds the lock, stopped.
+async fn stopped_holder(place: &Place) -> Running {
+    let holder = Windlass::new(place.path("")).binary("python3").spawn(["-c", HOLD]);
+    eventually("the lock is held", async || holder.stdout().contains("held")).await;
+    holder.stop();
+    holder
+}
+
+#[tokio::test]
+async fn a_wait_for_the_write_lock_says_who_holds_it() {
+    let data = Data::sqlite().with_accounts(ROWS).await;
+    let place = Place::on(&data, &raise(10));
+    let first = place.submit("RAISE").await;
+    let worker = place.spawn("worker");
+    place.completed(&first).await;
+
+    let holder = stopped_holder(&place).await;
+    let said = format!("held by another process (pid {}, python3, stopped)", holder.id());
+    let says = |log: String| log.contains("the write lock of") && log.contains(&said);
+    let jobs = place.spawn("jobs");
+    eventually("a command says what it waits for", async || says(jobs.stderr())).await;
+    eventually("the worker says what it waits for", async || says(worker.stderr())).await;
+    // The command gives up, and says so.
+    let gave_up = jobs.wait().await;
+    assert_ne!(gave_up.code, Some(0), "{gave_up:?}");
+    assert!(gave_up.stderr.contains("was not free within 10 s"), "{gave_up:?}");
+    assert!(gave_up.stderr.contains("windlass.db"), "{gave_up:?}");
+
+    // It goes on, and ends without a commit.
+    holder.cont();
+    holder.term();
+    let ended = holder.wait().await;
+    assert_eq!(ended.code, None, "{ended:?}");
+    let second = place.submit("RAISE").await;
+    place.completed(&second).await;
+    assert!(worker.is_running());
+    place.prove(&second).await;
+}
