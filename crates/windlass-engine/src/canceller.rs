@@ -1,27 +1,42 @@
 //! The canceller: a chunk that was ever claimed ends `CANCELLED` only by being claimed at a new
-//! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more.
+//! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more. The load
+//! of a merge is fenced the same way. Until all of that is done the job is being cancelled: it is
+//! reported as `PROCESSING`, and its dependents are not told.
 
 use crate::engine::Engine;
 use crate::executor::Chunk;
 use crate::files::Shelf;
 use crate::heart::Heart;
 use crate::hold::Hold;
-use crate::{Result, merger};
+use crate::{EngineError, Result, merger};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{JobId, JobStatus, PaginationState};
+use windlass_core::{JobId, JobStatus};
 use windlass_data::Fence;
-use windlass_store::{Capabilities, ClaimedChunk, Lease};
+use windlass_store::{Capabilities, ClaimedChunk, Lease, SegmentLease};
+
+/// How long until a merge whose load could not be fenced is tried again.
+const FENCE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Cancels a job: nothing of it is claimed any more, and what was claimed is fenced and ended
-    /// here and now.
+    /// here and now. What cannot be fenced now, since its database is unavailable, is fenced by a
+    /// worker or by another call; until then the job is `PROCESSING` and says why.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus> {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));
-        while end_cancelled(self, &by).await? > 0 {}
-        discard_output(self).await?;
-        Ok(status)
+        let ended = async {
+            while end_cancelled(self, &by).await? > 0 {}
+            discard_output(self).await
+        };
+        match ended.await {
+            Ok(()) => {}
+            Err(EngineError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%job, %error, "the cancel is not complete; workers try again");
+            }
+        }
+        Ok(self.store().status(job).await?.unwrap_or(status))
     }
 }
 
@@ -40,14 +55,7 @@ pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
 }
 
 async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
-    let pinned = engine.store().pinned(job).await?;
-    // A merger that sleeps over its load is no chunk, and fenced here.
-    if let Some(load) = pinned.as_ref().and_then(|pinned| pinned.definition.load.as_ref())
-        && is_merging(engine, job).await?
-    {
-        merger::fence_load(engine, job, load).await?;
-    }
-    match pinned {
+    match engine.store().pinned(job).await? {
         Some(pinned) if pinned.definition.step.kind.makes_parts() => {
             let context = engine.resolve_to_end(pinned).await?;
             if let Some(shelf) = Shelf::of(&context)? {
@@ -60,20 +68,22 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     Ok(engine.store().discarded(job).await?)
 }
 
-/// Whether it came to the merge.
-async fn is_merging(engine: &Engine, job: JobId) -> Result<bool> {
-    let segments = engine.store().segments(job).await?;
-    Ok(segments.iter().any(|segment| segment.state == PaginationState::Merge))
-}
-
-/// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended
-/// now does not keep the others from it.
+/// Fences and ends chunks and merges of cancelled jobs; says how many it claimed. One that cannot be
+/// ended now does not keep the others from it.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
     let claimed = engine.store().claim_cancelled(by, 50).await?;
-    let count = claimed.len();
+    let merges = engine.store().claim_cancelled_merges(by, 50).await?;
+    let count = claimed.len() + merges.len();
     let mut failed = None;
     for chunk in claimed {
         if let Err(error) = end(engine, chunk).await {
+            failed = Some(error);
+        }
+    }
+    for merge in merges {
+        if let Err(error) = end_merge(engine, merge).await {
+            let why = error.to_string();
+            let _ = engine.store().release_segment(merge, Some(&why), false, FENCE_AGAIN).await?;
             failed = Some(error);
         }
     }
@@ -90,5 +100,18 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         let hold = Hold::new(store, heart, chunk.lease, Duration::from_secs(30));
         let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
     }
+    Ok(())
+}
+
+/// Ends a merge, once nobody can load for it any more.
+async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
+    let Some(pinned) = engine.store().pinned(lease.job).await? else { return Ok(()) };
+    let mut note = None;
+    if let Some(load) = &pinned.definition.load
+        && merger::fence_load(engine, lease, load).await?
+    {
+        note = Some(format!("its load into {} was committed before the cancel", load.table));
+    }
+    let _ = engine.store().end_cancelled_merge(lease, note.as_deref()).await?;
     Ok(())
 }

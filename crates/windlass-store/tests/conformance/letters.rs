@@ -254,13 +254,13 @@ async fn a_cancelled_redrive_frees_its_letters(bench: Bench) {
     bench.store.cancel(job).await.unwrap();
     assert_eq!(all(&bench).await[0].redrive_job, Some(job), "a worker may still be at it");
     let ending = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
-    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     assert_eq!(all(&bench).await[0].redrive_job, None);
     let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
 
     // One that has failed holds its letters no longer, either.
     let chunk = begin(&bench, job).await;
-    let failed = bench.store.fail(chunk.lease, &done(0), "bad", false).await.unwrap();
+    let failed = bench.store.fail(chunk.lease, &done(0), "bad", false, &[]).await.unwrap();
     assert_eq!((failed, bench.status(job).await), (Kept::Yes, JobStatus::Failed));
     assert_eq!(bench.store.redrivable(&LetterFilter::default()).await.unwrap().len(), 1);
     assert!(redrive(&bench, original, &LetterFilter::default()).await.is_some());

@@ -88,7 +88,7 @@ async fn the_merge_is_the_last_segment(bench: Bench) {
 async fn a_failed_chunk_keeps_the_merge_waiting(bench: Bench) {
     let job = bench.loaded_as(mapping(), 1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
-    let failed = bench.store.fail(chunk.lease, &done(0), "broken", false).await;
+    let failed = bench.store.fail(chunk.lease, &done(0), "broken", false, &[]).await;
     assert_eq!(failed.unwrap(), Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     assert!(bench.store.claim_segments(&by(), 10).await.unwrap().is_empty());

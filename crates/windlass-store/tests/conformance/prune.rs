@@ -33,7 +33,7 @@ async fn completed(bench: &Bench, chunks: usize) -> JobId {
 async fn failed(bench: &Bench) -> JobId {
     let job = bench.loaded(1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
-    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap(), Kept::Yes);
     job
 }
 
@@ -107,7 +107,7 @@ async fn what_has_not_ended_is_neither_prunable_nor_closed(bench: Bench) {
     }
     assert!(bench.store.claim_cancelled(&by(), 1).await.unwrap().len() == 1);
     let lease = windlass_store::Lease { epoch: chunk.lease.epoch + 1, ..chunk.lease };
-    assert_eq!(bench.store.end_cancelled(lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     assert_eq!(prunable(&bench, NOW).await, [job]);
 }
 
@@ -125,7 +125,7 @@ async fn a_removed_redrive_lets_go_of_its_letters(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad")]).await;
     let (redriving, _) = redrive(&bench, job, &LetterFilter::default()).await.unwrap();
     let chunk = begin(&bench, redriving).await;
-    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap(), Kept::Yes);
     assert_eq!(expired(&bench, NOW).await, [redriving]);
     remove(&bench, redriving).await;
     let again = redrive(&bench, job, &LetterFilter::default()).await;
