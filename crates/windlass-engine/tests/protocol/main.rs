@@ -37,4 +37,5 @@ mod relay;
 mod schedules;
 mod stalled_loader;
 mod steering;
+mod stopped_redrive;
 mod urgent;
