@@ -191,7 +191,10 @@ async fn a_cancelled_merge_is_over(bench: Bench) {
         assert_eq!(ended, Kept::Yes);
     }
     let shown = bench.job(job).await;
-    assert_eq!((shown.status, shown.error.as_deref()), (JobStatus::Cancelled, Some("it had loaded")));
+    assert_eq!(
+        (shown.status, shown.error.as_deref()),
+        (JobStatus::Cancelled, Some("it had loaded"))
+    );
     assert!(shown.finished_at.is_some());
     assert_eq!(bench.job(child).await.error, None, "its dependents are told now");
     let here = ["app".to_owned()];
