@@ -52,7 +52,8 @@ status! {
         Completed = "COMPLETED",
         /// Something could not be done; `error` says what.
         Failed = "FAILED",
-        /// Somebody cancelled it.
+        /// An operator cancelled it, and nothing of it can commit any more. Until that is so, the job
+        /// is `PROCESSING` and says that it is being cancelled.
         Cancelled = "CANCELLED",
     }
 }
@@ -160,6 +161,7 @@ pub const JOB_EDGES: &[(JobStatus, JobStatus, &str)] = {
         (Paused, Cancelled, "somebody cancelled it while it was paused"),
         (Paused, Failed, "a chunk in flight when it was paused found that it cannot go on"),
         (Failed, Queued, "somebody retries what failed"),
+        (Failed, Cancelled, "an operator gives up a failed redrive, which releases its letters"),
     ]
 };
 
@@ -217,7 +219,8 @@ mod tests {
     fn every_pair_of_job_statuses_is_legal_exactly_when_the_contract_says_so() {
         let legal = "QUEUED>PROCESSING QUEUED>PAUSED QUEUED>CANCELLED PROCESSING>COMPLETED \
                      PROCESSING>FAILED PROCESSING>CANCELLED PROCESSING>PAUSED PAUSED>QUEUED \
-                     PAUSED>PROCESSING PAUSED>CANCELLED PAUSED>FAILED FAILED>QUEUED";
+                     PAUSED>PROCESSING PAUSED>CANCELLED PAUSED>FAILED FAILED>QUEUED \
+                     FAILED>CANCELLED";
         for from in JobStatus::ALL {
             for to in JobStatus::ALL {
                 let pair = format!("{from}>{to}");

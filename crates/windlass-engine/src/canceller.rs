@@ -1,5 +1,7 @@
 //! The canceller: a chunk that was ever claimed ends `CANCELLED` only by being claimed at a new
-//! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more.
+//! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more. The load
+//! of a merge is fenced the same way. Until all of that is done the job is being cancelled: it is
+//! reported as `PROCESSING`, and its dependents are not told.
 
 use crate::availability::is_connection_error;
 use crate::engine::Engine;
@@ -7,23 +9,36 @@ use crate::executor::Chunk;
 use crate::files::Shelf;
 use crate::heart::Heart;
 use crate::hold::Hold;
-use crate::{Result, merger};
+use crate::{EngineError, Result, merger};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_core::{JobId, JobStatus, PaginationState};
+use windlass_core::{JobId, JobStatus};
 use windlass_data::Fence;
-use windlass_store::{Capabilities, ClaimedChunk, Lease};
+use windlass_store::{Capabilities, ClaimedChunk, Lease, SegmentLease};
+
+/// How long until a merge whose load could not be fenced is tried again.
+const FENCE_AGAIN: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Cancels a job: nothing of it is claimed any more, and what was claimed is fenced and ended
-    /// here and now.
+    /// here and now. What cannot be fenced now, since its database is unavailable, is fenced by a
+    /// worker or by another call; until then the job is `PROCESSING` and says why.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus> {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));
-        while end_cancelled(self, &by).await? > 0 {}
-        discard_output(self).await?;
-        Ok(status)
+        let ended = async {
+            while end_cancelled(self, &by).await? > 0 {}
+            discard_output(self).await
+        };
+        match ended.await {
+            Ok(()) => {}
+            Err(EngineError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%job, %error, "the cancel is not complete; workers try again");
+            }
+        }
+        Ok(self.store().status(job).await?.unwrap_or(status))
     }
 }
 
@@ -46,21 +61,7 @@ pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
 }
 
 async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
-    let pinned = engine.store().pinned(job).await?;
-    // A merger that sleeps over its load is no chunk, and fenced here.
-    if let Some(load) = pinned.as_ref().and_then(|pinned| pinned.definition.load.as_ref())
-        && is_merging(engine, job).await?
-    {
-        if !engine.is_claimable(&load.connection) {
-            return Ok(());
-        }
-        let fenced = merger::fence_load(engine, job, load).await;
-        if let Err(error) = &fenced {
-            engine.connection_failed(&load.connection, error);
-        }
-        fenced?;
-    }
-    match pinned {
+    match engine.store().pinned(job).await? {
         Some(pinned) if pinned.definition.step.kind.makes_parts() => {
             let context = engine.resolve_to_end(pinned).await?;
             if let Some(shelf) = Shelf::of(&context)? {
@@ -73,17 +74,13 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     Ok(engine.store().discarded(job).await?)
 }
 
-/// Whether it came to the merge.
-async fn is_merging(engine: &Engine, job: JobId) -> Result<bool> {
-    let segments = engine.store().segments(job).await?;
-    Ok(segments.iter().any(|segment| segment.state == PaginationState::Merge))
-}
-
-/// Fences and ends chunks of cancelled jobs; says how many it claimed. One that cannot be ended
-/// now does not keep the others from it.
+/// Fences and ends chunks and merges of cancelled jobs; says how many it claimed. One that cannot be
+/// ended now does not keep the others from it.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
-    let claimed = engine.store().claim_cancelled(&engine.claimable(by), 50).await?;
-    let count = claimed.len();
+    let by = &engine.claimable(by);
+    let claimed = engine.store().claim_cancelled(by, 50).await?;
+    let merges = engine.store().claim_cancelled_merges(by, 50).await?;
+    let count = claimed.len() + merges.len();
     let mut failed = None;
     // A database that does not answer is asked once for all chunks of a job; the leases of the others
     // expire, and they are claimed again when it answers.
@@ -96,6 +93,13 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
             if is_connection_error(&error) {
                 unavailable.insert(job);
             }
+            failed = Some(error);
+        }
+    }
+    for merge in merges {
+        if let Err(error) = end_merge(engine, merge).await {
+            let why = error.to_string();
+            let _ = engine.store().release_segment(merge, Some(&why), false, FENCE_AGAIN).await?;
             failed = Some(error);
         }
     }
@@ -121,4 +125,21 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         engine.connection_failed(&connection, error);
     }
     ended
+}
+
+/// Ends a merge, once nobody can load for it any more.
+async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
+    let Some(pinned) = engine.store().pinned(lease.job).await? else { return Ok(()) };
+    let mut note = None;
+    if let Some(load) = &pinned.definition.load {
+        let fenced = merger::fence_load(engine, lease, load).await;
+        if let Err(error) = &fenced {
+            engine.connection_failed(&load.connection, error);
+        }
+        if fenced? {
+            note = Some(format!("its load into {} was committed before the cancel", load.table));
+        }
+    }
+    let _ = engine.store().end_cancelled_merge(lease, note.as_deref()).await?;
+    Ok(())
 }

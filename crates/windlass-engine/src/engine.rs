@@ -127,8 +127,9 @@ impl Engine {
     ) -> Result<Vec<Emitted>> {
         let none = || Problem::new(Code::NotFound, format!("there is no job {job}"));
         let pinned = self.shared.store.pinned(job).await?.ok_or_else(none)?;
-        // It is about to be removed.
-        if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
+        // It is about to be removed; what the items of a redrive emitted stays with the original's.
+        let removed = pinned.root == pinned.id;
+        if removed && self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
             return Ok(Vec::new());
         }
         if pinned.definition.reduces() {

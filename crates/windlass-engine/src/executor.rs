@@ -11,7 +11,7 @@ use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::step::StepError;
 use crate::worker::{Shutdown, report};
-use crate::{EngineError, files, pace, part, statement, trial};
+use crate::{EngineError, files, pace, part, settlement, statement, trial};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::{Extent, Part};
@@ -300,11 +300,16 @@ impl Chunk {
     }
 
     /// Fences again at our own epoch and reads how far the ledger is.
-    async fn reopen(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn fence_again(&mut self) -> Result<(), Stop> {
         let Lease { chunk, epoch } = self.lease();
         let ledger = self.connection().fence(&[Fence { chunk, epoch, lost: false }]).await?.pop();
         self.ledger = ledger.flatten().ok_or(Stop::Lost)?;
         self.report_progress();
+        Ok(())
+    }
+
+    async fn reopen(&mut self) -> Result<(), Stop> {
+        self.fence_again().await?;
         // As after the first fence: the row may have been pruned and made anew by this one.
         match self.hold.store().confirm(&[self.lease()]).await?.first() {
             Some(Standing::Held) => Ok(()),
@@ -428,10 +433,14 @@ impl Chunk {
             return Ended::HandedBack;
         }
         self.unmark().await;
+        let settled = match self.settle().await {
+            Ok(settled) => settled,
+            Err(stop) => return self.fail_later(stop, &message).await,
+        };
         if let Err(error) = self.copy_letters().await {
             tracing::warn!(%chunk, %error, "its dead letters stay in the ledger until it is retried");
         }
-        report(self.hold.fail(&message, !attempt).await);
+        report(self.hold.fail(&message, !attempt, &settled).await);
         Ended::Failed
     }
 
@@ -451,7 +460,7 @@ impl Chunk {
     }
 
     /// Hands the chunk back and pauses its job: somebody must mend something first.
-    async fn pause_job(self, reason: &str) -> Ended {
+    pub(crate) async fn pause_job(self, reason: &str) -> Ended {
         let (store, job) = (self.hold.store().clone(), self.lease().chunk.job);
         tracing::warn!(%job, "paused: {reason}");
         report(self.hold.release(Some(reason), false, Duration::ZERO).await);
@@ -464,12 +473,18 @@ impl Chunk {
     }
 
     /// Ends a chunk of a cancelled job, which this claim has fenced.
-    pub(crate) async fn cancel(mut self) -> windlass_store::Result<Kept> {
+    pub(crate) async fn cancel(mut self) -> crate::Result<Kept> {
         self.unmark().await;
+        let settled = match self.job.is_redrive() {
+            true => {
+                settlement::settled_keys(self.connection(), &self.claimed, &self.ledger).await?
+            }
+            false => Vec::new(),
+        };
         if let Err(error) = self.copy_letters().await {
             tracing::warn!(chunk = %self.lease().chunk, %error, "its dead letters stay in the ledger");
         }
-        self.hold.cancel().await
+        Ok(self.hold.cancel(&settled).await?)
     }
 
     /// Clears the mark of a chunk that ends, or is left, without having done all of it.

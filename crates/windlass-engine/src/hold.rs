@@ -72,15 +72,20 @@ impl Hold {
     }
 
     /// Ends the chunk `FAILED`. Only after a fence.
-    pub(crate) async fn fail(self, error: &str, fail_job: bool) -> Result<Kept> {
+    pub(crate) async fn fail(
+        self,
+        error: &str,
+        fail_job: bool,
+        settled: &[String],
+    ) -> Result<Kept> {
         let progress = self.pulse.progress();
-        self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job)).await
+        self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job, settled)).await
     }
 
     /// Ends the chunk `CANCELLED`. Only after a fence.
-    pub(crate) async fn cancel(self) -> Result<Kept> {
+    pub(crate) async fn cancel(self, settled: &[String]) -> Result<Kept> {
         let progress = self.pulse.progress();
-        self.persist(|| self.store.end_cancelled(self.lease(), &progress)).await
+        self.persist(|| self.store.end_cancelled(self.lease(), &progress, settled)).await
     }
 
     /// Repeats a call to the store while the store is away: what is committed beside the data

@@ -38,6 +38,7 @@ mod report;
 mod run;
 mod scheduler;
 mod seal;
+mod settlement;
 mod statement;
 mod step;
 mod submit;

@@ -339,13 +339,16 @@ async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
     Ok(found.is_some_and(|job| job.status == JobStatus::Cancelled))
 }
 
-/// No merge of this job loads any more, whoever is about to.
-pub(crate) async fn fence_load(engine: &Engine, job: JobId, load: &Load) -> Result<()> {
+/// Fences the load of a merge at this epoch, so that no earlier merger loads any more. Says whether one
+/// has loaded already.
+pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load) -> Result<bool> {
     engine.prepare(&load.connection).await?;
-    let chunk = ChunkId { job, number: MERGED };
-    let last = Fence { chunk, epoch: i64::MAX, lost: false };
-    engine.connection(&load.connection)?.fence(&[last]).await?;
-    Ok(())
+    let chunk = ChunkId { job: lease.job, number: MERGED };
+    let fence = Fence { chunk, epoch: lease.epoch, lost: false };
+    let fenced = engine.connection(&load.connection)?.fence(&[fence]).await.map_err(held)?;
+    // A row at a higher epoch is fenced already.
+    let ledger = fenced.into_iter().next().flatten();
+    Ok(ledger.is_some_and(|ledger| ledger.cursor == Cursor::End))
 }
 
 /// An error of ours inside a stream of the connector's.

@@ -10,7 +10,7 @@ use crate::{EngineError, Result};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
-use windlass_core::{JobId, Retention};
+use windlass_core::{JobId, JobStatus, Retention};
 use windlass_data::DataError;
 
 /// How often it looks.
@@ -110,6 +110,12 @@ impl Engine {
         pruned: &mut Pruned,
     ) -> Result<()> {
         let store = self.store();
+        if age.is_some() && self.is_failed_redrive(job).await? {
+            // Its ledger says which of its letters are settled; nobody would know afterwards. It is
+            // pruned when it has been cancelled for as long.
+            self.cancel(job).await?;
+            return Ok(());
+        }
         if let Some(age) = age
             && !store.close(job, age).await?
         {
@@ -128,6 +134,17 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether a job is a redrive that failed and still has chunks that are not fenced.
+    async fn is_failed_redrive(&self, job: JobId) -> Result<bool> {
+        let Some(found) = self.store().job(job).await? else { return Ok(false) };
+        if found.status != JobStatus::Failed || found.chunks.pending + found.chunks.processing == 0
+        {
+            return Ok(false);
+        }
+        let pinned = self.store().pinned(job).await?;
+        Ok(pinned.is_some_and(|pinned| pinned.root != pinned.id))
     }
 
     /// Removes the ledger rows of a job; nothing is said where this process cannot reach them.

@@ -8,7 +8,7 @@ use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
-use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay};
+use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay, settlement};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -293,12 +293,12 @@ impl Worker {
     /// handed back where it may pass.
     async fn refuse(&self, hold: Hold, chunk: &ClaimedChunk, error: EngineError) {
         if matches!(Failure::of(&error), Failure::Final)
-            && let Some(ledger) = self.fence_anyway(chunk).await
+            && let Some((ledger, settled)) = self.fence_anyway(chunk).await
         {
             let Ledger { cursor, counts, .. } = ledger;
             hold.pulse().report(windlass_store::Progress { cursor, counts });
             tracing::warn!(chunk = %chunk.lease.chunk, %error, "cannot be worked");
-            report(hold.fail(&error.to_string(), true).await);
+            report(hold.fail(&error.to_string(), true, &settled).await);
         } else {
             if is_connection_error(&error)
                 && let Ok(Some(job)) = self.engine.store().pinned(chunk.lease.chunk.job).await
@@ -343,10 +343,16 @@ impl Worker {
         }
     }
 
-    async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<Ledger> {
+    /// Fences a chunk that this process cannot work; with the keys that a redrive has settled.
+    async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<(Ledger, Vec<String>)> {
         let pinned = self.engine.store().pinned(chunk.lease.chunk.job).await.ok()??;
         let connection = self.engine.connection_of(&pinned.definition, false).ok()?;
-        connection.fence(&[fence_of(chunk)]).await.ok()?.pop()?
+        let ledger = connection.fence(&[fence_of(chunk)]).await.ok()?.pop()??;
+        let settled = match pinned.root == pinned.id {
+            true => Vec::new(),
+            false => settlement::settled_keys(connection.as_ref(), chunk, &ledger).await.ok()?,
+        };
+        Some((ledger, settled))
     }
 
     fn hold(&self, heart: &Arc<Heart>, lease: Lease, length: Duration) -> Hold {

@@ -182,8 +182,9 @@ macro_rules! door {
                 progress: &Progress,
                 error: &str,
                 fail_job: bool,
+                settled: &[String],
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::failed(error, fail_job)).await
+                work::end(self, lease, progress, Ending::failed(error, fail_job, settled)).await
             }
 
             async fn rescue(&self) -> Result<u64> {
@@ -219,8 +220,30 @@ macro_rules! door {
                 steer::claim_cancelled(self, by, limit).await
             }
 
-            async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::Cancelled).await
+            async fn end_cancelled(
+                &self,
+                lease: Lease,
+                progress: &Progress,
+                settled: &[String],
+            ) -> Result<Kept> {
+                let ending = Ending::Cancelled { settled: settled.to_vec() };
+                work::end(self, lease, progress, ending).await
+            }
+
+            async fn claim_cancelled_merges(
+                &self,
+                by: &Capabilities,
+                limit: u32,
+            ) -> Result<Vec<SegmentLease>> {
+                steer::claim_cancelled_merges(self, by, limit).await
+            }
+
+            async fn end_cancelled_merge(
+                &self,
+                lease: SegmentLease,
+                note: Option<&str>,
+            ) -> Result<Kept> {
+                load::cancel(self, lease, note.map(crate::values::clean)).await
             }
 
             async fn discardable(

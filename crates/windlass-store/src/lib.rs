@@ -160,13 +160,15 @@ pub trait Store: Send + Sync {
         wait: Duration,
     ) -> Result<Kept>;
     /// Ends a fenced chunk `FAILED`; with `fail_job` the job fails at once, without waiting for
-    /// its other chunks.
+    /// its other chunks. In a redrive, `settled` names the keys whose items are done by the ledger:
+    /// their letters are reprocessed in the same transaction. Repeatable.
     async fn fail(
         &self,
         lease: Lease,
         progress: &Progress,
         error: &str,
         fail_job: bool,
+        settled: &[String],
     ) -> Result<Kept>;
     /// Turns leases that ran out back into waiting chunks and segments; says how many.
     async fn rescue(&self) -> Result<u64>;
@@ -177,16 +179,35 @@ pub trait Store: Send + Sync {
     async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus>;
     /// Resumes a paused job, with another failure budget.
     async fn resume(&self, job: JobId) -> Result<JobStatus>;
-    /// Cancels a job. Chunks and segments never claimed end at once; the others are ended by
-    /// [`Store::claim_cancelled`] and [`Store::end_cancelled`].
+    /// Cancels a job, or a redrive that failed. Chunks never claimed and segments end at once;
+    /// chunks that were claimed are ended by [`Store::claim_cancelled`] and
+    /// [`Store::end_cancelled`], a merge that was by [`Store::claim_cancelled_merges`] and
+    /// [`Store::end_cancelled_merge`]. Until then the job is reported as `PROCESSING`, says that it
+    /// is being cancelled, and its dependents wait. May be asked again meanwhile.
     async fn cancel(&self, job: JobId) -> Result<JobStatus>;
     /// Queues what failed in a failed job again; a chunk's attempts begin anew.
     async fn retry(&self, job: JobId) -> Result<JobStatus>;
     /// Claims, at a new epoch and whoever holds them, the chunks of cancelled jobs that were ever
-    /// claimed, so that they can be fenced. Segments need no fence and are ended here.
+    /// claimed, so that they can be fenced.
     async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
-    /// Ends a fenced chunk `CANCELLED`.
-    async fn end_cancelled(&self, lease: Lease, progress: &Progress) -> Result<Kept>;
+    /// Ends a fenced chunk `CANCELLED`, and settles letters of a redrive as [`Store::fail`] does.
+    /// With the last chunk of a redrive the letters that are left are released.
+    async fn end_cancelled(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        settled: &[String],
+    ) -> Result<Kept>;
+    /// Claims, at a new epoch, the merges of cancelled jobs that were ever claimed, so that their
+    /// loads can be fenced. One that is handed back is claimed again after its wait.
+    async fn claim_cancelled_merges(
+        &self,
+        by: &Capabilities,
+        limit: u32,
+    ) -> Result<Vec<SegmentLease>>;
+    /// Ends such a merge `CANCELLED`, whose load is fenced, with a note for the job where there is
+    /// something to say.
+    async fn end_cancelled_merge(&self, lease: SegmentLease, note: Option<&str>) -> Result<Kept>;
     /// Cancelled jobs all of whose chunks have ended and whose output is still there, with their
     /// connection. Only those on these connections.
     async fn discardable(&self, connections: &[String], limit: u32)

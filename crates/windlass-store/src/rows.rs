@@ -9,7 +9,7 @@ use windlass_core::{
 
 use crate::control::VANISHED;
 use crate::fields::Fields;
-use crate::rules::MERGE_BEGUN;
+use crate::rules::{self, MERGE_BEGUN};
 use crate::{
     Alert, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Hour, Lease,
     LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Pace, PartRow, Pinned,
@@ -19,7 +19,12 @@ use crate::{
 
 /// A job as people see it.
 pub(crate) fn job(row: &impl Fields) -> Result<Job> {
-    let status = row.status("status")?;
+    let (mut status, mut error) = (row.status("status")?, row.opt_text("error")?);
+    let finished_at = row.opt_time("finished_at")?;
+    if status == JobStatus::Cancelled && finished_at.is_none() {
+        // Something of it may still commit.
+        (status, error) = (JobStatus::Processing, Some(rules::being_cancelled(error)));
+    }
     let merges = row.opt_text("merge")?.as_deref() == Some(MERGE_BEGUN);
     let phase = (status == JobStatus::Processing).then_some(match row.int("open_segments")? {
         0 => Phase::Working,
@@ -36,7 +41,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         submitted_by: row.text("submitter")?,
         created_at: row.time("created_at")?,
         started_at: row.opt_time("started_at")?,
-        finished_at: row.opt_time("finished_at")?,
+        finished_at,
         items: ItemCounts {
             total: row.int("items_total")?,
             processed: row.int("processed")?,
@@ -52,7 +57,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
             failed: row.int("failed")?,
             cancelled: row.int("cancelled")?,
         },
-        error: row.opt_text("error")?,
+        error,
     })
 }
 

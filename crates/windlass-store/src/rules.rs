@@ -26,11 +26,14 @@ pub(crate) struct Head {
     pub(crate) closed: bool,
     /// Whether something is still to be made of its parts.
     pub(crate) merge_due: bool,
+    /// Whether all its chunks are completed and it was to be merged.
+    pub(crate) merge_begun: bool,
 }
 
 impl Head {
     pub(crate) fn read(row: &impl Fields) -> Result<Head> {
         let failures = row.opt_text("failures")?;
+        let merge = row.opt_text("merge")?;
         Ok(Head {
             id: row.id("id")?,
             status: row.status("status")?,
@@ -43,7 +46,8 @@ impl Head {
             grants: row.int("grants")?,
             failures: failures.map(|text| serde_json::from_str(&text)).transpose()?,
             closed: row.flag("closed")?,
-            merge_due: row.opt_text("merge")?.as_deref() == Some(MERGE_DUE),
+            merge_due: merge.as_deref() == Some(MERGE_DUE),
+            merge_begun: merge.as_deref() == Some(MERGE_BEGUN),
         })
     }
 
@@ -53,6 +57,16 @@ impl Head {
 
     fn is_live(&self) -> bool {
         matches!(self.status, JobStatus::Queued | JobStatus::Processing)
+    }
+
+    /// Whether the job is cancelled and something that was claimed of it is not fenced yet.
+    fn is_being_cancelled(&self) -> bool {
+        self.status == JobStatus::Cancelled && self.open() > 0
+    }
+
+    /// The status as it is reported: while something may still commit, a job is not `CANCELLED`.
+    pub(crate) fn reported_status(&self) -> JobStatus {
+        if self.is_being_cancelled() { JobStatus::Processing } else { self.status }
     }
 }
 
@@ -76,22 +90,35 @@ impl Move {
         Move { status, error, grants: 0, finish: "now" }
     }
 
+    /// The job is cancelled, and ends when everything that was claimed of it is fenced.
+    fn cancel() -> Move {
+        Move { status: JobStatus::Cancelled, error: None, grants: 0, finish: "clear" }
+    }
+
     /// Whether the job has ended with it.
     pub(crate) fn ends(&self) -> bool {
         self.finish == "now"
     }
 }
 
-/// How a chunk ends.
+/// How a chunk ends. `settled` names the keys of a redrive whose items are done.
 pub(crate) enum Ending {
     Completed { settled: Vec<String>, part: Option<NewPart> },
-    Failed { error: String, fail_job: bool },
-    Cancelled,
+    Failed { error: String, fail_job: bool, settled: Vec<String> },
+    Cancelled { settled: Vec<String> },
 }
 
 impl Ending {
-    pub(crate) fn failed(error: &str, fail_job: bool) -> Ending {
-        Ending::Failed { error: clean(error), fail_job }
+    pub(crate) fn failed(error: &str, fail_job: bool, settled: &[String]) -> Ending {
+        Ending::Failed { error: clean(error), fail_job, settled: settled.to_vec() }
+    }
+
+    pub(crate) fn settled(&self) -> &[String] {
+        match self {
+            Ending::Completed { settled, .. }
+            | Ending::Failed { settled, .. }
+            | Ending::Cancelled { settled } => settled,
+        }
     }
 
     pub(crate) fn error(&self) -> Option<&str> {
@@ -105,7 +132,7 @@ impl Ending {
         match self {
             Ending::Completed { .. } => ChunkStatus::Completed,
             Ending::Failed { .. } => ChunkStatus::Failed,
-            Ending::Cancelled => ChunkStatus::Cancelled,
+            Ending::Cancelled { .. } => ChunkStatus::Cancelled,
         }
     }
 }
@@ -122,6 +149,13 @@ pub(crate) enum Steering {
 /// The move that is asked for, or why it cannot be.
 pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Move, Problem> {
     let from = head.status;
+    if head.is_being_cancelled() {
+        return match steering {
+            // Asked again: what could not be fenced is tried again at once.
+            Steering::Cancel => Ok(Move::cancel()),
+            _ => Err(Problem::new(Code::Status, BEING_CANCELLED)),
+        };
+    }
     let (to, allowed, right) = match steering {
         Steering::Pause { .. } => {
             (JobStatus::Paused, head.is_live(), "only a QUEUED or PROCESSING job can be paused")
@@ -132,8 +166,8 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
         Steering::Resume => (JobStatus::Queued, from == JobStatus::Paused, RESUME),
         Steering::Cancel => (
             JobStatus::Cancelled,
-            !from.is_final(),
-            "only a job that has not ended can be cancelled",
+            !from.is_final() || from == JobStatus::Failed && head.redrive,
+            "only a job that has not ended, or a redrive that failed, can be cancelled",
         ),
         Steering::Retry => (JobStatus::Queued, from == JobStatus::Failed, RETRY),
     };
@@ -142,13 +176,14 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
     if !allowed {
         return Err(refuse(format!("the job is {from}")));
     }
-    if matches!(steering, Steering::Retry) && head.closed {
+    if from == JobStatus::Failed && head.closed {
         let detail = "the job ended so long ago that it is being pruned; submit it again";
         return Err(Problem::new(Code::Status, detail));
     }
     // Once all of a redrive has ended, its letters may be redriven by another job; to run it
-    // again as well would do their items twice.
-    if matches!(steering, Steering::Retry) && head.redrive && head.open() == 0 {
+    // again as well would do their items twice. A merge that failed has no such letters.
+    let released = head.redrive && head.open() == 0 && !head.merge_begun;
+    if matches!(steering, Steering::Retry) && released {
         let detail = "the redrive has ended and its letters are free; `windlass dead redrive` \
                       works them again";
         return Err(Problem::new(Code::Status, detail));
@@ -158,10 +193,19 @@ pub(crate) fn steer(head: &Head, steering: &Steering) -> std::result::Result<Mov
             Move { status: to, error: reason.clone(), grants: 0, finish: "keep" }
         }
         Steering::Resume => Move { status: to, error: None, grants: 1, finish: "keep" },
-        Steering::Cancel => Move { status: to, error: None, grants: 0, finish: "keep" },
+        Steering::Cancel => Move::cancel(),
         // Whoever retries a job that failed by its budget wants it to get further than it did.
         Steering::Retry => Move { status: to, error: None, grants: 1, finish: "clear" },
     })
+}
+
+const BEING_CANCELLED: &str =
+    "the job is being cancelled: it ends when everything that was claimed of it is fenced";
+
+/// What a job that is being cancelled says of itself, with the reason why that takes a while.
+pub(crate) fn being_cancelled(reason: Option<String>) -> String {
+    let reason = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
+    format!("{BEING_CANCELLED}{reason}")
 }
 
 const RESUME: &str =
@@ -176,6 +220,15 @@ pub(crate) fn no_job(id: JobId) -> Problem {
 /// The job fails at once, unless it has ended another way.
 pub(crate) fn fail(head: &Head, error: String) -> Option<Move> {
     let open = head.is_live() || head.status == JobStatus::Paused;
+    // Its other chunks keep their letters until they are worked or cancelled.
+    let error = match head.redrive && head.open() > 0 {
+        true => format!(
+            "{error}; `windlass cancel {}` releases the letters that it has not reprocessed, \
+             for another `windlass dead redrive`",
+            head.id
+        ),
+        false => error,
+    };
     open.then(|| Move::end(JobStatus::Failed, Some(error)))
 }
 
@@ -271,13 +324,21 @@ pub(crate) fn judge(head: &Head, segments: &FailedUnits, chunks: &FailedUnits) -
         (0, failed) => format!("{failed} of {} chunks {}", head.chunks_total, chunks.describe()),
         (failed, _) => format!("{failed} segments {}", segments.describe()),
     };
-    let error = format!("{what}; `windlass retry {}` runs only those again", head.id);
+    let error = match head.redrive {
+        true => format!("{what}; `windlass dead redrive` works the letters that are left"),
+        false => format!("{what}; `windlass retry {}` runs only those again", head.id),
+    };
     Some(Move::end(JobStatus::Failed, Some(error)))
 }
 
 /// The end of a cancelled job.
 pub(crate) fn close() -> Move {
     Move::end(JobStatus::Cancelled, None)
+}
+
+/// What is to be known of a job that is being cancelled.
+pub(crate) fn note(note: Option<String>) -> Move {
+    Move { error: note, ..Move::cancel() }
 }
 
 /// How a page fits the segment it was loaded for.

@@ -68,6 +68,9 @@ on_dynamodb! {
         the_idempotency_key_is_the_same_over_retry_and_redrive,
         a_redrive_keeps_the_identity_of_the_original, two_redrives_at_once_take_each_letter_once,
         a_letter_is_free_again_when_its_redrive_is_cancelled;
+    stopped_redrive: by_a_cancel, by_a_pause_and_a_cancel, by_a_worker_that_dies,
+        by_a_bad_definition, by_attempts_that_are_used_up,
+        a_failed_redrive_is_retried_from_its_ledger, what_a_cancelled_redrive_emitted_stays;
 }
 
 /// A world, and its tables.

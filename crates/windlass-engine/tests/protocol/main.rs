@@ -38,5 +38,6 @@ mod relay;
 mod schedules;
 mod stalled_loader;
 mod steering;
+mod stopped_redrive;
 mod unavailable;
 mod urgent;

@@ -60,7 +60,7 @@ pub(super) async fn show(
                 }
             }
             @if let Some(error) = &job.error { p.problem { (error) } }
-            (buttons(&frame, &job))
+            (buttons(&frame, &job, pinned.as_ref().is_some_and(|pinned| pinned.root != pinned.id)))
         }
         (figures(&job, now))
         section aria-labelledby="errors" {
@@ -90,9 +90,11 @@ pub(super) async fn show(
 }
 
 /// What can be done to the job as it stands, for those who may.
-fn buttons(frame: &Frame, job: &Job) -> Markup {
+fn buttons(frame: &Frame, job: &Job, is_redrive: bool) -> Markup {
     let may = frame.may(Permission::Operate);
     let goes = |to: JobStatus| may && job.status.check_edge(to).is_ok();
+    // Of the jobs that failed, only a redrive is cancelled: that releases its letters.
+    let may_cancel = goes(JobStatus::Cancelled) && (job.status != JobStatus::Failed || is_redrive);
     let to = |verb: &str| format!("/jobs/{}/{verb}", job.id);
     html! {
         div.actions {
@@ -103,7 +105,7 @@ fn buttons(frame: &Frame, job: &Job) -> Markup {
             @if may && job.status == JobStatus::Failed {
                 form method="post" action=(to("retry")) { button.primary { "Retry what failed" } }
             }
-            @if goes(JobStatus::Cancelled) {
+            @if may_cancel {
                 details.confirm {
                     summary { "Cancel…" }
                     form method="post" action=(to("cancel")) {

@@ -54,8 +54,9 @@ SELECT
         (
             SELECT g.error
             FROM windlass_segments g
-            WHERE g.job_id = p.id AND g.status = 'PENDING' AND g.error IS NOT NULL
-                AND p.open_segments > 0 AND p.status = 'PROCESSING'
+            WHERE g.job_id = p.id AND g.error IS NOT NULL AND p.open_segments > 0
+                AND (g.status = 'PENDING' AND p.status = 'PROCESSING'
+                    OR g.status IN ('PENDING', 'PROCESSING') AND p.status = 'CANCELLED')
             ORDER BY g.number
             LIMIT 1
         ),

@@ -1,13 +1,18 @@
 -- Moves a job to a status that the table of edges allows; $5 is now, clear or keep. A cancelled job keeps
--- the reason when it comes to its end. Its output is to be discarded then.
+-- the reason when it comes to its end. Its output is to be discarded then, unless it is a redrive: what
+-- its items emitted belongs to the original job, and the letters of those items are reprocessed.
 -- Says whether others follow it.
 -- Lock: the job, held already. Index: the primary key.
 UPDATE windlass_jobs
 SET status = $2,
-    error = CASE status WHEN 'CANCELLED' THEN coalesce($3, error) ELSE $3 END,
+    error = CASE
+        WHEN status IN ('CANCELLED', 'FAILED') AND $2 = 'CANCELLED' THEN coalesce($3, error)
+        ELSE $3
+    END,
     grants = grants + $4,
     discard = discard
-        OR $2 = 'CANCELLED' AND $5 = 'now' AND (chunks_total > 0 OR coalesce(merge, '') = 'begun'),
+        OR $2 = 'CANCELLED' AND $5 = 'now' AND NOT redrive
+            AND (chunks_total > 0 OR coalesce(merge, '') = 'begun'),
     finished_at = CASE $5::text
         WHEN 'now' THEN clock_timestamp()
         WHEN 'clear' THEN NULL

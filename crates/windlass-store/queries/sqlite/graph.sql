@@ -1,5 +1,5 @@
 -- A job with everything it came after and everything that comes after it, the other parents of the
--- latter included. Lock: none, on a snapshot. Index: the primary keys; windlass_links_parent.
+-- latter included. One that is being cancelled is at work. Lock: none, on a snapshot. Index: the primary keys; windlass_links_parent.
 WITH RECURSIVE up AS (
     SELECT ?1 AS id
     UNION
@@ -10,7 +10,9 @@ down AS (
     UNION
     SELECT l.child FROM down JOIN windlass_links l ON l.parent = down.id
 )
-SELECT j.id, j.job_type, j.status, j.submitter, j.created_at,
+SELECT j.id, j.job_type,
+    CASE WHEN j.status = 'CANCELLED' AND j.finished_at IS NULL THEN 'PROCESSING' ELSE j.status END AS status,
+    j.submitter, j.created_at,
     (
         SELECT group_concat(l.parent, ' ')
         FROM windlass_links l

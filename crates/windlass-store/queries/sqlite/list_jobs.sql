@@ -6,7 +6,10 @@ WITH page AS MATERIALIZED (
         status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
     FROM windlass_jobs
     WHERE (?1 IS NULL OR job_type = ?1)
-        AND (?2 IS NULL OR status = ?2)
+        -- One that is being cancelled is at work.
+        AND (?2 IS NULL
+            OR status = ?2 AND (status <> 'CANCELLED' OR finished_at IS NOT NULL)
+            OR ?2 = 'PROCESSING' AND status = 'CANCELLED' AND finished_at IS NULL)
         AND (?5 IS NULL OR submitter = ?5)
         AND (?3 IS NULL
             OR (created_at, id) < (SELECT b.created_at, b.id FROM windlass_jobs b WHERE b.id = ?3))

@@ -9,7 +9,7 @@ use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
 use crate::follow::{self, Admission, Arriving, Follower, Followers, Met, Next};
 use crate::rules::{Head, Move};
-use crate::values::{clean, millis};
+use crate::values::{self, clean, millis};
 use crate::{Linked, MeetingRow, Result, Trigger, rows};
 
 /// Whether a new job has to wait. Locks its parents until the transaction ends.
@@ -85,7 +85,8 @@ async fn pass(tx: &Transaction, follower: &Follower) -> Result<()> {
 
 /// Ends a job that waits, of which nothing was ever claimed. Says whether others follow it.
 async fn end(tx: &Transaction, head: &mut Head, made: &Move) -> Result<bool> {
-    let segments = tx.execute(sql!("cancel_segments"), params![head.id]).await?;
+    let (merge, _) = values::merge()?;
+    let segments = tx.execute(sql!("cancel_segments"), params![head.id, merge]).await?;
     tx.execute(sql!("open_job"), params![head.id, -(segments as i64), 0_i64]).await?;
     advance::moved(tx, head, made).await
 }

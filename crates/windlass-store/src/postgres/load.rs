@@ -146,6 +146,35 @@ async fn fail_in(tx: &Transaction, lease: SegmentLease, error: &str) -> Result<K
     Ok(Kept::Yes)
 }
 
+/// Ends the merge of a cancelled job, whose load is fenced, and the job when that was the last.
+pub(super) async fn cancel(
+    store: &PostgresStore,
+    lease: SegmentLease,
+    note: Option<String>,
+) -> Result<Kept> {
+    let tx = store.begin().await?;
+    let kept = cancel_in(&tx, lease, note).await?;
+    tx.commit().await?;
+    Ok(kept)
+}
+
+async fn cancel_in(tx: &Transaction, lease: SegmentLease, note: Option<String>) -> Result<Kept> {
+    let SegmentLease { job, segment, epoch } = lease;
+    if advance::lock(tx, job).await?.is_none() {
+        return Ok(Kept::Lost);
+    }
+    if tx.execute(sql!("end_segment"), params![job, segment, epoch]).await? == 0 {
+        return stands(tx, lease, ChunkStatus::Cancelled).await;
+    }
+    let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
+    let mut head = Head::read(&tx.query_one(sql!("grow_job"), params).await?)?;
+    if note.is_some() {
+        advance::apply(tx, &mut head, &rules::note(note)).await?;
+    }
+    advance::advance(tx, &mut head).await?;
+    Ok(Kept::Yes)
+}
+
 /// Whether an earlier call at this epoch has brought the segment where it is.
 async fn stands(tx: &Transaction, lease: SegmentLease, status: ChunkStatus) -> Result<Kept> {
     let params: &[Param<'_>] = params![lease.job, lease.segment];

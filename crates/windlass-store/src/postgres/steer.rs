@@ -6,8 +6,8 @@ use windlass_db::{Row, Transaction};
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
 use crate::rules::{self, Head, Steering};
-use crate::values::{LEASE, millis};
-use crate::{Capabilities, ClaimedChunk, Result, rows};
+use crate::values::{self, LEASE, millis};
+use crate::{Capabilities, ClaimedChunk, Result, SegmentLease, rows};
 
 pub(super) async fn steer(
     store: &PostgresStore,
@@ -36,9 +36,14 @@ async fn steer_in(tx: &Transaction, job: JobId, steering: &Steering) -> Result<J
     match steering {
         Steering::Pause { .. } | Steering::Resume => {}
         Steering::Cancel => {
-            let segments = tx.execute(sql!("cancel_segments"), params![job]).await?;
+            // A failed segment ends with the job, too; the load of a failed merge may still commit.
+            let reopened = tx.execute(sql!("retry_segments"), params![job]).await?;
+            let (merge, _) = values::merge()?;
+            let segments = tx.execute(sql!("cancel_segments"), params![job, merge]).await?;
+            tx.execute(sql!("suspend_merge"), params![job]).await?;
             let chunks = tx.execute(sql!("cancel_chunks"), params![job]).await?;
-            open(tx, &mut head, -(segments as i64), -(chunks as i64)).await?;
+            let segments = reopened as i64 - segments as i64;
+            open(tx, &mut head, segments, -(chunks as i64)).await?;
         }
         Steering::Retry => {
             let segments = tx.execute(sql!("retry_segments"), params![job]).await?;
@@ -47,7 +52,7 @@ async fn steer_in(tx: &Transaction, job: JobId, steering: &Steering) -> Result<J
         }
     }
     advance::advance(tx, &mut head).await?;
-    Ok(head.status)
+    Ok(head.reported_status())
 }
 
 async fn open(tx: &Transaction, head: &mut Head, segments: i64, chunks: i64) -> Result<()> {
@@ -65,6 +70,16 @@ pub(super) async fn claim_cancelled(
     let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
     let claimed = store.claim(sql!("claim_cancelled"), params).await?;
     claimed.iter().map(rows::claimed_chunk).collect()
+}
+
+pub(super) async fn claim_cancelled_merges(
+    store: &PostgresStore,
+    by: &Capabilities,
+    limit: u32,
+) -> Result<Vec<SegmentLease>> {
+    let params = params![by.connections.as_slice(), by.only, limit, &by.worker, millis(LEASE)];
+    let claimed = store.claim(sql!("claim_cancelled_merges"), params).await?;
+    claimed.iter().map(|row| Ok(rows::claimed_segment(row)?.lease)).collect()
 }
 
 pub(super) async fn discardable(

@@ -124,13 +124,11 @@ async fn follow(
     progress: &Progress,
     ending: &Ending,
 ) -> Result<()> {
-    if let Ending::Completed { settled, .. } = ending
-        && head.redrive
-        && !settled.is_empty()
-    {
-        tx.execute(sql!("settle_letters"), params![head.id, settled.as_slice()]).await?;
+    let settled = ending.settled();
+    if head.redrive && !settled.is_empty() {
+        tx.execute(sql!("settle_letters"), params![head.id, settled]).await?;
     }
-    if let Ending::Failed { error, fail_job: true } = ending
+    if let Ending::Failed { error, fail_job: true, .. } = ending
         && let Some(made) = rules::fail(&head, error.clone())
     {
         advance::apply(tx, &mut head, &made).await?;

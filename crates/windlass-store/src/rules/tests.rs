@@ -18,6 +18,7 @@ fn head(status: JobStatus) -> Head {
         failures: None,
         closed: false,
         merge_due: false,
+        merge_begun: false,
     }
 }
 
@@ -30,8 +31,50 @@ fn with_budget(status: JobStatus, on_exceeded: OnExceeded, open: i64) -> Head {
 fn a_failed_redrive_is_retried_only_while_its_letters_are_its_own() {
     let ended = Head { redrive: true, ..head(JobStatus::Failed) };
     assert!(steer(&ended, &Steering::Retry).unwrap_err().detail.contains("dead redrive"));
-    let open = Head { open_chunks: 1, ..ended };
+    let open = Head { open_chunks: 1, redrive: true, ..head(JobStatus::Failed) };
     assert!(steer(&open, &Steering::Retry).is_ok());
+    // All its letters are settled: only the merge is repeated.
+    assert!(steer(&Head { merge_begun: true, ..ended }, &Steering::Retry).is_ok());
+}
+
+#[test]
+fn only_a_failed_redrive_can_still_be_cancelled() {
+    let failed = Head { open_chunks: 28, ..head(JobStatus::Failed) };
+    assert!(
+        steer(&failed, &Steering::Cancel).unwrap_err().detail.contains("a redrive that failed")
+    );
+    let redrive = Head { redrive: true, ..failed };
+    let made = steer(&redrive, &Steering::Cancel).unwrap();
+    assert_eq!((made.status, made.finish), (JobStatus::Cancelled, "clear"));
+    let pruned = Head { closed: true, ..redrive };
+    assert!(steer(&pruned, &Steering::Cancel).unwrap_err().detail.contains("pruned"));
+}
+
+#[test]
+fn a_redrive_that_fails_says_how_its_letters_are_redriven() {
+    let redrive = Head { redrive: true, open_chunks: 28, ..head(JobStatus::Processing) };
+    let error = fail(&redrive, "no such column".to_owned()).unwrap().error.unwrap();
+    assert!(error.contains("no such column; `windlass cancel "), "{error}");
+    let one = FailedUnits { total: 1, numbers: vec![0], error: None };
+    let ended = Head { open_chunks: 0, ..redrive };
+    let error = judge(&ended, &FailedUnits::default(), &one).unwrap().error.unwrap();
+    assert!(error.ends_with("`windlass dead redrive` works the letters that are left"), "{error}");
+}
+
+#[test]
+fn a_job_that_is_being_cancelled_is_at_work_and_can_only_be_cancelled_again() {
+    let cancelled = head(JobStatus::Cancelled);
+    assert_eq!(cancelled.reported_status(), JobStatus::Cancelled);
+    for open in [
+        Head { open_chunks: 1, ..head(JobStatus::Cancelled) },
+        Head { open_segments: 1, ..cancelled },
+    ] {
+        assert_eq!(open.reported_status(), JobStatus::Processing);
+        assert_eq!(steer(&open, &Steering::Cancel).unwrap().status, JobStatus::Cancelled);
+        for other in [Steering::Pause { reason: None }, Steering::Resume, Steering::Retry] {
+            assert!(steer(&open, &other).unwrap_err().detail.contains("being cancelled"));
+        }
+    }
 }
 
 #[test]

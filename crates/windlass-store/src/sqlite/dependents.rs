@@ -10,7 +10,7 @@ use super::{SqliteStore, advance, sql};
 use crate::fields::Fields;
 use crate::follow::{self, Admission, Arriving, Follower, Followers, Met, Next};
 use crate::rules::{Head, Move};
-use crate::values::millis;
+use crate::values::{self, millis};
 use crate::{Linked, MeetingRow, Result, Trigger, rows};
 
 /// Whether a new job has to wait.
@@ -84,7 +84,8 @@ fn pass(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
 /// Ends a job that waits, of which nothing was ever claimed. Says whether others follow it.
 fn end(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<bool> {
     let id = head.id.to_string();
-    let segments = tx.execute(sql!("cancel_segments"), [&id])?;
+    let (merge, _) = values::merge()?;
+    let segments = tx.execute(sql!("cancel_segments"), [&id, &merge])?;
     tx.execute(sql!("open_job"), params![id, -(segments as i64), 0])?;
     advance::moved(tx, head, made)
 }

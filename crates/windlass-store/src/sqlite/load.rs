@@ -135,6 +135,30 @@ fn fail_in(tx: &Transaction<'_>, lease: SegmentLease, error: &str) -> Result<Kep
     Ok(Kept::Yes)
 }
 
+/// Ends the merge of a cancelled job, whose load is fenced, and the job when that was the last.
+pub(super) async fn cancel(
+    store: &SqliteStore,
+    lease: SegmentLease,
+    note: Option<String>,
+) -> Result<Kept> {
+    store.write(move |tx| cancel_in(tx, lease, note)).await
+}
+
+fn cancel_in(tx: &Transaction<'_>, lease: SegmentLease, note: Option<String>) -> Result<Kept> {
+    let SegmentLease { job, segment, epoch } = lease;
+    let id = job.to_string();
+    if tx.execute(sql!("end_segment"), params![id, segment, epoch])? == 0 {
+        return stands(tx, lease, ChunkStatus::Cancelled);
+    }
+    let mut head =
+        tx.query_one(sql!("grow_job"), params![id, -1, 0, 0, 0], |row| Head::read(row))?;
+    if note.is_some() {
+        advance::apply(tx, &mut head, &rules::note(note))?;
+    }
+    advance::advance(tx, &mut head)?;
+    Ok(Kept::Yes)
+}
+
 /// Whether an earlier call at this epoch has brought the segment where it is.
 fn stands(tx: &Transaction<'_>, lease: SegmentLease, status: ChunkStatus) -> Result<Kept> {
     let params = params![lease.job.to_string(), lease.segment];

@@ -7,8 +7,8 @@ use super::transaction::Transaction;
 use super::{SqliteStore, advance, sql};
 use crate::fields::Fields;
 use crate::rules::{self, Head, Steering};
-use crate::values::{LEASE, millis};
-use crate::{Capabilities, ClaimedChunk, Result, rows};
+use crate::values::{self, LEASE, millis};
+use crate::{Capabilities, ClaimedChunk, Result, SegmentLease, rows};
 
 pub(super) async fn steer(
     store: &SqliteStore,
@@ -26,9 +26,14 @@ fn steer_in(tx: &Transaction<'_>, job: JobId, steering: &Steering) -> Result<Job
     match steering {
         Steering::Pause { .. } | Steering::Resume => {}
         Steering::Cancel => {
-            let segments = tx.execute(sql!("cancel_segments"), [&id])?;
+            // A failed segment ends with the job, too; the load of a failed merge may still commit.
+            let reopened = tx.execute(sql!("retry_segments"), [&id])?;
+            let (merge, _) = values::merge()?;
+            let segments = tx.execute(sql!("cancel_segments"), [&id, &merge])?;
+            tx.execute(sql!("suspend_merge"), [&id])?;
             let chunks = tx.execute(sql!("cancel_chunks"), [&id])?;
-            open(tx, &mut head, -(segments as i64), -(chunks as i64))?;
+            let segments = reopened as i64 - segments as i64;
+            open(tx, &mut head, segments, -(chunks as i64))?;
         }
         Steering::Retry => {
             let segments = tx.execute(sql!("retry_segments"), [&id])?;
@@ -37,7 +42,7 @@ fn steer_in(tx: &Transaction<'_>, job: JobId, steering: &Steering) -> Result<Job
         }
     }
     advance::advance(tx, &mut head)?;
-    Ok(head.status)
+    Ok(head.reported_status())
 }
 
 fn open(tx: &Transaction<'_>, head: &mut Head, segments: i64, chunks: i64) -> Result<()> {
@@ -63,6 +68,28 @@ pub(super) async fn claim_cancelled(
         let take = |(job, number, lost): (String, i64, bool)| {
             let params = params![job, number, by.worker, lost, millis(LEASE)];
             tx.query_one(sql!("take_cancelled"), params, |row| rows::claimed_chunk(row))
+        };
+        picked.into_iter().map(take).collect()
+    };
+    store.write(claim).await
+}
+
+pub(super) async fn claim_cancelled_merges(
+    store: &SqliteStore,
+    by: &Capabilities,
+    limit: u32,
+) -> Result<Vec<SegmentLease>> {
+    let by = by.clone();
+    let claim = move |tx: &Transaction<'_>| {
+        let connections = serde_json::to_string(&by.connections)?;
+        let only = by.only.map(|id| id.to_string());
+        let params = params![connections, only, limit];
+        let picked = tx.query(sql!("pick_cancelled_merges"), params, |row| {
+            Ok((row.text("job_id")?, row.int("number")?))
+        })?;
+        let take = |(job, number): (String, i64)| {
+            let params = params![job, number, by.worker, millis(LEASE)];
+            tx.query_one(sql!("take_segment"), params, |row| Ok(rows::claimed_segment(row)?.lease))
         };
         picked.into_iter().map(take).collect()
     };

@@ -139,13 +139,11 @@ fn follow(
     ending: &Ending,
 ) -> Result<()> {
     let id = head.id.to_string();
-    if let Ending::Completed { settled, .. } = ending
-        && head.redrive
-        && !settled.is_empty()
-    {
+    let settled = ending.settled();
+    if head.redrive && !settled.is_empty() {
         tx.execute(sql!("settle_letters"), params![id, serde_json::to_string(settled)?])?;
     }
-    if let Ending::Failed { error, fail_job: true } = ending
+    if let Ending::Failed { error, fail_job: true, .. } = ending
         && let Some(made) = rules::fail(&head, error.clone())
     {
         advance::apply(tx, &mut head, &made)?;

@@ -111,7 +111,10 @@ async fn a_condition_is_watched_until_it_has_held_for_long_enough(bench: Bench) 
 
 async fn fail(bench: &Bench, job: JobId) {
     let chunk = bench.claim(job, 1).await.remove(0);
-    assert_eq!(bench.store.fail(chunk.lease, &done(0), "broken", true).await.unwrap(), Kept::Yes);
+    assert_eq!(
+        bench.store.fail(chunk.lease, &done(0), "broken", true, &[]).await.unwrap(),
+        Kept::Yes
+    );
 }
 
 /// Raises what is found, and says of which jobs it was.

@@ -30,7 +30,7 @@ async fn the_output_is_discarded_when_all_chunks_have_ended(bench: Bench) {
     assert_eq!(discardable(&here).await, [], "somebody may still commit");
     let ending = bench.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
     assert_eq!(ending.lease.chunk, held.lease.chunk);
-    assert_eq!(bench.store.end_cancelled(ending.lease, &done(1)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(1), &[]).await.unwrap(), Kept::Yes);
     assert_eq!(discardable(&here).await, [(job, "app".to_owned())]);
     assert_eq!(discardable(&["other".to_owned()]).await, []);
     bench.store.discarded(job).await.unwrap();
@@ -62,9 +62,9 @@ async fn what_was_claimed_is_ended_at_a_new_epoch(bench: Bench) {
     let ending = bench.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
     assert_eq!(ending.lease.epoch, held.lease.epoch + 1);
     assert_eq!(bench.complete(&held).await, Kept::Lost, "its old holder is fenced");
-    assert_eq!(bench.store.end_cancelled(held.lease, &done(1)).await.unwrap(), Kept::Lost);
+    assert_eq!(bench.store.end_cancelled(held.lease, &done(1), &[]).await.unwrap(), Kept::Lost);
     for _ in 0..2 {
-        let ended = bench.store.end_cancelled(ending.lease, &done(7)).await.unwrap();
+        let ended = bench.store.end_cancelled(ending.lease, &done(7), &[]).await.unwrap();
         assert_eq!(ended, Kept::Yes);
     }
     let ended = bench.job(job).await;
@@ -83,7 +83,7 @@ async fn what_was_handed_back_is_ended_too(bench: Bench) {
     assert_eq!(bench.chunk(job, 0).await.status, ChunkStatus::Pending);
     assert!(bench.claim(job, 1).await.is_empty());
     let ending = bench.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(bench.store.end_cancelled(ending.lease, &done(2)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(2), &[]).await.unwrap(), Kept::Yes);
     bench.check(job).await;
 }
 
@@ -97,8 +97,8 @@ async fn enders_do_not_take_turns(bench: Bench) {
     let back = bench.store.release(first.lease, &done(0), None, false, Duration::ZERO).await;
     assert_eq!(back.unwrap(), Kept::Yes);
     let second = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
-    assert_eq!(bench.store.end_cancelled(first.lease, &done(0)).await.unwrap(), Kept::Lost);
-    assert_eq!(bench.store.end_cancelled(second.lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(first.lease, &done(0), &[]).await.unwrap(), Kept::Lost);
+    assert_eq!(bench.store.end_cancelled(second.lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     bench.check(job).await;
 }
 
@@ -138,7 +138,7 @@ async fn a_chunk_may_complete_before_it_is_ended(bench: Bench) {
     eventually("its lease runs out", LIMIT, rescued).await;
     let ending = bench.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
     assert_eq!(ending.lease.chunk, held[1].lease.chunk);
-    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     let ended = bench.job(job).await;
     assert_eq!((ended.chunks.completed, ended.chunks.cancelled), (1, 1));
     assert_eq!(ended.status, JobStatus::Cancelled);

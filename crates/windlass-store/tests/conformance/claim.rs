@@ -146,7 +146,8 @@ async fn a_job_that_does_not_run_is_left_alone(bench: Bench) {
     assert!(bench.claim(job, 1).await.is_empty());
     bench.store.resume(job).await.unwrap();
     let chunk = bench.claim(job, 1).await.remove(0);
-    let failed = bench.store.fail(chunk.lease, &done(0), "no such column", true).await.unwrap();
+    let failed =
+        bench.store.fail(chunk.lease, &done(0), "no such column", true, &[]).await.unwrap();
     assert_eq!(failed, Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     assert!(bench.claim(job, 1).await.is_empty());

@@ -46,7 +46,7 @@ async fn a_completion_is_repeatable(bench: Bench) {
     }
     // Neither another end nor a hand-back follows a completion.
     let progress = done(0);
-    let failed = bench.store.fail(chunks[0].lease, &progress, "late", true).await.unwrap();
+    let failed = bench.store.fail(chunks[0].lease, &progress, "late", true, &[]).await.unwrap();
     assert_eq!(failed, Kept::Lost);
     let released =
         bench.store.release(chunks[0].lease, &progress, None, true, Duration::ZERO).await;
@@ -116,7 +116,7 @@ async fn a_job_with_failed_chunks_fails_and_names_them(bench: Bench) {
         let kept = match number {
             2 | 17 => {
                 let error = format!("bad\0 {number}");
-                bench.store.fail(chunk.lease, &done(4), &error, false).await.unwrap()
+                bench.store.fail(chunk.lease, &done(4), &error, false, &[]).await.unwrap()
             }
             _ => bench.complete(&chunk).await,
         };
@@ -135,7 +135,7 @@ async fn a_retry_runs_only_what_failed(bench: Bench) {
     let chunks = bench.claim(job, 4).await;
     for chunk in &chunks {
         let kept = match chunk.lease.chunk.number {
-            1 => bench.store.fail(chunk.lease, &done(4), "bad", false).await.unwrap(),
+            1 => bench.store.fail(chunk.lease, &done(4), "bad", false, &[]).await.unwrap(),
             _ => bench.complete(chunk).await,
         };
         assert_eq!(kept, Kept::Yes);
@@ -152,7 +152,7 @@ async fn a_retry_runs_only_what_failed(bench: Bench) {
     assert!(again[0].lease.epoch > chunks[1].lease.epoch);
     assert_eq!(bench.status(job).await, JobStatus::Processing);
     // The old holder cannot fail it again.
-    let late = bench.store.fail(chunks[1].lease, &done(4), "bad", false).await.unwrap();
+    let late = bench.store.fail(chunks[1].lease, &done(4), "bad", false, &[]).await.unwrap();
     assert_eq!(late, Kept::Lost);
     assert_eq!(bench.complete(&again[0]).await, Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Completed);
@@ -163,7 +163,7 @@ async fn a_chunk_can_fail_its_job_at_once(bench: Bench) {
     let job = bench.loaded(3).await;
     let chunks = bench.claim(job, 2).await;
     for _ in 0..2 {
-        let failed = bench.store.fail(chunks[0].lease, &done(0), "no such column", true).await;
+        let failed = bench.store.fail(chunks[0].lease, &done(0), "no such column", true, &[]).await;
         assert_eq!(failed.unwrap(), Kept::Yes);
     }
     let failed = bench.job(job).await;
@@ -197,7 +197,7 @@ async fn a_chunk_ends_whatever_became_of_its_job(bench: Bench) {
     let job = bench.loaded(1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
     bench.store.pause(job, None).await.unwrap();
-    let failed = bench.store.fail(chunk.lease, &done(0), "bad", true).await.unwrap();
+    let failed = bench.store.fail(chunk.lease, &done(0), "bad", true, &[]).await.unwrap();
     assert_eq!(failed, Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     bench.check(job).await;

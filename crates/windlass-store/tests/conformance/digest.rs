@@ -79,7 +79,7 @@ async fn completed_chunks_are_counted_by_how_long_they_took(bench: Bench) {
         bench.run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}")).await;
     }
     // One that failed, one that nobody began: neither says how long a chunk takes.
-    let failed = bench.store.fail(claimed[6].lease, &Progress::default(), "no", false).await;
+    let failed = bench.store.fail(claimed[6].lease, &Progress::default(), "no", false, &[]).await;
     assert_eq!(failed.unwrap(), Kept::Yes);
     let durations = bench.store.durations(job).await.unwrap();
     let durations: Vec<_> = durations.iter().map(|took| (took.millis, took.chunks)).collect();

@@ -69,10 +69,10 @@ async fn an_old_epoch_ends_nothing(bench: Bench) {
     let (store, progress) = (&bench.store, done(10));
     let before = bench.chunk(old.lease.chunk.job, 0).await;
     assert_eq!(store.complete(old.lease, &progress, &[]).await.unwrap(), Kept::Lost);
-    assert_eq!(store.fail(old.lease, &progress, "late", true).await.unwrap(), Kept::Lost);
+    assert_eq!(store.fail(old.lease, &progress, "late", true, &[]).await.unwrap(), Kept::Lost);
     let released = store.release(old.lease, &progress, Some("late"), true, Duration::ZERO);
     assert_eq!(released.await.unwrap(), Kept::Lost);
-    assert_eq!(store.end_cancelled(old.lease, &progress).await.unwrap(), Kept::Lost);
+    assert_eq!(store.end_cancelled(old.lease, &progress, &[]).await.unwrap(), Kept::Lost);
     assert_eq!(store.add_letters(old.lease, &[letter()]).await.unwrap(), Kept::Lost);
     assert_eq!(store.confirm(&[old.lease]).await.unwrap(), [Standing::Lost]);
     let late = Beat { lease: old.lease, progress: Some(progress.clone()) };

@@ -18,6 +18,9 @@ both!(
     a_letter_that_dies_again_is_the_same_letter,
     two_redrives_at_once_take_each_letter_once,
     a_cancelled_redrive_frees_its_letters,
+    a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest,
+    a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled,
+    a_failed_redrive_with_open_chunks_is_not_pruned,
     a_repeated_redrive_is_the_same_job,
     a_job_and_its_redrives_are_a_family,
     marks_spare_what_is_being_redriven,
@@ -254,16 +257,95 @@ async fn a_cancelled_redrive_frees_its_letters(bench: Bench) {
     bench.store.cancel(job).await.unwrap();
     assert_eq!(all(&bench).await[0].redrive_job, Some(job), "a worker may still be at it");
     let ending = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
-    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0)).await.unwrap(), Kept::Yes);
+    assert_eq!(bench.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     assert_eq!(all(&bench).await[0].redrive_job, None);
     let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
 
     // One that has failed holds its letters no longer, either.
     let chunk = begin(&bench, job).await;
-    let failed = bench.store.fail(chunk.lease, &done(0), "bad", false).await.unwrap();
+    let failed = bench.store.fail(chunk.lease, &done(0), "bad", false, &[]).await.unwrap();
     assert_eq!((failed, bench.status(job).await), (Kept::Yes, JobStatus::Failed));
     assert_eq!(bench.store.redrivable(&LetterFilter::default()).await.unwrap().len(), 1);
     assert!(redrive(&bench, original, &LetterFilter::default()).await.is_some());
+}
+
+async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(bench: Bench) {
+    for fails in [true, false] {
+        let written = [letter(1, "bad"), letter(2, "bad"), letter(3, "bad")];
+        let original = dead(&bench, &written).await;
+        let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+        let (job, _) = redrive(&bench, original, &of).await.unwrap();
+        let mut chunk = begin(&bench, job).await;
+        if !fails {
+            bench.store.cancel(job).await.unwrap();
+            chunk = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
+        }
+        let again = [letter(3, "worse")];
+        assert_eq!(bench.store.add_letters(chunk.lease, &again).await.unwrap(), Kept::Yes);
+        let settled = [letter(1, "").key];
+        // A repetition finds it done.
+        for _ in 0..2 {
+            let kept = match fails {
+                true => bench.store.fail(chunk.lease, &done(1), "no", false, &settled).await,
+                false => bench.store.end_cancelled(chunk.lease, &done(1), &settled).await,
+            };
+            assert_eq!(kept.unwrap(), Kept::Yes);
+        }
+        let ended = if fails { JobStatus::Failed } else { JobStatus::Cancelled };
+        assert_eq!(bench.status(job).await, ended);
+        let mut after = bench.store.letters(&of).await.unwrap();
+        after.sort_by_key(|letter| letter.key.as_i64());
+        let statuses: Vec<_> = after.iter().map(|letter| letter.status).collect();
+        assert_eq!(statuses, [LetterStatus::Reprocessed, LetterStatus::New, LetterStatus::New]);
+        assert_eq!((after[0].redrive_job, after[2].error.as_str()), (Some(job), "worse"));
+        assert_eq!(redrive(&bench, original, &of).await.unwrap().1, 2, "exactly the rest");
+        bench.check(job).await;
+    }
+}
+
+/// A redrive of two chunks, of which one has failed it.
+async fn half_failed(bench: &Bench) -> (JobId, JobId) {
+    let original = dead(bench, &[letter(1, "bad"), letter(2, "bad")]).await;
+    let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+    let (job, _) = redrive(bench, original, &of).await.unwrap();
+    let plan = bench.segment_of(job).await;
+    let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(2));
+    assert_eq!(bench.store.load(page).await.unwrap(), Kept::Yes);
+    let chunk = bench.claim(job, 1).await.remove(0);
+    let failed = bench.store.fail(chunk.lease, &done(0), "no such column", true, &[]).await;
+    assert_eq!((failed.unwrap(), bench.status(job).await), (Kept::Yes, JobStatus::Failed));
+    (original, job)
+}
+
+async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled(bench: Bench) {
+    let (original, job) = half_failed(&bench).await;
+    let error = bench.job(job).await.error.unwrap();
+    assert!(error.contains(&format!("no such column; `windlass cancel {job}`")), "{error}");
+    let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+    assert!(redrive(&bench, original, &of).await.is_none());
+    assert_eq!(bench.store.mark_letters(&of, LetterStatus::Ignored).await.unwrap(), 0);
+
+    assert_eq!(bench.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
+    let cancelled = bench.job(job).await;
+    assert_eq!((cancelled.chunks.failed, cancelled.chunks.cancelled), (1, 1));
+    assert_eq!(cancelled.error.unwrap(), error, "it says why it was given up");
+    bench.check(job).await;
+    assert!(bench.store.retry(job).await.is_err());
+    assert_eq!(redrive(&bench, original, &of).await.unwrap().1, 2);
+
+    // Any other job that failed is retried, or submitted again.
+    let other = bench.loaded(2).await;
+    let chunk = bench.claim(other, 1).await.remove(0);
+    let failed = bench.store.fail(chunk.lease, &done(0), "no", true, &[]).await.unwrap();
+    assert_eq!(failed, Kept::Yes);
+    assert!(bench.store.cancel(other).await.unwrap_err().to_string().contains("FAILED"));
+}
+
+async fn a_failed_redrive_with_open_chunks_is_not_pruned(bench: Bench) {
+    let (_, job) = half_failed(&bench).await;
+    assert!(!bench.store.close(job, Duration::ZERO).await.unwrap());
+    bench.store.cancel(job).await.unwrap();
+    assert!(bench.store.close(job, Duration::ZERO).await.unwrap());
 }
 
 async fn a_repeated_redrive_is_the_same_job(bench: Bench) {

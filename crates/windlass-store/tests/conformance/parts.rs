@@ -1,10 +1,10 @@
 //! Parts are kept with the end of their chunk, and merged once all of them are there.
 
 use serde_json::json;
-use windlass_core::{JobId, JobStatus, PaginationState, Phase, Request};
-use windlass_store::{ClaimedSegment, Kept, MERGED, NewJob, NewPart};
+use windlass_core::{JobId, JobStatus, OnFailed, PaginationState, Phase, Request};
+use windlass_store::{ClaimedSegment, JobFilter, Kept, MERGED, NewJob, NewPart};
 
-use crate::bench::{Bench, by, done, job_with, last_page};
+use crate::bench::{Bench, by, done, job_with, last_page, new_job};
 
 both!(
     a_part_is_kept_with_the_end_of_its_chunk,
@@ -88,7 +88,7 @@ async fn the_merge_is_the_last_segment(bench: Bench) {
 async fn a_failed_chunk_keeps_the_merge_waiting(bench: Bench) {
     let job = bench.loaded_as(mapping(), 1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
-    let failed = bench.store.fail(chunk.lease, &done(0), "broken", false).await;
+    let failed = bench.store.fail(chunk.lease, &done(0), "broken", false, &[]).await;
     assert_eq!(failed.unwrap(), Kept::Yes);
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     assert!(bench.store.claim_segments(&by(), 10).await.unwrap().is_empty());
@@ -140,11 +140,63 @@ async fn a_job_without_records_is_merged_too(bench: Bench) {
 }
 
 async fn a_cancelled_merge_is_over(bench: Bench) {
+    let unclaimed = bench.mapped().await;
+    assert_eq!(bench.store.cancel(unclaimed).await.unwrap(), JobStatus::Cancelled);
+    bench.store.discarded(unclaimed).await.unwrap();
     let job = bench.mapped().await;
     let segment = bench.segment_of(job).await;
-    assert_eq!(bench.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
+    // Its load may still commit: the job is not cancelled before that is fenced.
+    assert_eq!(bench.store.cancel(job).await.unwrap(), JobStatus::Processing);
+    let shown = bench.job(job).await;
+    assert_eq!((shown.status, shown.finished_at), (JobStatus::Processing, None));
+    assert!(shown.error.unwrap().contains("being cancelled"));
+    assert_eq!(bench.store.status(job).await.unwrap(), Some(JobStatus::Processing));
+    let listed = async |status| {
+        let filter = JobFilter { status: Some(status), ..JobFilter::default() };
+        bench.store.jobs(&filter).await.unwrap().len()
+    };
+    assert_eq!(listed(JobStatus::Processing).await, 1);
+    assert_eq!(listed(JobStatus::Cancelled).await, 1, "the other one");
     assert_eq!(bench.store.put_merged(segment.lease, &part(1)).await.unwrap(), Kept::Lost);
     assert_eq!(bench.finish_merge(&segment).await, Kept::Lost);
+    assert!(bench.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+    let child = NewJob {
+        request: Request {
+            after: Some(vec![job]),
+            on_failed: Some(OnFailed::Run),
+            ..new_job().request
+        },
+        ..new_job()
+    };
+    let child = bench.store.submit(child).await.unwrap().id();
+    assert!(bench.job(child).await.error.unwrap().contains("waits for 1 job"));
+
+    // Its database is unavailable at first, which the job says.
+    let ending = bench.store.claim_cancelled_merges(&by(), 10).await.unwrap();
+    assert_eq!(ending.len(), 1);
+    assert!(ending[0].epoch > segment.lease.epoch);
+    assert!(bench.store.claim_cancelled_merges(&by(), 10).await.unwrap().is_empty());
+    let (away, wait) = (Some("the warehouse is down"), std::time::Duration::ZERO);
+    let kept = bench.store.release_segment(ending[0], away, false, wait).await.unwrap();
+    assert_eq!(kept, Kept::Yes);
+    assert!(bench.job(job).await.error.unwrap().ends_with("the warehouse is down"));
+    bench.check(job).await;
+    // Asked again, it is tried again.
+    assert_eq!(bench.store.cancel(job).await.unwrap(), JobStatus::Processing);
+    let again = bench.store.claim_cancelled_merges(&by(), 10).await.unwrap().remove(0);
+    let late = bench.store.end_cancelled_merge(ending[0], None).await.unwrap();
+    assert_eq!((late, bench.status(job).await), (Kept::Lost, JobStatus::Processing));
+    for _ in 0..2 {
+        let ended = bench.store.end_cancelled_merge(again, Some("it had loaded")).await.unwrap();
+        assert_eq!(ended, Kept::Yes);
+    }
+    let shown = bench.job(job).await;
+    assert_eq!(
+        (shown.status, shown.error.as_deref()),
+        (JobStatus::Cancelled, Some("it had loaded"))
+    );
+    assert!(shown.finished_at.is_some());
+    assert_eq!(bench.job(child).await.error, None, "its dependents are told now");
     let here = ["app".to_owned()];
     assert_eq!(bench.store.discardable(&here, 10).await.unwrap(), [(job, "app".to_owned())]);
     bench.check(job).await;

@@ -91,7 +91,7 @@ async fn a_cancel_races_with_work(bench: Bench) {
             let cancelled = bench.store.cancel(job).await.is_ok();
             eventually("the job ends", LIMIT, async || {
                 for chunk in bench.store.claim_cancelled(&by(), 10).await.unwrap() {
-                    let _ = bench.store.end_cancelled(chunk.lease, &done(1)).await.unwrap();
+                    let _ = bench.store.end_cancelled(chunk.lease, &done(1), &[]).await.unwrap();
                 }
                 bench.job(job).await.finished_at.is_some()
             })
@@ -111,7 +111,8 @@ async fn retries_race_with_failures(bench: Bench) {
         for turn in 0..15 {
             for chunk in bench.claim(job, 1).await {
                 let (at_once, progress) = (turn % 2 == 0, done(0));
-                let _ = bench.store.fail(chunk.lease, &progress, "bad", at_once).await.unwrap();
+                let _ =
+                    bench.store.fail(chunk.lease, &progress, "bad", at_once, &[]).await.unwrap();
             }
             let _ = bench.store.retry(job).await;
         }

@@ -105,7 +105,7 @@ async fn a_retried_job_without_failures_ends(bench: Bench) {
     let job = bench.loaded(2).await;
     let chunks = bench.claim(job, 2).await;
     // The job fails with its first chunk, and only then its other chunk completes.
-    let failed = bench.store.fail(chunks[0].lease, &done(0), "bad", true).await.unwrap();
+    let failed = bench.store.fail(chunks[0].lease, &done(0), "bad", true, &[]).await.unwrap();
     assert_eq!(failed, Kept::Yes);
     assert_eq!(bench.complete(&chunks[1]).await, Kept::Yes);
     bench.check(job).await;

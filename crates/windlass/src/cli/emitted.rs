@@ -33,8 +33,15 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     if engine.store().segments(args.id).await?.is_empty() {
         eprintln!("what the job emitted is pruned, with its chunks");
     }
+    let pinned = engine.store().pinned(args.id).await?;
+    let is_redrive = pinned.is_some_and(|pinned| pinned.root != pinned.id);
     match job.status {
         JobStatus::Completed => {}
+        JobStatus::Cancelled if is_redrive => {
+            eprintln!(
+                "the job is CANCELLED: this is what was committed, and belongs to the original job"
+            );
+        }
         JobStatus::Cancelled => eprintln!("the job is CANCELLED: its output is removed"),
         status => eprintln!("the job is {status}: this is what is committed so far"),
     }

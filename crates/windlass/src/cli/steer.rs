@@ -4,7 +4,7 @@ use super::{load, output};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::JobId;
+use windlass::{JobId, JobStatus};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -50,7 +50,11 @@ pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCod
             println!("running workers take it up; otherwise: windlass worker --job {}", job.id);
         }
         Move::Pause => println!("chunks in flight are handed back after the commit they are at"),
-        Move::Cancel => {}
+        Move::Cancel => {
+            if let Some(error) = job.error.filter(|_| job.status != JobStatus::Cancelled) {
+                println!("{error}");
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

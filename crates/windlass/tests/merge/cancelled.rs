@@ -1,7 +1,7 @@
 //! A job cancelled in the middle of its merge: nothing of it comes later, and no output stays.
 
-use crate::common::Data;
-use crate::world::{REPORT, World};
+use crate::common::{Data, config, said};
+use crate::world::{JOBS, REPORT, World};
 use windlass_testkit::{Gate, Moto, Running};
 
 /// Cancels a job while its worker sleeps, which then wakes up.
@@ -23,6 +23,39 @@ async fn nothing_is_loaded_afterwards() {
         cancel_asleep(&world, &id, gate, worker).await;
         world.nothing_is_loaded().await;
         assert_eq!(world.names(), [""; 0]);
+    }
+}
+
+/// A load that cannot be fenced may still commit. Until it is fenced the job is not CANCELLED, says why,
+/// and its dependents wait.
+#[tokio::test]
+async fn it_is_not_cancelled_before_its_load_is_fenced() {
+    for (data, down) in [
+        (Data::postgres().await, "postgres://127.0.0.1:1/none"),
+        (Data::mariadb().await, "mysql://127.0.0.1:1/none"),
+    ] {
+        let world = World::with(data).await;
+        let id = world.submit("TOTALS").await;
+        let (gate, worker) = world.held_at(&id, "UPDATE windlass_ledger SET").await;
+        worker.stop();
+        let after = format!("PLAIN --after {id} --on-failed run");
+        let child = world.place.submit(&after).await;
+        world.place.write("down.toml", &config(&world.data.store_url(), down, JOBS));
+        let asked = world.place.run(&format!("cancel {id} --config down.toml")).await;
+        let told = said(&asked);
+        asked.ok();
+        assert!(told.contains("PROCESSING") && told.contains("being cancelled"), "{told}");
+        let job = world.place.job(&id).await;
+        assert_eq!(
+            (job["status"].as_str(), job["finishedAt"].as_str()),
+            (Some("PROCESSING"), None)
+        );
+        let waits = world.place.job(&child).await["error"].to_string();
+        assert!(waits.contains("waits for 1 job"), "{waits}");
+
+        cancel_asleep(&world, &id, gate, worker).await;
+        world.nothing_is_loaded().await;
+        assert!(world.place.job(&child).await["error"].is_null(), "its dependents are told");
     }
 }
 

@@ -264,7 +264,7 @@ pub(crate) const REPORT: &str = "totals.csv";
 pub(crate) const PAGE: &str = "totals.csv.html";
 
 /// Totals are loaded and reported; a report is only that; parts are exported.
-const JOBS: &str = r#"
+pub(crate) const JOBS: &str = r#"
 [jobs.TOTALS]
 source = { connection = "app", table = "accounts" }
 step.map = "SELECT branch, count(*) AS n, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY branch"
