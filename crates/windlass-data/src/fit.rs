@@ -16,10 +16,14 @@ pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     fitting.columns_exist();
     if fitting.problems.is_empty() && table.open {
         fitting.open();
-    } else if fitting.problems.is_empty() && !is_query {
-        fitting.key();
-        fitting.filters();
-        fitting.step();
+    } else if fitting.problems.is_empty() {
+        fitting.enums();
+        // What a query gives is not in the schema: its rows are asked when a job is planned.
+        if !is_query {
+            fitting.key();
+            fitting.filters();
+            fitting.step();
+        }
     }
     fitting.problems
 }
@@ -142,8 +146,32 @@ impl Fitting<'_> {
                 );
             }
         }
-        for column in key.iter().filter_map(|name| self.table.column(name)) {
-            // As MySQL writes the type.
+        let by_item = !matches!(self.job_type.step.kind, StepKind::Sql(_));
+        if by_item && !self.table.children.is_empty() {
+            let children = names(&self.table.children);
+            self.refuse(
+                "source.table",
+                format!(
+                    "`{table}` is inherited by {children}, and no index is unique across them, so \
+                     that two records may have one key; make a job type for each of the tables, the \
+                     parent as source.query = \"SELECT * FROM ONLY {table}\""
+                ),
+            );
+        } else if by_item && !self.table.is_unique(&columns) {
+            self.refuse(
+                "source.key",
+                format!(
+                    "nothing says that ({listed}) is unique, and a record that is written back \
+                     must be one; `{}` would do",
+                    create_index("UNIQUE INDEX", table, &columns)
+                ),
+            );
+        }
+    }
+
+    /// Refuses a key whose order is not that of its comparisons, as MySQL writes its type.
+    fn enums(&mut self) {
+        for column in self.job_type.source.key.iter().filter_map(|name| self.table.column(name)) {
             if column.sql_type.starts_with("enum(") || column.sql_type.starts_with("set(") {
                 self.refuse(
                     "source.key",
@@ -154,17 +182,6 @@ impl Fitting<'_> {
                     ),
                 );
             }
-        }
-        let by_item = !matches!(self.job_type.step.kind, StepKind::Sql(_));
-        if by_item && !self.table.is_unique(&columns) {
-            self.refuse(
-                "source.key",
-                format!(
-                    "nothing says that ({listed}) is unique, and a record that is written back \
-                     must be one; `{}` would do",
-                    create_index("UNIQUE INDEX", table, &columns)
-                ),
-            );
         }
     }
 
