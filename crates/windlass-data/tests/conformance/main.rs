@@ -12,6 +12,7 @@ mod fitting;
 mod harness;
 mod holding;
 mod items;
+mod key_checks;
 mod mariadb;
 mod marking;
 mod naming;
