@@ -7,6 +7,7 @@ use crate::sql::{Dialect, Sql};
 use crate::{Result, Scope};
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Extent, Key, KeyRange, Part};
+use windlass_db::{Class, Error};
 
 /// What is to be asked of the rows of a source: a statement that gives one offending key or none,
 /// and the problem that such a key is.
@@ -87,13 +88,17 @@ pub(crate) fn copy_column(dialect: Dialect, scope: &Scope) -> Option<String> {
 }
 
 /// Refuses a record that has no key, or the key of the record before it: its number among those of
-/// its key says so, or the key itself.
+/// its key says so, or the key itself. That fails its chunk, as an error of the data does; the other
+/// chunks continue.
 pub(crate) fn check_read(scope: &Scope, before: Option<&Key>, key: &Key, copy: i64) -> Result<()> {
-    check_null(scope, key)?;
-    if scope.needs_unique_key() && (copy > 1 || before == Some(key)) {
-        return Err(repeated_problem(scope, key).into());
-    }
-    Ok(())
+    let problem = if key.has_null() {
+        null_problem(scope, key)
+    } else if scope.needs_unique_key() && (copy > 1 || before == Some(key)) {
+        repeated_problem(scope, key)
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Class::Data, problem.to_string()).into())
 }
 
 /// Refuses a key with a null: no range reaches its record.
