@@ -27,6 +27,11 @@ impl Key {
         }
     }
 
+    /// Whether a part of it is null: no comparison finds the record of such a key.
+    pub fn has_null(&self) -> bool {
+        self.0.iter().any(Value::is_null)
+    }
+
     /// Writes [`Key::to_text`] somewhere that cannot fail, such as a hash.
     pub fn write_text(&self, to: impl std::io::Write) {
         // A key is made of plain values, which can always be written.

@@ -24,6 +24,11 @@ pub struct Table {
     pub open: bool,
     /// The columns that may hold values of any type, whatever they are declared as, as in SQLite.
     pub any_type: Vec<String>,
+    /// Columns that the schema lets be null although no row had a null when the table was
+    /// described, as in most primary keys of SQLite. Planning looks at the rows again.
+    pub unchecked_nulls: Vec<String>,
+    /// The tables that inherit from this one (PostgreSQL). No index is unique across them.
+    pub children: Vec<String>,
 }
 
 /// One column.
@@ -104,6 +109,14 @@ impl Table {
         self.indexes.iter().find(|index| {
             index.columns.len() >= columns.len()
                 && index.columns.iter().zip(columns).all(|(have, want)| have == want)
+        })
+    }
+
+    /// Whether the schema promises that none of these columns is ever null.
+    pub fn is_never_null(&self, columns: &[&str]) -> bool {
+        columns.iter().all(|name| {
+            self.column(name).is_some_and(|column| !column.nullable)
+                && !self.unchecked_nulls.iter().any(|unchecked| unchecked == name)
         })
     }
 

@@ -18,6 +18,7 @@ pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
         fitting.open();
     } else if fitting.problems.is_empty() {
         fitting.key_types();
+        // What a query gives is not in the schema: its rows are asked when a job is planned.
         if !is_query {
             fitting.key();
             fitting.filters();
@@ -173,7 +174,17 @@ impl Fitting<'_> {
             }
         }
         let by_item = !matches!(self.job_type.step.kind, StepKind::Sql(_));
-        if by_item && !self.table.is_unique(&columns) {
+        if by_item && !self.table.children.is_empty() {
+            let children = names(&self.table.children);
+            self.refuse(
+                "source.table",
+                format!(
+                    "`{table}` is inherited by {children}, and no index is unique across them, so \
+                     that two records may have one key; make a job type for each of the tables, the \
+                     parent as source.query = \"SELECT * FROM ONLY {table}\""
+                ),
+            );
+        } else if by_item && !self.table.is_unique(&columns) {
             self.refuse(
                 "source.key",
                 format!(

@@ -58,9 +58,7 @@ impl Items {
             primary_key: source.key.clone(),
             indexes: vec![Index { columns: source.key.clone(), unique: true }],
             estimated_rows: rows as u64,
-            plain: false,
-            open: false,
-            any_type: Vec::new(),
+            ..Table::default()
         }
     }
 
@@ -131,6 +129,11 @@ impl Source for Items {
 
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
         Ok(Items::table(source, self.items.len()))
+    }
+
+    /// A request with two items of one key, or with one that has none, was refused.
+    async fn check_keys(&self, _: &Scope, _: Option<u64>) -> Result<()> {
+        Ok(())
     }
 
     async fn split(&self, _: &Scope, segments: u32) -> Result<Vec<KeyRange>> {

@@ -15,6 +15,7 @@ mod error;
 mod fan_in;
 mod fit;
 mod items;
+mod key_check;
 mod ledger;
 mod literal;
 mod mysql;
@@ -78,6 +79,10 @@ pub trait Source: Send + Sync {
     async fn tables(&self) -> Result<Vec<String>>;
     /// What the database says of the source's table or query.
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
+    /// Refuses a source in which a record has no key, or two have the same where the step needs it
+    /// unique. Looks at the rows only where the schema does not promise it: at the first `most`, or
+    /// at all that the job may reach.
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()>;
     /// Splits the source into at most so many ranges of about equal size, without a full sort.
     /// They tile everything up to the greatest key there is now; none when there are no records.
     /// Where keys have no order, [`KeyRange::ALL`] for each part that [`Source::scan`] takes by number.

@@ -2,7 +2,9 @@
 //! submitter's claims, resolved against the table.
 
 use std::collections::BTreeMap;
-use windlass_core::{FilterValue, Identity, JobType, Problem, Request, Table, Value};
+use windlass_core::{
+    Column, ColumnType, FilterValue, Identity, JobType, Problem, Request, StepKind, Table, Value,
+};
 
 /// The bounds of one job, the same for every statement made for it.
 #[derive(Clone, Debug)]
@@ -33,8 +35,11 @@ impl Scope {
         for (name, values) in request.filters() {
             let column = &job_type.source.filters[name];
             let read = |value| match table.column(column) {
+                // A column without a type, as in a query of SQLite, compares by the value's own.
+                None | Some(Column { kind: ColumnType::Other, .. }) => {
+                    Value::from_json(serde_json::Value::clone(value))
+                }
                 Some(column) => column.read(value).unwrap_or(Value::Null),
-                None => Value::from_json(serde_json::Value::clone(value)),
             };
             filters.push((name.to_owned(), column.clone(), values.iter().map(read).collect()));
         }
@@ -43,6 +48,12 @@ impl Scope {
         };
         let claims = job_type.source.claims.iter().filter_map(claim).collect();
         Ok(Scope { job_type, table, filters, claims, params: request.params.clone() })
+    }
+
+    /// Everything of a job type's source, before anybody asks for a part of it.
+    pub fn of_all(job_type: JobType, table: Table) -> Scope {
+        let (filters, claims, params) = Default::default();
+        Scope { job_type, table, filters, claims, params }
     }
 
     /// The key columns.
@@ -89,10 +100,23 @@ impl Scope {
         self.table.index_on(&columns).is_some()
     }
 
-    /// Whether several records may have one key, by what the table's indexes say. They are always
+    /// Whether a record may have no key, as far as the schema says.
+    pub(crate) fn key_may_be_null(&self) -> bool {
+        !self.table.open && !self.table.is_never_null(&self.key_columns())
+    }
+
+    /// Whether several records may have one key, as far as the schema says. They are always
     /// together, so a range that ends at the n-th key may have more than n records.
-    pub(crate) fn shares_keys(&self) -> bool {
-        let columns: Vec<&str> = self.key().iter().map(String::as_str).collect();
-        self.table.index_on(&columns).is_some() && !self.table.is_unique(&columns)
+    pub(crate) fn key_may_repeat(&self) -> bool {
+        !self.table.open && !self.table.is_unique(&self.key_columns())
+    }
+
+    /// Whether a key must be that of one record: every step but `sql` works on single records.
+    pub(crate) fn needs_unique_key(&self) -> bool {
+        !matches!(self.job_type.step.kind, StepKind::Sql(_))
+    }
+
+    fn key_columns(&self) -> Vec<&str> {
+        self.key().iter().map(String::as_str).collect()
     }
 }

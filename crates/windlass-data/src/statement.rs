@@ -1,5 +1,6 @@
 //! The statements made for an extent: select, count, the step's own, and the mark.
 
+use crate::key_check::copy_column;
 use crate::predicate::{Bounds, push_chunk, push_extent, relation};
 use crate::sql::{Dialect, Sql, inner};
 use crate::{Params, Result, Scope};
@@ -8,7 +9,8 @@ use windlass_core::{
     Column, ColumnType, Counts, Extent, Fragment, Part, StepKind, Template, Value,
 };
 
-/// All columns of an extent's records, in key order.
+/// All columns of an extent's records, in key order; behind them the number of each among those of
+/// its key, where [`copy_column`] has one.
 pub(crate) fn select<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -21,7 +23,8 @@ pub(crate) fn select<'a>(
     let named = |(n, column): (usize, &Column)| {
         format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
     };
-    let columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
+    let mut columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
+    columns.extend(copy_column(dialect, scope));
     let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
     push_extent(&mut sql, scope, extent, None, bounds);

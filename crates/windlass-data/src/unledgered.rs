@@ -28,6 +28,10 @@ impl Source for Unledgered {
         self.0.describe(source).await
     }
 
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
+        self.0.check_keys(scope, most).await
+    }
+
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         self.0.split(scope, segments).await
     }

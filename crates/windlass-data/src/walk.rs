@@ -3,7 +3,7 @@
 use crate::Scope;
 use crate::predicate::{Bounds, push_extent, relation};
 use crate::sql::{Dialect, Sql};
-use windlass_core::Extent;
+use windlass_core::{Extent, Key};
 
 /// Which keys of an extent to take.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,8 @@ pub(crate) fn select<'a>(
 }
 
 /// Numbers all keys of an extent in one pass: for queries and views, where each jump might run the
-/// whole query.
+/// whole query. A chunk ends with the last record of a key, at or behind the n-th; behind the key
+/// stands how many records there are up to there.
 pub(crate) fn number<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -43,21 +44,43 @@ pub(crate) fn number<'a>(
     let columns = dialect.quote_columns(scope.key(), None);
     let named = |(n, column): (usize, &String)| format!("{column} AS windlass_{n}");
     let selected: Vec<String> = columns.iter().enumerate().map(named).collect();
-    let names: Vec<String> = (0..columns.len()).map(|n| format!("windlass_{n}")).collect();
+    let rendered: Vec<String> = scope
+        .key()
+        .iter()
+        .enumerate()
+        .map(|(n, column)| match scope.table.column(column) {
+            Some(column) => dialect.render(column, &format!("windlass_{n}")),
+            None => format!("windlass_{n}"),
+        })
+        .collect();
+    let order = columns.join(", ");
     let mut sql = Sql::new(
         dialect,
         format!(
-            "SELECT {} FROM (SELECT {}, row_number() OVER (ORDER BY {}) AS windlass_n \
-             FROM {} WHERE ",
-            names.join(", "),
+            "SELECT {}, windlass_upto FROM (SELECT {}, \
+             row_number() OVER (ORDER BY {order}) AS windlass_n, \
+             rank() OVER (ORDER BY {order}) AS windlass_first, \
+             count(*) OVER (ORDER BY {order}) AS windlass_upto FROM {} WHERE ",
+            rendered.join(", "),
             selected.join(", "),
-            columns.join(", "),
             relation(dialect, scope),
         ),
     );
     push_extent(&mut sql, scope, extent, None, Bounds::All);
+    // The records of a key are those from `windlass_first` to `windlass_upto`; a multiple of the
+    // chunk's size is among them when what is left of the division is less than their number.
     sql.push(format!(
-        ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
+        ") AS numbered WHERE windlass_n = windlass_upto \
+         AND windlass_upto % {every} < windlass_upto - windlass_first + 1 \
+         ORDER BY windlass_n LIMIT {most}"
     ));
     sql
+}
+
+/// The keys at which chunks end, each with the number of records since the one before, of those with
+/// the number of records up to there.
+pub(crate) fn counted(ends: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
+    let mut before = 0;
+    let count = |(key, upto): (Key, i64)| (key, upto - std::mem::replace(&mut before, upto));
+    ends.into_iter().map(count).collect()
 }

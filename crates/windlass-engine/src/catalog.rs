@@ -5,18 +5,24 @@ use crate::engine::Engine;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use windlass_core::{Source, Table};
-use windlass_data::Items;
+use windlass_core::{JobType, Source, Table};
+use windlass_data::{Items, Scope};
 
 /// How long a description is believed. A table that changes sooner than this after a submit is
 /// found out by the first statement that fails.
 const FRESH: Duration = Duration::from_secs(2);
+
+/// How many rows of a query are looked at before a job of it is submitted, so that this stays cheap.
+/// Planning looks at all of them.
+const CHECKED_ROWS: u64 = 100_000;
 
 /// The ledgers that are there, and the tables as they were a moment ago.
 #[derive(Default)]
 pub(crate) struct Catalog {
     prepared: Mutex<HashSet<String>>,
     described: Mutex<HashMap<String, (Instant, Table)>>,
+    /// The job types whose keys were found right, and when.
+    keys: Mutex<HashMap<String, Instant>>,
 }
 
 impl Engine {
@@ -37,6 +43,30 @@ impl Engine {
         known.retain(|_, (at, _)| at.elapsed() < FRESH);
         known.insert(name, (Instant::now(), table.clone()));
         Ok(table)
+    }
+
+    /// Refuses a query among whose first rows one has no key, or two have the same where the step
+    /// needs it unique. A table has passed by its schema.
+    pub(crate) async fn check_keys(
+        &self,
+        definition: &JobType,
+        table: &Table,
+    ) -> crate::Result<()> {
+        let source = &definition.source;
+        if source.query.is_none() {
+            return Ok(());
+        }
+        let checked = &self.shared.catalog.keys;
+        let name = format!("{:?}", (source, &definition.step.kind));
+        if locked(checked).get(&name).is_some_and(|at| at.elapsed() < FRESH) {
+            return Ok(());
+        }
+        let scope = Scope::of_all(definition.clone(), table.clone());
+        self.connection(&source.connection)?.check_keys(&scope, Some(CHECKED_ROWS)).await?;
+        let mut known = locked(checked);
+        known.retain(|_, at| at.elapsed() < FRESH);
+        known.insert(name, Instant::now());
+        Ok(())
     }
 
     /// Whether a connection has its ledger or can have it; changes nothing.

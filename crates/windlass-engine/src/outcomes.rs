@@ -7,8 +7,8 @@ use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_core::{ChunkId, Counts, Cursor, Extent, ItemError, Key, Outcome, Part, RetryPolicy};
-use windlass_data::{Commit, Effect, Held, HeldState, Item, WriteItem, keep_emitted};
-use windlass_db::Class;
+use windlass_data::{Commit, DataError, Effect, Held, HeldState, Item, WriteItem, keep_emitted};
+use windlass_db::{Class, Error};
 
 /// About how many bytes of records one batch holds, so that wide rows do not fill the memory.
 const BATCH_BYTES: usize = 8 << 20;
@@ -107,15 +107,11 @@ impl Chunk {
             // Wide records: fewer keys at once.
             take = take.div_ceil(2);
         };
-        let places: HashMap<String, usize> =
-            keys[..take].iter().enumerate().map(|(place, key)| (key.to_text(), place)).collect();
-        let place = |item: &Item| places.get(&item.key.to_text()).copied().unwrap_or(take - 1);
-        let mut placed: Vec<(usize, Item)> =
-            items.into_iter().map(|item| (place(&item), item)).collect();
-        placed.sort_by_key(|(place, _)| *place);
         let mut before = 0;
-        let mut batch = Vec::with_capacity(placed.len());
-        for (place, item) in placed {
+        let mut batch = Vec::with_capacity(items.len());
+        for (place, item) in self.by_listed_key(&keys[..take], items).await?.into_iter().enumerate()
+        {
+            let Some(item) = item else { continue };
             let passed = place as i64 + 1 - before;
             before = place as i64 + 1;
             let place = Some(done + place as u64 + 1);
@@ -123,6 +119,34 @@ impl Chunk {
         }
         let end = if take == keys.len() { Cursor::End } else { Cursor::Index(done + take as u64) };
         Ok((batch, From::Pass(end, take as i64 - before)))
+    }
+
+    /// The item of each listed key, under the key as it is listed. The stored key may be written in
+    /// another way since it was listed (`1.0` and `1.00`, the letters of a citext): then the
+    /// database says which is which. An item counted at the place of another would be left undone.
+    async fn by_listed_key(
+        &self,
+        keys: &[Key],
+        items: Vec<Item>,
+    ) -> Result<Vec<Option<Item>>, Stop> {
+        let mut items: HashMap<String, Item> =
+            items.into_iter().map(|item| (item.key.to_text(), item)).collect();
+        let mut found: Vec<Option<Item>> =
+            keys.iter().map(|key| items.remove(&key.to_text())).collect();
+        for (key, found) in keys.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            if items.is_empty() {
+                break;
+            }
+            let (scope, row) = (&self.job.scope, vec![key.0.clone()]);
+            let stored = self.connection().distinct(scope, scope.key(), row).await?.pop();
+            let item = stored.and_then(|stored| items.remove(&Key(stored).to_text()));
+            *found = item.map(|item| Item { key: key.clone(), ..item });
+        }
+        if let Some(item) = items.into_values().next() {
+            let message = format!("the key {} changed while its batch was read", item.key);
+            return Err(DataError::Database(Error::new(Class::Retry, message)).into());
+        }
+        Ok(found)
     }
 
     /// Tries held items again whose time has come.
@@ -136,7 +160,7 @@ impl Chunk {
                 self.lease().chunk,
                 self.ledger.counts
             );
-            return Err(windlass_data::DataError::Unreadable(message).into());
+            return Err(DataError::Unreadable(message).into());
         };
         if wait > Duration::ZERO {
             return Err(Stop::Wait(wait));
@@ -147,15 +171,15 @@ impl Chunk {
 
     /// Reads held items again, works them and commits what comes of it.
     pub(crate) async fn try_held(&mut self, due: Vec<Held>) -> Result<(), Stop> {
-        let extent = self.of_keys(due.iter().map(|held| held.key.clone()).collect());
+        let keys: Vec<Key> = due.iter().map(|held| held.key.clone()).collect();
+        let extent = self.of_keys(keys.clone());
         let read =
             self.connection().read(&self.job.scope, &extent, due.len() as u32, BATCH_BYTES).await?;
-        let mut items: HashMap<String, Item> =
-            read.items.into_iter().map(|item| (item.key.to_text(), item)).collect();
+        let items = self.by_listed_key(&keys, read.items).await?;
         let mut batch = Vec::new();
         let mut gone = Vec::new();
-        for held in due {
-            match items.remove(&held.key.to_text()) {
+        for (held, item) in due.into_iter().zip(items) {
+            match item {
                 Some(item) => batch.push(Tried::held(item, &held)),
                 // Not read for want of room: the next round takes it.
                 None if !read.end => {}

@@ -18,6 +18,8 @@ pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
     if let Some(ids) = &job.pinned.request.ids {
         return Ok(Plan { segments: Vec::new(), chunks: key_lists(job, ids).await? });
     }
+    // Whatever was checked at submit, the rows may be others now.
+    job.connection.check_keys(&job.scope, None).await?;
     let segments = match job.scope.filters.first() {
         Some((filter, column, values)) => by_value(job, filter, column, values).await?,
         None => by_range(job).await?,
@@ -26,13 +28,17 @@ pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
 }
 
 async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<NewChunk>> {
-    // The key of an item is as the item has it; a table's is of its columns' types.
-    let key = |id: serde_json::Value| match job.definition().source.items {
+    let is_items = job.definition().source.items;
+    // The key of an item is as the item has it; a table's is of its columns' types; a dead letter's
+    // is as it was read, by which the letter is found again.
+    let key = |id: serde_json::Value| match is_items || job.is_redrive() {
         true => Key::from_id(id).0,
         false => typed(&job.scope.table, job.scope.key(), id),
     };
-    let keys = ids.iter().cloned().map(key).collect();
-    let keys = job.connection.distinct(&job.scope, job.scope.key(), keys).await?;
+    let mut keys: Vec<Vec<Value>> = ids.iter().cloned().map(key).collect();
+    if is_items || !job.is_redrive() {
+        keys = job.connection.distinct(&job.scope, job.scope.key(), keys).await?;
+    }
     let items = job.definition().chunk_items() as usize;
     let chunk = |keys: &[Vec<Value>]| NewChunk {
         items: keys.len() as i64,

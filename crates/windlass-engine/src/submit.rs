@@ -74,6 +74,11 @@ impl Engine {
             problems.push(describe_problem(job_type, error));
         }
         if problems.is_empty()
+            && let Err(error) = self.check_keys(&definition, &table).await
+        {
+            problems.push(describe_problem(job_type, error));
+        }
+        if problems.is_empty()
             && let Err(error) = self.check_fan_in(&definition, &table).await
         {
             problems.push(describe_problem(job_type, error));
@@ -89,13 +94,7 @@ impl Engine {
     /// Asks the databases whether they understand a job type's `map` and have the table it loads.
     async fn check_fan_in(&self, definition: &JobType, table: &Table) -> Result<()> {
         if matches!(definition.step.kind, StepKind::Map(_)) {
-            let scope = Scope {
-                job_type: definition.clone(),
-                table: table.clone(),
-                filters: Vec::new(),
-                claims: Vec::new(),
-                params: Default::default(),
-            };
+            let scope = Scope::of_all(definition.clone(), table.clone());
             let connection = self.connection(&definition.source.connection)?;
             let described = connection.map_columns(&scope).await;
             described.map_err(|error| definition.problem("step.map", error.to_string()))?;

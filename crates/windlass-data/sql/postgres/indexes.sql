@@ -1,5 +1,5 @@
 -- The columns of a relation's indexes that can serve an ordered walk: valid btrees without a
--- condition. A column is usable when it is plain, of its own collation and operators, and sorted
+-- condition. A deferred unique constraint counts as unique: every committed state satisfies it. A column is usable when it is plain, of its own collation and operators, and sorted
 -- as ORDER BY sorts, or exactly the other way round.
 -- Lock: none. Index: the catalog's own.
 SELECT indexrelid::bigint, indisunique, indisprimary, attname::text,
@@ -18,5 +18,5 @@ CROSS JOIN LATERAL unnest(indkey::int2[], indclass::oid[], indcollation::oid[], 
     WITH ORDINALITY AS part(column_of, class_of, collation_of, option_of, place)
 LEFT JOIN pg_opclass ON pg_opclass.oid = class_of
 LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = column_of AND column_of > 0
-WHERE indrelid = $1::oid AND indisvalid AND indpred IS NULL AND place <= indnkeyatts
+WHERE indrelid = $1::oid AND indisvalid AND indisready AND indpred IS NULL AND place <= indnkeyatts
 ORDER BY indisprimary DESC, indexrelid, place

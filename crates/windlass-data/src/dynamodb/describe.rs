@@ -51,9 +51,8 @@ pub(super) async fn describe(data: &DynamodbData, source: &windlass_core::Source
         primary_key: shape.key.clone(),
         indexes: shape.indexes.iter().map(index).collect(),
         estimated_rows: described.item_count().and_then(|n| n.try_into().ok()).unwrap_or(0),
-        plain: false,
         open: true,
-        any_type: Vec::new(),
+        ..Table::default()
     };
     data.learn(name, shape);
     Ok(table)

@@ -127,6 +127,11 @@ impl Source for DynamodbData {
         describe::describe(self, source).await
     }
 
+    /// The database has no record without a key, and no two of one.
+    async fn check_keys(&self, _: &Scope, _: Option<u64>) -> Result<()> {
+        Ok(())
+    }
+
     async fn split(&self, _: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         Ok(vec![KeyRange::ALL; segments.max(1) as usize])
     }

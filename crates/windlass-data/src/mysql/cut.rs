@@ -3,12 +3,14 @@
 
 use super::Transaction;
 use super::{read, row};
+use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::Bounds;
 use crate::sql::{Dialect, Sql};
 use crate::walk::{self, Step};
 use crate::{Cuts, Result, Scope};
 use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+use windlass_db::mysql::Row;
 
 /// Cuts the next page of chunks.
 pub(super) async fn cut(
@@ -23,8 +25,8 @@ pub(super) async fn cut(
             let keys = cutter.select(&page.rest(), Bounds::All, "", page.capacity(), 0).await?;
             return Ok(page.keys(keys));
         }
-        for key in cutter.number(&page.rest(), page.items(), page.jumps()).await? {
-            page.push(key, page.items() as i64);
+        for (key, items) in cutter.number(&page.rest(), page.items(), page.jumps()).await? {
+            page.push(key, items);
         }
     } else {
         for _ in 0..page.jumps() {
@@ -55,10 +57,11 @@ pub(super) async fn cut(
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
-/// that are cut by keys alone.
+/// that are cut by keys alone. Where a key may be null it is that of what the job may reach.
 pub(super) async fn greatest(transaction: &mut Transaction, scope: &Scope) -> Result<Option<Key>> {
     let mut cutter = Cutter { transaction, scope, within: None };
-    Ok(cutter.select(&KeyRange::ALL, Bounds::Keys, " DESC", 1, 0).await?.pop())
+    let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
+    Ok(cutter.select(&KeyRange::ALL, bounds, " DESC", 1, 0).await?.pop())
 }
 
 /// The n-th key of a range, by keys alone.
@@ -97,19 +100,32 @@ impl Cutter<'_> {
         self.keys(&walk::select(Dialect::Mysql, self.scope, &extent, bounds, step)).await
     }
 
-    async fn number(&mut self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
+    /// Where the chunks of a range end that is numbered in one pass, each with its records.
+    async fn number(&mut self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<(Key, i64)>> {
         let extent = self.extent(range);
-        self.keys(&walk::number(Dialect::Mysql, self.scope, &extent, every, most)).await
+        let sql = walk::number(Dialect::Mysql, self.scope, &extent, every, most);
+        let mut ends = Vec::new();
+        for row in &self.transaction.query(&sql.text, sql.values()).await? {
+            ends.push((self.key(row)?, row::int(row, self.scope.key().len())?));
+        }
+        Ok(walk::counted(ends))
     }
 
     async fn keys(&mut self, sql: &Sql<'_>) -> Result<Vec<Key>> {
         let rows = self.transaction.query(&sql.text, sql.values()).await?;
-        rows.iter().map(|row| row::key(row, self.scope)).collect()
+        rows.iter().map(|row| self.key(row)).collect()
+    }
+
+    /// A key that can bound a chunk.
+    fn key(&self, row: &Row) -> Result<Key> {
+        let key = row::key(row, self.scope)?;
+        check_null(self.scope, &key)?;
+        Ok(key)
     }
 
     /// How many records a range has that a jump over so many found the end of.
     async fn items(&mut self, range: &KeyRange, jumped: u64) -> Result<i64> {
-        match self.scope.shares_keys() {
+        match self.scope.key_may_repeat() {
             true => self.count(range).await,
             false => Ok(jumped as i64),
         }

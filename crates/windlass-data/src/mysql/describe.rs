@@ -35,8 +35,7 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
         indexes,
         estimated_rows,
         plain,
-        open: false,
-        any_type: Vec::new(),
+        ..Table::default()
     })
 }
 
@@ -194,7 +193,15 @@ pub(super) async fn query_columns(
 ) -> Result<Vec<Column>> {
     let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
     let found = transaction.columns(&sql).await.map_err(DataError::from)?;
-    Ok(found.iter().map(column_of).collect())
+    let column = |found: &mysql::Column| {
+        let mut column = column_of(found);
+        // It arrives as a text, and is sorted as the number that it is kept as.
+        if found.flags().intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG) {
+            column.sql_type = "enum()".to_owned();
+        }
+        column
+    };
+    Ok(found.iter().map(column).collect())
 }
 
 pub(super) fn column_of(column: &mysql::Column) -> Column {

@@ -168,6 +168,10 @@ impl Source for MysqlData {
         in_reading!(self, LOOKING, |transaction| describe::describe(transaction, source))
     }
 
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
+        in_reading!(self, LOOKING, |transaction| read::check_keys(transaction, scope, most))
+    }
+
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         in_reading!(self, LOOKING, |transaction| split::split(transaction, scope, segments))
     }

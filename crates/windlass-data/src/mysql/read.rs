@@ -1,7 +1,8 @@
 //! Reading records, counting them, and telling values apart.
 
-use super::row::{check, int, value, values};
+use super::row::{self, check, int, value, values};
 use super::{Cells, Transaction};
+use crate::key_check::{check_read, copy_column, questions};
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql};
 use crate::{Batch, DataError, Item, Result, Scope, statement};
@@ -40,6 +41,8 @@ struct Reader<'a> {
     scope: &'a Scope,
     columns: Columns,
     places: statement::Places,
+    /// Whether each row says its number among those of its key.
+    numbered: bool,
     left: usize,
     items: Vec<Item>,
     /// Whether nothing was left out.
@@ -49,22 +52,41 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn new(scope: &Scope, bytes: usize) -> Reader<'_> {
         let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
-        Reader { scope, columns, places, left: bytes, items: Vec::new(), all: true }
+        let numbered = copy_column(Dialect::Mysql, scope).is_some();
+        Reader { scope, columns, places, numbered, left: bytes, items: Vec::new(), all: true }
     }
 
     fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
+        let values = values(row, self.scope)?;
+        let (key, version) = (self.places.key(&values), self.places.version(&values));
+        check(&key, self.scope)?;
+        let copy = if self.numbered { int(row, self.columns.len())? } else { 1 };
+        // The row behind the last one is checked too: were it of the same key, no batch would have it.
+        check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
         if self.left == 0 {
             self.all = false;
             return Ok(ControlFlow::Break(()));
         }
-        let values = values(row, self.scope)?;
-        let (key, version) = (self.places.key(&values), self.places.version(&values));
-        check(&key, self.scope)?;
         let record = Record::new(self.columns.clone(), values);
         self.left = self.left.saturating_sub(record.size());
         self.items.push(Item { key, version, record });
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Refuses a source in which a record has no key, or not one of its own.
+pub(super) async fn check_keys(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    most: Option<u64>,
+) -> Result<()> {
+    for (sql, problem) in questions(Dialect::Mysql, scope, most) {
+        let rows = transaction.query(&sql.text, sql.values()).await?;
+        if let Some(found) = rows.first() {
+            return Err(problem(scope, &row::key(found, scope)?).into());
+        }
+    }
+    Ok(())
 }
 
 /// How many records an extent has now.

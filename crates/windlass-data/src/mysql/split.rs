@@ -19,7 +19,7 @@ pub(super) async fn split(
     };
     let mut cuts = quantiles(transaction, scope, &greatest, segments).await?;
     cuts.dedup();
-    cuts.retain(|cut| *cut != greatest);
+    cuts.retain(|cut| *cut != greatest && !cut.has_null());
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 

@@ -1,10 +1,11 @@
 //! Cutting a range into chunks inside the server: only every n-th key ever leaves it.
 
 use super::row::{get, key};
+use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::{Bounds, push_extent, push_limits, push_range, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, row};
-use crate::{Cuts, Result, Scope, statement};
+use crate::{Cuts, Result, Scope, statement, walk};
 use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
 use windlass_db::Transaction;
 
@@ -22,8 +23,8 @@ pub(super) async fn cut(
         let keys = cutter.list(&page.rest(), page.capacity()).await?;
         return Ok(page.keys(keys));
     }
-    for key in cutter.jumps(&page.rest(), page.items(), page.jumps()).await? {
-        let items = cutter.items(&page.upto(&key), page.items()).await?;
+    for (key, counted) in cutter.jumps(&page.rest(), page.items(), page.jumps()).await? {
+        let items = cutter.items(&page.upto(&key), page.items(), counted).await?;
         page.push(key, items);
     }
     let limit = match page.next() {
@@ -32,9 +33,9 @@ pub(super) async fn cut(
     };
     let rest = page.rest();
     if let Some(limit) = limit
-        && let Some(last) = cutter.jumps(&rest, limit, 1).await?.pop()
+        && let Some((last, counted)) = cutter.jumps(&rest, limit, 1).await?.pop()
     {
-        let items = cutter.items(&page.upto(&last), limit).await?;
+        let items = cutter.items(&page.upto(&last), limit, counted).await?;
         page.push(last, items);
         return Ok(page.finish(true));
     }
@@ -48,10 +49,12 @@ pub(super) async fn cut(
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
-/// that are cut by keys alone.
+/// that are cut by keys alone. Where a key may be null it is that of what the job may reach, since
+/// a null is sorted behind everything.
 pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result<Option<Key>> {
     let cutter = Cutter { transaction, scope, within: None };
-    cutter.last(&KeyRange::ALL, Bounds::Keys).await
+    let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
+    cutter.last(&KeyRange::ALL, bounds).await
 }
 
 /// The planner, which knows little of a new table, could otherwise come to sort it once for every
@@ -66,17 +69,31 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// Every n-th key of a range, at most so many.
-    async fn jumps(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
+    /// Every n-th key of a range, at most so many; with the number of records since the one before
+    /// where that is known.
+    async fn jumps(
+        &self,
+        range: &KeyRange,
+        every: u64,
+        most: u64,
+    ) -> Result<Vec<(Key, Option<i64>)>> {
         if most == 0 || every == 0 {
             return Ok(Vec::new());
         }
         let first = self.extent(range);
         if !self.scope.walks_by_key(self.within) {
-            return self.keys(&self.number(&first, every, most)).await;
+            let sql = walk::number(Dialect::Postgres, self.scope, &first, every, most);
+            let mut ends = Vec::new();
+            for row in self.transaction.query(&sql.text, &sql.params()).await? {
+                let columns = self.scope.key().len();
+                ends.push((self.checked(key(&row, columns)?)?, get(&row, columns)?));
+            }
+            let ends = walk::counted(ends).into_iter();
+            return Ok(ends.map(|(key, items)| (key, Some(items))).collect());
         }
         let next = KeyRange { after: None, upto: range.upto.clone() };
-        self.keys(&self.walk(&first, &next, every, most)).await
+        let keys = self.keys(&self.walk(&first, &next, every, most)).await?;
+        Ok(keys.into_iter().map(|key| (key, None)).collect())
     }
 
     /// Jumps along the index: each step looks for the n-th key after the one before.
@@ -113,29 +130,6 @@ impl Cutter<'_> {
         sql
     }
 
-    /// Numbers all keys of a range in one pass: for queries and views, where each jump might run
-    /// the whole query.
-    fn number<'s>(&'s self, extent: &'s Extent, every: u64, most: u64) -> Sql<'s> {
-        let scope = self.scope;
-        let columns = quote_columns(scope.key(), None);
-        let mut sql = Sql::new(
-            Dialect::Postgres,
-            format!(
-                "SELECT {} FROM (SELECT {}, row_number() OVER (ORDER BY {}) AS windlass_n \
-                 FROM {} WHERE ",
-                self.rendered(),
-                self.selected(),
-                columns.join(", "),
-                relation(Dialect::Postgres, scope),
-            ),
-        );
-        push_extent(&mut sql, scope, extent, None, Bounds::All);
-        sql.push(format!(
-            ") AS numbered WHERE windlass_n % {every} = 0 ORDER BY windlass_n LIMIT {most}"
-        ));
-        sql
-    }
-
     /// The first keys of a range themselves.
     async fn list(&self, range: &KeyRange, most: u64) -> Result<Vec<Key>> {
         let extent = self.extent(range);
@@ -155,10 +149,11 @@ impl Cutter<'_> {
     }
 
     /// How many records a range has that a jump over so many found the end of.
-    async fn items(&self, range: &KeyRange, jumped: u64) -> Result<i64> {
-        match self.scope.shares_keys() {
-            true => self.count(range).await,
-            false => Ok(jumped as i64),
+    async fn items(&self, range: &KeyRange, jumped: u64, counted: Option<i64>) -> Result<i64> {
+        match counted {
+            Some(items) => Ok(items),
+            None if self.scope.key_may_repeat() => self.count(range).await,
+            None => Ok(jumped as i64),
         }
     }
 
@@ -187,7 +182,13 @@ impl Cutter<'_> {
 
     async fn keys(&self, sql: &Sql<'_>) -> Result<Vec<Key>> {
         let rows = self.transaction.query(&sql.text, &sql.params()).await?;
-        rows.iter().map(|row| key(row, self.scope.key().len())).collect()
+        rows.iter().map(|row| self.checked(key(row, self.scope.key().len())?)).collect()
+    }
+
+    /// A key that can bound a chunk.
+    fn checked(&self, key: Key) -> Result<Key> {
+        check_null(self.scope, &key)?;
+        Ok(key)
     }
 
     fn extent(&self, range: &KeyRange) -> Extent {

@@ -21,7 +21,12 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         return Err(missing_table(name, tables(transaction).await?).into());
     };
     let columns = columns(transaction, oid).await?;
-    let (primary_key, indexes) = indexes(transaction, oid).await?;
+    let (primary_key, mut indexes) = indexes(transaction, oid).await?;
+    let children = children(transaction, oid).await?;
+    if !children.is_empty() {
+        // An index has the rows of its own table only; a query of the parent reads all of them.
+        indexes.iter_mut().for_each(|index| index.unique = false);
+    }
     let estimated_rows = estimated_rows(transaction, name).await?;
     Ok(Table {
         name: name.clone(),
@@ -30,8 +35,8 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         indexes,
         estimated_rows,
         plain,
-        open: false,
-        any_type: Vec::new(),
+        children,
+        ..Table::default()
     })
 }
 
@@ -71,6 +76,13 @@ pub(super) async fn kind_of(transaction: &Transaction, name: &str) -> Result<Str
         Some(row) => get(&row, 1),
         None => Ok(String::new()),
     }
+}
+
+/// The tables that inherit from a relation, partitions left out.
+async fn children(transaction: &Transaction, oid: i64) -> Result<Vec<String>> {
+    let sql = include_str!("../../sql/postgres/children.sql");
+    let rows = transaction.query(sql, &[Param::from(oid)]).await?;
+    rows.iter().map(|row| get(row, 0)).collect()
 }
 
 async fn columns(transaction: &Transaction, oid: i64) -> Result<Vec<Column>> {

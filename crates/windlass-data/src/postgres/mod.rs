@@ -196,6 +196,10 @@ impl Source for PostgresData {
         in_looking!(self, |transaction| describe::describe(&transaction, source))
     }
 
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
+        in_looking!(self, |transaction| read::check_keys(&transaction, scope, most))
+    }
+
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         in_looking!(self, |transaction| split::split(&transaction, scope, segments))
     }

@@ -1,7 +1,8 @@
 //! Reading records, counting them, and telling values apart.
 
-use super::row::{get, value, values};
+use super::row::{self, get, value, values};
 use crate::array::Array;
+use crate::key_check::{check_read, copy_column, questions};
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql, cast_type, quote};
 use crate::{Batch, Item, Result, Scope, statement};
@@ -40,33 +41,54 @@ pub(super) async fn fetch(
 }
 
 /// Makes rows into items as they arrive, up to a limit of bytes.
-struct Reader {
+struct Reader<'a> {
+    scope: &'a Scope,
     columns: Columns,
     places: statement::Places,
+    /// Whether each row says its number among those of its key.
+    numbered: bool,
     left: usize,
     items: Vec<Item>,
     /// Whether nothing was left out.
     all: bool,
 }
 
-impl Reader {
-    fn new(scope: &Scope, bytes: usize) -> Reader {
+impl Reader<'_> {
+    fn new(scope: &Scope, bytes: usize) -> Reader<'_> {
         let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
-        Reader { columns, places, left: bytes, items: Vec::new(), all: true }
+        let numbered = copy_column(Dialect::Postgres, scope).is_some();
+        Reader { scope, columns, places, numbered, left: bytes, items: Vec::new(), all: true }
     }
 
     fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
+        let values = values(row, self.columns.len())?;
+        let (key, version) = (self.places.key(&values), self.places.version(&values));
+        let copy = if self.numbered { get(row, self.columns.len())? } else { 1 };
+        // The row behind the last one is checked too: were it of the same key, no batch would have it.
+        check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
         if self.left == 0 {
             self.all = false;
             return Ok(ControlFlow::Break(()));
         }
-        let values = values(row, self.columns.len())?;
-        let (key, version) = (self.places.key(&values), self.places.version(&values));
         let record = Record::new(self.columns.clone(), values);
         self.left = self.left.saturating_sub(record.size());
         self.items.push(Item { key, version, record });
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// Refuses a source in which a record has no key, or not one of its own.
+pub(super) async fn check_keys(
+    transaction: &Transaction,
+    scope: &Scope,
+    most: Option<u64>,
+) -> Result<()> {
+    for (sql, problem) in questions(Dialect::Postgres, scope, most) {
+        if let Some(found) = transaction.query_opt(&sql.text, &sql.params()).await? {
+            return Err(problem(scope, &row::key(&found, scope.key().len())?).into());
+        }
+    }
+    Ok(())
 }
 
 /// How many records an extent has now.
@@ -79,7 +101,9 @@ pub(super) async fn count(
     get(&transaction.query_one(&sql.text, &sql.params()).await?, 0)
 }
 
-/// The rows without those that the server holds equal to an earlier one. The empty half of the
+/// The rows without those that the server holds equal to an earlier one. Each is looked up and
+/// stands as it is written in the table, since several texts may be equal there (`1.0` and `1.00`,
+/// the letters of a citext); one that is not there stands as it was given. The empty half of the
 /// union gives the values the collations of the columns they are meant for.
 pub(super) async fn distinct(
     transaction: &Transaction,
@@ -100,21 +124,37 @@ pub(super) async fn distinct(
             rendered[n] = Dialect::Postgres.render(column, &format!("c{n}"));
         }
     }
+    let listed = |what: &dyn Fn(usize, &String) -> String, between: &str| {
+        let all = quoted.iter().enumerate().map(|(n, column)| what(n, column));
+        all.collect::<Vec<_>>().join(between)
+    };
+    let known = listed(
+        &|n, _| format!("coalesce(windlass_stored.s{n}, windlass_given.c{n}) AS c{n}"),
+        ", ",
+    );
+    let stored = listed(&|n, column| format!("{column} AS s{n}"), ", ");
+    let source = relation(Dialect::Postgres, scope);
+    // By its index a table is asked for each row; a query is better run once for all of them.
+    let stored = match scope.table.index_on(&columns.iter().map(String::as_str).collect::<Vec<_>>())
+    {
+        Some(_) => format!(
+            "LATERAL (SELECT {stored} FROM {source} WHERE {} LIMIT 1) AS windlass_stored ON true",
+            listed(&|n, column| format!("{column} = windlass_given.c{n}"), " AND ")
+        ),
+        None => format!(
+            "(SELECT {stored} FROM {source}) AS windlass_stored ON {}",
+            listed(&|n, _| format!("windlass_stored.s{n} = windlass_given.c{n}"), " AND ")
+        ),
+    };
+    let given = listed(&|n, _| format!("windlass_given.c{n}"), ", ");
     let mut sql = Sql::new(
         Dialect::Postgres,
         format!(
-            "SELECT {rendered} FROM (SELECT DISTINCT ON ({names}) {names}, ord FROM (\
-             SELECT {none}, 0::bigint AS ord FROM {relation} WHERE false \
+            "SELECT {rendered} FROM (SELECT DISTINCT ON ({given}) {known}, windlass_given.ord FROM (\
+             SELECT {none}, 0::bigint AS ord FROM {source} WHERE false \
              UNION ALL SELECT {casts}, v.ord FROM unnest(",
             rendered = rendered.join(", "),
-            names = names.join(", "),
-            none = quoted
-                .iter()
-                .zip(&names)
-                .map(|(column, name)| format!("{column} AS {name}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-            relation = relation(Dialect::Postgres, scope),
+            none = listed(&|n, column| format!("{column} AS c{n}"), ", "),
             casts = casts.join(", "),
         ),
     );
@@ -126,7 +166,8 @@ pub(super) async fn distinct(
     }
     let names = names.join(", ");
     sql.push(format!(
-        ") WITH ORDINALITY AS v({names}, ord)) AS given ORDER BY {names}, ord) AS once ORDER BY ord"
+        ") WITH ORDINALITY AS v({names}, ord)) AS windlass_given LEFT JOIN {stored} \
+         ORDER BY {given}, windlass_given.ord) AS once ORDER BY ord"
     ));
     let found = transaction.query(&sql.text, &sql.params()).await?;
     found.iter().map(|row| (0..columns.len()).map(|n| value(row, n)).collect()).collect()

@@ -18,7 +18,7 @@ pub(super) async fn split(
     };
     let mut cuts = quantiles(transaction, scope, segments).await?;
     cuts.dedup();
-    cuts.retain(|cut| *cut != greatest);
+    cuts.retain(|cut| *cut != greatest && !cut.has_null());
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 

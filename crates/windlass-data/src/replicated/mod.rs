@@ -111,6 +111,10 @@ impl Source for Replicated {
         self.primary.describe(source).await
     }
 
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
+        self.primary.check_keys(scope, most).await
+    }
+
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         self.primary.split(scope, segments).await
     }

@@ -1,6 +1,7 @@
 //! Cutting a range into chunks: a prepared statement jumps from every n-th key to the next.
 
-use super::row;
+use super::{failed, row};
+use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
@@ -22,8 +23,8 @@ pub(super) fn cut(
             let keys = cutter.select(&page.rest(), Bounds::All, "", page.capacity(), 0)?;
             return Ok(page.keys(keys));
         }
-        for key in cutter.number(&page.rest(), page.items(), page.jumps())? {
-            page.push(key, page.items() as i64);
+        for (key, items) in cutter.number(&page.rest(), page.items(), page.jumps())? {
+            page.push(key, items);
         }
     } else {
         for _ in 0..page.jumps() {
@@ -54,10 +55,11 @@ pub(super) fn cut(
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
-/// that are cut by keys alone.
+/// that are cut by keys alone. Where a key may be null it is that of what the job may reach.
 pub(super) fn greatest(connection: &Connection, scope: &Scope) -> Result<Option<Key>> {
     let cutter = Cutter { connection, scope, within: None };
-    Ok(cutter.select(&KeyRange::ALL, Bounds::Keys, " DESC", 1, 0)?.pop())
+    let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
+    Ok(cutter.select(&KeyRange::ALL, bounds, " DESC", 1, 0)?.pop())
 }
 
 struct Cutter<'a> {
@@ -83,18 +85,30 @@ impl Cutter<'_> {
         let extent = self.extent(range);
         let step = Step { direction, limit, offset };
         let sql = walk::select(Dialect::Sqlite, self.scope, &extent, bounds, step);
-        row::keys(self.connection, &sql, self.scope.key().len())
+        let keys = row::keys(self.connection, &sql, self.scope.key().len())?;
+        keys.iter().try_for_each(|key| check_null(self.scope, key))?;
+        Ok(keys)
     }
 
-    fn number(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<Key>> {
+    /// Where the chunks of a range end that is numbered in one pass, each with its records.
+    fn number(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<(Key, i64)>> {
         let extent = self.extent(range);
         let sql = walk::number(Dialect::Sqlite, self.scope, &extent, every, most);
-        row::keys(self.connection, &sql, self.scope.key().len())
+        let mut ends = Vec::new();
+        row::each(self.connection, &sql, |row| {
+            let columns = self.scope.key().len();
+            let key = (0..columns).map(|place| row::key_value(row, place));
+            let key = Key(key.collect::<Result<_>>()?);
+            check_null(self.scope, &key)?;
+            ends.push((key, row.get(columns).map_err(failed)?));
+            Ok(true)
+        })?;
+        Ok(walk::counted(ends))
     }
 
     /// How many records a range has that a jump over so many found the end of.
     fn items(&self, range: &KeyRange, jumped: u64) -> Result<i64> {
-        match self.scope.shares_keys() {
+        match self.scope.key_may_repeat() {
             true => self.count(range),
             false => Ok(jumped as i64),
         }

@@ -22,10 +22,14 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
         return Err(missing_table(name, tables(connection)?).into());
     };
     let (mut columns, primary_key) = table.columns(connection)?;
-    let indexes = table.indexes(connection, &columns, &primary_key)?;
+    let (indexes, is_rowid) = table.indexes(connection, &columns, &primary_key)?;
+    let mut unchecked_nulls = Vec::new();
     for column in &mut columns {
         if column.nullable && primary_key.contains(&column.name) {
-            column.nullable = table.has_null(connection, &column.name)?;
+            column.nullable = !is_rowid && table.has_null(connection, &column.name)?;
+            if !column.nullable && !is_rowid {
+                unchecked_nulls.push(column.name.clone());
+            }
         }
     }
     let estimated_rows = estimated_rows(connection, &table)?;
@@ -38,8 +42,9 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
         indexes,
         estimated_rows,
         plain,
-        open: false,
         any_type,
+        unchecked_nulls,
+        ..Table::default()
     })
 }
 
@@ -137,13 +142,14 @@ impl Relation {
 
     /// The usable indexes. An entry of a secondary index ends with the rowid, or with the primary
     /// key where there is no rowid, and is in order by that too: so an index that says `(year)`
-    /// is also one on `(year, id)`.
+    /// is also one on `(year, id)`. Also says whether the primary key is the rowid, which is never
+    /// null whatever the schema says.
     fn indexes(
         &self,
         connection: &Connection,
         columns: &[Column],
         primary_key: &[String],
-    ) -> Result<Vec<Index>> {
+    ) -> Result<(Vec<Index>, bool)> {
         let sql = include_str!("../../sql/sqlite/indexes.sql");
         let mut statement = connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(params![self.name, self.schema]).map_err(failed)?;
@@ -192,7 +198,7 @@ impl Relation {
             indexes.push(index);
         }
         indexes.retain(|index| !index.columns.is_empty());
-        Ok(indexes)
+        Ok((indexes, is_rowid))
     }
 
     /// Whether an index orders a column as comparisons with that column do.

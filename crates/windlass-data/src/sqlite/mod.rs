@@ -125,6 +125,11 @@ impl Source for SqliteData {
         self.read(move |connection| describe::describe(connection, &source)).await
     }
 
+    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
+        let scope = scope.clone();
+        self.read(move |connection| read::check_keys(connection, &scope, most)).await
+    }
+
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
         let scope = scope.clone();
         self.read(move |connection| split::split(connection, &scope, segments)).await

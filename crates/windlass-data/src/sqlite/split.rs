@@ -19,7 +19,7 @@ pub(super) fn split(
     let Some(greatest) = cut::greatest(connection, scope)? else { return Ok(Vec::new()) };
     let mut cuts = quantiles(connection, scope, segments)?;
     cuts.dedup();
-    cuts.retain(|cut| *cut != greatest);
+    cuts.retain(|cut| *cut != greatest && !cut.has_null());
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 

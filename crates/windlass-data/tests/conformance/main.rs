@@ -13,6 +13,7 @@ mod fitting;
 mod harness;
 mod holding;
 mod items;
+mod key_checks;
 mod keys;
 mod mariadb;
 mod marking;

@@ -132,5 +132,5 @@ async fn distinct_by_the_databases_equality(db: Db) {
     let rows = ["2.50", "1", "2.5", "7", "1.0", "7"].map(|text| vec![Value::from(text)]);
     let once = db.data.distinct(&scope, &["id".to_owned()], rows.to_vec()).await.unwrap();
     let texts: Vec<String> = once.iter().map(|row| row[0].to_string()).collect();
-    assert_eq!(texts, [db.pick("2.50", "2.5", "2.50"), db.pick("1", "1", "1.00"), "7"]);
+    assert_eq!(texts, [db.pick("2.5", "2.5", "2.50"), db.pick("1", "1", "1.00"), "7"]);
 }

@@ -195,6 +195,14 @@ fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
         output::number(items),
         output::number(i64::from(commit_items)),
     );
+    if definition.source.query.is_some() {
+        let unique =
+            if matches!(definition.step.kind, StepKind::Sql(_)) { "" } else { " and unique" };
+        println!(
+            "  checks    that the key is never NULL{unique}: no index promises it of a query, so \
+             planning reads all of its rows once more"
+        );
+    }
 }
 
 fn show_problems(path: &Path, problems: &[Problem]) {
