@@ -29,7 +29,9 @@ impl Cells {
         }));
         let sql_type = column.sql_type.as_str();
         match column.kind {
-            ColumnType::Int if sql_type.contains("unsigned") => format!("CAST({cell} AS UNSIGNED)"),
+            ColumnType::Int if sql_type.contains("unsigned") || sql_type.starts_with("bit") => {
+                format!("CAST({cell} AS UNSIGNED)")
+            }
             ColumnType::Int | ColumnType::Bool => format!("CAST({cell} AS SIGNED)"),
             ColumnType::Float => format!("CAST({cell} AS DOUBLE)"),
             ColumnType::Numeric => format!("CAST({cell} AS {})", decimal(column)),

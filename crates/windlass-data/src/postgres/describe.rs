@@ -27,6 +27,8 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         // An index has the rows of its own table only; a query of the parent reads all of them.
         indexes.iter_mut().for_each(|index| index.unique = false);
     }
+    let key = if source.key.is_empty() { &primary_key } else { &source.key };
+    comparable(transaction, oid, key).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
     Ok(Table {
         name: name.clone(),
@@ -38,6 +40,19 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         children,
         ..Table::default()
     })
+}
+
+/// Refuses a key of a type that the server sorts but does not compare.
+async fn comparable(transaction: &Transaction, oid: i64, key: &[String]) -> Result<()> {
+    let sql = include_str!("../../sql/postgres/enum_domains.sql");
+    let params = [Param::from(oid), Param::texts(key)];
+    let Some(row) = transaction.query_opt(sql, &params).await? else { return Ok(()) };
+    let (name, domain): (String, String) = (get(&row, 0)?, get(&row, 1)?);
+    let detail = format!(
+        "`{name}` is of type {domain}, a domain over an enum, which PostgreSQL cannot compare; \
+         change the column's type to the enum or name another key"
+    );
+    Err(Problem::field(Code::Source, "source.key", detail).into())
 }
 
 /// The names of the user's tables and views.

@@ -59,7 +59,7 @@ impl FanIn for PostgresData {
         let timeout = milliseconds(LOOKING);
         let settings = format!(
             "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
-             SET LOCAL intervalstyle = 'postgres'"
+             SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 1"
         );
         let transaction = self.db.transaction(&settings).await?;
         let reduced = reduce(&transaction, columns, parts, select, params).await;

@@ -83,13 +83,14 @@ impl PostgresData {
 }
 
 /// What a transaction that only reads begins with: one snapshot for all its statements. Dates are
-/// written in the ISO form; how the user's own conditions read dates is left as it is.
+/// written in the ISO form, and floats inside arrays and the like with all their digits; how the user's own conditions read dates is left as it is.
 fn reading(timeout: Duration) -> String {
     let timeout = milliseconds(timeout);
     format!(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
          SELECT set_config('datestyle', 'ISO', true), \
          set_config('intervalstyle', 'postgres', true), \
+         set_config('extra_float_digits', '1', true), \
          set_config('statement_timeout', '{timeout}', true), \
          set_config('idle_in_transaction_session_timeout', '{timeout}', true)"
     )

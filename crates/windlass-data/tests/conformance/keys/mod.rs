@@ -408,6 +408,18 @@ async fn a_type_that_cannot_be_a_key_is_refused() {
     }
 }
 
+#[tokio::test]
+async fn a_domain_over_an_enum_is_refused() {
+    let db = Db::postgres().await;
+    db.run("CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN d_mood AS mood").await;
+    db.run("CREATE TABLE refused (k d_mood PRIMARY KEY, v INT)").await;
+    let job_type = crate::harness::job_type(
+        "source.table = \"refused\"\nstep.sql = \"UPDATE refused SET v = 1 WHERE {chunk}\"",
+    );
+    let told = db.data.describe(&job_type.source).await.unwrap_err().to_string();
+    assert!(told.contains("`k` is of type d_mood, a domain over an enum"), "{told}");
+}
+
 /// A text that is not UTF-8 would be written down as bytes, which sort after every text.
 #[tokio::test]
 async fn a_key_of_sqlite_that_is_not_utf_8_is_refused_when_it_is_met() {
