@@ -181,6 +181,16 @@ impl JobType {
         }
     }
 
+    /// Whether the rows that the step's statement affects are rows of the source, and so items. True
+    /// for steps that have an outcome per item, or change nothing.
+    pub fn changes_source(&self) -> Result<bool, Problem> {
+        match (&self.step.kind, self.statement()?, &self.source.table) {
+            (StepKind::Sql(_), Some(statement), Some(table)) => Ok(statement.changes(table)),
+            (StepKind::Sql(_), ..) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
     /// The statement over the parts, taken apart.
     pub fn reduction(&self) -> Result<Option<Template>, Problem> {
         let template = self.reduce.as_deref().map(Template::parse).transpose();

@@ -115,6 +115,70 @@ impl Template {
             && outermost == 1
     }
 
+    /// Whether the statement is an UPDATE or a DELETE of this table alone, so that the rows it affects
+    /// are rows of the table. False where that cannot be seen without the database's own parser.
+    pub fn changes(&self, table: &str) -> bool {
+        let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
+        match self.changed() {
+            // `{source}`
+            Some((_, name)) if name == "?" => true,
+            // A name without its schema is looked for in the same ones as the source's.
+            Some((_, name)) if name.contains('.') && table.contains('.') => {
+                name.eq_ignore_ascii_case(table)
+            }
+            Some((_, name)) => last(&name) == last(table),
+            None => false,
+        }
+    }
+
+    /// Whether the statement is a DELETE.
+    pub fn deletes(&self) -> bool {
+        self.changed().is_some_and(|(verb, _)| verb == "DELETE")
+    }
+
+    /// `UPDATE` or `DELETE`, and the one table that it names.
+    fn changed(&self) -> Option<(String, String)> {
+        const VERBS: [&str; 5] = ["UPDATE", "DELETE", "INSERT", "MERGE", "REPLACE"];
+        const MODIFIERS: [&str; 5] = ["ONLY", "LOW_PRIORITY", "QUICK", "IGNORE", "FROM"];
+        let words: Vec<String> = words(&self.text());
+        let mut depth = 0;
+        let mut outermost = words.iter().filter(|word| {
+            match word.as_str() {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                _ => return depth == 0,
+            }
+            false
+        });
+        let mut upper = outermost.by_ref().map(|word| word.to_ascii_uppercase());
+        let verb = upper.find(|word| VERBS.contains(&word.as_str()))?;
+        let mut rest = outermost.map(String::as_str).peekable();
+        if verb == "UPDATE" && rest.next_if(|word| word.eq_ignore_ascii_case("OR")).is_some() {
+            rest.next();
+        }
+        let is_modifier = |word: &&str| MODIFIERS.iter().any(|m| word.eq_ignore_ascii_case(m));
+        let mut modifiers = Vec::new();
+        while let Some(modifier) = rest.next_if(is_modifier) {
+            modifiers.push(modifier.to_ascii_uppercase());
+        }
+        // `DELETE v FROM visits AS v` names its table elsewhere.
+        let deletes = verb == "DELETE" && modifiers.iter().any(|word| word == "FROM");
+        if verb != "UPDATE" && !deletes {
+            return None;
+        }
+        let bare = |word: &str| word.trim_matches(['"', '`']).to_owned();
+        let mut name = bare(rest.next()?);
+        while rest.next_if_eq(&".").is_some() {
+            name = format!("{name}.{}", bare(rest.next()?));
+        }
+        // MySQL changes several tables in one statement.
+        let ends = ["SET", "WHERE", "USING"];
+        let mut between =
+            rest.take_while(|word| !ends.iter().any(|end| word.eq_ignore_ascii_case(end)));
+        let several = between.any(|word| word == "," || word.eq_ignore_ascii_case("JOIN"));
+        (!several).then_some((verb, name))
+    }
+
     /// The statement with a question mark for everything that is filled in.
     fn text(&self) -> String {
         let text = |fragment: &Fragment| match fragment {
@@ -291,6 +355,34 @@ mod tests {
         ] {
             assert!(!parse(other).updates_exactly("v"), "{other}");
         }
+    }
+
+    #[test]
+    fn knows_which_table_is_changed() {
+        for own in [
+            "UPDATE v SET a = 1 WHERE {chunk}",
+            "update only \"V\" AS x SET a = w.a FROM w WHERE {chunk:x} AND w.id = x.id",
+            "UPDATE app.v SET a = 1 WHERE {chunk}",
+            "UPDATE OR IGNORE v SET a = 1 WHERE {chunk}",
+            "DELETE FROM v WHERE {chunk} AND a",
+            "DELETE FROM {source} WHERE {chunk}",
+            "WITH w AS (SELECT id FROM u) UPDATE v SET a = 1 FROM w WHERE {chunk:v} AND w.id = v.id",
+        ] {
+            assert!(parse(own).changes("v"), "{own}");
+        }
+        for other in [
+            "UPDATE w SET a = 1 WHERE id IN (SELECT id FROM v WHERE {chunk})",
+            "INSERT INTO v SELECT * FROM v WHERE {chunk}",
+            "UPDATE v JOIN w ON w.id = v.id SET v.a = 1, w.a = 1 WHERE {chunk:v}",
+            "UPDATE v, w SET v.a = 1, w.a = 1 WHERE {chunk:v} AND w.id = v.id",
+            "DELETE v, w FROM v JOIN w ON w.id = v.id WHERE {chunk:v}",
+            "SELECT f(id) FROM v WHERE {chunk}",
+        ] {
+            assert!(!parse(other).changes("v"), "{other}");
+        }
+        assert!(!parse("UPDATE a.v SET x = 1 WHERE {chunk}").changes("b.v"));
+        assert!(parse("DELETE FROM v WHERE {chunk}").deletes());
+        assert!(!parse("UPDATE v SET a = 1 WHERE {chunk}").deletes());
     }
 
     #[test]

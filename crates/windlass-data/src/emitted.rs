@@ -13,6 +13,9 @@ pub struct Emitted {
     pub fields: String,
 }
 
+/// The table of emitted rows.
+pub(crate) const TABLE: &str = "windlass_emitted";
+
 /// The place before all others.
 pub const FIRST: (i64, String, i64) = (-1, String::new(), -1);
 
@@ -31,6 +34,6 @@ pub fn keep_emitted(mut change: Change, chunk: ChunkId, key: &Key) -> Change {
         ])
     };
     let rows = (0..).zip(std::mem::take(&mut change.emit)).map(row).collect();
-    change.insert.push(Insert { table: "windlass_emitted".to_owned(), rows });
+    change.insert.push(Insert { table: TABLE.to_owned(), rows });
     change
 }

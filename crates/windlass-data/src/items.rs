@@ -4,7 +4,8 @@
 use crate::page::{Next, Page};
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Item, Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target, WriteItem,
+    Item, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target,
+    WriteItem,
 };
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -255,6 +256,10 @@ impl Target for Items {
         limit: u32,
     ) -> Result<Vec<Held>> {
         self.connection.held(chunk, state, after, limit).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        self.connection.ledger_rows(job, after, limit).await
     }
 
     async fn emitted(

@@ -35,6 +35,21 @@ pub struct Ledger {
     pub stalls: u32,
 }
 
+/// A chunk's ledger row with what is kept beside it, as the audit reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LedgerRow {
+    /// The row.
+    pub ledger: Ledger,
+    /// Items that wait for another try. None are left when the chunk is completed.
+    pub deferred: i64,
+    /// Items that failed for good. They stay until the ledger is pruned.
+    pub dead: i64,
+    /// Rows that its items emitted, as their commits counted them.
+    pub emitted: i64,
+    /// Emitted rows that are there. They stay as long as the ledger.
+    pub emitted_rows: i64,
+}
+
 /// An item that the cursor has passed but that is not done, or that failed for good.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {

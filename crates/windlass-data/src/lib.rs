@@ -41,7 +41,7 @@ pub use error::{DataError, Result};
 pub use fan_in::{FanIn, Params, Parts, Rows};
 pub use fit::fit;
 pub use items::Items;
-pub use ledger::{Fence, Held, HeldState, Ledger};
+pub use ledger::{Fence, Held, HeldState, Ledger, LedgerRow};
 pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
 pub use replicated::{Reads, Replicas, Replicated, Standing};
 pub use scope::Scope;
@@ -120,6 +120,14 @@ pub trait Source: Send + Sync {
     async fn measure(&self, sql: &str) -> Result<Option<f64>>;
     /// How many records an extent has now.
     async fn count(&self, scope: &Scope, extent: &Extent) -> Result<i64>;
+    /// How many records each of several extents has now, on one snapshot where the database has them.
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        let mut counts = Vec::with_capacity(extents.len());
+        for extent in extents {
+            counts.push(self.count(scope, extent).await?);
+        }
+        Ok(counts)
+    }
     /// The rows without those that the database holds equal to an earlier one, each as the
     /// database itself writes it. Serves `ids` and filter values.
     async fn distinct(
@@ -159,6 +167,8 @@ pub trait Target: Send + Sync {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Held>>;
+    /// The ledger rows of a job's chunks in order after this chunk, for the audit. Changes nothing.
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>>;
     /// The rows that the items of a job emitted, in order after the given place.
     async fn emitted(
         &self,

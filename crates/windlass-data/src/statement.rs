@@ -69,6 +69,39 @@ pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, extent: &'a Extent) 
     sql
 }
 
+/// The number of records of each extent, by its place among them, in one statement.
+pub(crate) fn count_each<'a>(dialect: Dialect, scope: &'a Scope, extents: &'a [Extent]) -> Sql<'a> {
+    let relation = relation(dialect, scope);
+    let mut sql = Sql::new(dialect, "");
+    for (place, extent) in extents.iter().enumerate() {
+        let more = if place > 0 { " UNION ALL " } else { "" };
+        sql.push(format!("{more}SELECT {place}, count(*) FROM {relation} WHERE "));
+        push_extent(&mut sql, scope, extent, None, Bounds::All);
+    }
+    sql
+}
+
+/// Extents that one statement counts, and values that it binds, at most.
+const MOST_COUNTED: usize = 50;
+const MOST_BOUND: usize = 10_000;
+
+/// Extents that are counted by one statement, each with the place of the first: few enough that the
+/// statement is small, whatever its conditions bind.
+pub(crate) fn count_batches<'a>(
+    scope: &Scope,
+    extents: &'a [Extent],
+) -> impl Iterator<Item = (usize, &'a [Extent])> {
+    let filters = scope.filters.iter().map(|(_, _, values)| values.len());
+    let claims = scope.claims.iter().map(|(_, values)| values.len());
+    let bound = filters.chain(claims).sum::<usize>() + 2 * scope.key().len();
+    // A list of keys binds each of its keys where the database has no arrays.
+    let size = match extents.iter().any(|extent| matches!(extent.part, Part::Keys(_))) {
+        true => 1,
+        false => (MOST_BOUND / bound.max(1)).clamp(1, MOST_COUNTED),
+    };
+    (0..).step_by(size).zip(extents.chunks(size))
+}
+
 /// Whether the step's statement touches every record of its extent, so that the rows it affects
 /// need no counting beside it.
 pub(crate) fn touches_all(scope: &Scope, extent: &Extent) -> Result<bool> {
@@ -145,14 +178,18 @@ fn source(dialect: Dialect, scope: &Scope, named: bool) -> String {
 }
 
 /// What a statement adds to the counts that its commit began with: rows affected are processed,
-/// the others skipped.
-pub(crate) fn outcome(expected: Counts, read: i64, affected: i64) -> Counts {
-    Counts {
-        read: read.max(affected) - expected.read,
-        processed: affected - expected.processed,
-        skipped: (read - affected).max(0) - expected.skipped,
+/// the others skipped. A statement on another table may affect any number of rows for an item: no
+/// more items are processed than were read.
+pub(crate) fn outcome(scope: &Scope, expected: Counts, read: i64, affected: i64) -> Result<Counts> {
+    // Between the count and the statement rows may have come in, which the statement has read.
+    let read = if scope.job_type.changes_source()? { read.max(affected) } else { read };
+    let processed = affected.min(read);
+    Ok(Counts {
+        read: read - expected.read,
+        processed: processed - expected.processed,
+        skipped: read - processed - expected.skipped,
         ..Counts::default()
-    }
+    })
 }
 
 /// The statement of a `sql` or `refresh` step on an extent.

@@ -3,7 +3,8 @@
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target, WriteItem,
+    Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target,
+    WriteItem,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -78,6 +79,10 @@ impl Source for Unledgered {
         self.0.count(scope, extent).await
     }
 
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        self.0.count_each(scope, extents).await
+    }
+
     async fn distinct(
         &self,
         scope: &Scope,
@@ -126,6 +131,10 @@ impl Target for Unledgered {
     }
 
     async fn held(&self, _: ChunkId, _: HeldState, _: Option<&str>, _: u32) -> Result<Vec<Held>> {
+        Ok(Vec::new())
+    }
+
+    async fn ledger_rows(&self, _: JobId, _: i64, _: u32) -> Result<Vec<LedgerRow>> {
         Ok(Vec::new())
     }
 

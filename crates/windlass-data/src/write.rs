@@ -3,7 +3,7 @@
 use crate::{Held, Scope, WriteItem};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use windlass_core::config::names;
-use windlass_core::{Column, Counts, Value};
+use windlass_core::{ChunkId, Column, Counts, Value};
 use windlass_db::{Class, Error};
 
 /// Updates that set the same columns, by their items' places.
@@ -67,6 +67,16 @@ pub(crate) fn inserts<'a>(items: &'a [WriteItem], conflicts: &HashSet<usize>) ->
         }
     }
     groups
+}
+
+/// How many rows a group of inserts emits, and for which chunk; none where its table is another.
+/// All items of a commit are of one chunk.
+pub(crate) fn emitted(group: &Inserts<'_>) -> Option<(ChunkId, i64)> {
+    let first = group.rows.first().filter(|_| group.table == crate::emitted::TABLE)?;
+    let (Value::Text(job), Value::Int(number)) = (first.get("job_id")?, first.get("chunk")?) else {
+        return None;
+    };
+    Some((ChunkId { job: job.parse().ok()?, number: *number }, group.rows.len() as i64))
 }
 
 /// What the conflicts come to: items to hold, and what they change of the counts, in which every

@@ -221,6 +221,11 @@ impl Engine {
     /// is gone.
     pub(crate) async fn resolve_to_end(&self, pinned: Pinned) -> Result<JobContext> {
         self.prepare_for(&pinned.definition).await?;
+        self.resolve_to_look(pinned).await
+    }
+
+    /// The same where nothing is to be changed, not even a missing ledger made.
+    pub(crate) async fn resolve_to_look(&self, pinned: Pinned) -> Result<JobContext> {
         let table = match self.describe(&pinned.definition.source).await {
             Err(error) if matches!(Failure::of(&error), Failure::Final) => Table::default(),
             described => described?,

@@ -46,7 +46,7 @@ mod timetable;
 mod trial;
 mod worker;
 
-pub use audit::Audit;
+pub use audit::{Audit, Drift, Verdict};
 pub use client::client;
 pub use crew::Tally;
 pub use dependents::{Dependencies, Due};

@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     skipped           BIGINT   NOT NULL DEFAULT 0,
     dead              BIGINT   NOT NULL DEFAULT 0,
     conflicts         BIGINT   NOT NULL DEFAULT 0,
+    emitted           BIGINT   NOT NULL DEFAULT 0,
     stalls            INT      NOT NULL DEFAULT 0,
     opened_at_commits BIGINT   NOT NULL DEFAULT 0,
     updated_at        BIGINT   NOT NULL,

@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     skipped           bigint      NOT NULL DEFAULT 0,
     dead              bigint      NOT NULL DEFAULT 0,
     conflicts         bigint      NOT NULL DEFAULT 0,
+    emitted           bigint      NOT NULL DEFAULT 0,
     stalls            integer     NOT NULL DEFAULT 0,
     opened_at_commits bigint      NOT NULL DEFAULT 0,
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),

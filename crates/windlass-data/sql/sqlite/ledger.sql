@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     skipped           INTEGER NOT NULL DEFAULT 0,
     dead              INTEGER NOT NULL DEFAULT 0,
     conflicts         INTEGER NOT NULL DEFAULT 0,
+    emitted           INTEGER NOT NULL DEFAULT 0,
     stalls            INTEGER NOT NULL DEFAULT 0,
     opened_at_commits INTEGER NOT NULL DEFAULT 0,
     updated_at        INTEGER NOT NULL,

@@ -164,7 +164,11 @@ impl<'a> Batch<'a> {
         before: &Ledger,
         after: &Ledger,
     ) -> Result<Vec<Action>> {
-        let mut actions = vec![Action { of: Of::Ledger, item: advance(before, after)? }];
+        let emitted = match &self.work {
+            Work::Write(items) => items.iter().map(write::emitted).sum(),
+            Work::Refresh(..) => 0,
+        };
+        let mut actions = vec![Action { of: Of::Ledger, item: advance(before, after, emitted)? }];
         match &self.work {
             Work::Write(items) => {
                 for (n, item) in items.iter().enumerate() {
@@ -221,14 +225,19 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The compare-and-set on the ledger's row.
-fn advance(before: &Ledger, after: &Ledger) -> Result<TransactWriteItem> {
+/// The compare-and-set on the ledger's row, which also counts the rows that the commit emits.
+fn advance(before: &Ledger, after: &Ledger, emitted: i64) -> Result<TransactWriteItem> {
     let mut bound = Bound::default();
     let mut set = Vec::new();
     for (name, value) in rows::progress(after) {
         set.push(format!("{} = {}", bound.name(name), bound.value(value)));
     }
     let number = |number: i64| AttributeValue::N(number.to_string());
+    let mut change = format!("SET {}", set.join(", "));
+    if emitted > 0 {
+        let added = format!(" ADD {} {}", bound.name("emitted"), bound.value(number(emitted)));
+        change.push_str(&added);
+    }
     let condition = format!(
         "{} = {} AND {} = {}",
         bound.name("epoch"),
@@ -239,7 +248,7 @@ fn advance(before: &Ledger, after: &Ledger) -> Result<TransactWriteItem> {
     let update = Update::builder()
         .table_name(LEDGER)
         .set_key(Some(Row::Ledger(after.chunk).key()))
-        .update_expression(format!("SET {}", set.join(", ")))
+        .update_expression(change)
         .condition_expression(condition)
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());

@@ -3,7 +3,8 @@
 use super::expression::{Attributes, Bound};
 use super::rows::{self, Row};
 use super::{DynamodbData, LEDGER, Patience, throttled, unbuilt};
-use crate::{Emitted, Held, HeldState, Result};
+use crate::{Emitted, Held, HeldState, LedgerRow, Result};
+use std::collections::BTreeMap;
 use windlass_core::{ChunkId, JobId};
 use windlass_db::Error;
 use windlass_db::dynamodb::sdk::types::{AttributeValue, DeleteRequest, WriteRequest};
@@ -57,6 +58,54 @@ pub(super) async fn emitted(
     }
     found.truncate(limit as usize);
     Ok(found)
+}
+
+/// The ledger rows of a job's chunks after this one. What is kept beside them is counted by walking
+/// through it.
+pub(super) async fn ledger_rows(
+    data: &DynamodbData,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<LedgerRow>> {
+    let from = Row::Ledger(ChunkId { job, number: after }).sort();
+    let mut walk = Rows { job, from, upto: end("ledger#"), state: None };
+    let mut found: BTreeMap<i64, LedgerRow> = BTreeMap::new();
+    let mut more = true;
+    while more && found.len() < limit as usize {
+        let (page, next) = walk.next(data, limit as i32).await?;
+        for item in &page {
+            let number = rows::chunk_of(item)?;
+            let (ledger, _) = rows::ledger(ChunkId { job, number }, item)?;
+            let emitted = rows::emitted_count(item);
+            let row = LedgerRow { ledger, deferred: 0, dead: 0, emitted, emitted_rows: 0 };
+            found.insert(number, row);
+        }
+        more = next;
+    }
+    while found.len() > limit as usize {
+        found.pop_last();
+    }
+    let Some(last) = found.keys().next_back().copied() else { return Ok(Vec::new()) };
+    for kind in ["held#", EMITTED] {
+        // From behind everything of the chunk before to behind everything of the last.
+        let bound = |number| end(&format!("{kind}{}#", rows::digits(number)));
+        let mut walk = Rows { job, from: bound(after), upto: bound(last), state: None };
+        let mut more = true;
+        while more {
+            let (page, next) = walk.next(data, 1000).await?;
+            for item in &page {
+                let Some(row) = found.get_mut(&rows::chunk_of(item)?) else { continue };
+                match rows::state_of(item) {
+                    _ if kind == EMITTED => row.emitted_rows += 1,
+                    Some("dead") => row.dead += 1,
+                    _ => row.deferred += 1,
+                }
+            }
+            more = next;
+        }
+    }
+    Ok(found.into_values().collect())
 }
 
 const EMITTED: &str = "emitted#";

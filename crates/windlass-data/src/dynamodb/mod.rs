@@ -19,7 +19,7 @@ pub use records::{JOBS, Records, Remembering, Written};
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger,
-    Outbox, Preview, Result, Scope, Share, Source, Target, WriteItem,
+    LedgerRow, Outbox, Preview, Result, Scope, Share, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use cut::{Measure, Walk};
@@ -227,6 +227,10 @@ impl Target for DynamodbData {
         limit: u32,
     ) -> Result<Vec<Held>> {
         held::held(self, chunk, state, after, limit).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        held::ledger_rows(self, job, after, limit).await
     }
 
     async fn emitted(

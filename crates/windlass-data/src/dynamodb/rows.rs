@@ -46,7 +46,7 @@ impl Row<'_> {
 }
 
 /// A chunk of a load is −1, which comes before all others.
-fn digits(number: i64) -> String {
+pub(super) fn digits(number: i64) -> String {
     format!("{:019}", number.saturating_add(1))
 }
 
@@ -176,6 +176,25 @@ pub(super) fn emitted(chunk: ChunkId, row: &windlass_core::Row) -> Result<Attrib
 pub(super) fn to_emitted(item: &Attributes) -> Result<Emitted> {
     let place = (int(item, "chunk")?, text(item, "key")?.to_owned(), int(item, "place")?);
     Ok(Emitted { place, fields: text(item, "fields")?.to_owned() })
+}
+
+/// The chunk of a row, by its sort key.
+pub(super) fn chunk_of(item: &Attributes) -> Result<i64> {
+    let sort = text(item, "row")?;
+    let number = sort.split('#').nth(1).and_then(|digits| digits.parse::<i64>().ok());
+    let number =
+        number.ok_or_else(|| DataError::Unreadable(format!("a row of the ledger: {sort}")))?;
+    Ok(number - 1)
+}
+
+/// How many rows the commits of a chunk emitted, as its ledger row has it.
+pub(super) fn emitted_count(item: &Attributes) -> i64 {
+    int(item, "emitted").unwrap_or_default()
+}
+
+/// The state of a held item.
+pub(super) fn state_of(item: &Attributes) -> Option<&str> {
+    text(item, "state").ok()
 }
 
 pub(super) fn number(number: i64) -> AttributeValue {

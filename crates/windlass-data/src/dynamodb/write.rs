@@ -5,6 +5,7 @@ use super::expression::{Bound, key_of};
 use super::rows;
 use super::value::to_attribute;
 use super::{DynamodbData, LEDGER, unbuilt};
+use crate::emitted::TABLE as EMITTED;
 use crate::write::may_set;
 use crate::{Result, Scope, WriteItem};
 use std::collections::HashMap;
@@ -40,8 +41,11 @@ pub(super) async fn actions(
     Ok(actions)
 }
 
-/// What [`crate::keep_emitted`] calls the table of emitted rows.
-const EMITTED: &str = "windlass_emitted";
+/// How many rows an item emits.
+pub(super) fn emitted(item: &WriteItem) -> i64 {
+    let emitted = item.change.insert.iter().filter(|insert| insert.table == EMITTED);
+    emitted.map(|insert| insert.rows.len() as i64).sum()
+}
 
 /// About how many bytes an item adds to its transaction: its record as it will be, and its rows.
 pub(super) fn size(item: &WriteItem) -> usize {

@@ -152,7 +152,7 @@ async fn run(
         Part::Range(_) => Some(read::count(transaction, scope, extent).await?),
     };
     let affected = transaction.execute(&step.text, step.values()).await? as i64;
-    Ok(statement::outcome(expected, read.unwrap_or(affected), affected))
+    statement::outcome(scope, expected, read.unwrap_or(affected), affected)
 }
 
 async fn unmark(transaction: &mut Transaction, scope: &Scope, extent: &Extent) -> Result<()> {

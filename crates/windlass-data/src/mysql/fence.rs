@@ -2,10 +2,10 @@
 
 use super::row::{int, ledger};
 use super::{MysqlData, finish, is_passing, release};
-use crate::{DataError, Fence, Ledger, Result};
+use crate::{DataError, Fence, Ledger, LedgerRow, Result};
 use std::collections::HashMap;
-use windlass_core::Problem;
 use windlass_core::problem::Code;
+use windlass_core::{JobId, Problem};
 use windlass_db::mysql::{Transaction, Value};
 
 /// The statements that make the ledger.
@@ -95,4 +95,28 @@ async fn may_create(transaction: &mut Transaction) -> Result<bool> {
     let rows =
         transaction.query(include_str!("../../sql/mysql/may_create.sql"), Vec::new()).await?;
     Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? > 0)
+}
+
+/// The rows of a job's chunks after this one, with what is kept beside them.
+pub(super) async fn rows(
+    data: &MysqlData,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<LedgerRow>> {
+    let params = vec![job.to_string().into(), after.into(), limit.into()];
+    let mut transaction = data.keeping().await?;
+    let sql = include_str!("../../sql/mysql/ledger_rows.sql");
+    let rows = transaction.query(sql, params).await;
+    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let row = |row| {
+        Ok(LedgerRow {
+            ledger: ledger(row)?,
+            deferred: int(row, 11)?,
+            dead: int(row, 12)?,
+            emitted: int(row, 13)?,
+            emitted_rows: int(row, 14)?,
+        })
+    };
+    rows.iter().map(row).collect()
 }

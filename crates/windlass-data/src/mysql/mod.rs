@@ -24,8 +24,8 @@ pub(crate) use value::{cast, compared};
 
 use crate::sql::{Bind, Sql, inner};
 use crate::{
-    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
-    Result, Scope, Source, Target, WriteItem,
+    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, LedgerRow,
+    Preview, Result, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -210,6 +210,10 @@ impl Source for MysqlData {
         in_reading!(self, LOOKING, |transaction| read::count(transaction, scope, extent))
     }
 
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        in_reading!(self, LOOKING, |transaction| read::count_each(transaction, scope, extents))
+    }
+
     async fn distinct(
         &self,
         scope: &Scope,
@@ -254,6 +258,10 @@ impl Target for MysqlData {
         limit: u32,
     ) -> Result<Vec<Held>> {
         held::held(self, chunk, state, after, limit).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        fence::rows(self, job, after, limit).await
     }
 
     async fn emitted(

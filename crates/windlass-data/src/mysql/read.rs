@@ -98,6 +98,22 @@ pub(super) async fn count(
     number(transaction, &statement::count(Dialect::Mysql, scope, extent)).await
 }
 
+/// How many records each of these extents has now, several in one statement.
+pub(super) async fn count_each(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    extents: &[Extent],
+) -> Result<Vec<i64>> {
+    let mut counts = vec![0; extents.len()];
+    for (first, extents) in statement::count_batches(scope, extents) {
+        let sql = statement::count_each(Dialect::Mysql, scope, extents);
+        for row in transaction.query(&sql.text, sql.values()).await? {
+            counts[first + int(&row, 0)? as usize] = int(&row, 1)?;
+        }
+    }
+    Ok(counts)
+}
+
 /// The single number of a generated statement.
 pub(super) async fn number(transaction: &mut Transaction, sql: &Sql<'_>) -> Result<i64> {
     let rows = transaction.query(&sql.text, sql.values()).await?;

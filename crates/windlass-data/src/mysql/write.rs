@@ -4,7 +4,7 @@
 use super::row::int;
 use super::{Cells, MysqlData, describe};
 use crate::sql::{Dialect, Sql};
-use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,6 +30,11 @@ pub(super) async fn write(
     }
     for group in inserts(&items, &conflicts) {
         insert(data, transaction, &group).await?;
+        if let Some((chunk, rows)) = emitted(&group) {
+            let params = vec![rows.into(), chunk.job.to_string().into(), chunk.number.into()];
+            let sql = include_str!("../../sql/mysql/count_emitted.sql");
+            transaction.execute(sql, params).await?;
+        }
     }
     let (held, counts) = settle_conflicts(scope, items, &conflicts);
     Ok((counts, held))

@@ -159,7 +159,7 @@ async fn run(
             (row::get(&counted?, 0)?, affected?)
         }
     };
-    Ok(statement::outcome(expected, read, affected as i64))
+    statement::outcome(scope, expected, read, affected as i64)
 }
 
 async fn unmark(transaction: &Transaction, scope: &Scope, extent: &Extent) -> Result<()> {

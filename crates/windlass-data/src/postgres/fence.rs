@@ -2,10 +2,10 @@
 
 use super::row::{get, ledger};
 use super::{KEEPING, PostgresData, finish, is_passing, release};
-use crate::{DataError, Fence, Ledger, Result};
+use crate::{DataError, Fence, Ledger, LedgerRow, Result};
 use std::collections::HashMap;
-use windlass_core::Problem;
 use windlass_core::problem::Code;
+use windlass_core::{JobId, Problem};
 use windlass_db::{Param, Transaction};
 
 /// The statements that make the ledger.
@@ -92,3 +92,27 @@ pub(super) async fn create(data: &PostgresData, ddl: &str) -> Result<()> {
 
 /// `windlass` in the letters' codes.
 const LOCK: i64 = 0x7769_6e64_6c61_7373;
+
+/// The rows of a job's chunks after this one, with what is kept beside them.
+pub(super) async fn rows(
+    data: &PostgresData,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<LedgerRow>> {
+    let params = [Param::from(job), Param::from(after), Param::from(limit)];
+    let transaction = data.keeping().await?;
+    let sql = include_str!("../../sql/postgres/ledger_rows.sql");
+    let rows = transaction.query(sql, &params).await;
+    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let row = |row| {
+        Ok(LedgerRow {
+            ledger: ledger(row)?,
+            deferred: get(row, 11)?,
+            dead: get(row, 12)?,
+            emitted: get(row, 13)?,
+            emitted_rows: get(row, 14)?,
+        })
+    };
+    rows.iter().map(row).collect()
+}

@@ -22,8 +22,8 @@ mod write;
 
 use crate::sql::{Bind, Sql, inner};
 use crate::{
-    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
-    Result, Scope, Source, Target, WriteItem,
+    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, LedgerRow,
+    Preview, Result, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -233,6 +233,10 @@ impl Source for PostgresData {
         in_looking!(self, |transaction| read::count(&transaction, scope, extent))
     }
 
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        in_looking!(self, |transaction| read::count_each(&transaction, scope, extents))
+    }
+
     async fn distinct(
         &self,
         scope: &Scope,
@@ -277,6 +281,10 @@ impl Target for PostgresData {
         limit: u32,
     ) -> Result<Vec<Held>> {
         held::held(self, chunk, state, after, limit).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        fence::rows(self, job, after, limit).await
     }
 
     async fn emitted(

@@ -101,6 +101,22 @@ pub(super) async fn count(
     get(&transaction.query_one(&sql.text, &sql.params()).await?, 0)
 }
 
+/// How many records each of these extents has now, several in one statement.
+pub(super) async fn count_each(
+    transaction: &Transaction,
+    scope: &Scope,
+    extents: &[Extent],
+) -> Result<Vec<i64>> {
+    let mut counts = vec![0; extents.len()];
+    for (first, extents) in statement::count_batches(scope, extents) {
+        let sql = statement::count_each(Dialect::Postgres, scope, extents);
+        for row in transaction.query(&sql.text, &sql.params()).await? {
+            counts[first + get::<i32>(&row, 0)? as usize] = get(&row, 1)?;
+        }
+    }
+    Ok(counts)
+}
+
 /// The rows without those that the server holds equal to an earlier one. Each is looked up and
 /// stands as it is written in the table, since several texts may be equal there (`1.0` and `1.00`,
 /// the letters of a citext); one that is not there stands as it was given. The empty half of the

@@ -3,7 +3,7 @@
 use super::{PostgresData, describe, row};
 use crate::array::Array;
 use crate::sql::{Dialect, cast_type, quote, quote_table};
-use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,6 +24,11 @@ pub(super) async fn write(
     }
     for group in inserts(&items, &conflicts) {
         insert(data, transaction, &group).await?;
+        if let Some((chunk, rows)) = emitted(&group) {
+            let params = [chunk.job.into(), chunk.number.into(), rows.into()];
+            let sql = include_str!("../../sql/postgres/count_emitted.sql");
+            transaction.execute(sql, &params).await?;
+        }
     }
     let (held, counts) = settle_conflicts(scope, items, &conflicts);
     Ok((counts, held))

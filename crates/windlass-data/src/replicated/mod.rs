@@ -13,7 +13,8 @@ pub use replicas::Replicas;
 
 use crate::{
     Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target, WriteItem,
+    Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target,
+    WriteItem,
 };
 use async_trait::async_trait;
 use replica::Replica;
@@ -167,6 +168,10 @@ impl Source for Replicated {
         spread!(self, |connection| connection.count(scope, extent))
     }
 
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        self.primary.count_each(scope, extents).await
+    }
+
     async fn distinct(
         &self,
         scope: &Scope,
@@ -211,6 +216,10 @@ impl Target for Replicated {
         limit: u32,
     ) -> Result<Vec<Held>> {
         self.primary.held(chunk, state, after, limit).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        self.primary.ledger_rows(job, after, limit).await
     }
 
     async fn emitted(

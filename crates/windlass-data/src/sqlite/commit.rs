@@ -131,7 +131,7 @@ fn run(
         }
     };
     let affected = row::execute(transaction, &step)?;
-    Ok(statement::outcome(expected, read.unwrap_or(affected), affected))
+    statement::outcome(scope, expected, read.unwrap_or(affected), affected)
 }
 
 fn unmark(transaction: &Transaction<'_>, scope: &Scope, extent: &Extent) -> Result<()> {

@@ -1,10 +1,10 @@
 //! The ledger's tables, and raising its rows to an epoch.
 
 use super::{SqliteData, failed, row};
-use crate::{DataError, Fence, Ledger, Result};
+use crate::{DataError, Fence, Ledger, LedgerRow, Result};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use windlass_core::Problem;
 use windlass_core::problem::Code;
+use windlass_core::{ChunkId, JobId, Problem};
 use windlass_db::Class;
 
 /// The statements that make the ledger.
@@ -50,4 +50,29 @@ pub(super) fn fence(
 fn is_there(connection: &Connection) -> Result<bool> {
     let there = |table| connection.table_exists(None, table).map_err(failed);
     Ok(there("windlass_ledger")? && there("windlass_held")? && there("windlass_emitted")?)
+}
+
+/// The rows of a job's chunks after this one, with what is kept beside them.
+pub(super) fn rows(
+    connection: &Connection,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<LedgerRow>> {
+    let sql = include_str!("../../sql/sqlite/ledger_rows.sql");
+    let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+    let mut rows = statement.query(params![job.to_string(), after, limit]).map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let number = |place| row.get::<_, i64>(place).map_err(failed);
+        let chunk = ChunkId { job, number: number(13)? };
+        found.push(LedgerRow {
+            ledger: row::ledger(row, chunk)?,
+            deferred: number(9)?,
+            dead: number(10)?,
+            emitted: number(11)?,
+            emitted_rows: number(12)?,
+        });
+    }
+    Ok(found)
 }

@@ -16,8 +16,8 @@ mod write;
 use crate::page::Page;
 use crate::sql::{Bind, Sql, inner};
 use crate::{
-    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, Preview,
-    Result, Scope, Source, Target, WriteItem,
+    Batch, Commit, Committed, Cuts, DataError, Emitted, Fence, Held, HeldState, Ledger, LedgerRow,
+    Preview, Result, Scope, Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -165,6 +165,11 @@ impl Source for SqliteData {
         self.read(move |connection| read::count(connection, &scope, &extent)).await
     }
 
+    async fn count_each(&self, scope: &Scope, extents: &[Extent]) -> Result<Vec<i64>> {
+        let (scope, extents) = (scope.clone(), extents.to_vec());
+        self.read(move |connection| read::count_each(connection, &scope, &extents)).await
+    }
+
     async fn distinct(
         &self,
         scope: &Scope,
@@ -215,6 +220,10 @@ impl Target for SqliteData {
     ) -> Result<Vec<Held>> {
         let after = after.unwrap_or_default().to_owned();
         self.read(move |connection| held::held(connection, chunk, state, &after, limit)).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        self.read(move |connection| fence::rows(connection, job, after, limit)).await
     }
 
     async fn emitted(

@@ -66,6 +66,24 @@ pub(super) fn check_keys(connection: &Connection, scope: &Scope, most: Option<u6
     Ok(())
 }
 
+/// How many records each of these extents has now, several in one statement.
+pub(super) fn count_each(
+    connection: &Connection,
+    scope: &Scope,
+    extents: &[Extent],
+) -> Result<Vec<i64>> {
+    let mut counts = vec![0; extents.len()];
+    for (first, extents) in statement::count_batches(scope, extents) {
+        let sql = statement::count_each(Dialect::Sqlite, scope, extents);
+        each(connection, &sql, |row| {
+            let place: u32 = row.get(0).map_err(super::failed)?;
+            counts[first + place as usize] = row.get(1).map_err(super::failed)?;
+            Ok(true)
+        })?;
+    }
+    Ok(counts)
+}
+
 /// How many records an extent has now.
 pub(super) fn count(connection: &Connection, scope: &Scope, extent: &Extent) -> Result<i64> {
     row::number(connection, &statement::count(Dialect::Sqlite, scope, extent))

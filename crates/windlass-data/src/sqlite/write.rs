@@ -3,7 +3,7 @@
 
 use super::{Bound, failed};
 use crate::sql::{Dialect, quote, quote_table};
-use crate::write::{Inserts, Updates, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
 use crate::{Held, Result, Scope, WriteItem, statement};
 use rusqlite::{Transaction, params_from_iter};
 use std::collections::HashSet;
@@ -23,6 +23,11 @@ pub(super) fn write(
     }
     for group in inserts(&items, &conflicts) {
         insert(transaction, &group)?;
+        if let Some((chunk, rows)) = emitted(&group) {
+            let sql = include_str!("../../sql/sqlite/count_emitted.sql");
+            let params = rusqlite::params![chunk.job.to_string(), chunk.number, rows];
+            transaction.prepare_cached(sql).and_then(|mut s| s.execute(params)).map_err(failed)?;
+        }
     }
     let (held, counts) = settle_conflicts(scope, items, &conflicts);
     Ok((counts, held))

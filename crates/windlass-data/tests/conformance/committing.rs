@@ -8,6 +8,7 @@ use windlass_db::Class;
 
 on_every_backend!(
     rows_affected_are_processed_and_the_others_skipped,
+    rows_of_another_table_are_no_items,
     a_row_that_is_as_it_should_be_is_processed,
     keys_without_a_record_are_skipped,
     refresh_raises_every_version,
@@ -49,6 +50,20 @@ async fn rows_affected_are_processed_and_the_others_skipped(db: Db) {
     let counts = Counts { read: 8, processed: 4, skipped: 4, ..Counts::default() };
     assert_eq!((ledger.counts, &ledger.cursor), (counts, &Cursor::End));
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
+}
+
+async fn rows_of_another_table_are_no_items(db: Db) {
+    table(&db, 10).await;
+    db.run("CREATE TABLE other (id BIGINT, v INT)").await;
+    for _ in 0..3 {
+        db.run("INSERT INTO other SELECT id, 0 FROM t").await;
+    }
+    let sql = "UPDATE other SET v = 1 WHERE id IN (SELECT id FROM t WHERE {chunk})";
+    let (scope, ledger) = (db.scope(&toml(sql)).await, db.fenced(1).await);
+    let commit = effect(Effect::Statement(everything()));
+    let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
+    assert_eq!(counts, Counts { read: 10, processed: 10, ..Counts::default() });
+    assert_eq!(db.number("SELECT sum(v) FROM other").await, 30);
 }
 
 async fn a_row_that_is_as_it_should_be_is_processed(db: Db) {

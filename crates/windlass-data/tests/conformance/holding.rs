@@ -3,10 +3,15 @@
 use crate::harness::{Db, effect, key, on_every_backend};
 use serde_json::json;
 use std::time::Duration;
-use windlass_core::{Counts, Cursor, Key, Value};
-use windlass_data::{Commit, Effect, Held, HeldState};
+use windlass_core::{Change, ChunkId, Columns, Counts, Cursor, Key, Record, Value};
+use windlass_data::{Commit, Effect, Held, HeldState, LedgerRow, WriteItem, keep_emitted};
 
-on_every_backend!(a_round_trip, paging_by_key, holding_again_overwrites);
+on_every_backend!(
+    a_round_trip,
+    paging_by_key,
+    holding_again_overwrites,
+    ledger_rows_come_in_pages_with_what_is_beside_them,
+);
 
 /// An item that waits for another try.
 pub(crate) fn held(number: i64) -> Held {
@@ -91,4 +96,51 @@ pub(crate) async fn holding_again_overwrites(db: Db) {
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert!(db.data.held(ledger.chunk, HeldState::Retry, None, 10).await.unwrap().is_empty());
     assert_eq!(db.data.held(ledger.chunk, HeldState::Dead, None, 10).await.unwrap(), [dead]);
+}
+
+pub(crate) async fn ledger_rows_come_in_pages_with_what_is_beside_them(db: Db) {
+    let scope = scope(&db).await;
+    let job = db.fenced(1).await.chunk.job;
+    let mut expected = Vec::new();
+    for number in 0..5 {
+        let chunk = ChunkId { job, number };
+        let ledger = db.fence(chunk, 2, false).await.unwrap();
+        // As many emitted rows, dead and deferred items as the chunk's number says.
+        let row = |n: i64| [("n".to_owned(), Value::Int(n))].into();
+        let change = Change { emit: (0..number).map(row).collect(), ..Change::default() };
+        let item = WriteItem {
+            key: key(100),
+            version: Value::Null,
+            change: keep_emitted(change, chunk, &key(100)),
+            record: Record::new(Columns::from([]), Vec::new()),
+            attempts: 0,
+            conflicts: 0,
+        };
+        let dead = |n| Held { state: HeldState::Dead, ..held(n) };
+        let items = (0..number).map(dead).chain((10..10 + 2 * number).map(held)).collect();
+        let counts = Counts { read: 1 + 3 * number, dead: number, ..Counts::default() };
+        let effect = Effect::Write(vec![item]);
+        let commit = Commit { effect, counts, ..hold(items, vec![]) };
+        let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+        expected.push(LedgerRow {
+            ledger,
+            deferred: 2 * number,
+            dead: number,
+            emitted: number,
+            emitted_rows: number,
+        });
+    }
+    // Another job's rows are not among them.
+    db.fenced(1).await;
+    let mut found: Vec<LedgerRow> = Vec::new();
+    loop {
+        let after = found.last().map_or(-1, |row| row.ledger.chunk.number);
+        let page = db.data.ledger_rows(job, after, 2).await.unwrap();
+        assert!(page.len() <= 2);
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    assert_eq!(found, expected);
 }

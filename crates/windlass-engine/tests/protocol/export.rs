@@ -57,7 +57,7 @@ pub(crate) async fn every_record_is_in_exactly_one_part(world: World) {
         })
         .collect();
     assert_eq!(ids, (1..=100).collect::<Vec<_>>());
-    assert!(engine.audit(done.id).await.unwrap().proven);
+    assert!(engine.audit(done.id).await.unwrap().is_proven());
     // No ledger, no trace in the user's database.
     let tables = engine.connection("app").unwrap().tables().await.unwrap();
     assert!(tables.iter().all(|table| !table.starts_with("windlass")), "{tables:?}");

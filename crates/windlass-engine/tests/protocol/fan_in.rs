@@ -63,7 +63,7 @@ pub(crate) async fn totals_equal_the_databases_own_sums(world: World) {
     // Again: the same rows are replaced, not added to.
     run_on(&engine, "monday").await;
     is_right(&world).await;
-    assert!(engine.audit(done.id).await.unwrap().proven);
+    assert!(engine.audit(done.id).await.unwrap().is_proven());
 }
 
 pub(crate) async fn nothing_in_nothing_out(world: World) {

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use windlass_core::{Change, Identity, ItemError, Job, JobId, LetterStatus, Outcome, Request};
-use windlass_engine::{Engine, ItemContext};
+use windlass_engine::{Drift, Engine, ItemContext};
 use windlass_store::LetterFilter;
 use windlass_testkit::eventually;
 
@@ -86,7 +86,7 @@ pub(crate) async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_
     assert_eq!((job.items.total, job.items.processed, job.items.dead), (ITEMS, ITEMS - 2, 2));
     assert!(job.chunks.total >= 7, "{:?}", job.chunks);
     assert_eq!(job.request.items, None, "a listing does not carry the items");
-    assert_eq!(engine.audit(job.id).await.unwrap().drift, Some(0));
+    assert_eq!(engine.audit(job.id).await.unwrap().drift, Some(Drift::default()));
     world.logged_once(ITEMS - 2).await;
     let found = letters(&engine, job.id).await;
     assert_eq!(keys(&found), BAD);

@@ -14,6 +14,7 @@
 mod common;
 
 mod ambiguous_commit;
+mod audit;
 mod cancel;
 mod conflicts;
 mod crash;

@@ -4,7 +4,7 @@
 use crate::common::*;
 use std::time::Duration;
 use windlass_core::{JobStatus, Retention};
-use windlass_engine::Pruned;
+use windlass_engine::{Pruned, Verdict};
 
 /// Nothing may be left of a job that completed but its row and its sums.
 pub(crate) async fn a_completed_job_leaves_its_sums(world: World) {
@@ -17,8 +17,9 @@ pub(crate) async fn a_completed_job_leaves_its_sums(world: World) {
     assert_eq!(pruned, expected);
     assert_eq!(world.int("SELECT count(*) FROM windlass_ledger").await, 0);
     assert_eq!(engine.job(done.id).await.unwrap(), done);
-    let refused = engine.audit(done.id).await.unwrap_err().to_string();
-    assert!(refused.contains("pruned"), "{refused}");
+    let audit = engine.audit(done.id).await.unwrap();
+    assert_eq!(audit.verdict, Verdict::CannotBeJudged);
+    assert!(audit.not_judged[0].contains("pruned"), "{audit:?}");
     assert_eq!(engine.prune(None).await.unwrap(), Pruned::default());
     world.each_once(30).await;
 }

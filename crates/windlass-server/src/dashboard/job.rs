@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use std::sync::Arc;
 use windlass_core::config::Permission;
 use windlass_core::{Job, JobStatus, StepKind};
-use windlass_engine::Audit;
+use windlass_engine::{Audit, Verdict};
 use windlass_page::throughput::{stretch, throughput};
 use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pinned, UNLIMITED};
 
@@ -265,16 +265,28 @@ pub(super) async fn audit(
     Id(id): Id,
 ) -> Answer<Html<String>> {
     let job = app.job(&caller, id).await?;
-    let Audit { proven, segments, chunks, planned, counts, drift, findings, .. } =
+    let Audit { verdict, segments, chunks, planned, counts, drift, findings, not_judged, .. } =
         app.engine.audit(id).await?;
+    let drift = drift.map_or_else(
+        || "not known".to_owned(),
+        |drift| {
+            format!(
+                "{} appeared, {} disappeared",
+                number(drift.appeared),
+                number(drift.disappeared)
+            )
+        },
+    );
     let frame = Frame::of(&app, caller).await?;
     let content = html! {
         h1 { "Audit of " a href=(format!("/jobs/{id}")) { (job.job_type) " " (short(id)) } }
-        @if proven {
-            p.proven { span.mark.completed { "Proven" } " Nothing was missed, and nothing was done twice." }
-        } @else {
-            p.proven { span.mark.failed { "Not proven" } " Something does not hold:" }
-            ul { @for finding in &findings { li { (finding) } } }
+        @match verdict {
+            Verdict::Proven => p.proven { span.mark.completed { "Proven" } " Nothing was missed, and nothing was done twice." }
+            Verdict::NotProven => p.proven { span.mark.failed { "Not proven" } " Something contradicts it:" }
+            Verdict::CannotBeJudged => p.proven { span.mark.paused { "Cannot be judged" } " Not everything could be checked:" }
+        }
+        @if verdict != Verdict::Proven {
+            ul { @for reason in findings.iter().chain(&not_judged) { li { (reason) } } }
         }
         section { (facts(&[
             ("Segments", html! { (number(segments as i64)) }),
@@ -282,7 +294,7 @@ pub(super) async fn audit(
             ("Items planned", html! { (number(planned)) }),
             ("Rows read by the committing transactions", html! { (number(counts.read)) }),
             ("Processed, skipped, dead", html! { (number(counts.processed)) ", " (number(counts.skipped)) ", " (number(counts.dead)) }),
-            ("Rows the source has more or fewer now", html! { (drift.map_or_else(|| "not known".to_owned(), number)) }),
+            ("Rows of the source since planning", html! { (drift) }),
         ])) }
     };
     Ok(frame.page(Here::Jobs, "Audit", Live::Still, content))

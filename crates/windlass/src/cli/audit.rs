@@ -4,12 +4,15 @@ use super::{exit, load, output};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Audit, JobId};
+use windlass::{Audit, Drift, JobId};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The job's id
     id: JobId,
+    /// Do not count the rows of the source, which may take long; nothing is proven then
+    #[arg(long)]
+    no_source: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -17,22 +20,22 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
-    let audit = engine.audit(args.id).await?;
+    let audit = engine.audit_with(args.id, !args.no_source).await?;
     if args.json {
         output::json(&audit)?
     } else {
         show(&audit)
     }
-    Ok(if audit.proven { ExitCode::SUCCESS } else { exit::failed() })
+    Ok(if audit.is_proven() { ExitCode::SUCCESS } else { exit::failed() })
 }
 
 /// The audit in a few lines.
 pub(super) fn show(audit: &Audit) {
     let number = output::number;
     let counts = audit.counts;
-    println!("{}  job {}", if audit.proven { "PROVEN" } else { "NOT PROVEN" }, audit.job_id);
+    println!("{}  job {}", audit.verdict.as_str(), audit.job_id);
     println!(
-        "  {} chunks of {} segments tile the source as planned: {} items",
+        "  {} chunks of {} segments: {} items planned",
         number(audit.chunks),
         audit.segments.saturating_sub(1).max(1),
         number(audit.planned)
@@ -44,12 +47,24 @@ pub(super) fn show(audit: &Audit) {
         number(counts.skipped),
         number(counts.dead)
     );
+    if audit.left > 0 {
+        println!("  {} rows left the source as they were processed", number(audit.left));
+    }
     match audit.drift {
-        Some(0) => println!("  the source has as many rows now as were planned"),
-        Some(drift) => println!("  drift: the source has {drift:+} rows since it was planned"),
+        Some(Drift { appeared: 0, disappeared: 0 }) => {
+            println!("  no row of the source was inserted, deleted or moved since planning");
+        }
+        Some(Drift { appeared, disappeared }) => println!(
+            "  drift since planning: {} rows appeared, {} disappeared",
+            number(appeared),
+            number(disappeared)
+        ),
         None => {}
     }
     for finding in &audit.findings {
         println!("  ! {finding}");
+    }
+    for reason in &audit.not_judged {
+        println!("  ? {reason}");
     }
 }

@@ -69,7 +69,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     say("And the proof:");
     let proof = engine.audit(settled.id).await?;
     audit::show(&proof);
-    ensure!(proof.proven, "the audit should have proven the job");
+    ensure!(proof.is_proven(), "the audit should have proven the job");
     farewell(&folder, &settled);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! `windlass audit`: proves what is right, and finds what is not.
 
 use crate::common::{Data, Place, raise, text};
+use serde_json::Value as Json;
 
 #[tokio::test]
 async fn a_job_that_ran_to_its_end_is_proven() {
@@ -14,21 +15,32 @@ async fn a_job_that_ran_to_its_end_is_proven() {
         let audit = place.prove(&id).await;
         assert_eq!(audit["chunks"], 100);
         assert_eq!(audit["planned"], 1000);
-        assert_eq!(audit["drift"], 0);
-        assert_eq!(audit["findings"], serde_json::json!([]));
+        assert_eq!(audit["drift"], serde_json::json!({"appeared": 0, "disappeared": 0}));
+        assert_eq!(audit["ledgerRows"], 100);
+        assert_eq!(
+            (&audit["findings"], &audit["notJudged"]),
+            (&serde_json::json!([]), &serde_json::json!([]))
+        );
     }
 }
 
 #[tokio::test]
-async fn rows_that_came_and_went_since_are_drift_and_no_failure() {
+async fn rows_that_came_and_went_since_are_drift_and_leave_the_job_unjudged() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let place = Place::on(&data, &raise(10));
         let id = text(&place.json("run RAISE").await["id"]);
         data.run("DELETE FROM accounts WHERE id IN (3, 4, 5)").await;
-        let output = place.run(&format!("audit {id}")).await.ok();
-        assert!(output.stdout.starts_with("PROVEN"), "{}", output.stdout);
-        assert!(output.stdout.contains("drift: the source has -3 rows"), "{}", output.stdout);
+        let output = place.run(&format!("audit {id}")).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stdout.starts_with("CANNOT BE JUDGED"), "{}", output.stdout);
+        let drift = "drift since planning: 0 rows appeared, 3 disappeared";
+        assert!(output.stdout.contains(drift), "{}", output.stdout);
+        assert!(output.stdout.contains("  ? "), "{}", output.stdout);
+        let output = place.run(&format!("audit {id} --no-source --json")).await;
+        let audit: Json = serde_json::from_str(&output.stdout).unwrap();
+        assert_eq!((output.code, &audit["verdict"]), (Some(1), &Json::from("cannotBeJudged")));
+        assert_eq!(audit["notJudged"], serde_json::json!(["the source was not read"]));
     }
 }
 

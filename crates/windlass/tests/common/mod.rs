@@ -144,7 +144,7 @@ impl Place {
         let audit = self.run(&format!("audit {id} --json")).await;
         assert_eq!(audit.code, Some(0), "{audit:?}");
         let audit = parse(&audit);
-        assert_eq!(audit["proven"], true, "{audit:#}");
+        assert_eq!(audit["verdict"], "proven", "{audit:#}");
         audit
     }
 }

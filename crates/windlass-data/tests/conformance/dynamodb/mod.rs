@@ -31,7 +31,8 @@ on_dynamodb! {
     fencing: an_older_epoch_gets_nothing, several_at_once, stalls_are_claims_lost_without_a_commit,
         a_commit_at_an_older_epoch_changes_nothing, a_commit_that_happened_is_not_repeated,
         preparing_twice_and_at_once, pruning_forgets_one_job;
-    holding: a_round_trip, paging_by_key, holding_again_overwrites;
+    holding: a_round_trip, paging_by_key, holding_again_overwrites,
+        ledger_rows_come_in_pages_with_what_is_beside_them;
     writing: updates_are_written_and_versions_raised,
         a_concurrent_change_survives_and_the_item_is_held, what_a_conflict_comes_to,
         items_without_an_effect_are_processed, a_deleted_record_is_a_conflict;

@@ -111,7 +111,7 @@ pub(crate) async fn complete(engine: &Engine) -> Job {
 pub(crate) async fn proven(engine: &Engine, job: &Job) {
     assert_eq!(job.status, JobStatus::Completed, "{:?}", job.error);
     let audit = engine.audit(job.id).await.unwrap();
-    assert!(audit.proven, "{audit:#?}");
+    assert!(audit.is_proven(), "{audit:#?}");
 }
 
 /// Loads a job without working any of it.

@@ -1,0 +1,18 @@
+-- The ledger rows of a job's chunks in order after a chunk, each with the number of items deferred
+-- beside it, of dead items, of rows that commits
+-- emitted and of emitted rows that are there. For the audit.
+--
+-- Lock: none, on a snapshot. Index: the primary keys of the three tables.
+SELECT epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls,
+    (SELECT count(*) FROM windlass_held AS held
+        WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state <> 'dead'),
+    (SELECT count(*) FROM windlass_held AS held
+        WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state = 'dead'),
+    emitted,
+    (SELECT count(*) FROM windlass_emitted AS rows_there
+        WHERE rows_there.job_id = ledger.job_id AND rows_there.chunk = ledger.chunk),
+    chunk
+FROM windlass_ledger AS ledger
+WHERE job_id = ?1 AND chunk > ?2
+ORDER BY chunk
+LIMIT ?3
