@@ -61,7 +61,7 @@ async fn failed(engine: &Engine, job: &Job, why: &str) {
     assert_eq!(job.status, JobStatus::Failed, "{job:?}");
     let error = job.error.clone().unwrap_or_default();
     assert!(error.contains(why), "{error}");
-    assert!(!engine.audit(job.id).await.unwrap().proven);
+    assert!(!engine.audit(job.id).await.unwrap().is_proven());
 }
 
 pub(crate) async fn a_null_key_is_refused_at_submit_and_when_it_comes_later(world: World) {
