@@ -61,7 +61,7 @@ async fn merge_all(
         };
         if kept == Kept::Lost && is_cancelled(engine, job).await? {
             // What was on its way when the rest was removed. Nobody else would look again.
-            shelf.clear(job).await?;
+            shelf.clear(job, is_cancelled(engine, job)).await?;
         }
         return Ok(kept);
     }
@@ -290,7 +290,7 @@ async fn load_into(
     engine.prepare(&load.connection).await?;
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
-    let fence = Fence { chunk, epoch: lease.epoch, lost: false };
+    let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = place.fence(&[fence]).await.map_err(held);
     let Some(ledger) = fenced?.pop().flatten() else {
         return Ok(Kept::Lost);
@@ -334,7 +334,7 @@ fn held(error: DataError) -> DataError {
     }
 }
 
-async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
+pub(crate) async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
     let found = engine.store().job(job.pinned.id).await?;
     Ok(found.is_some_and(|job| job.status == JobStatus::Cancelled))
 }
@@ -343,7 +343,8 @@ async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
 pub(crate) async fn fence_load(engine: &Engine, job: JobId, load: &Load) -> Result<()> {
     engine.prepare(&load.connection).await?;
     let chunk = ChunkId { job, number: MERGED };
-    let last = Fence { chunk, epoch: i64::MAX, lost: false };
+    // No claim has this epoch, so every canceller may have the same nonce.
+    let last = Fence { chunk, epoch: i64::MAX, nonce: 0, lost: false };
     engine.connection(&load.connection)?.fence(&[last]).await?;
     Ok(())
 }

@@ -358,7 +358,8 @@ fn queue(ready: &mut VecDeque<Chunk>, chunk: Chunk) {
 }
 
 fn fence_of(chunk: &ClaimedChunk) -> Fence {
-    Fence { chunk: chunk.lease.chunk, epoch: chunk.lease.epoch, lost: chunk.lost }
+    let Lease { chunk: id, epoch, nonce } = chunk.lease;
+    Fence { chunk: id, epoch, nonce, lost: chunk.lost }
 }
 
 /// An end that the store did not take: the lease runs out, and the ledger knows how far it went.

@@ -230,9 +230,11 @@ fn advance(before: &Ledger, after: &Ledger) -> Result<TransactWriteItem> {
     }
     let number = |number: i64| AttributeValue::N(number.to_string());
     let condition = format!(
-        "{} = {} AND {} = {}",
+        "{} = {} AND {} = {} AND {} = {}",
         bound.name("epoch"),
         bound.value(number(before.epoch)),
+        bound.name("nonce"),
+        bound.value(number(before.nonce)),
         bound.name("commits"),
         bound.value(number(before.commits)),
     );

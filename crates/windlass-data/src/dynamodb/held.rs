@@ -3,7 +3,7 @@
 use super::expression::{Attributes, Bound};
 use super::rows::{self, Row};
 use super::{DynamodbData, LEDGER, Patience, throttled, unbuilt};
-use crate::{Emitted, Held, HeldState, Result};
+use crate::{Emitted, Held, HeldState, Ledger, Result};
 use windlass_core::{ChunkId, JobId};
 use windlass_db::Error;
 use windlass_db::dynamodb::sdk::types::{AttributeValue, DeleteRequest, WriteRequest};
@@ -57,6 +57,19 @@ pub(super) async fn emitted(
     }
     found.truncate(limit as usize);
     Ok(found)
+}
+
+/// Ledger rows of a job in order of chunk, after one.
+pub(super) async fn ledger_rows(
+    data: &DynamodbData,
+    job: JobId,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<Ledger>> {
+    let from = Row::Ledger(ChunkId { job, number: after }).sort();
+    let mut walk = Rows { job, from, upto: end("ledger#"), state: None };
+    let (page, _) = walk.next(data, limit as i32).await?;
+    page.iter().map(|item| Ok(rows::ledger(rows::chunk(job, item)?, item)?.0)).collect()
 }
 
 const EMITTED: &str = "emitted#";

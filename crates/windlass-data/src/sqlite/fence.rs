@@ -40,14 +40,18 @@ pub(super) fn fence(
     let mut raised = Vec::with_capacity(fences.len());
     for fence in fences {
         let chunk = fence.chunk;
-        let params = params![chunk.job.to_string(), chunk.number, fence.epoch, fence.lost];
+        let params =
+            params![chunk.job.to_string(), chunk.number, fence.epoch, fence.lost, fence.nonce];
         let ledger = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
         raised.push(ledger.optional().map_err(failed)?.transpose()?);
     }
     Ok(raised)
 }
 
-fn is_there(connection: &Connection) -> Result<bool> {
+pub(super) fn is_there(connection: &Connection) -> Result<bool> {
     let there = |table| connection.table_exists(None, table).map_err(failed);
-    Ok(there("windlass_ledger")? && there("windlass_held")? && there("windlass_emitted")?)
+    Ok(there("windlass_ledger")?
+        && there("windlass_held")?
+        && there("windlass_emitted")?
+        && there("windlass_stores")?)
 }
