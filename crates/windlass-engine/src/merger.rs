@@ -8,7 +8,7 @@
 use crate::engine::Engine;
 use crate::files::{self, Shelf};
 use crate::job::JobContext;
-use crate::{EngineError, Result, part};
+use crate::{EngineError, Result, part, restored};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, Report, StepKind,
@@ -293,7 +293,7 @@ async fn load_into(
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = place.fence(&[fence]).await.map_err(held);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return Ok(Kept::Lost);
+        return restored::refused_load(engine, place, lease).await;
     };
     if ledger.cursor == Cursor::End {
         return Ok(Kept::Yes);
@@ -310,7 +310,7 @@ async fn load_into(
 }
 
 /// A page that changes nothing is kept only while the segment is ours.
-async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
+pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
     let page = Page {
         lease,
         from: PaginationState::Merge,

@@ -7,7 +7,7 @@ use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
-use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay};
+use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay, restored};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -236,8 +236,11 @@ impl Worker {
             match connection.fence(&fences).await {
                 Ok(ledgers) => {
                     for ((hold, chunk, job), ledger) in group.into_iter().zip(ledgers) {
-                        // A row at a higher epoch: another worker has been faster.
-                        let Some(ledger) = ledger else { continue };
+                        // A row of another claim: another worker was faster, or the store was restored.
+                        let Some(ledger) = ledger else {
+                            restored::refused(&self.engine, connection.as_ref(), hold).await;
+                            continue;
+                        };
                         opened.push(Chunk::new(job, hold, chunk, ledger));
                     }
                 }

@@ -17,6 +17,7 @@ mod loader;
 mod pinned;
 mod pooler;
 mod restart;
+mod restore;
 mod shutdown;
 mod stall;
 mod writer;
