@@ -333,6 +333,10 @@ impl Connection for Items {
     fn outbox(&self) -> &dyn Outbox {
         self.connection.outbox()
     }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
+        self.connection.history()
+    }
 }
 
 /// Statements go with a table, and the definition refuses them beside `source.items`.

@@ -12,6 +12,8 @@ pub struct Fence {
     pub chunk: ChunkId,
     /// The epoch it was claimed at.
     pub epoch: i64,
+    /// The claim's random number.
+    pub nonce: i64,
     /// Whether the claim before ended by a lost lease. Such claims without any commit in between
     /// are counted as stalls.
     pub lost: bool,
@@ -24,6 +26,8 @@ pub struct Ledger {
     pub chunk: ChunkId,
     /// The epoch it is fenced at.
     pub epoch: i64,
+    /// The nonce of the claim that fenced it: a store that was restored gives epochs a second time.
+    pub nonce: i64,
     /// How many commits it has seen. Each commit expects the number it read and adds one, so that
     /// a commit whose answer was lost is found out, held items included.
     pub commits: i64,

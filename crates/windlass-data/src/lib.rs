@@ -14,6 +14,7 @@ mod emitted;
 mod error;
 mod fan_in;
 mod fit;
+mod history;
 mod items;
 mod key_check;
 mod ledger;
@@ -40,6 +41,7 @@ pub use emitted::{Emitted, FIRST, keep_emitted};
 pub use error::{DataError, Result};
 pub use fan_in::{FanIn, Params, Parts, Rows};
 pub use fit::fit;
+pub use history::LedgerHistory;
 pub use items::Items;
 pub use ledger::{Fence, Held, HeldState, Ledger, LedgerRow};
 pub use outbox::{Answer, Door, Given, Outbox, Relayed, Waiting};
@@ -57,6 +59,8 @@ use windlass_core::{ChunkId, Extent, FilterValue, JobId, Key, KeyRange, Table, V
 pub trait Connection: Source + Target + FanIn {
     /// Where applications put requests.
     fn outbox(&self) -> &dyn Outbox;
+    /// What its ledger remembers across jobs.
+    fn history(&self) -> &dyn LedgerHistory;
     /// The number of its latest write; nothing where writes have no numbers that copies know.
     async fn position(&self) -> Result<Option<i64>> {
         Ok(None)

@@ -113,6 +113,7 @@ impl Target for Unledgered {
             Some(Ledger {
                 chunk: fence.chunk,
                 epoch: fence.epoch,
+                nonce: fence.nonce,
                 commits: 0,
                 cursor: Cursor::Start,
                 counts: Counts::default(),
@@ -208,6 +209,10 @@ impl FanIn for Unledgered {
 impl Connection for Unledgered {
     fn outbox(&self) -> &dyn Outbox {
         self.0.outbox()
+    }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
+        self.0.history()
     }
 }
 

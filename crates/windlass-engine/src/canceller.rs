@@ -65,7 +65,7 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
         Some(pinned) if pinned.definition.step.kind.makes_parts() => {
             let context = engine.resolve_to_end(pinned).await?;
             if let Some(shelf) = Shelf::of(&context)? {
-                shelf.clear(&context).await?;
+                shelf.clear(&context, merger::is_cancelled(engine, &context)).await?;
             }
         }
         _ => drop(engine.connection(connection)?.discard(job).await?),
@@ -107,12 +107,12 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
 }
 
 async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
-    let Lease { chunk: id, epoch } = chunk.lease;
+    let Lease { chunk: id, epoch, nonce } = chunk.lease;
     let Some(pinned) = engine.store().pinned(id.job).await? else { return Ok(()) };
     let connection = pinned.definition.source.connection.clone();
     let ended = async {
         let job = Arc::new(engine.resolve_to_end(pinned).await?);
-        let fence = Fence { chunk: id, epoch, lost: false };
+        let fence = Fence { chunk: id, epoch, nonce, lost: false };
         if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
             let (store, heart) = (engine.store().clone(), Arc::new(Heart::default()));
             let hold = Hold::new(store, heart, chunk.lease, Duration::from_secs(30));

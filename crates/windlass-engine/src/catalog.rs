@@ -77,11 +77,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes sure, once, that a connection has its ledger.
+    /// Records on every ledger in use that the store has reached another generation, so that a store
+    /// restored from a backup of before is detected even when no process was started since.
+    pub(crate) async fn renew_generations(&self) {
+        let prepared: Vec<String> = locked(&self.shared.catalog.prepared).iter().cloned().collect();
+        for connection in prepared {
+            if let Err(error) = self.record_generation(&connection).await {
+                tracing::warn!(connection, %error, "the generation of the store was not recorded");
+            }
+        }
+    }
+
+    /// Makes sure, once, that a connection has its ledger, and that the store is not older than it.
     pub(crate) async fn prepare(&self, connection: &str) -> crate::Result<()> {
         let prepared = &self.shared.catalog.prepared;
         if !locked(prepared).contains(connection) {
             self.connection(connection)?.prepare().await?;
+            self.record_generation(connection).await?;
             locked(prepared).insert(connection.to_owned());
         }
         Ok(())

@@ -301,8 +301,9 @@ impl Chunk {
 
     /// Fences again at our own epoch and reads how far the ledger is.
     pub(crate) async fn fence_again(&mut self) -> Result<(), Stop> {
-        let Lease { chunk, epoch } = self.lease();
-        let ledger = self.connection().fence(&[Fence { chunk, epoch, lost: false }]).await?.pop();
+        let Lease { chunk, epoch, nonce } = self.lease();
+        let fence = Fence { chunk, epoch, nonce, lost: false };
+        let ledger = self.connection().fence(&[fence]).await?.pop();
         self.ledger = ledger.flatten().ok_or(Stop::Lost)?;
         self.report_progress();
         Ok(())

@@ -56,7 +56,7 @@ impl Shelf {
         ours: impl Future<Output = Result<Kept>>,
     ) -> Result<Option<NewPart>> {
         let listed = parts.iter().map(|row| {
-            let part = PartName { chunk: row.chunk, epoch: row.epoch };
+            let part = PartName { chunk: row.chunk, epoch: row.epoch, nonce: row.nonce };
             ManifestPart::new(part, written(&row.part))
         });
         let (id, name) = (job.pinned.id.to_string(), job.definition().name.clone());
@@ -84,11 +84,20 @@ impl Shelf {
         }))
     }
 
-    /// Removes everything that a job has put here, first of all what lists it.
-    pub(crate) async fn clear(&self, job: &JobContext) -> Result<()> {
+    /// Removes everything that a cancelled job has put here, first of all what lists it. Whether it is
+    /// still cancelled is asked after the listing: in a store that was restored it may be running, and a
+    /// part of its new claim must stay.
+    pub(crate) async fn clear(
+        &self,
+        job: &JobContext,
+        cancelled: impl Future<Output = Result<bool>>,
+    ) -> Result<()> {
         let (id, name) = (job.pinned.id.to_string(), job.definition().name.clone());
         let none = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
         let found = survey(&self.place, &none).await?;
+        if !cancelled.await? {
+            return Ok(());
+        }
         Manifest::remove(&self.place).await?;
         Ok(found.sweep(&self.place).await?)
     }

@@ -8,7 +8,7 @@
 use crate::engine::Engine;
 use crate::files::{self, Shelf};
 use crate::job::JobContext;
-use crate::{EngineError, Result, part};
+use crate::{EngineError, Result, part, restored};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, Report, StepKind,
@@ -61,7 +61,7 @@ async fn merge_all(
         };
         if kept == Kept::Lost && is_cancelled(engine, job).await? {
             // What was on its way when the rest was removed. Nobody else would look again.
-            shelf.clear(job).await?;
+            shelf.clear(job, is_cancelled(engine, job)).await?;
         }
         return Ok(kept);
     }
@@ -290,10 +290,10 @@ async fn load_into(
     engine.prepare(&load.connection).await?;
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
-    let fence = Fence { chunk, epoch: lease.epoch, lost: false };
+    let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = place.fence(&[fence]).await.map_err(held);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return Ok(Kept::Lost);
+        return restored::refused_load(engine, place, lease).await;
     };
     if ledger.cursor == Cursor::End {
         return Ok(Kept::Yes);
@@ -310,7 +310,7 @@ async fn load_into(
 }
 
 /// A page that changes nothing is kept only while the segment is ours.
-async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
+pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
     let page = Page {
         lease,
         from: PaginationState::Merge,
@@ -334,7 +334,7 @@ fn held(error: DataError) -> DataError {
     }
 }
 
-async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
+pub(crate) async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
     let found = engine.store().job(job.pinned.id).await?;
     Ok(found.is_some_and(|job| job.status == JobStatus::Cancelled))
 }
@@ -344,7 +344,7 @@ async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bool> {
 pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load) -> Result<bool> {
     engine.prepare(&load.connection).await?;
     let chunk = ChunkId { job: lease.job, number: MERGED };
-    let fence = Fence { chunk, epoch: lease.epoch, lost: false };
+    let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = engine.connection(&load.connection)?.fence(&[fence]).await.map_err(held)?;
     // A row at a higher epoch is fenced already.
     let ledger = fenced.into_iter().next().flatten();

@@ -42,8 +42,8 @@ pub(crate) async fn pass(chunk: &mut Chunk, rest: Extent) -> std::result::Result
 
 /// Writes the records of a chunk while they are read.
 async fn export(chunk: &Chunk, shelf: &Shelf, rest: &Extent) -> Result<NewPart> {
-    let windlass_store::Lease { chunk: id, epoch } = chunk.lease();
-    let name = PartName { chunk: id.number, epoch };
+    let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
+    let name = PartName { chunk: id.number, epoch, nonce };
     let (to, rows) = tokio::sync::mpsc::channel(AHEAD);
     let reading = chunk.connection().extract(&chunk.job.scope, rest, &shelf.columns, to);
     let (read, written) = tokio::join!(reading, shelf.write(name, rows));

@@ -51,7 +51,7 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
             () = shutdown.wait() => {}
         }
         tokio::select! {
-            () = tokio::time::sleep(ROUND) => {}
+            () = tokio::time::sleep(ROUND) => engine.renew_generations().await,
             () = shutdown.wait() => {}
         }
     }

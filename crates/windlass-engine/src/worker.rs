@@ -8,7 +8,9 @@ use crate::heart::Heart;
 use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
-use crate::{EngineError, dependents, health, housekeeper, loader, pruner, relay, settlement};
+use crate::{
+    EngineError, dependents, health, housekeeper, loader, pruner, relay, restored, settlement,
+};
 use futures::future::{Fuse, FusedFuture, FutureExt};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -245,8 +247,11 @@ impl Worker {
             match connection.fence(&fences).await {
                 Ok(ledgers) => {
                     for ((hold, chunk, job), ledger) in group.into_iter().zip(ledgers) {
-                        // A row at a higher epoch: another worker has been faster.
-                        let Some(ledger) = ledger else { continue };
+                        // A row of another claim: another worker was faster, or the store was restored.
+                        let Some(ledger) = ledger else {
+                            restored::refused(&self.engine, connection.as_ref(), hold).await;
+                            continue;
+                        };
                         opened.push(Chunk::new(job, hold, chunk, ledger));
                     }
                 }
@@ -381,7 +386,8 @@ fn queue(ready: &mut VecDeque<Chunk>, chunk: Chunk) {
 }
 
 fn fence_of(chunk: &ClaimedChunk) -> Fence {
-    Fence { chunk: chunk.lease.chunk, epoch: chunk.lease.epoch, lost: chunk.lost }
+    let Lease { chunk: id, epoch, nonce } = chunk.lease;
+    Fence { chunk: id, epoch, nonce, lost: chunk.lost }
 }
 
 /// An end that the store did not take: the lease runs out, and the ledger knows how far it went.

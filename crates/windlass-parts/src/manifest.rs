@@ -83,7 +83,7 @@ impl ManifestPart {
     /// What a writer has written for a chunk.
     pub fn new(part: PartName, written: Written) -> ManifestPart {
         let Written { name, rows, bytes, sha256, content_hash } = written;
-        let PartName { chunk, epoch } = part;
+        let PartName { chunk, epoch, nonce: _ } = part;
         ManifestPart { name, chunk, epoch, rows, bytes, sha256, content_hash }
     }
 }

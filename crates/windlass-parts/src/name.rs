@@ -1,5 +1,6 @@
-//! The names of parts, which say whose work they are: one per chunk and epoch, so that a worker
-//! that lost its chunk never writes over its successor's part.
+//! The names of parts, which say whose work they are: one per claim of a chunk, so that a
+//! worker that lost its chunk never writes over its successor's part. The nonce keeps them apart even where
+//! the store was restored from a backup and gave the same epoch twice.
 
 use std::fmt;
 
@@ -12,10 +13,12 @@ pub struct PartName {
     pub chunk: i64,
     /// The epoch of the claim under which it was written.
     pub epoch: i64,
+    /// The random number of that claim.
+    pub nonce: i64,
 }
 
 impl PartName {
-    /// The name of the object: `part-000042-3.parquet`.
+    /// The name of the object: `part-000042-3-00c0ffee00c0ffee.parquet`.
     pub fn file(self, output: Output) -> String {
         format!("{self}.{}", output.extension())
     }
@@ -23,19 +26,23 @@ impl PartName {
     /// Reads the name of an object back; `None` for what is no part of ours.
     pub fn parse(name: &str) -> Option<PartName> {
         let (stem, extension) = name.strip_prefix("part-")?.split_once('.')?;
-        let (chunk, epoch) = stem.split_once('-')?;
+        let (chunk, claim) = stem.split_once('-')?;
+        let (epoch, nonce) = claim.split_once('-')?;
+        let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        let is_nonce = nonce.len() == 16 && nonce.bytes().all(is_hex);
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let is_ours = Output::of_file(name).is_ok_and(|output| output.extension() == extension);
-        if !is_ours || chunk.len() < 6 || !is_number(chunk) || !is_number(epoch) {
+        if !is_ours || chunk.len() < 6 || !is_number(chunk) || !is_number(epoch) || !is_nonce {
             return None;
         }
-        Some(PartName { chunk: chunk.parse().ok()?, epoch: epoch.parse().ok()? })
+        let nonce = u64::from_str_radix(nonce, 16).ok()?.cast_signed();
+        Some(PartName { chunk: chunk.parse().ok()?, epoch: epoch.parse().ok()?, nonce })
     }
 }
 
 impl fmt::Display for PartName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "part-{:06}-{}", self.chunk, self.epoch)
+        write!(f, "part-{:06}-{}-{:016x}", self.chunk, self.epoch, self.nonce)
     }
 }
 
@@ -47,22 +54,26 @@ mod tests {
     #[test]
     fn names_are_read_back_and_others_are_nobodys() {
         let gzip = Output::with(Format::Csv, Compression::Gzip).unwrap();
-        for (chunk, epoch) in [(0, 1), (42, 3), (1_234_567, 12)] {
-            let name = PartName { chunk, epoch };
+        for (chunk, epoch, nonce) in [(0, 1, 0), (42, 3, -1), (1_234_567, 12, i64::MIN)] {
+            let name = PartName { chunk, epoch, nonce };
             assert_eq!(PartName::parse(&name.file(gzip)), Some(name));
             assert_eq!(PartName::parse(&name.file(Output::of(Format::Parquet))), Some(name));
         }
-        assert_eq!(PartName { chunk: 42, epoch: 3 }.file(gzip), "part-000042-3.csv.gz");
+        let name = PartName { chunk: 42, epoch: 3, nonce: 0xbeef };
+        assert_eq!(name.file(gzip), "part-000042-3-000000000000beef.csv.gz");
         for other in [
             "manifest.json",
-            "part-42-3.csv",
+            "part-42-3-000000000000beef.csv",
             "part-000042.csv",
-            "part-000042-3",
-            "part-000042-x.csv",
-            "part-000042-3.txt",
-            "part-000042-3.csv.bak",
-            "my-part-000042-3.csv",
-            "part-000042--3.csv",
+            "part-000042-3.csv",
+            "part-000042-3-beef.csv",
+            "part-000042-3-000000000000BEEF.csv",
+            "part-000042-3-000000000000beef",
+            "part-000042-x-000000000000beef.csv",
+            "part-000042-3-000000000000beef.txt",
+            "part-000042-3-000000000000beef.csv.bak",
+            "my-part-000042-3-000000000000beef.csv",
+            "part-000042--3-000000000000beef.csv",
         ] {
             assert_eq!(PartName::parse(other), None, "{other}");
         }

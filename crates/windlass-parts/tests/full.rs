@@ -18,7 +18,7 @@ use windlass_testkit::eventually;
 const ROOM: u64 = 20 * 1024 * 1024;
 
 async fn write(place: &Place, megabytes: i64) -> windlass_parts::Result<()> {
-    let (name, output) = ("part-000001-1.parquet", Output::of(Format::Parquet));
+    let (name, output) = ("part-000001-1-0000000000000007.parquet", Output::of(Format::Parquet));
     let mut writer = PartWriter::new(place, name, blob_schema(), output).unwrap();
     for number in 0..megabytes {
         writer.write(megabyte(number)).await?;
@@ -48,7 +48,7 @@ async fn no_room_is_said_and_leaves_nothing_and_room_is_enough_to_go_on() {
 
     setrlimit(Resource::RLIMIT_FSIZE, soft, hard).unwrap();
     write(&place, 60).await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1.parquet"]);
+    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
 }
 
 /// Without it, the process would be ended in place of the write.

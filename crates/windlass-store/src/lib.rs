@@ -55,6 +55,18 @@ pub trait Store: Send + Sync {
     /// Brings the schema up to date. Safe when many processes start at once.
     async fn migrate(&self) -> Result<()>;
 
+    // Restores.
+
+    /// The identity of this store. A copy of it that was restored has the same.
+    async fn identity(&self) -> Result<Uuid>;
+    /// How often a process began to work on a connection, or renewed that; zero for none.
+    async fn generation(&self, connection: &str) -> Result<i64>;
+    /// Raises that by one, above `above` at least, and says what it is then. Durable.
+    async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64>;
+    /// Raises the epochs of a job's chunks to these, by chunk number, where they are lower;
+    /// [`MERGED`] stands for its merge. Says how many chunks it raised.
+    async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64>;
+
     // Submit and look.
 
     /// Queues a job: one row, and the `PLAN` segment that will split it.

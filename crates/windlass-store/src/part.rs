@@ -24,6 +24,8 @@ pub struct PartRow {
     pub chunk: i64,
     /// The epoch the chunk was completed at.
     pub epoch: i64,
+    /// The nonce of that claim.
+    pub nonce: i64,
     /// The rest.
     pub part: NewPart,
 }

@@ -114,7 +114,7 @@ pub(crate) fn segment(row: &impl Fields) -> Result<SegmentRow> {
 pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
     let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
     Ok(ClaimedChunk {
-        lease: Lease { chunk, epoch: row.int("epoch")? },
+        lease: Lease { chunk, epoch: row.int("epoch")?, nonce: row.int("nonce")? },
         extent: row.json("extent")?,
         items: row.int("items")?,
         attempts: row.small("attempts")?,
@@ -129,6 +129,7 @@ pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
         job: row.id("job_id")?,
         segment: number(row, "number")?,
         epoch: row.int("epoch")?,
+        nonce: row.int("nonce")?,
     };
     Ok(ClaimedSegment {
         lease,
@@ -228,7 +229,7 @@ pub(crate) fn control(row: &impl Fields) -> Result<Control> {
 /// A chunk's lease.
 pub(crate) fn lease(row: &impl Fields) -> Result<Lease> {
     let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
-    Ok(Lease { chunk, epoch: row.int("epoch")? })
+    Ok(Lease { chunk, epoch: row.int("epoch")?, nonce: row.int("nonce")? })
 }
 
 /// A time to wait, in milliseconds.
@@ -289,6 +290,7 @@ pub(crate) fn part(row: &impl Fields) -> Result<PartRow> {
     Ok(PartRow {
         chunk: row.int("chunk")?,
         epoch: row.int("epoch")?,
+        nonce: row.int("nonce")?,
         part: NewPart {
             name: row.opt_text("name")?,
             rows: row.int("rows")?,

@@ -355,7 +355,7 @@ pub(crate) enum Fit {
 /// Compares states as values, since JSON can be written in more ways than one.
 pub(crate) fn fit(row: &impl Fields, page: &Page) -> Result<Fit> {
     let status: ChunkStatus = row.status("status")?;
-    if row.int("epoch")? != page.lease.epoch {
+    if row.int("epoch")? != page.lease.epoch || row.int("nonce")? != page.lease.nonce {
         return Ok(Fit::Lost);
     }
     let state: PaginationState = row.json("state")?;

@@ -21,13 +21,16 @@ pub struct Capabilities {
     pub above: Option<u8>,
 }
 
-/// A chunk held at an epoch: whoever claims it next has a higher one.
+/// A chunk held at an epoch: whoever claims it next has a higher one. The nonce tells the claim from
+/// one at the same epoch of the same store before it was restored from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The chunk.
     pub chunk: ChunkId,
     /// The claim's number.
     pub epoch: i64,
+    /// The claim's random number.
+    pub nonce: i64,
 }
 
 /// A segment held at an epoch.
@@ -39,6 +42,8 @@ pub struct SegmentLease {
     pub segment: i32,
     /// The claim's number.
     pub epoch: i64,
+    /// The claim's random number.
+    pub nonce: i64,
 }
 
 /// A claimed chunk.

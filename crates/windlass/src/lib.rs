@@ -34,9 +34,9 @@ pub use windlass_core::{
 };
 pub use windlass_data::{Emitted, FIRST, Relayed, Waiting, outbox};
 pub use windlass_engine::{
-    Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext, Options,
-    Pruned, Redriven, Result, Sample, Scheduled, Step, StepBatch, StepError, StepItem, Tally,
-    Verdict, Worker, step_problem,
+    AfterRestore, Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext,
+    Options, Pruned, Redriven, Result, Sample, Scheduled, Step, StepBatch, StepError, StepItem,
+    Tally, Verdict, Worker, step_problem,
 };
 pub use windlass_server::{Server, ServerError};
 pub use windlass_store::{

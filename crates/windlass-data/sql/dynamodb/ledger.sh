@@ -4,7 +4,7 @@
 #
 # Who may not create tables has this run by somebody who may, and needs afterwards, on this table:
 #   dynamodb:DescribeTable, dynamodb:GetItem, dynamodb:PutItem, dynamodb:UpdateItem,
-#   dynamodb:DeleteItem, dynamodb:BatchWriteItem, dynamodb:Query
+#   dynamodb:DeleteItem, dynamodb:BatchWriteItem, dynamodb:Query, and dynamodb:Scan for `--after-restore`
 # and on the tables of the job types:
 #   dynamodb:DescribeTable, dynamodb:Scan, dynamodb:BatchGetItem, dynamodb:Query (their indexes too),
 #   dynamodb:UpdateItem, and dynamodb:PutItem where items insert

@@ -15,4 +15,4 @@ UPDATE windlass_ledger SET
     dead = dead + ?,
     conflicts = conflicts + ?,
     updated_at = CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)
-WHERE job_id = ? AND chunk = ? AND epoch = ? AND commits = ?
+WHERE job_id = ? AND chunk = ? AND epoch = ? AND nonce = ? AND commits = ?

@@ -2,7 +2,8 @@
 --
 -- Lock: the rows, held already. Index: the primary key.
 SELECT ledger.job_id, ledger.chunk, ledger.epoch, ledger.commits, ledger.`cursor`, ledger.`read`,
-    ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls
+    ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls,
+    ledger.nonce
 FROM JSON_TABLE(?, '$[*]' COLUMNS (
     job CHAR(36) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]' ERROR ON ERROR,
     number BIGINT PATH '$[1]' ERROR ON ERROR

@@ -2,7 +2,7 @@
 -- not done. Both live beside the data they speak of, so that one transaction changes both.
 --
 -- Who may not create tables has this run by somebody who may, and needs afterwards, on each of the
--- three tables:
+-- four tables:
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger TO <the user>;
 --
 -- Keys are compared byte by byte, whatever the database's own collation is. An item's key is its
@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     chunk             BIGINT   NOT NULL,
     epoch             BIGINT   NOT NULL,
+    nonce             BIGINT   NOT NULL DEFAULT 0,
     commits           BIGINT   NOT NULL DEFAULT 0,
     `cursor`          LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ('null'),
     `read`            BIGINT   NOT NULL DEFAULT 0,
@@ -50,4 +51,13 @@ CREATE TABLE IF NOT EXISTS windlass_emitted (
     place     INT          NOT NULL,
     fields    LONGTEXT     CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     PRIMARY KEY (job_id, chunk, item_key, place)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
+
+-- Which generation of which store has worked here, by the name it gives this connection. A store whose
+-- own generation is lower was restored to an older state.
+CREATE TABLE IF NOT EXISTS windlass_stores (
+    store_id   CHAR(36)     CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    connection VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    generation BIGINT       NOT NULL,
+    PRIMARY KEY (store_id, connection)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;

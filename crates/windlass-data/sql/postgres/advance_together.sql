@@ -1,5 +1,5 @@
 -- advance.sql for several chunks at once, none of which does anything but move on. A row comes back
--- for each that was at the expected epoch and commit.
+-- for each that was at the expected epoch, nonce and commit.
 --
 -- Lock: the rows, in key order as they are given, so that two processes never wait for each other in
 -- a circle. Index: the primary key.
@@ -14,11 +14,12 @@ UPDATE windlass_ledger AS ledger SET
     updated_at = clock_timestamp()
 FROM unnest(
     $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
-    $8::bigint[], $9::bigint[], $10::bigint[]
-) AS d (job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts)
+    $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]
+) AS d (job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, nonce)
 WHERE ledger.job_id = d.job_id
     AND ledger.chunk = d.chunk
     AND ledger.epoch = d.epoch
+    AND ledger.nonce = d.nonce
     AND ledger.commits = d.commits
 RETURNING ledger.job_id, ledger.chunk, ledger.epoch, ledger.commits, ledger.cursor, ledger.read,
-    ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls
+    ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls, ledger.nonce

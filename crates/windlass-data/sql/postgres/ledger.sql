@@ -2,8 +2,8 @@
 -- not done. Both live beside the data they speak of, so that one transaction changes both.
 --
 -- Who may not create tables has this run by somebody who may, and needs afterwards:
---   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted
---     TO <the user>;
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted,
+--     windlass_stores TO <the user>;
 --
 -- The ledger row is updated by every commit and no indexed column changes with it: the free space
 -- left on each page keeps those updates on their page (HOT) and out of the index.
@@ -11,6 +11,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            uuid        NOT NULL,
     chunk             bigint      NOT NULL,
     epoch             bigint      NOT NULL,
+    nonce             bigint      NOT NULL DEFAULT 0,
     commits           bigint      NOT NULL DEFAULT 0,
     cursor            text        NOT NULL DEFAULT 'null',
     read              bigint      NOT NULL DEFAULT 0,
@@ -53,4 +54,13 @@ CREATE TABLE IF NOT EXISTS windlass_emitted (
     place     integer NOT NULL,
     fields    json    NOT NULL,
     PRIMARY KEY (job_id, chunk, item_key, place)
+);
+
+-- Which generation of which store has worked here, by the name it gives this connection. A store whose
+-- own generation is lower was restored to an older state.
+CREATE TABLE IF NOT EXISTS windlass_stores (
+    store_id   uuid   NOT NULL,
+    connection text   NOT NULL,
+    generation bigint NOT NULL,
+    PRIMARY KEY (store_id, connection)
 );

@@ -1,9 +1,8 @@
 -- The ledger rows of a job's chunks in order after a chunk, each with the number of items deferred
--- beside it, of dead items, of rows that commits
--- emitted and of emitted rows that are there. For the audit.
+-- beside it, of dead items, of rows that commits emitted and of emitted rows that are there. For the audit.
 --
 -- Lock: none. Index: the primary keys of the three tables.
-SELECT job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls,
+SELECT job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce,
     (SELECT count(*) FROM windlass_held AS held
         WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state <> 'dead'),
     (SELECT count(*) FROM windlass_held AS held

@@ -15,5 +15,5 @@ UPDATE windlass_ledger SET
     dead = dead + ?9,
     conflicts = conflicts + ?10,
     updated_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
-WHERE job_id = ?1 AND chunk = ?2 AND epoch = ?3 AND commits = ?4
-RETURNING epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls
+WHERE job_id = ?1 AND chunk = ?2 AND epoch = ?3 AND nonce = ?11 AND commits = ?4
+RETURNING epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce

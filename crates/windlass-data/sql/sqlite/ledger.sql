@@ -6,6 +6,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            TEXT    NOT NULL,
     chunk             INTEGER NOT NULL,
     epoch             INTEGER NOT NULL,
+    nonce             INTEGER NOT NULL DEFAULT 0,
     commits           INTEGER NOT NULL DEFAULT 0,
     cursor            TEXT    NOT NULL DEFAULT 'null',
     read              INTEGER NOT NULL DEFAULT 0,
@@ -42,4 +43,13 @@ CREATE TABLE IF NOT EXISTS windlass_emitted (
     place     INTEGER NOT NULL,
     fields    TEXT    NOT NULL,
     PRIMARY KEY (job_id, chunk, item_key, place)
+) WITHOUT ROWID;
+
+-- Which generation of which store has worked here, by the name it gives this connection. A store whose
+-- own generation is lower was restored to an older state.
+CREATE TABLE IF NOT EXISTS windlass_stores (
+    store_id   TEXT    NOT NULL,
+    connection TEXT    NOT NULL,
+    generation INTEGER NOT NULL,
+    PRIMARY KEY (store_id, connection)
 ) WITHOUT ROWID;

@@ -3,7 +3,7 @@
 -- emitted and of emitted rows that are there. For the audit.
 --
 -- Lock: none, on a snapshot. Index: the primary keys of the three tables.
-SELECT epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls,
+SELECT epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce,
     (SELECT count(*) FROM windlass_held AS held
         WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state <> 'dead'),
     (SELECT count(*) FROM windlass_held AS held

@@ -239,9 +239,11 @@ fn advance(before: &Ledger, after: &Ledger, emitted: i64) -> Result<TransactWrit
         change.push_str(&added);
     }
     let condition = format!(
-        "{} = {} AND {} = {}",
+        "{} = {} AND {} = {} AND {} = {}",
         bound.name("epoch"),
         bound.value(number(before.epoch)),
+        bound.name("nonce"),
+        bound.value(number(before.nonce)),
         bound.name("commits"),
         bound.value(number(before.commits)),
     );

@@ -106,10 +106,13 @@ async fn raise(data: &DynamodbData, fence: Fence) -> Result<Option<Ledger>> {
         let known = found.item.map(|item| rows::ledger(fence.chunk, &item)).transpose()?;
         let raised = match &known {
             Some((row, _)) if row.epoch > fence.epoch => return Ok(None),
-            Some((row, _)) if row.epoch == fence.epoch => return Ok(Some(row.clone())),
+            Some((row, _)) if row.epoch == fence.epoch => {
+                return Ok(Some(row.clone()).filter(|row| row.nonce == fence.nonce));
+            }
             // A claim that was lost and saw no commit is a stall; any commit since ends the series.
             Some((row, opened)) => Ledger {
                 epoch: fence.epoch,
+                nonce: fence.nonce,
                 stalls: match row.commits > *opened {
                     true => 0,
                     false => row.stalls + u32::from(fence.lost),
@@ -119,6 +122,7 @@ async fn raise(data: &DynamodbData, fence: Fence) -> Result<Option<Ledger>> {
             None => Ledger {
                 chunk: fence.chunk,
                 epoch: fence.epoch,
+                nonce: fence.nonce,
                 commits: 0,
                 cursor: Cursor::Start,
                 counts: Counts::default(),
@@ -138,6 +142,7 @@ async fn write(data: &DynamodbData, known: Option<Ledger>, raised: &Ledger) -> R
     let mut set = Vec::new();
     let own = [
         ("epoch", number(raised.epoch)),
+        ("nonce", number(raised.nonce)),
         ("stalls", number(raised.stalls.into())),
         ("opened_at_commits", number(raised.commits)),
     ];
@@ -148,8 +153,10 @@ async fn write(data: &DynamodbData, known: Option<Ledger>, raised: &Ledger) -> R
     let condition = match known {
         None => format!("attribute_not_exists({epoch})"),
         Some(row) => format!(
-            "{epoch} = {} AND {} = {}",
+            "{epoch} = {} AND {} = {} AND {} = {}",
             bound.value(number(row.epoch)),
+            bound.name("nonce"),
+            bound.value(number(row.nonce)),
             bound.name("commits"),
             bound.value(number(row.commits)),
         ),

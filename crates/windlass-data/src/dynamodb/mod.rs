@@ -8,6 +8,7 @@ mod expression;
 mod fan_in;
 mod fence;
 mod held;
+mod history;
 mod outbox;
 mod read;
 mod records;
@@ -275,6 +276,10 @@ impl Target for DynamodbData {
 
 impl Connection for DynamodbData {
     fn outbox(&self) -> &dyn Outbox {
+        self
+    }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
         self
     }
 }

@@ -76,12 +76,21 @@ pub(super) fn ledger(chunk: ChunkId, item: &Attributes) -> Result<(Ledger, i64)>
     let ledger = Ledger {
         chunk,
         epoch: int(item, "epoch")?,
+        nonce: int(item, "nonce")?,
         commits: int(item, "commits")?,
         cursor: Cursor::from_text(text(item, "cursor")?)?,
         counts,
         stalls: int(item, "stalls")?.try_into().unwrap_or(0),
     };
     Ok((ledger, int(item, "opened_at_commits")?))
+}
+
+/// The chunk of a ledger row, by its sort key.
+pub(super) fn chunk(job: JobId, item: &Attributes) -> Result<ChunkId> {
+    let row = text(item, "row")?;
+    let number = row.strip_prefix("ledger#").and_then(|digits| digits.parse::<i64>().ok());
+    let unreadable = || DataError::Unreadable(format!("`{row}` is no ledger row"));
+    Ok(ChunkId { job, number: number.ok_or_else(unreadable)? - 1 })
 }
 
 /// A held item as a row. DynamoDB has no clock to ask, so when it is due is by ours.
@@ -201,12 +210,12 @@ pub(super) fn number(number: i64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-fn int(item: &Attributes, name: &str) -> Result<i64> {
+pub(super) fn int(item: &Attributes, name: &str) -> Result<i64> {
     let read = item.get(name).and_then(|value| value.as_n().ok()).and_then(|n| n.parse().ok());
     read.ok_or_else(|| DataError::Unreadable(format!("`{name}` of a row is not a number")))
 }
 
-fn text<'a>(item: &'a Attributes, name: &str) -> Result<&'a str> {
+pub(super) fn text<'a>(item: &'a Attributes, name: &str) -> Result<&'a str> {
     let read = item.get(name).and_then(|value| value.as_s().ok());
     let read =
         read.ok_or_else(|| DataError::Unreadable(format!("`{name}` of a row is no text")))?;

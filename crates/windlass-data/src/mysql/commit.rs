@@ -55,7 +55,12 @@ pub(super) async fn mark(
     let mut transaction = data.writing(scope).await?;
     let outcome = async {
         let chunk = ledger.chunk;
-        let params = vec![chunk.job.to_string().into(), chunk.number.into(), ledger.epoch.into()];
+        let params = vec![
+            chunk.job.to_string().into(),
+            chunk.number.into(),
+            ledger.epoch.into(),
+            ledger.nonce.into(),
+        ];
         let lock = include_str!("../../sql/mysql/lock.sql");
         if transaction.query(lock, params).await?.is_empty() {
             return Err(DataError::LeaseLost);
@@ -87,6 +92,7 @@ pub(super) async fn advance(
         ledger.chunk.job.to_string().into(),
         ledger.chunk.number.into(),
         ledger.epoch.into(),
+        ledger.nonce.into(),
         ledger.commits.into(),
     ];
     let sql = include_str!("../../sql/mysql/advance.sql");

@@ -58,8 +58,9 @@ pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Opti
     asked.sort_by_key(|fence| (fence.chunk.job.to_string(), fence.chunk.number));
     let asked: Vec<serde_json::Value> = asked
         .into_iter()
-        .map(|Fence { chunk, epoch, lost }| {
-            serde_json::json!([chunk.job.to_string(), chunk.number, epoch, i32::from(*lost)])
+        .map(|Fence { chunk, epoch, lost, nonce }| {
+            let lost = i32::from(*lost);
+            serde_json::json!([chunk.job.to_string(), chunk.number, epoch, lost, nonce])
         })
         .collect();
     let asked = Value::from(serde_json::Value::Array(asked).to_string());
@@ -77,16 +78,20 @@ pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Opti
         let row = ledger(row)?;
         raised.insert(row.chunk, row);
     }
-    // A row at a higher epoch was left as it is: somebody else has the chunk.
-    let ours = |fence: &Fence| raised.remove(&fence.chunk).filter(|row| row.epoch == fence.epoch);
+    // A row at a higher epoch or with another nonce was left as it is: another claim has the chunk.
+    let ours = |fence: &Fence| {
+        let is_ours = |row: &Ledger| row.epoch == fence.epoch && row.nonce == fence.nonce;
+        raised.remove(&fence.chunk).filter(is_ours)
+    };
     Ok(fences.iter().map(ours).collect())
 }
 
-async fn is_there(transaction: &mut Transaction) -> Result<bool> {
+pub(super) async fn is_there(transaction: &mut Transaction) -> Result<bool> {
     let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() \
-               AND table_name IN ('windlass_ledger', 'windlass_held', 'windlass_emitted')";
+               AND table_name IN ('windlass_ledger', 'windlass_held', 'windlass_emitted', \
+               'windlass_stores')";
     let rows = transaction.query(sql, Vec::new()).await?;
-    Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? == 3)
+    Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? == 4)
 }
 
 /// By what was granted to the user itself. What a role has is not shown alike everywhere, so with
@@ -112,10 +117,10 @@ pub(super) async fn rows(
     let row = |row| {
         Ok(LedgerRow {
             ledger: ledger(row)?,
-            deferred: int(row, 11)?,
-            dead: int(row, 12)?,
-            emitted: int(row, 13)?,
-            emitted_rows: int(row, 14)?,
+            deferred: int(row, 12)?,
+            dead: int(row, 13)?,
+            emitted: int(row, 14)?,
+            emitted_rows: int(row, 15)?,
         })
     };
     rows.iter().map(row).collect()

@@ -10,6 +10,7 @@ mod extract;
 mod fan_in;
 mod fence;
 mod held;
+mod history;
 mod outbox;
 mod preview;
 mod read;
@@ -297,6 +298,10 @@ impl Target for MysqlData {
 #[async_trait]
 impl crate::Connection for MysqlData {
     fn outbox(&self) -> &dyn crate::Outbox {
+        self
+    }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
         self
     }
 

@@ -140,6 +140,7 @@ pub(super) fn ledger(row: &Row) -> Result<Ledger> {
     Ok(Ledger {
         chunk: ChunkId { job, number: int(row, 1)? },
         epoch: int(row, 2)?,
+        nonce: int(row, 11)?,
         commits: int(row, 3)?,
         cursor: Cursor::from_text(&text(row, 4)?)?,
         counts: Counts {

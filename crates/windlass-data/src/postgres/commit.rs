@@ -69,7 +69,8 @@ pub(super) async fn mark(
     let transaction = data.writing(scope).await?;
     let outcome = async {
         let chunk = ledger.chunk;
-        let params = [chunk.job.into(), chunk.number.into(), ledger.epoch.into()];
+        let params =
+            [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
         let lock = include_str!("../../sql/postgres/lock.sql");
         if transaction.query_opt(lock, &params).await?.is_none() {
             return Err(DataError::LeaseLost);
@@ -82,7 +83,7 @@ pub(super) async fn mark(
 }
 
 /// What the compare-and-set expects and sets.
-pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 10] {
+pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 11] {
     [
         Param::from(ledger.chunk.job),
         Param::from(ledger.chunk.number),
@@ -94,6 +95,7 @@ pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [P
         Param::from(counts.skipped),
         Param::from(counts.dead),
         Param::from(counts.conflicts),
+        Param::from(ledger.nonce),
     ]
 }
 

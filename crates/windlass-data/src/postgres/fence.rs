@@ -14,9 +14,7 @@ pub(super) const LEDGER: &str = include_str!("../../sql/postgres/ledger.sql");
 /// Makes the tables where they are missing. When they are there, no privilege to make them is
 /// needed.
 pub(super) async fn prepare(data: &PostgresData) -> Result<()> {
-    let transaction = data.keeping().await?;
-    let there = is_there(&transaction).await;
-    if release(transaction, there).await? {
+    if is_made(data).await? {
         return Ok(());
     }
     match create(data, LEDGER).await {
@@ -56,7 +54,8 @@ pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<O
     let chunks: Vec<_> = fences.iter().map(|fence| fence.chunk.number).collect();
     let epochs: Vec<_> = fences.iter().map(|fence| fence.epoch).collect();
     let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
-    let params = [jobs.into(), chunks.into(), epochs.into(), lost.into()];
+    let nonces: Vec<_> = fences.iter().map(|fence| fence.nonce).collect();
+    let params = [jobs.into(), chunks.into(), epochs.into(), lost.into(), nonces.into()];
     let sql = include_str!("../../sql/postgres/fence.sql");
     // A worker that lost its lease may still hold one of the rows, for as long as its statement
     // runs: that must not keep this process from everything else.
@@ -70,10 +69,18 @@ pub(super) async fn fence(data: &PostgresData, fences: &[Fence]) -> Result<Vec<O
     Ok(fences.iter().map(|fence| raised.remove(&fence.chunk)).collect())
 }
 
+/// Whether the tables are there.
+pub(super) async fn is_made(data: &PostgresData) -> Result<bool> {
+    let transaction = data.keeping().await?;
+    let there = is_there(&transaction).await;
+    release(transaction, there).await
+}
+
 async fn is_there(transaction: &Transaction) -> Result<bool> {
     let sql = "SELECT to_regclass('windlass_ledger') IS NOT NULL \
                AND to_regclass('windlass_held') IS NOT NULL \
-               AND to_regclass('windlass_emitted') IS NOT NULL";
+               AND to_regclass('windlass_emitted') IS NOT NULL \
+               AND to_regclass('windlass_stores') IS NOT NULL";
     get(&transaction.query_one(sql, &[]).await?, 0)
 }
 
@@ -108,10 +115,10 @@ pub(super) async fn rows(
     let row = |row| {
         Ok(LedgerRow {
             ledger: ledger(row)?,
-            deferred: get(row, 11)?,
-            dead: get(row, 12)?,
-            emitted: get(row, 13)?,
-            emitted_rows: get(row, 14)?,
+            deferred: get(row, 12)?,
+            dead: get(row, 13)?,
+            emitted: get(row, 14)?,
+            emitted_rows: get(row, 15)?,
         })
     };
     rows.iter().map(row).collect()

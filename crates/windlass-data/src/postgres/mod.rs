@@ -10,6 +10,7 @@ mod extract;
 mod fan_in;
 mod fence;
 mod held;
+mod history;
 mod numeric;
 mod outbox;
 mod preview;
@@ -318,6 +319,10 @@ impl Target for PostgresData {
 #[async_trait]
 impl crate::Connection for PostgresData {
     fn outbox(&self) -> &dyn crate::Outbox {
+        self
+    }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
         self
     }
 

@@ -45,6 +45,7 @@ pub(super) fn ledger(row: &Row) -> Result<Ledger> {
     Ok(Ledger {
         chunk: ChunkId { job: get(row, 0)?, number: get(row, 1)? },
         epoch: get(row, 2)?,
+        nonce: get(row, 11)?,
         commits: get(row, 3)?,
         cursor: Cursor::from_text(get(row, 4)?)?,
         counts: Counts {

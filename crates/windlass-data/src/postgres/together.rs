@@ -131,6 +131,7 @@ async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> 
         number(|advance| advance.counts.skipped),
         number(|advance| advance.counts.dead),
         number(|advance| advance.counts.conflicts),
+        number(|advance| advance.ledger.nonce),
     ];
     let settings = format!("{KEEPING}; SET LOCAL lock_timeout = '{patience}'");
     let sql = include_str!("../../sql/postgres/advance_together.sql");

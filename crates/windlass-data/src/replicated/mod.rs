@@ -309,4 +309,8 @@ impl Connection for Replicated {
     fn outbox(&self) -> &dyn Outbox {
         self.primary.outbox()
     }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
+        self.primary.history()
+    }
 }

@@ -40,7 +40,8 @@ pub(super) fn mark(
 ) -> Result<()> {
     let Some(sql) = statement::mark(Dialect::Sqlite, scope, extent)? else { return Ok(()) };
     let lock = include_str!("../../sql/sqlite/lock.sql");
-    let params = params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch];
+    let params =
+        params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch, ledger.nonce];
     let locked = transaction.query_row(lock, params, |_| Ok(())).optional().map_err(failed)?;
     if locked.is_none() {
         return Err(DataError::LeaseLost);
@@ -70,6 +71,7 @@ pub(super) fn advance(
         counts.skipped,
         counts.dead,
         counts.conflicts,
+        ledger.nonce,
     ];
     let advanced = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
     advanced.optional().map_err(failed)?.unwrap_or(Err(DataError::LeaseLost))

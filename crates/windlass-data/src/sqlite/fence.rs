@@ -40,16 +40,20 @@ pub(super) fn fence(
     let mut raised = Vec::with_capacity(fences.len());
     for fence in fences {
         let chunk = fence.chunk;
-        let params = params![chunk.job.to_string(), chunk.number, fence.epoch, fence.lost];
+        let params =
+            params![chunk.job.to_string(), chunk.number, fence.epoch, fence.lost, fence.nonce];
         let ledger = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
         raised.push(ledger.optional().map_err(failed)?.transpose()?);
     }
     Ok(raised)
 }
 
-fn is_there(connection: &Connection) -> Result<bool> {
+pub(super) fn is_there(connection: &Connection) -> Result<bool> {
     let there = |table| connection.table_exists(None, table).map_err(failed);
-    Ok(there("windlass_ledger")? && there("windlass_held")? && there("windlass_emitted")?)
+    Ok(there("windlass_ledger")?
+        && there("windlass_held")?
+        && there("windlass_emitted")?
+        && there("windlass_stores")?)
 }
 
 /// The rows of a job's chunks after this one, with what is kept beside them.
@@ -65,13 +69,13 @@ pub(super) fn rows(
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
         let number = |place| row.get::<_, i64>(place).map_err(failed);
-        let chunk = ChunkId { job, number: number(13)? };
+        let chunk = ChunkId { job, number: number(14)? };
         found.push(LedgerRow {
             ledger: row::ledger(row, chunk)?,
-            deferred: number(9)?,
-            dead: number(10)?,
-            emitted: number(11)?,
-            emitted_rows: number(12)?,
+            deferred: number(10)?,
+            dead: number(11)?,
+            emitted: number(12)?,
+            emitted_rows: number(13)?,
         });
     }
     Ok(found)

@@ -6,6 +6,7 @@ mod describe;
 mod fan_in;
 mod fence;
 mod held;
+mod history;
 mod outbox;
 mod preview;
 mod read;
@@ -257,6 +258,10 @@ impl Target for SqliteData {
 
 impl crate::Connection for SqliteData {
     fn outbox(&self) -> &dyn crate::Outbox {
+        self
+    }
+
+    fn history(&self) -> &dyn crate::LedgerHistory {
         self
     }
 }

@@ -97,6 +97,7 @@ pub(super) fn ledger(row: &Row<'_>, chunk: ChunkId) -> Result<Ledger> {
     Ok(Ledger {
         chunk,
         epoch: number(0)?,
+        nonce: number(9)?,
         commits: number(1)?,
         cursor: Cursor::from_text(&cursor)?,
         counts: Counts {

@@ -71,11 +71,14 @@ async fn what_a_call_has_answered_is_flushed() {
         .await;
     let (log, db) = (Log(database.clone()), Db::postgres_on(database.clone()).await);
     let data = &db.data;
-    database.run("DROP TABLE windlass_ledger, windlass_held, windlass_emitted").await;
+    database
+        .run("DROP TABLE windlass_ledger, windlass_held, windlass_emitted, windlass_stores")
+        .await;
     log.durable("prepare", data.prepare()).await;
 
     let job = uuid::Uuid::now_v7();
-    let fence = |number: i64| Fence { chunk: ChunkId { job, number }, epoch: 1, lost: false };
+    let fence =
+        |number: i64| Fence { chunk: ChunkId { job, number }, epoch: 1, nonce: 0, lost: false };
     let fenced = log.durable("fence", data.fence(&[fence(0), fence(1)])).await;
     let ledger: Vec<Ledger> = fenced.into_iter().flatten().collect();
     let toml = "source.table = \"t\"\nstep.sql = \"UPDATE t SET n = n + 1 WHERE {chunk}\"\n\

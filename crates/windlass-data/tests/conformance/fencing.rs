@@ -1,8 +1,8 @@
 //! The ledger's row belongs to the highest epoch, and says what was lost without progress.
 
-use crate::harness::{Db, effect, key, on_every_backend};
+use crate::harness::{Db, NONCE, effect, key, on_every_backend};
 use windlass_core::{ChunkId, Cursor, Extent};
-use windlass_data::{DataError, Effect, Fence, Scope};
+use windlass_data::{DataError, Effect, Fence, Ledger, Scope};
 
 on_every_backend!(
     an_older_epoch_gets_nothing,
@@ -10,6 +10,9 @@ on_every_backend!(
     stalls_are_claims_lost_without_a_commit,
     a_commit_at_an_older_epoch_changes_nothing,
     a_commit_that_happened_is_not_repeated,
+    an_equal_epoch_with_another_nonce_gets_nothing,
+    a_commit_with_another_nonce_changes_nothing,
+    a_ledger_remembers_stores_and_jobs,
     preparing_twice_and_at_once,
     pruning_forgets_one_job,
 );
@@ -41,7 +44,7 @@ pub(crate) async fn an_older_epoch_gets_nothing(db: Db) {
 pub(crate) async fn several_at_once(db: Db) {
     let (one, two, three) = (chunk(1), chunk(2), chunk(3));
     db.fence(two, 9, false).await.unwrap();
-    let fences = [three, two, one].map(|chunk| Fence { chunk, epoch: 4, lost: false });
+    let fences = [three, two, one].map(|chunk| Fence { chunk, epoch: 4, nonce: 0, lost: false });
     let rows = db.data.fence(&fences).await.unwrap();
     let epochs: Vec<_> =
         rows.iter().map(|row| row.as_ref().map(|row| (row.chunk, row.epoch))).collect();
@@ -104,9 +107,72 @@ pub(crate) async fn a_commit_that_happened_is_not_repeated(db: Db) {
     assert_eq!(seen.commits, ledger.commits + 1);
 }
 
+/// A store that was restored gives the same epoch a second time. Whichever claim fenced first has the row.
+pub(crate) async fn an_equal_epoch_with_another_nonce_gets_nothing(db: Db) {
+    let scope = raised(&db).await;
+    let first = db.fenced(3).await;
+    assert_eq!((first.epoch, first.nonce), (3, NONCE));
+    let fence = |epoch, nonce| Fence { chunk: first.chunk, epoch, nonce, lost: true };
+    for other in [0, 1, -1, NONCE + 1, i64::MAX] {
+        assert_eq!(db.fence_with(fence(3, other)).await, None, "{other}");
+    }
+    // Nothing of the row was changed by that, and its own claim goes on.
+    assert_eq!(db.fence(first.chunk, 3, false).await, Some(first.clone()));
+    let done = db.data.commit(&scope, &first, effect(Effect::Nothing)).await.unwrap();
+    assert_eq!((done.ledger.nonce, done.ledger.commits), (NONCE, 1));
+    // A higher epoch has it, whatever its nonce is, and keeps the progress.
+    let next = db.fence_with(fence(4, 1)).await.unwrap();
+    assert_eq!((next.epoch, next.nonce, next.commits), (4, 1, 1));
+    assert_eq!(db.fence(first.chunk, 4, false).await, None);
+}
+
+/// The old timeline's worker and the new one's are at the same epoch and see the same commits.
+pub(crate) async fn a_commit_with_another_nonce_changes_nothing(db: Db) {
+    let scope = raised(&db).await;
+    let current = db.fenced(1).await;
+    let stale = Ledger { nonce: 5, ..current.clone() };
+    let statement = || effect(Effect::Statement(Extent::keys(vec![key(1)])));
+    for work in [statement(), effect(Effect::Nothing)] {
+        let error = db.data.commit(&scope, &stale, work).await.unwrap_err();
+        assert!(matches!(error, DataError::LeaseLost), "{error:?}");
+    }
+    assert_eq!(db.number("SELECT version FROM t").await, 0);
+    assert_eq!(db.fence(current.chunk, 1, false).await.unwrap(), current);
+    db.data.commit(&scope, &current, statement()).await.unwrap();
+    assert_eq!(db.number("SELECT version FROM t").await, 1);
+}
+
+/// What tells a restored store, and at which epochs it can go on.
+pub(crate) async fn a_ledger_remembers_stores_and_jobs(db: Db) {
+    let (history, store) = (db.data.history(), uuid::Uuid::now_v7());
+    assert_eq!(history.generation(store, "app").await.unwrap(), 0);
+    for (raise, seen) in [(5, 5), (3, 5), (6, 6)] {
+        history.raise_generation(store, "app", raise).await.unwrap();
+        assert_eq!(history.generation(store, "app").await.unwrap(), seen);
+    }
+    assert_eq!(history.generation(store, "other").await.unwrap(), 0);
+    assert_eq!(history.generation(uuid::Uuid::now_v7(), "app").await.unwrap(), 0);
+
+    let (one, other) = (db.fenced(3).await, db.fenced(1).await);
+    let load = ChunkId { number: -1, ..one.chunk };
+    let load = db.fence(load, 2, false).await.unwrap();
+    let later = db.fence(ChunkId { number: 12, ..one.chunk }, 7, false).await.unwrap();
+    let rows = history.rows(one.chunk.job, -2, 10).await.unwrap();
+    assert_eq!(rows, [load, one.clone(), later.clone()]);
+    assert_eq!(history.rows(one.chunk.job, 0, 1).await.unwrap(), [later]);
+    let mut expected = [(one.chunk.job, 3), (other.chunk.job, 1)];
+    expected.sort();
+    let mut jobs = history.jobs().await.unwrap();
+    jobs.sort();
+    assert_eq!(jobs, expected);
+}
+
 pub(crate) async fn preparing_twice_and_at_once(db: Db) {
-    db.run("DROP TABLE windlass_emitted; DROP TABLE windlass_held; DROP TABLE windlass_ledger")
-        .await;
+    db.run(
+        "DROP TABLE windlass_emitted; DROP TABLE windlass_held; DROP TABLE windlass_ledger; \
+         DROP TABLE windlass_stores",
+    )
+    .await;
     let all = (0..8).map(|_| db.data.prepare());
     for outcome in futures::future::join_all(all).await {
         outcome.unwrap();

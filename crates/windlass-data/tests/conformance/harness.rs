@@ -33,6 +33,9 @@ macro_rules! on_every_backend {
 }
 pub(crate) use on_every_backend;
 
+/// The nonce of a test's claims where it has no other.
+pub(crate) const NONCE: i64 = i64::MIN + 7;
+
 /// A database of its own for one test, with the ledger prepared.
 pub(crate) struct Db {
     pub(crate) data: Arc<dyn Connection>,
@@ -283,8 +286,11 @@ impl Db {
     }
 
     pub(crate) async fn fence(&self, chunk: ChunkId, epoch: i64, lost: bool) -> Option<Ledger> {
-        let mut rows = self.data.fence(&[Fence { chunk, epoch, lost }]).await.unwrap();
-        rows.pop().unwrap()
+        self.fence_with(Fence { chunk, epoch, nonce: NONCE, lost }).await
+    }
+
+    pub(crate) async fn fence_with(&self, fence: Fence) -> Option<Ledger> {
+        self.data.fence(&[fence]).await.unwrap().pop().unwrap()
     }
 }
 

@@ -93,7 +93,7 @@ async fn values_are_never_read_as_sql(db: Db) {
     let chunk = windlass_core::ChunkId { job: uuid::Uuid::now_v7(), number: 1 };
     let ledger = db
         .data
-        .fence(&[Fence { chunk, epoch: 1, lost: false }])
+        .fence(&[Fence { chunk, epoch: 1, nonce: 0, lost: false }])
         .await
         .unwrap()
         .pop()

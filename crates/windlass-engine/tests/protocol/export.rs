@@ -70,11 +70,11 @@ pub(crate) async fn orphans_are_removed(world: World) {
     let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
     let folder = folder(&world, id);
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("part-000000-99.csv"), "late").unwrap();
+    std::fs::write(folder.join("part-000000-99-0000000000000007.csv"), "late").unwrap();
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
     let done = work(&engine, id).await;
     assert_eq!(done.status, JobStatus::Completed);
-    assert!(!folder.join("part-000000-99.csv").exists());
+    assert!(!folder.join("part-000000-99-0000000000000007.csv").exists());
     assert!(folder.join("notes.txt").exists());
     assert_eq!(manifest(&world, id).await.unwrap().totals.rows, 10);
 }
@@ -95,7 +95,8 @@ pub(crate) async fn a_cancelled_export_leaves_nothing(world: World) {
     })
     .await;
     // Of a worker that lost its chunk.
-    std::fs::write(folder(&world, id).join("part-000000-7.parquet"), "late").unwrap();
+    std::fs::write(folder(&world, id).join("part-000000-7-0000000000000007.parquet"), "late")
+        .unwrap();
     engine.cancel(id).await.unwrap();
     handle.shutdown();
     working.await.unwrap();

@@ -108,15 +108,16 @@ pub(crate) async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
     world.expire("windlass_segments").await;
     engine.store().rescue().await.unwrap();
     let next = engine.store().claim_segments(&by, 1).await.unwrap().remove(0);
-    let fence = |epoch| windlass_data::Fence {
+    let fence = |lease: windlass_store::SegmentLease| windlass_data::Fence {
         chunk: windlass_core::ChunkId { job: id, number: windlass_store::MERGED },
-        epoch,
+        epoch: lease.epoch,
+        nonce: lease.nonce,
         lost: false,
     };
     let app = engine.connection("app").unwrap();
     app.prepare().await.unwrap();
-    assert!(app.fence(&[fence(next.lease.epoch)]).await.unwrap()[0].is_some());
-    let late = app.fence(&[fence(stalled.lease.epoch)]).await.unwrap().remove(0);
+    assert!(app.fence(&[fence(next.lease)]).await.unwrap()[0].is_some());
+    let late = app.fence(&[fence(stalled.lease)]).await.unwrap().remove(0);
     assert!(late.is_none(), "its epoch is over");
 }
 

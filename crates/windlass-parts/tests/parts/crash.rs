@@ -33,8 +33,8 @@ async fn a_killed_writer_leaves_nothing_that_looks_like_a_part() {
     eventually("it has begun", Duration::from_secs(60), has_begun).await;
     killed.kill().await.unwrap();
 
-    assert_eq!(names(&place).await, ["part-000001-1.parquet#1"]);
-    assert_eq!(place.get("part-000001-1.parquet").await.unwrap(), None);
+    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet#1"]);
+    assert_eq!(place.get("part-000001-1-0000000000000007.parquet").await.unwrap(), None);
     let output = Output::of(Format::Parquet);
     let nothing = Manifest::new("j", "EXPORT", output, &schema(&columns()), Vec::new()).unwrap();
     survey(&place, &nothing).await.unwrap().sweep(&place).await.unwrap();
@@ -44,7 +44,8 @@ async fn a_killed_writer_leaves_nothing_that_looks_like_a_part() {
 async fn write_until_killed(folder: &Path) {
     let (place, output) = (folder_place(folder), Output::of(Format::Parquet));
     let mut writer =
-        PartWriter::new(&place, "part-000001-1.parquet", blob_schema(), output).unwrap();
+        PartWriter::new(&place, "part-000001-1-0000000000000007.parquet", blob_schema(), output)
+            .unwrap();
     for number in 0..60 {
         writer.write(megabyte(number)).await.unwrap();
     }

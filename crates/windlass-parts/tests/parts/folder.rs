@@ -8,8 +8,13 @@ use windlass_parts::{Class, Error, Format, Output, PartWriter, Place};
 use windlass_testkit::eventually;
 
 fn writer(place: &Place) -> PartWriter {
-    PartWriter::new(place, "part-000001-1.parquet", blob_schema(), Output::of(Format::Parquet))
-        .unwrap()
+    PartWriter::new(
+        place,
+        "part-000001-1-0000000000000007.parquet",
+        blob_schema(),
+        Output::of(Format::Parquet),
+    )
+    .unwrap()
 }
 
 #[tokio::test]
@@ -23,9 +28,9 @@ async fn a_part_is_there_when_it_is_whole() {
     }
     // What is begun has a name that no reader takes for a part.
     let begun = names(&place).await;
-    assert_eq!(begun, ["part-000001-1.parquet#1"], "40 MB do not wait in memory");
+    assert_eq!(begun, ["part-000001-1-0000000000000007.parquet#1"], "40 MB do not wait in memory");
     let written = writer.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1.parquet"]);
+    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
     let bytes = place.get(&written.name).await.unwrap().unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     assert_eq!(written.rows, 640);

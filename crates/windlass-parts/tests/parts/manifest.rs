@@ -12,7 +12,7 @@ fn output() -> Output {
 }
 
 async fn part(place: &Place, chunk: i64, epoch: i64) -> ManifestPart {
-    let name = PartName { chunk, epoch };
+    let name = PartName { chunk, epoch, nonce: 7 };
     ManifestPart::new(name, write_hard(place, &name.file(output()), output()).await)
 }
 
@@ -30,7 +30,14 @@ async fn a_manifest_lists_its_parts_in_order_and_is_read_back() {
     manifest.write(&place).await.unwrap();
     assert_eq!(Manifest::read(&place).await.unwrap(), Some(manifest.clone()));
     let order: Vec<_> = manifest.parts.iter().map(|part| part.name.as_str()).collect();
-    assert_eq!(order, ["part-000000-1.csv.gz", "part-000001-3.csv.gz", "part-000002-1.csv.gz"]);
+    assert_eq!(
+        order,
+        [
+            "part-000000-1-0000000000000007.csv.gz",
+            "part-000001-3-0000000000000007.csv.gz",
+            "part-000002-1-0000000000000007.csv.gz"
+        ]
+    );
     assert_eq!((manifest.totals.parts, manifest.totals.rows), (3, 12));
     let text = fs::read_to_string(folder.path().join("manifest.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -74,25 +81,28 @@ async fn orphans_go_and_what_is_not_ours_stays() {
     let place = folder_place(folder.path());
     let kept = vec![part(&place, 1, 2).await, part(&place, 2, 1).await];
     part(&place, 1, 1).await;
-    for strange in ["notes.txt", "part-1.csv", "part-000001-1.csv.gz.bak", "x#1"] {
+    for strange in ["notes.txt", "part-1.csv", "part-000001-1-0000000000000007.csv.gz.bak", "x#1"] {
         fs::write(folder.path().join(strange), "x").unwrap();
     }
     // As a killed process leaves it.
-    fs::write(folder.path().join("part-000002-1.csv.gz#1"), "x").unwrap();
-    fs::create_dir(folder.path().join("part-000009-1.csv")).unwrap();
+    fs::write(folder.path().join("part-000002-1-0000000000000007.csv.gz#1"), "x").unwrap();
+    fs::create_dir(folder.path().join("part-000009-1-0000000000000007.csv")).unwrap();
     let manifest = manifest("j", kept);
     manifest.write(&place).await.unwrap();
     let found = survey(&place, &manifest).await.unwrap();
-    assert_eq!(found.orphans, ["part-000001-1.csv.gz", "part-000002-1.csv.gz#1"]);
+    assert_eq!(
+        found.orphans,
+        ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz#1"]
+    );
     assert_eq!(found.missing, [""; 0]);
     found.sweep(&place).await.unwrap();
     found.sweep(&place).await.unwrap();
     let left = [
         "manifest.json",
         "notes.txt",
-        "part-000001-1.csv.gz.bak",
-        "part-000001-2.csv.gz",
-        "part-000002-1.csv.gz",
+        "part-000001-1-0000000000000007.csv.gz.bak",
+        "part-000001-2-0000000000000007.csv.gz",
+        "part-000002-1-0000000000000007.csv.gz",
         "part-1.csv",
         "x#1",
     ];
@@ -104,10 +114,13 @@ async fn a_part_that_is_gone_or_cut_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder_place(folder.path());
     let manifest = manifest("j", vec![part(&place, 1, 1).await, part(&place, 2, 1).await]);
-    fs::remove_file(folder.path().join("part-000001-1.csv.gz")).unwrap();
-    fs::write(folder.path().join("part-000002-1.csv.gz"), "cut").unwrap();
+    fs::remove_file(folder.path().join("part-000001-1-0000000000000007.csv.gz")).unwrap();
+    fs::write(folder.path().join("part-000002-1-0000000000000007.csv.gz"), "cut").unwrap();
     let found = survey(&place, &manifest).await.unwrap();
-    assert_eq!(found.missing, ["part-000001-1.csv.gz", "part-000002-1.csv.gz"]);
+    assert_eq!(
+        found.missing,
+        ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz"]
+    );
     assert_eq!(found.orphans, [""; 0]);
 }
 
@@ -118,7 +131,10 @@ async fn what_a_cancelled_job_put_out_is_found_and_another_jobs_is_not_touched()
     let nothing = manifest("j", Vec::new());
     assert_eq!(survey(&place, &nothing).await.unwrap().orphans, [""; 0]);
     let part = part(&place, 1, 1).await;
-    assert_eq!(survey(&place, &nothing).await.unwrap().orphans, ["part-000001-1.csv.gz"]);
+    assert_eq!(
+        survey(&place, &nothing).await.unwrap().orphans,
+        ["part-000001-1-0000000000000007.csv.gz"]
+    );
     manifest("other", vec![part]).write(&place).await.unwrap();
     let error = survey(&place, &nothing).await.unwrap_err();
     assert!(error.to_string().contains("job other"), "{error}");

@@ -17,8 +17,13 @@ fn place(moto: &Moto, prefix: &str) -> Place {
 }
 
 fn writer(place: &Place) -> PartWriter {
-    PartWriter::new(place, "part-000001-1.parquet", blob_schema(), Output::of(Format::Parquet))
-        .unwrap()
+    PartWriter::new(
+        place,
+        "part-000001-1-0000000000000007.parquet",
+        blob_schema(),
+        Output::of(Format::Parquet),
+    )
+    .unwrap()
 }
 
 /// The uploads that were begun and neither completed nor given up, of all tests.
@@ -39,7 +44,7 @@ async fn a_large_part_goes_in_pieces_and_is_there_when_it_is_whole() {
     assert_eq!(open_uploads(moto, "large/"), 1);
     assert!(names(&place).await.is_empty());
     let written = writer.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1.parquet"]);
+    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
     let bytes = place.get(&written.name).await.unwrap().unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     let hash = ring::digest::digest(&ring::digest::SHA256, &bytes);
@@ -76,7 +81,7 @@ async fn parts_manifest_and_orphans_are_as_in_a_folder() {
     let output = Output::of(Format::Parquet);
     let mut parts = Vec::new();
     for (chunk, epoch) in [(1, 1), (1, 2), (2, 1)] {
-        let name = PartName { chunk, epoch };
+        let name = PartName { chunk, epoch, nonce: 7 };
         parts.push(ManifestPart::new(name, write_hard(&place, &name.file(output), output).await));
     }
     parts.remove(0);
@@ -86,11 +91,15 @@ async fn parts_manifest_and_orphans_are_as_in_a_folder() {
     manifest.write(&place).await.unwrap();
     assert_eq!(Manifest::read(&place).await.unwrap(), Some(manifest.clone()));
     let found = survey(&place, &manifest).await.unwrap();
-    assert_eq!(found.orphans, ["part-000001-1.parquet"]);
+    assert_eq!(found.orphans, ["part-000001-1-0000000000000007.parquet"]);
     assert_eq!(found.missing, [""; 0]);
     found.sweep(&place).await.unwrap();
     found.sweep(&place).await.unwrap();
-    let left = ["manifest.json", "part-000001-2.parquet", "part-000002-1.parquet"];
+    let left = [
+        "manifest.json",
+        "part-000001-2-0000000000000007.parquet",
+        "part-000002-1-0000000000000007.parquet",
+    ];
     assert_eq!(names(&place).await, left);
 }
 
@@ -131,7 +140,7 @@ async fn an_endpoint_that_refuses_is_said_and_nothing_is_half_visible() {
     let mut again = writer(&place);
     again.write(megabyte(1)).await.unwrap();
     again.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1.parquet"]);
+    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
 }
 
 fn at(addr: SocketAddr) -> Place {

@@ -1,3 +1,3 @@
 -- Where a chunk is, to tell a repeated call from one that comes too late.
 -- Lock: none. Index: the primary key.
-SELECT status, epoch, lost FROM windlass_chunks WHERE job_id = $1 AND number = $2
+SELECT status, epoch, nonce, lost FROM windlass_chunks WHERE job_id = $1 AND number = $2

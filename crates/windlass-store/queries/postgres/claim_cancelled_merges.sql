@@ -17,8 +17,9 @@ WITH picked AS MATERIALIZED (
 UPDATE windlass_segments s
 SET status = 'PROCESSING',
     epoch = s.epoch + 1,
+    nonce = hashtextextended(gen_random_uuid()::text, 0),
     worker = $4,
     lease_until = clock_timestamp() + $5 * interval '1 millisecond'
 FROM picked p
 WHERE s.job_id = p.job_id AND s.number = p.number
-RETURNING s.job_id, s.number, s.epoch, s.state, s.key_range, s.attempts
+RETURNING s.job_id, s.number, s.epoch, s.nonce, s.state, s.key_range, s.attempts

@@ -1,4 +1,4 @@
--- Claims waiting chunks by job priority, then age, each at a new epoch, and begins their jobs. Of a
+-- Claims waiting chunks by job priority, then age, each at a new epoch and nonce, and begins their jobs. Of a
 -- job type or job that is limited, no more than there is room for; lock_limits.sql runs before it.
 -- Chunks that were claimed before come first; the others from the number that the caller knows to be
 -- the first free one of a job ($7, $8).
@@ -84,6 +84,7 @@ claimed AS (
     UPDATE windlass_chunks c
     SET status = 'PROCESSING',
         epoch = c.epoch + 1,
+        nonce = hashtextextended(gen_random_uuid()::text, 0),
         worker = $5,
         lost = false,
         ending = false,
@@ -93,7 +94,7 @@ claimed AS (
             clock_timestamp() + least(p.lease_ms, p.timeout_ms) * interval '1 millisecond'
     FROM picked p
     WHERE c.job_id = p.job_id AND c.number = p.number
-    RETURNING c.job_id, c.number, c.epoch, c.extent, c.items, c.attempts, p.lost, c.error,
+    RETURNING c.job_id, c.number, c.epoch, c.nonce, c.extent, c.items, c.attempts, p.lost, c.error,
         p.priority, p.created_at
 ),
 begun AS (
@@ -107,6 +108,6 @@ begun AS (
             FOR NO KEY UPDATE SKIP LOCKED
         )
 )
-SELECT job_id, number, epoch, extent, items, attempts, lost, error
+SELECT job_id, number, epoch, nonce, extent, items, attempts, lost, error
 FROM claimed
 ORDER BY priority DESC, created_at, job_id, number

@@ -34,11 +34,12 @@ claimed AS (
     UPDATE windlass_segments s
     SET status = 'PROCESSING',
         epoch = s.epoch + 1,
+        nonce = hashtextextended(gen_random_uuid()::text, 0),
         worker = $5,
         lease_until = clock_timestamp() + $6 * interval '1 millisecond'
     FROM picked p
     WHERE s.job_id = p.job_id AND s.number = p.number
-    RETURNING s.job_id, s.number, s.epoch, s.state, s.key_range, s.attempts
+    RETURNING s.job_id, s.number, s.epoch, s.nonce, s.state, s.key_range, s.attempts
 ),
 begun AS (
     UPDATE windlass_jobs

@@ -10,10 +10,10 @@ held AS MATERIALIZED (
     FROM head
         CROSS JOIN unnest(
             $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-            $8::bigint[], $9::bigint[]
-        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts)
+            $8::bigint[], $9::bigint[], $12::bigint[]
+        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts, nonce)
         JOIN windlass_chunks c ON c.job_id = $1 AND c.number = d.number
-    WHERE c.epoch = d.epoch AND c.status || '' = 'PROCESSING'
+    WHERE c.epoch = d.epoch AND c.nonce = d.nonce AND c.status || '' = 'PROCESSING'
     FOR UPDATE OF c
 ),
 job AS (

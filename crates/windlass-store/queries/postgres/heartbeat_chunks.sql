@@ -15,10 +15,11 @@ SET lease_until =
     dead = coalesce(b.dead, c.dead),
     conflicts = coalesce(b.conflicts, c.conflicts)
 FROM unnest(
-        $1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
-        $7::bigint[], $8::bigint[], $9::bigint[]
+        $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[]
     ) WITH ORDINALITY
-        AS b (job, number, epoch, cursor, read, processed, skipped, dead, conflicts, place)
+        AS b (job, number, epoch, nonce, cursor, read, processed, skipped, dead, conflicts, place)
     JOIN jobs j ON j.id = b.job
-WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.status || '' = 'PROCESSING'
+WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.nonce = b.nonce
+    AND c.status || '' = 'PROCESSING'
 RETURNING b.place, j.status

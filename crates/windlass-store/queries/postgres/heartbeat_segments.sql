@@ -2,5 +2,6 @@
 -- Index: the primary key; it changes no indexed column.
 UPDATE windlass_segments s
 SET lease_until = clock_timestamp() + $4 * interval '1 millisecond'
-FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS b (job, number, epoch)
-WHERE s.job_id = b.job AND s.number = b.number AND s.epoch = b.epoch AND s.status = 'PROCESSING'
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $5::bigint[]) AS b (job, number, epoch, nonce)
+WHERE s.job_id = b.job AND s.number = b.number AND s.epoch = b.epoch AND s.nonce = b.nonce
+    AND s.status = 'PROCESSING'

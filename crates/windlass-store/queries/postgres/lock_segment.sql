@@ -1,6 +1,6 @@
 -- A segment, to see whether a page still fits it, and the number the next new segment gets.
 -- Lock: the segment, after its job. Index: the primary key.
-SELECT status, epoch, state,
+SELECT status, epoch, nonce, state,
     (SELECT max(n.number) + 1 FROM windlass_segments n WHERE n.job_id = $1) AS next
 FROM windlass_segments
 WHERE job_id = $1 AND number = $2

@@ -12,4 +12,4 @@ SET status = 'PENDING',
     ending = false,
     available_at = clock_timestamp() + $12 * interval '1 millisecond',
     lease_until = NULL
-WHERE job_id = $1 AND number = $2 AND epoch = $3 AND status = 'PROCESSING'
+WHERE job_id = $1 AND number = $2 AND epoch = $3 AND nonce = $13 AND status = 'PROCESSING'

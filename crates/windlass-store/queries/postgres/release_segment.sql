@@ -5,4 +5,4 @@ SET status = 'PENDING',
     error = coalesce($5, error),
     available_at = clock_timestamp() + $6 * interval '1 millisecond',
     lease_until = NULL
-WHERE job_id = $1 AND number = $2 AND epoch = $3 AND status = 'PROCESSING'
+WHERE job_id = $1 AND number = $2 AND epoch = $3 AND nonce = $7 AND status = 'PROCESSING'

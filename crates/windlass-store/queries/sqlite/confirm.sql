@@ -2,4 +2,4 @@
 -- Lock: none; the writer's in a heartbeat. Index: the primary keys.
 SELECT j.status
 FROM windlass_chunks c JOIN windlass_jobs j ON j.id = c.job_id
-WHERE c.job_id = ?1 AND c.number = ?2 AND c.epoch = ?3 AND c.status = 'PROCESSING'
+WHERE c.job_id = ?1 AND c.number = ?2 AND c.epoch = ?3 AND c.nonce = ?4 AND c.status = 'PROCESSING'

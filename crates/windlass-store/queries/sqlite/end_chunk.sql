@@ -11,4 +11,4 @@ SET status = ?4,
     attempts = attempts + CASE ?4 WHEN 'FAILED' THEN 1 ELSE 0 END,
     lease_until = NULL,
     finished_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
-WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND status = 'PROCESSING'
+WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?12 AND status = 'PROCESSING'

@@ -12,4 +12,4 @@ SET lease_until = min(
     skipped = coalesce(?7, skipped),
     dead = coalesce(?8, dead),
     conflicts = coalesce(?9, conflicts)
-WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND status = 'PROCESSING'
+WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?10 AND status = 'PROCESSING'

@@ -8,4 +8,4 @@ SET state = ?4,
     attempts = CASE WHEN state = ?4 AND status = ?5 THEN attempts ELSE 0 END,
     error = CASE WHEN state = ?4 AND status = ?5 THEN error END,
     lease_until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?6
-WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND status = 'PROCESSING'
+WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?7 AND status = 'PROCESSING'

@@ -1,3 +1,3 @@
 -- Where a segment is, to tell a repeated call from one that comes too late.
 -- Lock: the writer's. Index: the primary key.
-SELECT status, epoch FROM windlass_segments WHERE job_id = ?1 AND number = ?2
+SELECT status, epoch, nonce FROM windlass_segments WHERE job_id = ?1 AND number = ?2

@@ -1,9 +1,9 @@
 -- The chunks at work beyond the limit of their job type or job, those begun last. Lock: none, on a
 -- snapshot. Index: windlass_jobs_claim; windlass_chunks_processing.
-SELECT job_id, number, epoch
+SELECT job_id, number, epoch, nonce
 FROM (
     SELECT
-        c.job_id, c.number, c.epoch, coalesce(l.workers, l.default_workers) AS most,
+        c.job_id, c.number, c.epoch, c.nonce, coalesce(l.workers, l.default_workers) AS most,
         row_number() OVER (PARTITION BY l.subject ORDER BY j.priority DESC, j.created_at, j.id, c.number)
             AS place
     FROM windlass_controls l

@@ -28,7 +28,8 @@ pub(super) async fn heartbeat(
         let jobs: Vec<_> = segments.iter().map(|lease| lease.job).collect();
         let numbers: Vec<_> = segments.iter().map(|lease| i64::from(lease.segment)).collect();
         let epochs: Vec<_> = segments.iter().map(|lease| lease.epoch).collect();
-        let params = params![jobs, numbers, epochs, millis(LEASE)];
+        let nonces: Vec<_> = segments.iter().map(|lease| lease.nonce).collect();
+        let params = params![jobs, numbers, epochs, millis(LEASE), nonces];
         tx.execute(sql!("heartbeat_segments"), params).await?;
     }
     let mut standings = Vec::new();
@@ -64,11 +65,12 @@ pub(super) async fn rescue(store: &PostgresStore) -> Result<u64> {
     Ok(segments + chunks)
 }
 
-fn keys<'a>(leases: impl Iterator<Item = Lease> + Clone) -> [Param<'a>; 3] {
+fn keys<'a>(leases: impl Iterator<Item = Lease> + Clone) -> [Param<'a>; 4] {
     [
         leases.clone().map(|lease| lease.chunk.job).collect::<Vec<_>>().into(),
         leases.clone().map(|lease| lease.chunk.number).collect::<Vec<_>>().into(),
-        leases.map(|lease| lease.epoch).collect::<Vec<_>>().into(),
+        leases.clone().map(|lease| lease.epoch).collect::<Vec<_>>().into(),
+        leases.map(|lease| lease.nonce).collect::<Vec<_>>().into(),
     ]
 }
 

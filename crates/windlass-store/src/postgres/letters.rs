@@ -24,7 +24,7 @@ pub(super) async fn add(
 
 async fn add_in(tx: &Transaction, lease: Lease, letters: &[LetterColumns]) -> Result<Kept> {
     let chunk = lease.chunk;
-    let held = params![chunk.job, chunk.number, lease.epoch];
+    let held = params![chunk.job, chunk.number, lease.epoch, lease.nonce];
     let Some(row) = tx.query_opt(sql!("hold_chunk"), held).await? else {
         return Ok(Kept::Lost);
     };

@@ -85,9 +85,9 @@ async fn insert_chunks(tx: &Transaction, page: &Page, head: &Head) -> Result<()>
 
 async fn keep_state(tx: &Transaction, page: &Page) -> Result<()> {
     let status = if page.last { ChunkStatus::Completed } else { ChunkStatus::Processing };
-    let SegmentLease { job, segment, epoch } = page.lease;
+    let SegmentLease { job, segment, epoch, nonce } = page.lease;
     let state = serde_json::to_string(&page.to)?;
-    let params = params![job, segment, epoch, state, status.as_str(), millis(LEASE)];
+    let params = params![job, segment, epoch, state, status.as_str(), millis(LEASE), nonce];
     tx.execute(sql!("keep_segment"), params).await?;
     Ok(())
 }
@@ -108,9 +108,9 @@ pub(super) async fn release(
     wait: Duration,
 ) -> Result<Kept> {
     let tx = store.begin().await?;
-    let SegmentLease { job, segment, epoch } = lease;
+    let SegmentLease { job, segment, epoch, nonce } = lease;
     let attempt = i64::from(attempt);
-    let params = params![job, segment, epoch, attempt, error.map(clean), millis(wait)];
+    let params = params![job, segment, epoch, attempt, error.map(clean), millis(wait), nonce];
     let kept = match tx.execute(sql!("release_segment"), params).await? {
         0 => stands(&tx, lease, ChunkStatus::Pending).await?,
         _ => Kept::Yes,
@@ -130,11 +130,11 @@ pub(super) async fn fail(store: &PostgresStore, lease: SegmentLease, error: &str
 }
 
 async fn fail_in(tx: &Transaction, lease: SegmentLease, error: &str) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch } = lease;
+    let SegmentLease { job, segment, epoch, nonce } = lease;
     if advance::lock(tx, job).await?.is_none() {
         return Ok(Kept::Lost);
     }
-    if tx.execute(sql!("fail_segment"), params![job, segment, epoch, error]).await? == 0 {
+    if tx.execute(sql!("fail_segment"), params![job, segment, epoch, error, nonce]).await? == 0 {
         return stands(tx, lease, ChunkStatus::Failed).await;
     }
     let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
@@ -159,11 +159,11 @@ pub(super) async fn cancel(
 }
 
 async fn cancel_in(tx: &Transaction, lease: SegmentLease, note: Option<String>) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch } = lease;
+    let SegmentLease { job, segment, epoch, nonce } = lease;
     if advance::lock(tx, job).await?.is_none() {
         return Ok(Kept::Lost);
     }
-    if tx.execute(sql!("end_segment"), params![job, segment, epoch]).await? == 0 {
+    if tx.execute(sql!("end_segment"), params![job, segment, epoch, nonce]).await? == 0 {
         return stands(tx, lease, ChunkStatus::Cancelled).await;
     }
     let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
@@ -181,5 +181,7 @@ async fn stands(tx: &Transaction, lease: SegmentLease, status: ChunkStatus) -> R
     let row = tx.query_opt(sql!("segment_standing"), params).await?;
     let row = row.ok_or_else(|| StoreError::Unreadable(format!("segment {}", lease.segment)))?;
     let here: ChunkStatus = row.status("status")?;
-    Ok(rules::repeated(here == status && row.int("epoch")? == lease.epoch))
+    Ok(rules::repeated(
+        here == status && row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce,
+    ))
 }

@@ -13,6 +13,7 @@ mod look;
 mod migrate;
 mod parts;
 mod prune;
+mod restore;
 mod schedule;
 mod steer;
 mod submit;

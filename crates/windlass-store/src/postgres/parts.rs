@@ -1,25 +1,19 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
-use windlass_core::{ChunkStatus, JobId, JobStatus};
+use windlass_core::{ChunkId, ChunkStatus, JobId, JobStatus};
 use windlass_db::{Param, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
-use crate::{Kept, MERGED, NewPart, PartRow, Result, SegmentLease, rows};
+use crate::{Kept, Lease, MERGED, NewPart, PartRow, Result, SegmentLease, rows};
 
 /// Keeps a part, in the transaction that completes its chunk.
-pub(super) async fn put(
-    tx: &Transaction,
-    job: JobId,
-    chunk: i64,
-    epoch: i64,
-    part: &NewPart,
-) -> Result<()> {
+pub(super) async fn put(tx: &Transaction, lease: Lease, part: &NewPart) -> Result<()> {
     let content = Param::Bytes(part.content.as_deref().map(Into::into));
     let mut params = params![
-        job,
-        chunk,
-        epoch,
+        lease.chunk.job,
+        lease.chunk.number,
+        lease.epoch,
         part.name.as_deref(),
         part.rows,
         part.bytes,
@@ -28,6 +22,7 @@ pub(super) async fn put(
     ]
     .to_vec();
     params.push(content);
+    params.push(lease.nonce.into());
     tx.execute(sql!("put_part"), &params).await?;
     Ok(())
 }
@@ -57,6 +52,7 @@ pub(super) async fn put_merged(
         Some(row) => {
             row.status::<ChunkStatus>("status")? == ChunkStatus::Processing
                 && row.int("epoch")? == lease.epoch
+                && row.int("nonce")? == lease.nonce
         }
         None => false,
     };
@@ -64,7 +60,9 @@ pub(super) async fn put_merged(
         tx.rollback().await?;
         return Ok(Kept::Lost);
     }
-    put(&tx, lease.job, MERGED, lease.epoch, merged).await?;
+    let SegmentLease { job, epoch, nonce, .. } = lease;
+    let whole = Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce };
+    put(&tx, whole, merged).await?;
     tx.commit().await?;
     Ok(Kept::Yes)
 }

@@ -45,7 +45,7 @@ pub(super) async fn end(
     {
         let head = Head::read(row)?;
         if let Ending::Completed { part: Some(part), .. } = &ending {
-            parts::put(&tx, lease.chunk.job, lease.chunk.number, lease.epoch, part).await?;
+            parts::put(&tx, lease, part).await?;
         }
         follow(&tx, head, progress, &ending).await?;
         tx.commit().await?;
@@ -79,7 +79,8 @@ pub(super) async fn complete_together(
         chunks.len() as i64,
     ];
     let sql = sql!("complete_chunks");
-    let last = |may_be: bool| [held, params![may_be]].concat();
+    let nonces: Vec<_> = chunks.iter().map(|(lease, _)| lease.nonce).collect();
+    let last = |may_be: bool| [held, params![may_be, nonces.clone()]].concat();
     if !store.single_lightly(sql, &last(false)).await?.is_empty() {
         return Ok(true);
     }
@@ -113,6 +114,7 @@ async fn end_chunk(
         counts.dead,
         counts.conflicts,
         ending.error(),
+        lease.nonce,
     ];
     Ok(tx.execute(sql!("end_chunk"), params).await? > 0)
 }
@@ -166,6 +168,7 @@ pub(super) async fn release(
         error.map(clean),
         i64::from(attempt),
         millis(wait),
+        lease.nonce,
     ];
     let kept = match tx.execute(sql!("release_chunk"), params).await? {
         0 => stands(&tx, lease, ChunkStatus::Pending).await?,
@@ -186,6 +189,6 @@ async fn stands(tx: &Transaction, lease: Lease, status: ChunkStatus) -> Result<K
         return Ok(Kept::Lost);
     };
     let here: ChunkStatus = row.status("status")?;
-    let same = here == status && row.int("epoch")? == lease.epoch && !row.flag("lost")?;
-    Ok(rules::repeated(same))
+    let same = row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce;
+    Ok(rules::repeated(same && here == status && !row.flag("lost")?))
 }

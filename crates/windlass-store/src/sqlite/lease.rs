@@ -26,8 +26,8 @@ pub(super) async fn heartbeat(
     }
     let (chunks, segments) = (chunks.to_vec(), segments.to_vec());
     let beat = move |tx: &Transaction<'_>| {
-        for SegmentLease { job, segment, epoch } in segments {
-            let params = params![job.to_string(), segment, epoch, millis(LEASE)];
+        for SegmentLease { job, segment, epoch, nonce } in segments {
+            let params = params![job.to_string(), segment, epoch, millis(LEASE), nonce];
             tx.execute(sql!("heartbeat_segment"), params)?;
         }
         chunks.iter().map(|beat| beat_chunk(tx, beat)).collect()
@@ -48,13 +48,15 @@ fn beat_chunk(tx: &Transaction<'_>, beat: &Beat) -> Result<Standing> {
         counts.map(|counts| counts.skipped),
         counts.map(|counts| counts.dead),
         counts.map(|counts| counts.conflicts),
+        beat.lease.nonce,
     ];
     tx.execute(sql!("heartbeat_chunk"), params)?;
     standing(tx, beat.lease)
 }
 
 fn standing(tx: &Transaction<'_>, lease: Lease) -> Result<Standing> {
-    let params = params![lease.chunk.job.to_string(), lease.chunk.number, lease.epoch];
+    let Lease { chunk, epoch, nonce } = lease;
+    let params = params![chunk.job.to_string(), chunk.number, epoch, nonce];
     let held = tx.query_opt(sql!("confirm"), params, |row| row.status("status"))?;
     Ok(held.map_or(Standing::Lost, rules::standing))
 }

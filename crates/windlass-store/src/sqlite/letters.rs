@@ -20,9 +20,10 @@ pub(super) async fn add(store: &SqliteStore, lease: Lease, letters: &[NewLetter]
 
 fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Result<Kept> {
     let (job, number) = (lease.chunk.job.to_string(), lease.chunk.number);
-    let held = tx.query_opt(sql!("hold_chunk"), params![job, number, lease.epoch], |row| {
-        Ok((row.flag("redrive")?, row.text("job_type")?, row.text("submitter")?))
-    })?;
+    let held =
+        tx.query_opt(sql!("hold_chunk"), params![job, number, lease.epoch, lease.nonce], |row| {
+            Ok((row.flag("redrive")?, row.text("job_type")?, row.text("submitter")?))
+        })?;
     let Some((redrive, job_type, submitter)) = held else {
         return Ok(Kept::Lost);
     };

@@ -79,9 +79,10 @@ fn load_in(tx: &Transaction<'_>, page: &Page) -> Result<Kept> {
 
 fn keep_state(tx: &Transaction<'_>, page: &Page) -> Result<()> {
     let status = if page.last { ChunkStatus::Completed } else { ChunkStatus::Processing };
-    let SegmentLease { job, segment, epoch } = page.lease;
+    let SegmentLease { job, segment, epoch, nonce } = page.lease;
     let state = serde_json::to_string(&page.to)?;
-    let params = params![job.to_string(), segment, epoch, state, status.as_str(), millis(LEASE)];
+    let params =
+        params![job.to_string(), segment, epoch, state, status.as_str(), millis(LEASE), nonce];
     tx.execute(sql!("keep_segment"), params)?;
     Ok(())
 }
@@ -103,9 +104,9 @@ pub(super) async fn release(
 ) -> Result<Kept> {
     let error = error.map(clean);
     let release = move |tx: &Transaction<'_>| {
-        let SegmentLease { job, segment, epoch } = lease;
+        let SegmentLease { job, segment, epoch, nonce } = lease;
         let attempt = i64::from(attempt);
-        let params = params![job.to_string(), segment, epoch, attempt, error, millis(wait)];
+        let params = params![job.to_string(), segment, epoch, attempt, error, millis(wait), nonce];
         let released = tx.execute(sql!("release_segment"), params)?;
         if wait.is_zero() {
             tx.signal()?;
@@ -121,9 +122,9 @@ pub(super) async fn fail(store: &SqliteStore, lease: SegmentLease, error: &str) 
 }
 
 fn fail_in(tx: &Transaction<'_>, lease: SegmentLease, error: &str) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch } = lease;
+    let SegmentLease { job, segment, epoch, nonce } = lease;
     let id = job.to_string();
-    if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error])? == 0 {
+    if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error, nonce])? == 0 {
         return stands(tx, lease, ChunkStatus::Failed);
     }
     let mut head =
@@ -145,9 +146,9 @@ pub(super) async fn cancel(
 }
 
 fn cancel_in(tx: &Transaction<'_>, lease: SegmentLease, note: Option<String>) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch } = lease;
+    let SegmentLease { job, segment, epoch, nonce } = lease;
     let id = job.to_string();
-    if tx.execute(sql!("end_segment"), params![id, segment, epoch])? == 0 {
+    if tx.execute(sql!("end_segment"), params![id, segment, epoch, nonce])? == 0 {
         return stands(tx, lease, ChunkStatus::Cancelled);
     }
     let mut head =
@@ -164,7 +165,7 @@ fn stands(tx: &Transaction<'_>, lease: SegmentLease, status: ChunkStatus) -> Res
     let params = params![lease.job.to_string(), lease.segment];
     let same = tx.query_opt(sql!("segment_standing"), params, |row| {
         let here: ChunkStatus = row.status("status")?;
-        Ok(here == status && row.int("epoch")? == lease.epoch)
+        Ok(here == status && row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce)
     })?;
     Ok(rules::repeated(same.unwrap_or_default()))
 }

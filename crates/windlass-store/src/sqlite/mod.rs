@@ -12,6 +12,7 @@ mod look;
 mod migrate;
 mod parts;
 mod prune;
+mod restore;
 mod schedule;
 mod steer;
 mod submit;

@@ -1,24 +1,20 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
-use windlass_core::{ChunkStatus, JobId, JobStatus};
+use windlass_core::{ChunkId, ChunkStatus, JobId, JobStatus};
 use windlass_db::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::fields::Fields;
-use crate::{Kept, MERGED, NewPart, PartRow, Result, SegmentLease, rows};
+use crate::{Kept, Lease, MERGED, NewPart, PartRow, Result, SegmentLease, rows};
 
 /// Keeps a part, in the transaction that completes its chunk.
-pub(super) fn put(
-    tx: &Transaction<'_>,
-    job: JobId,
-    chunk: i64,
-    epoch: i64,
-    part: &NewPart,
-) -> Result<()> {
+pub(super) fn put(tx: &Transaction<'_>, lease: Lease, part: &NewPart) -> Result<()> {
     let NewPart { name, rows, bytes, sha256, content_hash, content } = part;
+    let Lease { chunk: ChunkId { job, number }, epoch, nonce } = lease;
     let job = job.to_string();
-    let params = params![job, chunk, epoch, name, rows, bytes, sha256, content_hash, content];
+    let params =
+        params![job, number, epoch, name, rows, bytes, sha256, content_hash, content, nonce];
     tx.execute(sql!("put_part"), params).map(drop)
 }
 
@@ -47,12 +43,15 @@ pub(super) async fn put_merged(
         let segment = params![lease.job.to_string(), lease.segment];
         let held = tx.query_opt(sql!("lock_segment"), segment, |row| {
             let at_work = row.status::<ChunkStatus>("status")? == ChunkStatus::Processing;
-            Ok(at_work && row.int("epoch")? == lease.epoch)
+            let same = row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce;
+            Ok(at_work && same)
         })?;
         if held != Some(true) {
             return Ok(Kept::Lost);
         }
-        put(tx, lease.job, MERGED, lease.epoch, &merged)?;
+        let SegmentLease { job, epoch, nonce, .. } = lease;
+        let whole = Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce };
+        put(tx, whole, &merged)?;
         Ok(Kept::Yes)
     };
     store.write(work).await

@@ -102,7 +102,7 @@ fn end_in(
     let job = [lease.chunk.job.to_string()];
     let head = tx.query_one(sql!("close_chunk"), job, |row| Head::read(row))?;
     if let Ending::Completed { part: Some(part), .. } = ending {
-        parts::put(tx, lease.chunk.job, lease.chunk.number, lease.epoch, part)?;
+        parts::put(tx, lease, part)?;
     }
     follow(tx, head, progress, ending)?;
     Ok(Kept::Yes)
@@ -127,6 +127,7 @@ fn end_chunk(
         counts.dead,
         counts.conflicts,
         ending.error(),
+        lease.nonce,
     ];
     Ok(tx.execute(sql!("end_chunk"), params)? > 0)
 }
@@ -182,6 +183,7 @@ pub(super) async fn release(
             error,
             attempt,
             millis(wait),
+            lease.nonce,
         ];
         let released = tx.execute(sql!("release_chunk"), params)?;
         if wait.is_zero() {
@@ -198,7 +200,8 @@ fn stands(tx: &Transaction<'_>, lease: Lease, status: ChunkStatus) -> Result<Kep
     let params = params![lease.chunk.job.to_string(), lease.chunk.number];
     let same = tx.query_opt(sql!("chunk_standing"), params, |row| {
         let here: ChunkStatus = row.status("status")?;
-        Ok(here == status && row.int("epoch")? == lease.epoch && !row.flag("lost")?)
+        let same = row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce;
+        Ok(same && here == status && !row.flag("lost")?)
     })?;
     Ok(rules::repeated(same.unwrap_or_default()))
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{ChunkStatus, JobStatus, Request};
-use windlass_store::{Capabilities, Kept, Progress};
+use windlass_store::{Beat, Capabilities, Kept, Lease, Progress, Standing};
 
 use crate::bench::{Bench, LIMIT, by, done, job_with};
 
 both!(
     a_claim_holds_a_chunk_at_a_new_epoch,
+    every_claim_has_a_new_nonce,
+    a_claim_with_another_nonce_is_lost,
     no_chunk_is_claimed_twice,
     higher_priority_then_older_first,
     a_claim_above_a_priority_leaves_the_rest,
@@ -33,6 +35,59 @@ async fn a_claim_holds_a_chunk_at_a_new_epoch(bench: Bench) {
     assert_eq!((row.status, row.epoch), (ChunkStatus::Processing, 1));
     assert_eq!(row.worker.as_deref(), Some("worker-1"));
     assert!(row.started_at.is_some());
+    bench.check(job).await;
+}
+
+async fn every_claim_has_a_new_nonce(bench: Bench) {
+    let mut seen = HashSet::new();
+    let job = bench.submit().await;
+    for _ in 0..3 {
+        let plan = bench.store.claim_segments(&by(), 1).await.unwrap().remove(0);
+        assert!(seen.insert(plan.lease.nonce), "{plan:?}");
+        let released = bench.store.release_segment(plan.lease, None, false, Duration::ZERO);
+        assert_eq!(released.await.unwrap(), Kept::Yes);
+    }
+    bench.store.cancel(job).await.unwrap();
+    let job = bench.loaded(20).await;
+    let none = done(0);
+    for _ in 0..3 {
+        for chunk in bench.claim(job, 20).await {
+            assert!(seen.insert(chunk.lease.nonce), "{chunk:?}");
+            let released = bench.store.release(chunk.lease, &none, None, false, Duration::ZERO);
+            assert_eq!(released.await.unwrap(), Kept::Yes);
+        }
+    }
+    // Those that are claimed to be cancelled have one of their own, too.
+    bench.claim(job, 20).await;
+    bench.store.cancel(job).await.unwrap();
+    for chunk in bench.store.claim_cancelled(&by(), 50).await.unwrap() {
+        assert!(seen.insert(chunk.lease.nonce), "{chunk:?}");
+    }
+    assert_eq!(seen.len(), 3 + 3 * 20 + 20);
+    assert!(!seen.contains(&0), "0 stands for no claim");
+}
+
+/// A claim of the same store before it was restored: its epoch was given again, its nonce was not.
+async fn a_claim_with_another_nonce_is_lost(bench: Bench) {
+    let job = bench.loaded(2).await;
+    let held = bench.claim(job, 2).await;
+    let stale = |n: usize| Lease { nonce: held[n].lease.nonce ^ 1, ..held[n].lease };
+    let store = &bench.store;
+    let standings = store.confirm(&[stale(0), held[0].lease]).await.unwrap();
+    assert_eq!(standings, [Standing::Lost, Standing::Held]);
+    let beats = [stale(0), held[0].lease].map(|lease| Beat { lease, progress: None });
+    assert_eq!(store.heartbeat(&beats, &[]).await.unwrap(), [Standing::Lost, Standing::Held]);
+    assert_eq!(store.complete(stale(0), &done(1), &[]).await.unwrap(), Kept::Lost);
+    assert_eq!(store.fail(stale(0), &done(1), "late", true).await.unwrap(), Kept::Lost);
+    let released = store.release(stale(0), &done(1), None, false, Duration::ZERO).await;
+    assert_eq!(released.unwrap(), Kept::Lost);
+    assert!(!store.complete_together(&[(stale(0), done(1))]).await.unwrap());
+    assert_eq!(bench.chunk(job, 0).await.status, ChunkStatus::Processing);
+    assert!(store.complete_together(&[(held[0].lease, done(1))]).await.unwrap());
+    // Nor is it told that it has completed the chunk: its part would be taken for the chunk's.
+    assert_eq!(store.complete(stale(0), &done(1), &[]).await.unwrap(), Kept::Lost);
+    assert_eq!(store.complete(held[1].lease, &done(1), &[]).await.unwrap(), Kept::Yes);
+    assert_eq!(store.complete(held[1].lease, &done(1), &[]).await.unwrap(), Kept::Yes);
     bench.check(job).await;
 }
 

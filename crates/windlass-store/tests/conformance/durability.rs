@@ -76,13 +76,14 @@ async fn what_a_call_has_answered_is_flushed() {
     let chunks = log.durable("claim", store.claim_chunks(&only, 4)).await;
     let letters = [letter(1, "bad"), letter(2, "worse")];
     log.durable("a dead letter", store.add_letters(chunks[0].lease, &letters)).await;
-    let release = store.release(chunks[1].lease, &done(0), Some("busy"), true, Duration::ZERO);
+    let (none, two_dead) = (done(0), with_dead(2));
+    let release = store.release(chunks[1].lease, &none, Some("busy"), true, Duration::ZERO);
     log.durable("release", release).await;
     let again = bench.claim(job, 1).await.remove(0);
     assert_eq!(bench.complete(&chunks[2]).await, Kept::Yes);
     assert_eq!(bench.complete(&chunks[3]).await, Kept::Yes);
     assert_eq!(bench.complete(&again).await, Kept::Yes);
-    let last = store.complete(chunks[0].lease, &with_dead(2), &[]);
+    let last = store.complete(chunks[0].lease, &two_dead, &[]);
     log.durable("the last chunk", last).await;
     assert_eq!(bench.status(job).await, JobStatus::Completed);
 

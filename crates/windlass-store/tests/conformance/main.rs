@@ -44,6 +44,7 @@ mod migrate;
 mod parts;
 mod prune;
 mod races;
+mod restore;
 mod stats;
 mod steering;
 mod submit;

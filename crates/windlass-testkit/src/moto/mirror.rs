@@ -70,6 +70,10 @@ impl Dynamodb {
         db.execute_batch(LEDGER).expect("our own statements run");
         for item in self.scan("windlass_ledger") {
             let row = item["row"]["S"].as_str().expect("rows have a text as their key");
+            // The generation of a store, which belongs to no job.
+            if row.starts_with("store#") {
+                continue;
+            }
             let mut parts = row.splitn(3, '#');
             let table = format!("windlass_{}", parts.next().unwrap_or_default());
             let chunk: i64 = parts.next().unwrap_or_default().parse().expect("a chunk's number");
@@ -355,7 +359,7 @@ fn insert<'a>(
 }
 
 const LEDGER: &str = "
-    CREATE TABLE windlass_ledger (job_id TEXT, chunk INTEGER, epoch INTEGER, commits INTEGER,
+    CREATE TABLE windlass_ledger (job_id TEXT, chunk INTEGER, epoch INTEGER, nonce INTEGER, commits INTEGER,
         cursor TEXT, read INTEGER, processed INTEGER, skipped INTEGER, dead INTEGER,
         conflicts INTEGER, stalls INTEGER);
     CREATE TABLE windlass_held (job_id TEXT, chunk INTEGER, item_key TEXT, state TEXT,

@@ -25,6 +25,8 @@ pub(super) struct Args {
     /// Print the job as JSON at the end
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    restore: load::Restore,
 }
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
@@ -48,6 +50,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    args.restore.check(&engine).await?;
     let interrupt = Interrupt::listen()?;
     let job = engine.submit(request, identity).await?.id();
     let slots = args.workers.map(usize::from);

@@ -20,6 +20,8 @@ pub(super) struct Args {
     /// The address, instead of what [server] says
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    restore: load::Restore,
 }
 
 pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
@@ -27,6 +29,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     config.server.listen = args.listen.unwrap_or(config.server.listen);
     let mut interrupt = Interrupt::listen()?;
     let engine = Engine::builder(config).connect().await?;
+    args.restore.check(&engine).await?;
     let server = Server::bind(engine.clone()).await?;
     let open = if engine.config().auth.is_some() { "" } else { ", for this machine alone" };
     eprintln!("listening on http://{}{open}; Ctrl-C or SIGTERM stops", server.address()?);

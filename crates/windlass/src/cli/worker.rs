@@ -25,6 +25,8 @@ pub(super) struct Args {
     /// With --job: print the job as JSON at the end
     #[arg(long, requires = "job")]
     json: bool,
+    #[command(flatten)]
+    restore: load::Restore,
 }
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
@@ -33,6 +35,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         return queue::run(queue, queue::Ask::Work { slots }, config).await;
     }
     let engine = load::engine(config).await?;
+    args.restore.check(&engine).await?;
     let mut interrupt = Interrupt::listen()?;
     let slots = args.workers.map(usize::from);
     if let Some(job) = args.job {

@@ -70,7 +70,7 @@ async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
     let print = place.run("migrate --print").await.ok();
     data.run(&print.stdout).await;
     data.run(&format!(
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted TO {role}"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted, windlass_stores TO {role}"
     ))
     .await;
     place.run("check").await.ok();

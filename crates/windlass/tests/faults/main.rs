@@ -19,6 +19,7 @@ mod outage;
 mod pinned;
 mod pooler;
 mod restart;
+mod restore;
 mod shutdown;
 mod stall;
 mod writer;

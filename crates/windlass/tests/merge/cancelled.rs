@@ -107,7 +107,7 @@ async fn a_manifest_of_nothing_is_not_written() {
 async fn a_manifest_that_is_there_already_goes_with_its_parts() {
     let world = World::in_a_bucket().await;
     let id = world.submit("PARTS").await;
-    let orphan = format!("/{}/{id}/part-000000-99.csv", Moto::BUCKET);
+    let orphan = format!("/{}/{id}/part-000000-99-0000000000000007.csv", Moto::BUCKET);
     assert!(world.moto().ask("PUT", &orphan, "late").contains(" 200 "));
     let (_gate, worker) = world.held_at_request(&id, "POST /windlass?delete").await;
     worker.kill9();

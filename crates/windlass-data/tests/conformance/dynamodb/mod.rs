@@ -30,6 +30,8 @@ macro_rules! on_dynamodb {
 on_dynamodb! {
     fencing: an_older_epoch_gets_nothing, several_at_once, stalls_are_claims_lost_without_a_commit,
         a_commit_at_an_older_epoch_changes_nothing, a_commit_that_happened_is_not_repeated,
+        an_equal_epoch_with_another_nonce_gets_nothing, a_commit_with_another_nonce_changes_nothing,
+        a_ledger_remembers_stores_and_jobs,
         preparing_twice_and_at_once, pruning_forgets_one_job;
     holding: a_round_trip, paging_by_key, holding_again_overwrites,
         ledger_rows_come_in_pages_with_what_is_beside_them;

@@ -175,7 +175,12 @@ impl ByHand {
 
     pub(crate) async fn fence(&self) -> Option<Ledger> {
         let lease = self.claimed.lease;
-        let fence = Fence { chunk: lease.chunk, epoch: lease.epoch, lost: self.claimed.lost };
+        let fence = Fence {
+            chunk: lease.chunk,
+            epoch: lease.epoch,
+            nonce: lease.nonce,
+            lost: self.claimed.lost,
+        };
         self.connection().fence(&[fence]).await.unwrap().pop().flatten()
     }
 

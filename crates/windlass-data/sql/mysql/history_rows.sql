@@ -1,0 +1,6 @@
+-- Ledger rows of a job in order of chunk, after one. Lock: none. Index: the primary key.
+SELECT job_id, chunk, epoch, commits, `cursor`, `read`, processed, skipped, dead, conflicts, stalls, nonce
+FROM windlass_ledger
+WHERE job_id = ? AND chunk > ?
+ORDER BY chunk
+LIMIT ?

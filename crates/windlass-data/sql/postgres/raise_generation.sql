@@ -1,0 +1,5 @@
+-- Records that a store began to work here at this generation; a higher one stays.
+-- Lock: the row. Index: the primary key.
+INSERT INTO windlass_stores (store_id, connection, generation) VALUES ($1, $2, $3)
+ON CONFLICT (store_id, connection) DO UPDATE
+SET generation = greatest(windlass_stores.generation, excluded.generation)

@@ -1,0 +1,2 @@
+-- The identity of this store. Lock: none. Index: none; there is one row.
+SELECT id FROM windlass_store
