@@ -111,7 +111,7 @@ pub(crate) async fn an_export_has_every_row(world: World) {
     let rows = filled(&world).await;
     let folder = world.folder.path().join("out");
     let step = format!(
-        "step.export = {{ to = \"file:{}/\", format = \"jsonl\", columns = [\"k\"] }}",
+        "step.export = {{ to = \"file:{}/{{job_id}}/\", format = \"jsonl\", columns = [\"k\"] }}",
         folder.display()
     );
     let engine = world.engine(&job_of(&step)).await;
@@ -119,7 +119,7 @@ pub(crate) async fn an_export_has_every_row(world: World) {
     proven(&engine, &done).await;
     assert_eq!(done.items.processed, rows);
     let mut lines = std::collections::HashSet::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
+    for entry in std::fs::read_dir(folder.join(done.id.to_string())).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
             let text = std::fs::read_to_string(path).unwrap();
