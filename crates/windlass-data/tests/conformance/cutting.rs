@@ -46,6 +46,8 @@ pub(crate) async fn covers(db: &Db, scope: &Scope, ranges: &[KeyRange], rows: i6
             let most = random.below(4) as u32 + 1;
             let cuts = db.data.cut(scope, None, &rest, items, most, None).await.unwrap();
             assert!(cuts.chunks.len() <= most as usize);
+            let (extents, counts): (Vec<_>, Vec<_>) = cuts.chunks.iter().cloned().unzip();
+            assert_eq!(db.data.count_each(scope, &extents).await.unwrap(), counts);
             for (extent, count) in &cuts.chunks {
                 assert!(*count <= i64::from(items));
                 assert_eq!(db.data.count(scope, extent).await.unwrap(), *count);
