@@ -85,14 +85,6 @@ pub(super) fn ledger(chunk: ChunkId, item: &Attributes) -> Result<(Ledger, i64)>
     Ok((ledger, int(item, "opened_at_commits")?))
 }
 
-/// The chunk of a ledger row, by its sort key.
-pub(super) fn chunk(job: JobId, item: &Attributes) -> Result<ChunkId> {
-    let row = text(item, "row")?;
-    let number = row.strip_prefix("ledger#").and_then(|digits| digits.parse::<i64>().ok());
-    let unreadable = || DataError::Unreadable(format!("`{row}` is no ledger row"));
-    Ok(ChunkId { job, number: number.ok_or_else(unreadable)? - 1 })
-}
-
 /// A held item as a row. DynamoDB has no clock to ask, so when it is due is by ours.
 pub(super) fn held(chunk: ChunkId, held: &Held) -> Attributes {
     let key = held.key.to_text();
