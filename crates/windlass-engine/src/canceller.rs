@@ -12,13 +12,17 @@ use crate::hold::Hold;
 use crate::{EngineError, Result, merger};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windlass_core::{JobId, JobStatus};
 use windlass_data::Fence;
 use windlass_store::{Capabilities, ClaimedChunk, Lease, SegmentLease};
 
 /// How long until a merge whose load could not be fenced is tried again.
 const FENCE_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long a cancel waits for chunks that others have locked or claimed at this moment.
+const COMPLETE_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl Engine {
     /// Cancels a job: nothing of it is claimed any more, and what was claimed is fenced and ended
@@ -28,7 +32,17 @@ impl Engine {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));
         let ended = async {
-            while end_cancelled(self, &by).await? > 0 {}
+            let give_up = Instant::now() + COMPLETE_WITHIN;
+            loop {
+                while end_cancelled(self, &by).await? > 0 {}
+                let status = self.store().status(job).await?;
+                // A heartbeat may have had a chunk locked, or another process is at it.
+                let is_open = status.is_some_and(|status| !status.is_final());
+                if !is_open || by.connections.is_empty() || Instant::now() > give_up {
+                    break;
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
             discard_output(self).await
         };
         match ended.await {
