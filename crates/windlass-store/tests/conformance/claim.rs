@@ -78,7 +78,7 @@ async fn a_claim_with_another_nonce_is_lost(bench: Bench) {
     let beats = [stale(0), held[0].lease].map(|lease| Beat { lease, progress: None });
     assert_eq!(store.heartbeat(&beats, &[]).await.unwrap(), [Standing::Lost, Standing::Held]);
     assert_eq!(store.complete(stale(0), &done(1), &[]).await.unwrap(), Kept::Lost);
-    assert_eq!(store.fail(stale(0), &done(1), "late", true).await.unwrap(), Kept::Lost);
+    assert_eq!(store.fail(stale(0), &done(1), "late", true, &[]).await.unwrap(), Kept::Lost);
     let released = store.release(stale(0), &done(1), None, false, Duration::ZERO).await;
     assert_eq!(released.unwrap(), Kept::Lost);
     assert!(!store.complete_together(&[(stale(0), done(1))]).await.unwrap());

@@ -131,8 +131,8 @@ async fn what_a_call_has_answered_is_flushed() {
     // Failures and pauses that nobody asked for, with other chunks still open.
     let job = bench.loaded(3).await;
     let chunks = bench.claim(job, 2).await;
-    log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false)).await;
-    log.durable("fail the job", store.fail(chunks[1].lease, &done(0), "no", true)).await;
+    log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false, &[])).await;
+    log.durable("fail the job", store.fail(chunks[1].lease, &done(0), "no", true, &[])).await;
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     log.durable("retry", store.retry(job)).await;
     for (on_exceeded, status) in [("pause", JobStatus::Paused), ("fail", JobStatus::Failed)] {
@@ -154,7 +154,7 @@ async fn what_a_call_has_answered_is_flushed() {
     log.durable("cancel", store.cancel(job)).await;
     let ending = log.durable("claim cancelled", store.claim_cancelled(&only_of(job), 1)).await;
     assert_eq!(ending[0].lease.chunk, chunk.lease.chunk);
-    log.durable("end cancelled", store.end_cancelled(ending[0].lease, &done(0))).await;
+    log.durable("end cancelled", store.end_cancelled(ending[0].lease, &done(0), &[])).await;
     log.durable("discard", store.discarded(job)).await;
     log.durable("stop", store.stop("REFRESH", true)).await;
     log.durable("start", store.stop("REFRESH", false)).await;
