@@ -72,19 +72,19 @@ async fn what_a_call_has_answered_is_flushed() {
     assert_eq!(log.durable("release a segment", later).await, Kept::Yes);
     let plan = bench.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(4));
-    log.durable("load", store.load(page)).await;
+    let _ = log.durable("load", store.load(page)).await;
     let chunks = log.durable("claim", store.claim_chunks(&only, 4)).await;
     let letters = [letter(1, "bad"), letter(2, "worse")];
-    log.durable("a dead letter", store.add_letters(chunks[0].lease, &letters)).await;
+    let _ = log.durable("a dead letter", store.add_letters(chunks[0].lease, &letters)).await;
     let (none, two_dead) = (done(0), with_dead(2));
     let release = store.release(chunks[1].lease, &none, Some("busy"), true, Duration::ZERO);
-    log.durable("release", release).await;
+    let _ = log.durable("release", release).await;
     let again = bench.claim(job, 1).await.remove(0);
     assert_eq!(bench.complete(&chunks[2]).await, Kept::Yes);
     assert_eq!(bench.complete(&chunks[3]).await, Kept::Yes);
     assert_eq!(bench.complete(&again).await, Kept::Yes);
     let last = store.complete(chunks[0].lease, &two_dead, &[]);
-    log.durable("the last chunk", last).await;
+    let _ = log.durable("the last chunk", last).await;
     assert_eq!(bench.status(job).await, JobStatus::Completed);
 
     // Letters, and a redrive.
@@ -98,7 +98,7 @@ async fn what_a_call_has_answered_is_flushed() {
     let (redrive, _) = redriven.unwrap();
     let chunk = crate::letters::begin(&bench, redrive).await;
     let settled = [chunk_key(2)];
-    log.durable("settle", store.complete(chunk.lease, &done(1), &settled)).await;
+    let _ = log.durable("settle", store.complete(chunk.lease, &done(1), &settled)).await;
 
     // Several ends at once, the last of their job.
     let job = bench.loaded(2).await;
@@ -123,28 +123,30 @@ async fn what_a_call_has_answered_is_flushed() {
     let kept = store.complete_part(chunk.lease, &done(1), &part).await.unwrap();
     assert_eq!(kept, Kept::Yes);
     let merge = bench.segment_of(job).await;
-    log.durable("put a result", store.put_merged(merge.lease, &part)).await;
+    let _ = log.durable("put a result", store.put_merged(merge.lease, &part)).await;
     let page = last_page(merge.lease, PaginationState::Merge, PaginationState::Merge, Vec::new());
-    log.durable("the merge", store.load(page)).await;
+    let _ = log.durable("the merge", store.load(page)).await;
     assert_eq!(bench.status(job).await, JobStatus::Completed);
 
     // Failures and pauses that nobody asked for, with other chunks still open.
     let job = bench.loaded(3).await;
     let chunks = bench.claim(job, 2).await;
-    log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false, &[])).await;
-    log.durable("fail the job", store.fail(chunks[1].lease, &done(0), "no", true, &[])).await;
+    let _ =
+        log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false, &[])).await;
+    let _ =
+        log.durable("fail the job", store.fail(chunks[1].lease, &done(0), "no", true, &[])).await;
     assert_eq!(bench.status(job).await, JobStatus::Failed);
     log.durable("retry", store.retry(job)).await;
     for (on_exceeded, status) in [("pause", JobStatus::Paused), ("fail", JobStatus::Failed)] {
         let failures = json!({ "failures": { "budget": 1, "on_exceeded": on_exceeded } });
         let job = bench.loaded_as(job_with(failures, Request::new("REFRESH")), 3).await;
         let chunk = bench.claim(job, 1).await.remove(0);
-        log.durable(on_exceeded, store.complete(chunk.lease, &with_dead(2), &[])).await;
+        let _ = log.durable(on_exceeded, store.complete(chunk.lease, &with_dead(2), &[])).await;
         assert_eq!(bench.status(job).await, status);
     }
     let job = bench.submit().await;
     let plan = bench.segment_of(job).await;
-    log.durable("fail a segment", store.fail_segment(plan.lease, "no table")).await;
+    let _ = log.durable("fail a segment", store.fail_segment(plan.lease, "no table")).await;
 
     // What people say.
     let job = bench.loaded(2).await;
@@ -154,7 +156,7 @@ async fn what_a_call_has_answered_is_flushed() {
     log.durable("cancel", store.cancel(job)).await;
     let ending = log.durable("claim cancelled", store.claim_cancelled(&only_of(job), 1)).await;
     assert_eq!(ending[0].lease.chunk, chunk.lease.chunk);
-    log.durable("end cancelled", store.end_cancelled(ending[0].lease, &done(0), &[])).await;
+    let _ = log.durable("end cancelled", store.end_cancelled(ending[0].lease, &done(0), &[])).await;
     log.durable("discard", store.discarded(job)).await;
     log.durable("stop", store.stop("REFRESH", true)).await;
     log.durable("start", store.stop("REFRESH", false)).await;
