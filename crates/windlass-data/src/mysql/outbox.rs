@@ -2,15 +2,14 @@
 //! submit one row submit one job.
 
 use super::row::{int, text, value};
-use super::{KEEPING, LOOKING, MysqlData, Transaction, finish, release};
+use super::{KEEPING, LOOKING, MysqlData, Transaction, finish, is_passing, release};
 use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use std::time::Duration;
 use windlass_core::{JobId, Value};
-use windlass_db::Class;
-use windlass_db::mysql::Row;
+use windlass_db::mysql::{Row, Value as MysqlValue};
 
 /// The statements that make the outbox.
 const OUTBOX: &str = include_str!("../../sql/mysql/outbox.sql");
@@ -55,9 +54,7 @@ impl Outbox for MysqlData {
             }
         }
         if !answers.taken.is_empty() || !answers.refused.is_empty() {
-            let mut transaction = self.keeping().await?;
-            let settled = settle(&mut transaction, &answers).await;
-            finish(transaction, settled).await?;
+            self.settle(&answers).await?;
         }
         Ok(answers.relayed(rows.len()))
     }
@@ -102,33 +99,47 @@ fn has_no_items(request: &str) -> bool {
     request["items"].as_array().is_some_and(Vec::is_empty)
 }
 
-/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
-/// keep the others from being settled: the server undoes only the statement that failed.
-async fn settle(transaction: &mut Transaction, answers: &Answers) -> Result<()> {
-    for (id, error, wait) in &answers.refused {
-        let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        let sql = include_str!("../../sql/mysql/outbox_refused.sql");
-        let params = vec![error.as_str().into(), wait.into(), id.to_string().into()];
-        change(transaction, id, sql, params).await?;
+impl MysqlData {
+    /// Removes the rows that became jobs and updates the refused ones, in one transaction. Where that
+    /// fails, each row has a transaction of its own, so that one row does not keep the others.
+    async fn settle(&self, answers: &Answers) -> Result<()> {
+        let (mut changes, mut ids) = (Vec::new(), Vec::new());
+        for (id, error, wait) in &answers.refused {
+            let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+            let sql = include_str!("../../sql/mysql/outbox_refused.sql");
+            changes.push((sql, vec![error.as_str().into(), wait.into(), id.to_string().into()]));
+            ids.push(id);
+        }
+        for id in &answers.taken {
+            let sql = include_str!("../../sql/mysql/outbox_taken.sql");
+            changes.push((sql, vec![id.to_string().into()]));
+            ids.push(id);
+        }
+        if self.change(&changes).await.is_ok() {
+            return Ok(());
+        }
+        for (change, id) in changes.chunks(1).zip(ids) {
+            match self.change(change).await {
+                Err(error) if is_passing(&error) => return Err(error),
+                Err(error) => log_unsettled(id, &error),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
-    for id in &answers.taken {
-        let sql = include_str!("../../sql/mysql/outbox_taken.sql");
-        change(transaction, id, sql, vec![id.to_string().into()]).await?;
-    }
-    Ok(())
-}
 
-async fn change(
-    transaction: &mut Transaction,
-    id: &JobId,
-    sql: &str,
-    params: Vec<windlass_db::mysql::Value>,
-) -> Result<()> {
-    match transaction.execute(sql, params).await.map_err(DataError::from) {
-        Err(error) if error.class() == Some(Class::Data) => log_unsettled(id, &error),
-        changed => drop(changed?),
+    /// Runs statements in one transaction.
+    async fn change(&self, changes: &[(&str, Vec<MysqlValue>)]) -> Result<()> {
+        let mut transaction = self.keeping().await?;
+        let changed = async {
+            for (sql, params) in changes {
+                transaction.execute(sql, params.clone()).await?;
+            }
+            Ok(())
+        };
+        let changed = changed.await;
+        finish(transaction, changed).await
     }
-    Ok(())
 }
 
 async fn waiting(transaction: &mut Transaction, limit: u32) -> Result<Option<Vec<Waiting>>> {

@@ -365,4 +365,5 @@ const LEDGER: &str = "
     CREATE TABLE windlass_held (job_id TEXT, chunk INTEGER, item_key TEXT, state TEXT,
         attempts INTEGER, conflicts INTEGER, error TEXT, record TEXT);
     CREATE TABLE windlass_emitted (job_id TEXT, chunk INTEGER, item_key TEXT, place INTEGER,
-        fields TEXT);";
+        fields TEXT);
+    CREATE TABLE windlass_stores (store_id TEXT, connection TEXT, generation INTEGER);";
