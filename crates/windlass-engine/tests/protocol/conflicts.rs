@@ -4,9 +4,9 @@
 use crate::common::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use windlass_core::Job;
 use windlass_core::step::MOST_CONFLICTS;
-use windlass_engine::Engine;
+use windlass_core::{Job, JobStatus};
+use windlass_engine::{Engine, Verdict};
 
 const ROWS: i64 = 20;
 
@@ -75,8 +75,12 @@ pub(crate) async fn a_row_deleted_meanwhile_is_skipped(world: World) {
     };
     let engine = world.builder(&job(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
-    let done = complete(&engine).await;
+    let done = run(&engine).await;
+    assert_eq!(done.status, JobStatus::Completed, "{:?}", done.error);
     assert_eq!(counts(&done), (ROWS - 1, 1, 0, 1));
+    // A row that was read is gone from its chunk, as one that moved to another chunk would be.
+    let audit = engine.audit(done.id).await.unwrap();
+    assert_eq!(audit.verdict, Verdict::CannotBeJudged, "{audit:#?}");
     world.each_once(ROWS - 1).await;
     world.logged_once(ROWS - 1).await;
 }

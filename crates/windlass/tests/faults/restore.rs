@@ -135,7 +135,7 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     };
     let dump = each(&|table| format!("CREATE TABLE backup_{table} AS TABLE {table}"));
     data.run(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; {dump}; COMMIT")).await;
-    let at_backup = data.number(done).await;
+    let at_backup = data.number(&done.replace("FROM ", "FROM backup_")).await;
     eventually("more is done", async || data.number(done).await >= at_backup + 20).await;
     sleeper.stop();
     let held = place.held_by(&id, sleeper.id()).await;
