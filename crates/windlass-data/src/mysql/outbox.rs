@@ -3,7 +3,7 @@
 
 use super::row::{int, text, value};
 use super::{KEEPING, LOOKING, MysqlData, Transaction, finish, is_passing, release};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Unsettled, Waiting};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -53,10 +53,8 @@ impl Outbox for MysqlData {
                 break;
             }
         }
-        if !answers.taken.is_empty() || !answers.refused.is_empty() {
-            self.settle(&answers).await?;
-        }
-        Ok(answers.relayed(rows.len()))
+        let unsettled = self.settle(&answers).await?;
+        Ok(answers.relayed(rows.len(), unsettled))
     }
 
     async fn waiting(&self, limit: u32) -> Result<Option<Vec<Waiting>>> {
@@ -102,7 +100,8 @@ fn has_no_items(request: &str) -> bool {
 impl MysqlData {
     /// Removes the rows that became jobs and updates the refused ones, in one transaction. Where that
     /// fails, each row has a transaction of its own, so that one row does not keep the others.
-    async fn settle(&self, answers: &Answers) -> Result<()> {
+    async fn settle(&self, answers: &Answers) -> Result<Unsettled> {
+        let mut unsettled = Unsettled::default();
         let (mut changes, mut ids) = (Vec::new(), Vec::new());
         for (id, error, wait) in &answers.refused {
             let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
@@ -115,17 +114,17 @@ impl MysqlData {
             changes.push((sql, vec![id.to_string().into()]));
             ids.push(id);
         }
-        if self.change(&changes).await.is_ok() {
-            return Ok(());
+        if changes.is_empty() || self.change(&changes).await.is_ok() {
+            return Ok(unsettled);
         }
         for (change, id) in changes.chunks(1).zip(ids) {
             match self.change(change).await {
                 Err(error) if is_passing(&error) => return Err(error),
-                Err(error) => log_unsettled(id, &error),
+                Err(error) => unsettled.add(*id, &error),
                 Ok(()) => {}
             }
         }
-        Ok(())
+        Ok(unsettled)
     }
 
     /// Runs statements in one transaction.

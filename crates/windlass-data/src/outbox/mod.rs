@@ -127,21 +127,27 @@ impl Answers {
         ControlFlow::Continue(())
     }
 
-    /// What a batch of so many rows came to.
-    pub(crate) fn relayed(self, rows: usize) -> Relayed {
+    /// What a batch of so many rows came to, with the rows that could not be settled.
+    pub(crate) fn relayed(self, rows: usize, unsettled: Unsettled) -> Relayed {
+        let away = self.away.or(unsettled.0);
         Relayed {
             taken: self.taken.len() as u64,
             refused: self.refused.len() as u64,
-            more: self.away.is_none() && rows == BATCH as usize,
-            away: self.away,
+            more: away.is_none() && rows == BATCH as usize,
+            away,
         }
     }
 }
 
-/// Logs that a row could not be removed or updated after its request was answered. The other rows of
-/// the batch are settled all the same; this one is submitted again, as the same job.
-pub(crate) fn log_unsettled(row: impl std::fmt::Display, error: &DataError) {
-    tracing::error!(%row, %error, "a row of the outbox cannot be updated; the other rows continue");
+/// Why a row could not be removed or updated after its request was answered. The other rows of the
+/// batch are settled all the same; this one is submitted again, as the same job.
+#[derive(Default)]
+pub(crate) struct Unsettled(Option<String>);
+
+impl Unsettled {
+    pub(crate) fn add(&mut self, row: JobId, error: &DataError) {
+        self.0 = Some(format!("row {row} of the outbox cannot be changed: {error}"));
+    }
 }
 
 /// How long a row waits after it was refused so often: from a second to a minute.

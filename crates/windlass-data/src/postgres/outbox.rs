@@ -2,7 +2,7 @@
 
 use super::row::get;
 use super::{KEEPING, PostgresData, ear::Ear, finish, is_passing, release};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Unsettled, Waiting};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -56,8 +56,8 @@ impl Outbox for PostgresData {
                     break;
                 }
             }
-            settle(&transaction, &answers).await?;
-            Ok(answers.relayed(rows.len()))
+            let unsettled = settle(&transaction, &answers).await?;
+            Ok(answers.relayed(rows.len(), unsettled))
         };
         let relayed = relayed.await;
         finish(transaction, relayed).await
@@ -105,26 +105,27 @@ async fn load(transaction: &Transaction, due: &Due) -> Result<Given> {
 
 /// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
 /// keep the others from being settled.
-async fn settle(transaction: &Transaction, answers: &Answers) -> Result<()> {
+async fn settle(transaction: &Transaction, answers: &Answers) -> Result<Unsettled> {
+    let mut unsettled = Unsettled::default();
     let refused = include_str!("../../sql/postgres/outbox_refused.sql");
     for (id, error, wait) in &answers.refused {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let params = [Param::from(*id), Param::from(error.as_str()), Param::from(wait)];
         if let Err(error) = alone(transaction, refused, &params).await? {
-            log_unsettled(id, &error);
+            unsettled.add(*id, &error);
         }
     }
     let taken = include_str!("../../sql/postgres/outbox_taken.sql");
     let all = [Param::from(answers.taken.clone())];
     if answers.taken.is_empty() || alone(transaction, taken, &all).await?.is_ok() {
-        return Ok(());
+        return Ok(unsettled);
     }
     for id in &answers.taken {
         if let Err(error) = alone(transaction, taken, &[Param::from(vec![*id])]).await? {
-            log_unsettled(id, &error);
+            unsettled.add(*id, &error);
         }
     }
-    Ok(())
+    Ok(unsettled)
 }
 
 /// Runs a statement under a savepoint, so that the transaction continues when only this one fails.

@@ -2,7 +2,7 @@
 //! store may be in the same file; two relays that submit one row submit one job.
 
 use super::{SqliteData, failed};
-use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Waiting, log_unsettled};
+use crate::outbox::{Answers, BATCH, Due, Given, Outbox, Relayed, Unsettled, Waiting};
 use crate::{DataError, Door, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -45,11 +45,11 @@ impl Outbox for SqliteData {
             }
         }
         if answers.taken.is_empty() && answers.refused.is_empty() {
-            return Ok(answers.relayed(rows.len()));
+            return Ok(answers.relayed(rows.len(), Unsettled::default()));
         }
         self.write(move |transaction| {
-            settle(transaction, &answers);
-            Ok(answers.relayed(rows.len()))
+            let unsettled = settle(transaction, &answers);
+            Ok(answers.relayed(rows.len(), unsettled))
         })
         .await
     }
@@ -123,7 +123,7 @@ fn text(row: &Row<'_>, place: usize) -> rusqlite::Result<String> {
 
 /// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
 /// keep the others from being settled: SQLite undoes only the statement that failed.
-fn settle(transaction: &Transaction<'_>, answers: &Answers) {
+fn settle(transaction: &Transaction<'_>, answers: &Answers) -> Unsettled {
     let refused = answers.refused.iter().map(|(id, error, wait)| {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let sql = include_str!("../../sql/sqlite/outbox_refused.sql");
@@ -133,11 +133,13 @@ fn settle(transaction: &Transaction<'_>, answers: &Answers) {
         let sql = include_str!("../../sql/sqlite/outbox_taken.sql");
         (id, transaction.execute(sql, [id.to_string()]))
     });
+    let mut unsettled = Unsettled::default();
     for (id, settled) in refused.chain(taken) {
         if let Err(error) = settled {
-            log_unsettled(id, &failed(error));
+            unsettled.add(*id, &failed(error));
         }
     }
+    unsettled
 }
 
 fn id(row: &Row<'_>) -> Result<JobId> {
