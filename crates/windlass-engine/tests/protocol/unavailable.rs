@@ -170,7 +170,11 @@ async fn a_cancelled_job_is_ended_when_it_is_up_again(outage: Outage) {
     let claims = outage.claims(job).await;
     outage.probed(4).await;
     assert_eq!(outage.claims(job).await, claims, "chunks were claimed while it was down");
-    assert!(is_unavailable(&engine.job(job).await.unwrap()), "a cancelled job says it, too");
+    // It says that it is being cancelled, and why that takes a while.
+    let error = engine.job(job).await.unwrap().error.unwrap();
+    let (cancelled, waits) = error.split_once("; ").unwrap();
+    assert!(cancelled.contains("is being cancelled"), "{error}");
+    assert!(waits.starts_with("database `app` unavailable since 20"), "{error}");
     (outage.start)();
     let over = async || engine.job(job).await.unwrap().finished_at.is_some();
     eventually("the cancelled job has ended", PATIENCE, over).await;
