@@ -10,6 +10,7 @@ use crate::hold::Hold;
 use crate::job::JobContext;
 use crate::loader::Failure;
 use crate::step::StepError;
+pub(crate) use crate::stop::{Ended, Stop};
 use crate::worker::{Shutdown, report};
 use crate::{EngineError, files, pace, part, settlement, statement, trial};
 use std::sync::Arc;
@@ -34,36 +35,6 @@ pub(crate) struct Chunk {
     marked: bool,
     /// What the chunk has put out, where that is all it does.
     pub(crate) part: Option<NewPart>,
-}
-
-/// How a chunk's claim ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Completed,
-    HandedBack,
-    Failed,
-    Lost,
-}
-
-/// Why work on a chunk stops before its end.
-pub(crate) enum Stop {
-    /// The job is paused or cancelled, or the process shuts down.
-    HandBack,
-    /// Somebody else holds the chunk.
-    Lost,
-    /// Only items are left that wait for their next try.
-    Wait(Duration),
-    /// The work failed.
-    Failed(EngineError),
-}
-
-impl<E: Into<EngineError>> From<E> for Stop {
-    fn from(error: E) -> Stop {
-        match error.into() {
-            EngineError::Data(DataError::LeaseLost) => Stop::Lost,
-            error => Stop::Failed(error),
-        }
-    }
 }
 
 /// Letters copied to the store at once.

@@ -42,6 +42,7 @@ mod seal;
 mod settlement;
 mod statement;
 mod step;
+mod stop;
 mod submit;
 mod timetable;
 mod trial;

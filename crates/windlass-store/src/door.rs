@@ -9,22 +9,6 @@ macro_rules! door {
                 migrate::migrate(self).await
             }
 
-            async fn identity(&self) -> Result<Uuid> {
-                restore::identity(self).await
-            }
-
-            async fn generation(&self, connection: &str) -> Result<i64> {
-                restore::generation(self, connection).await
-            }
-
-            async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64> {
-                restore::raise_generation(self, connection, above).await
-            }
-
-            async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {
-                restore::raise_epochs(self, job, epochs).await
-            }
-
             async fn submit(&self, job: NewJob) -> Result<Submitted> {
                 submit::submit(self, job).await
             }

@@ -13,6 +13,7 @@ mod door;
 mod error;
 mod fields;
 mod follow;
+mod history;
 mod job;
 mod letter;
 mod migrations;
@@ -32,6 +33,7 @@ pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_conn
 pub use dependency::{Linked, MeetingRow, Trigger};
 pub use digest::{Cell, Hour, LetterGroup, Pace, Took};
 pub use error::{Result, StoreError};
+pub use history::StoreHistory;
 pub use job::{JobFilter, NewJob, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
 pub use part::{MERGED, NewPart, PartRow};
@@ -51,21 +53,9 @@ use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, Let
 /// The store. Every change of a chunk checks its expected state and epoch; time is the
 /// database's; locks are taken in the order job, segment, chunk.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: StoreHistory {
     /// Brings the schema up to date. Safe when many processes start at once.
     async fn migrate(&self) -> Result<()>;
-
-    // Restores.
-
-    /// The identity of this store. A copy of it that was restored has the same.
-    async fn identity(&self) -> Result<Uuid>;
-    /// How often a process began to work on a connection, or renewed that; zero for none.
-    async fn generation(&self, connection: &str) -> Result<i64>;
-    /// Raises that by one, above `above` at least, and says what it is then. Durable.
-    async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64>;
-    /// Raises the epochs of a job's chunks to these, by chunk number, where they are lower;
-    /// [`MERGED`] stands for its merge. Says how many chunks it raised.
-    async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64>;
 
     // Submit and look.
 
