@@ -23,7 +23,7 @@ async fn a_pair_that_cannot_be_updated_is_one_dead_letter() {
     assert_eq!(shown.stdout.matches("visit_id: ").count() as i64, pair, "{}", shown.stdout);
     assert!(shown.stdout.contains("is broken"), "{}", shown.stdout);
     assert_eq!((world.due().await, world.marked().await), (pair, 0));
-    world.place.prove(&id).await;
+    world.cannot_be_judged(&id, "since the key is not unique").await;
 
     world.mend().await;
     let redriven = world.place.json(&format!("dead redrive --job {id}")).await;

@@ -1,6 +1,6 @@
 //! The example as it stands, in a database of its own, and what the tests do and see there.
 
-use crate::common::{Data, Place, eventually};
+use crate::common::{Data, Place, eventually, parse};
 use serde_json::Value as Json;
 use windlass_testkit::Running;
 
@@ -38,6 +38,15 @@ impl World {
     /// Starts a process that works this job to its end.
     pub(crate) fn worker(&self, id: &str) -> Running {
         self.place.spawn(&format!("worker --job {id}"))
+    }
+
+    /// Audits a job of which the source does not tell whether a row was missed, for this reason.
+    pub(crate) async fn cannot_be_judged(&self, id: &str, reason: &str) {
+        let audit = self.place.run(&format!("audit {id} --json")).await;
+        assert_eq!(audit.code, Some(1), "{audit:?}");
+        let audit = parse(&audit);
+        assert_eq!(audit["verdict"], "cannotBeJudged", "{audit:#}");
+        assert!(audit["notJudged"].to_string().contains(reason), "{audit:#}");
     }
 
     /// Works the job to its end, which must be `COMPLETED`.
