@@ -199,7 +199,7 @@ async fn a_key_that_is_written_otherwise_meanwhile_is_the_same() {
     let letters = letters(&engine, done.id).await;
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].status, LetterStatus::Reprocessed);
-    let seen = seen.lock().unwrap();
+    let seen = seen.lock().unwrap().clone();
     let of_abc: std::collections::BTreeSet<&String> = seen.iter().collect();
     assert_eq!(of_abc.len(), 2, "one idempotency key for each record: {seen:?}");
     assert_eq!(engine.job(done.id).await.unwrap().status, JobStatus::Completed);
