@@ -141,7 +141,7 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
     ended
 }
 
-/// Ends a merge, once nobody can load for it any more.
+/// Ends a merge once no other merger can load for it.
 async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
     let Some(pinned) = engine.store().pinned(lease.job).await? else { return Ok(()) };
     let mut note = None;

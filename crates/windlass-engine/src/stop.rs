@@ -17,7 +17,7 @@ pub(crate) enum Ended {
 pub(crate) enum Stop {
     /// The job is paused or cancelled, or the process shuts down.
     HandBack,
-    /// Somebody else holds the chunk.
+    /// The lease is lost: another worker has the chunk.
     Lost,
     /// Only items are left that wait for their next try.
     Wait(Duration),
