@@ -127,7 +127,7 @@ impl Answers {
         ControlFlow::Continue(())
     }
 
-    /// What a batch of so many rows came to, with the rows that could not be settled.
+    /// The result of a batch of this many rows, with the rows that could not be settled.
     pub(crate) fn relayed(self, rows: usize, unsettled: Unsettled) -> Relayed {
         let away = self.away.or(unsettled.0);
         Relayed {

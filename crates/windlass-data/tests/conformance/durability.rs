@@ -9,7 +9,7 @@ use windlass_data::{
 };
 use windlass_testkit::{Database, MariaServer, Options, PostgresServer};
 
-/// A server that writes its log only when somebody waits for it.
+/// A server that flushes its log only when a commit waits for it.
 fn lazy_server() -> PostgresServer {
     let settings = [
         ("synchronous_commit", "off"),

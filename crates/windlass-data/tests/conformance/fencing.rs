@@ -116,7 +116,7 @@ pub(crate) async fn an_equal_epoch_with_another_nonce_gets_nothing(db: Db) {
     for other in [0, 1, -1, NONCE + 1, i64::MAX] {
         assert_eq!(db.fence_with(fence(3, other)).await, None, "{other}");
     }
-    // Nothing of the row was changed by that, and its own claim goes on.
+    // That changed nothing in the row, and its own claim stays valid.
     assert_eq!(db.fence(first.chunk, 3, false).await, Some(first.clone()));
     let done = db.data.commit(&scope, &first, effect(Effect::Nothing)).await.unwrap();
     assert_eq!((done.ledger.nonce, done.ledger.commits), (NONCE, 1));

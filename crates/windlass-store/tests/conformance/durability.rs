@@ -11,7 +11,7 @@ use windlass_testkit::{Database, Options, PostgresServer};
 use crate::bench::{Bench, by, cut, done, job_with, last_page, new_job, scan, with_dead};
 use crate::letters::letter;
 
-/// A server that writes its log only when somebody waits for it.
+/// A server that flushes its log only when a commit waits for it.
 fn lazy_server() -> PostgresServer {
     let settings = [
         ("synchronous_commit", "off"),

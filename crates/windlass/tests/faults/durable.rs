@@ -6,7 +6,7 @@ use windlass_testkit::{Options, PostgresServer};
 
 const ROWS: i64 = 1000;
 
-/// A server that writes its log only when somebody waits for it.
+/// A server that flushes its log only when a commit waits for it.
 async fn prepare(jobs: &str) -> (PostgresServer, Data, Place) {
     let settings = [
         ("synchronous_commit", "off"),
