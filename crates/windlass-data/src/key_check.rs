@@ -13,7 +13,7 @@ use windlass_db::{Class, Error};
 /// and the problem that such a key is.
 pub(crate) type Question<'a> = (Sql<'a>, fn(&Scope, &Key) -> Problem);
 
-/// What the schema leaves open, for the first so many rows or for all. The statements read what the
+/// What the schema leaves open, for the first rows or for all. The statements read what the
 /// job may reach and nothing else.
 pub(crate) fn questions(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Vec<Question<'_>> {
     let mut questions: Vec<Question<'_>> = Vec::new();

@@ -21,7 +21,7 @@ pub struct Capabilities {
     pub above: Option<u8>,
 }
 
-/// A chunk held at an epoch: whoever claims it next has a higher one. The nonce tells the claim from
+/// A chunk held at an epoch: the next claim has a higher one. The nonce tells the claim from
 /// one at the same epoch of the same store before it was restored from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {

@@ -108,7 +108,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// A job all of whose items are dead letters, and a redrive of it that stops after so many.
+    /// A job all of whose items are dead letters, and a redrive of it that stops after some of them.
     async fn new(world: World, stop: Stop, (stop_after, items): (usize, u32)) -> Stopped {
         world.visits(ROWS).await;
         let script = Script {

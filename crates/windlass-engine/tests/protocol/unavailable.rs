@@ -70,7 +70,7 @@ impl Outage {
         self.world.store.int(&sql).await
     }
 
-    /// Waits for so many more connections to the server.
+    /// Waits for this many more connections to the server.
     async fn probed(&self, times: usize) {
         let before = self.proxy.accepted();
         let probed = async || self.proxy.accepted() >= before + times;

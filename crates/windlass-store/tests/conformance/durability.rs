@@ -26,7 +26,7 @@ fn lazy_server() -> PostgresServer {
     PostgresServer::start(Options { fsync: false, settings })
 }
 
-/// Looks at the log of a server that nobody else writes to.
+/// Reads the log of a server that has no other writer.
 struct Log {
     database: Database,
 }
@@ -128,7 +128,7 @@ async fn what_a_call_has_answered_is_flushed() {
     let _ = log.durable("the merge", store.load(page)).await;
     assert_eq!(bench.status(job).await, JobStatus::Completed);
 
-    // Failures and pauses that nobody asked for, with other chunks still open.
+    // Failures and pauses without a request, with other chunks still open.
     let job = bench.loaded(3).await;
     let chunks = bench.claim(job, 2).await;
     let _ =
