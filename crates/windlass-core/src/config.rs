@@ -6,10 +6,10 @@ mod service;
 
 pub use alerts::{Alerts, Webhook};
 pub use connection::{Connection, Health, LONGEST_LAG};
-pub use service::{Auth, Permission, Role, Server};
+pub use service::{Auth, Permission, Role, SUBMITTER_PRIORITY, Server};
 
 use crate::problem::{Code, Problem};
-use crate::{Dependency, JobType};
+use crate::{Dependency, JobType, Secret, StepKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -49,23 +49,25 @@ impl Default for Store {
 impl Config {
     /// Reads the text of a windlass.toml. `${VAR}` is looked up with `env`.
     pub fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, Problem> {
-        let text = substitute(text, env)?;
-        let file: File = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(0, |span| line_at(&text, span.start));
+        let substituted = substitute(text, env)?;
+        let text = &substituted.expanded;
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(0, |span| line_at(text, span.start));
             Problem::new(Code::Configuration, error.message()).at_line(line)
         })?;
         let mut jobs = BTreeMap::new();
         for (name, spanned) in file.jobs {
-            let line = line_at(&text, spanned.span().start);
+            let line = line_at(text, spanned.span().start);
             jobs.insert(name.clone(), JobType { name, line, ..spanned.into_inner() });
         }
+        name_variables(&mut jobs, &substituted)?;
         let rule = |spanned: toml::Spanned<Dependency>| {
-            let line = line_at(&text, spanned.span().start);
+            let line = line_at(text, spanned.span().start);
             Dependency { line, ..spanned.into_inner() }
         };
         let dependencies = file.dependencies.into_iter().map(rule).collect();
         let alerts = file.alerts.map_or_else(Alerts::default, |spanned| {
-            let line = line_at(&text, spanned.span().start);
+            let line = line_at(text, spanned.span().start);
             Alerts { line, ..spanned.into_inner() }
         });
         let File { store, connections, server, auth, .. } = file;
@@ -146,13 +148,27 @@ fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
+/// The text with the values of its variables, and with their names where they stand in strings.
+struct Substituted {
+    expanded: String,
+    named: String,
+    variables: BTreeMap<String, Secret>,
+}
+
 /// Replaces `${VAR}` outside comments. The value is escaped as TOML wants it inside a quoted
 /// string, and never adds a line, so that later messages name the right one.
-fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<String, Problem> {
-    let mut out = String::with_capacity(text.len());
+fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substituted, Problem> {
+    let mut out = Substituted {
+        expanded: String::with_capacity(text.len()),
+        named: String::with_capacity(text.len()),
+        variables: BTreeMap::new(),
+    };
+    // What the string that we are in ends with.
+    let mut quote: Option<&str> = None;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let mut rest = line;
-        let mut quote = None;
+        // Only a string of three quotes goes over lines.
+        quote = quote.filter(|quote| quote.len() == 3);
         while let Some(c) = rest.chars().next() {
             if c == '#' && quote.is_none() {
                 break;
@@ -164,23 +180,80 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<String
                     let detail = format!("the environment variable `{name}` is not set");
                     Problem::new(Code::Configuration, detail).at_line(number + 1)
                 })?;
-                out.push_str(
-                    &value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"),
-                );
+                let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+                out.expanded.push_str(&escaped);
+                match quote {
+                    Some(_) => out.named.push_str(&rest[..rest.len() - after.len()]),
+                    None => out.named.push_str(&escaped),
+                }
+                out.variables.insert(name.to_owned(), Secret::from(value));
                 rest = after;
                 continue;
             }
-            match (quote, c) {
-                (None, '"' | '\'') => quote = Some(c),
-                (Some(open), c) if open == c => quote = None,
-                _ => {}
-            }
-            out.push(c);
-            rest = &rest[c.len_utf8()..];
+            let token = match quote {
+                None => {
+                    ["\"\"\"", "'''", "\"", "'"].into_iter().find(|open| rest.starts_with(open))
+                }
+                // A quote that is escaped does not end its string.
+                Some(end) if end.starts_with('"') && c == '\\' => None,
+                Some(end) => Some(end).filter(|end| rest.starts_with(end)),
+            };
+            let length = match token {
+                Some(token) => {
+                    quote = if quote.is_some() { None } else { Some(token) };
+                    token.len()
+                }
+                None if quote.is_some_and(|end| end.starts_with('"')) && c == '\\' => {
+                    1 + rest[1..].chars().next().map_or(0, char::len_utf8)
+                }
+                None => c.len_utf8(),
+            };
+            out.expanded.push_str(&rest[..length]);
+            out.named.push_str(&rest[..length]);
+            rest = &rest[length..];
         }
-        out.push_str(rest);
+        out.expanded.push_str(rest);
+        out.named.push_str(rest);
     }
     Ok(out)
+}
+
+/// What of a job type is kept with the names of its variables.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    jobs: BTreeMap<String, NamedJob>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamedJob {
+    step: NamedStep,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamedStep {
+    command: Option<Vec<String>>,
+    http: Option<String>,
+}
+
+/// Puts the names of variables back where their values would be stored with every job, and the
+/// values beside them.
+fn name_variables(jobs: &mut BTreeMap<String, JobType>, text: &Substituted) -> Result<(), Problem> {
+    // The same text but for values in strings; it cannot be wrong if the other is right.
+    let mut named: Named = toml::from_str(&text.named)
+        .map_err(|error| Problem::new(Code::Configuration, error.message()))?;
+    for (name, job_type) in jobs {
+        let step = named.jobs.remove(name).unwrap_or_default().step;
+        match &mut job_type.step.kind {
+            StepKind::Command(words) => *words = step.command.unwrap_or_default(),
+            StepKind::Http(endpoint) => endpoint.url = step.http.unwrap_or_default(),
+            _ => continue,
+        }
+        job_type.variables.clone_from(&text.variables);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::problem::{Code, Problem};
 use crate::{
-    Failures, Load, QueueOptions, Report, Retention, RetryPolicy, Schedule, Step, StepKind,
+    Failures, Load, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step, StepKind,
     Template, items,
 };
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,10 @@ pub struct JobType {
     /// The line of the file it begins at; zero when it was made in code.
     #[serde(skip)]
     pub line: usize,
+    /// The values of the variables that its step names as `${VAR}`. They are of this machine: a job
+    /// keeps the names.
+    #[serde(skip)]
+    pub variables: BTreeMap<String, Secret>,
     /// What it is for.
     #[serde(default)]
     pub description: String,
@@ -228,6 +232,28 @@ impl JobType {
                  stable idempotency key"
             }
         }
+    }
+
+    /// A text of its step with the values of the variables in it; what is no variable stays.
+    pub fn expand(&self, text: &str) -> String {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once("${") {
+            out.push_str(before);
+            let known = after
+                .split_once('}')
+                .and_then(|(name, after)| Some((self.variables.get(name)?.expose(), after)));
+            match known {
+                Some((value, after)) => {
+                    out.push_str(value);
+                    rest = after;
+                }
+                None => {
+                    out.push_str("${");
+                    rest = after;
+                }
+            }
+        }
+        out + rest
     }
 
     /// Everything that is wrong with the definition by itself.

@@ -3,6 +3,7 @@
 use crate::{JobStatus, Phase, Request};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A job's id. Version 7, so that ids sort by age and a deleted store never meets old ledger rows.
 pub type JobId = uuid::Uuid;
@@ -38,6 +39,10 @@ pub struct Job {
     pub priority: u8,
     /// What was asked for; the items that came with it are left out.
     pub request: Request,
+    /// What a listing leaves out of the request: how many `ids`, `items`, `after` and values of
+    /// `filter.NAME`, and how many bytes of `params.NAME`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub omitted: BTreeMap<String, u64>,
     /// Who asked.
     pub submitted_by: String,
     /// When it was submitted.

@@ -45,6 +45,30 @@ pub struct Request {
     pub items: Option<Vec<Json>>,
 }
 
+/// The most bytes of a param as JSON.
+pub const MAX_PARAM_BYTES: usize = 64 << 10;
+/// The most params of a request.
+pub const MAX_PARAMS: usize = 100;
+/// The most bytes of the name of a param or filter.
+pub const MAX_NAME_BYTES: usize = 200;
+/// The most values of one filter.
+pub const MAX_FILTER_VALUES: usize = 10_000;
+/// The most keys in `ids`.
+pub const MAX_IDS: usize = 500_000;
+/// The most bytes of a filter's value, or of a key in `ids`, as JSON.
+pub const MAX_VALUE_BYTES: usize = 4 << 10;
+/// The most bytes of an idempotency key.
+pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
+/// The most bytes of a submitter's name.
+pub const MAX_SUBMITTER_BYTES: usize = 255;
+/// Submitters that are Windlass itself: a schedule, an outbox, a dependency, this machine. No token
+/// may name them.
+pub const RESERVED_SUBMITTERS: [&str; 4] = ["schedule", "outbox", "rule", "local"];
+/// The most bytes of a value that listings show.
+const LISTED_VALUE_BYTES: usize = 256;
+/// The most entries of a list that listings show.
+const LISTED_ENTRIES: usize = 20;
+
 /// The number of segments when the request does not say.
 pub const DEFAULT_SEGMENTS: u32 = 10;
 /// The most segments a request may ask for.
@@ -85,12 +109,113 @@ impl Request {
         parents
     }
 
+    /// Refuses a request with more in it than is allowed, before anything is looked up.
+    pub fn check_limits(&self) -> Result<(), Problem> {
+        let refuse = |field: String, got: usize, most: usize, unit: &str| {
+            let detail = format!("has {got} {unit}; at most {most}");
+            Err(Problem::field(Code::Request, field, detail))
+        };
+        let named = |of: &str, name: &str| {
+            // A name that is too long is not repeated.
+            match name.len() {
+                0..=MAX_NAME_BYTES => Ok(format!("{of}.{name}")),
+                bytes => refuse(of.to_owned(), bytes, MAX_NAME_BYTES, "bytes in a name")
+                    .map(|()| String::new()),
+            }
+        };
+        let after = self.after.as_ref().map_or(0, Vec::len);
+        if after > MOST_PARENTS {
+            return refuse("after".to_owned(), after, MOST_PARENTS, "jobs");
+        }
+        if let Some(key) = &self.idempotency_key
+            && key.len() > MAX_IDEMPOTENCY_KEY_BYTES
+        {
+            let most = MAX_IDEMPOTENCY_KEY_BYTES;
+            return refuse("idempotencyKey".to_owned(), key.len(), most, "bytes");
+        }
+        if self.params.len() > MAX_PARAMS {
+            return refuse("params".to_owned(), self.params.len(), MAX_PARAMS, "entries");
+        }
+        for (name, value) in &self.params {
+            let (field, bytes) = (named("params", name)?, bytes(value));
+            if bytes > MAX_PARAM_BYTES {
+                return refuse(field, bytes, MAX_PARAM_BYTES, "bytes as JSON");
+            }
+        }
+        for (name, values) in self.filter.iter().flatten() {
+            let (field, values) = (named("filter", name)?, values.as_deref().unwrap_or_default());
+            if values.len() > MAX_FILTER_VALUES {
+                return refuse(field, values.len(), MAX_FILTER_VALUES, "values");
+            }
+            if let Some(bytes) = values.iter().map(bytes).find(|bytes| *bytes > MAX_VALUE_BYTES) {
+                return refuse(field, bytes, MAX_VALUE_BYTES, "bytes in a value");
+            }
+        }
+        let ids = self.ids.as_deref().unwrap_or_default();
+        if ids.len() > MAX_IDS {
+            return refuse("ids".to_owned(), ids.len(), MAX_IDS, "keys");
+        }
+        for (place, id) in ids.iter().enumerate() {
+            let bytes = bytes(id);
+            if bytes > MAX_VALUE_BYTES {
+                return refuse(format!("ids[{place}]"), bytes, MAX_VALUE_BYTES, "bytes");
+            }
+        }
+        Ok(())
+    }
+
+    /// The request as listings show it, and what they leave out, with its number of entries or
+    /// bytes.
+    pub fn summary(&self) -> (Request, BTreeMap<String, u64>) {
+        let mut omitted = BTreeMap::new();
+        let (ids, items) = (self.ids.as_ref().map(Vec::len), self.items.as_ref().map(Vec::len));
+        for (name, entries) in [("ids", ids), ("items", items)] {
+            omitted.extend(entries.map(|entries| (name.to_owned(), entries as u64)));
+        }
+        let mut params = BTreeMap::new();
+        for (name, value) in &self.params {
+            match bytes(value) {
+                0..=LISTED_VALUE_BYTES => drop(params.insert(name.clone(), value.clone())),
+                bytes => drop(omitted.insert(format!("params.{name}"), bytes as u64)),
+            }
+        }
+        let filter = self.filter.as_ref().map(|all| {
+            let mut filter = BTreeMap::new();
+            for (name, values) in all {
+                let listed = values.as_deref().unwrap_or_default();
+                if listed.len() > LISTED_ENTRIES
+                    || listed.iter().any(|value| bytes(value) > LISTED_VALUE_BYTES)
+                {
+                    omitted.insert(format!("filter.{name}"), listed.len() as u64);
+                } else {
+                    filter.insert(name.clone(), values.clone());
+                }
+            }
+            filter
+        });
+        let after = self.after.clone().filter(|after| after.len() <= LISTED_ENTRIES);
+        if let (Some(all), None) = (&self.after, &after) {
+            omitted.insert("after".to_owned(), all.len() as u64);
+        }
+        let shown = Request {
+            job_type: self.job_type.clone(),
+            filter,
+            parallel_segments: self.parallel_segments,
+            max_items_per_segment: self.max_items_per_segment,
+            params,
+            priority: self.priority,
+            idempotency_key: self.idempotency_key.clone(),
+            after,
+            on_failed: self.on_failed,
+            ids: None,
+            items: None,
+        };
+        (shown, omitted)
+    }
+
     /// Refuses a request that is too large to be kept.
     pub fn check_size(&self) -> Result<(), Problem> {
-        let mut counted = Counted(0);
-        // Plain values, which can always be written.
-        let _ = serde_json::to_writer(&mut counted, self);
-        let (bytes, most) = (counted.0, Request::MOST_BYTES);
+        let (bytes, most) = (bytes(self), Request::MOST_BYTES);
         if bytes <= most {
             return Ok(());
         }
@@ -178,6 +303,14 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// The bytes of a value as JSON.
+fn bytes(value: &impl Serialize) -> usize {
+    let mut counted = Counted(0);
+    // Plain values, which can always be written.
+    let _ = serde_json::to_writer(&mut counted, value);
+    counted.0
 }
 
 /// Counts what is written to it.
@@ -341,6 +474,55 @@ mod tests {
         with(most - around).check_size().unwrap();
         let error = with(most - around + 1).check_size().unwrap_err().to_string();
         assert!(error.contains("8388609") && error.contains("8388608"), "{error}");
+    }
+
+    #[test]
+    fn every_limit_is_named_with_both_figures() {
+        let long = |bytes: usize| "x".repeat(bytes);
+        let id = JobId::nil();
+        for (request, field, figures) in [
+            (json!({"params": {"a": long(MAX_PARAM_BYTES)}}), "params.a", "65538 bytes as JSON"),
+            (json!({"params": {long(201): 1}}), "params", "201 bytes in a name; at most 200"),
+            (json!({"filter": {long(201): [1]}}), "filter", "201 bytes in a name; at most 200"),
+            (json!({"filter": {"a": vec![1; 10_001]}}), "filter.a", "10001 values; at most 10000"),
+            (json!({"filter": {"a": [long(4096)]}}), "filter.a", "4098 bytes in a value"),
+            (json!({"ids": [1, long(4096)]}), "ids[1]", "4098 bytes; at most 4096"),
+            (json!({"ids": vec![1; MAX_IDS + 1]}), "ids", "500001 keys; at most 500000"),
+            (json!({"idempotencyKey": long(256)}), "idempotencyKey", "256 bytes; at most 255"),
+            (json!({"after": vec![id; 1001]}), "after", "1001 jobs; at most 1000"),
+            (
+                json!({"params": (0..101).map(|n| (n.to_string(), n)).collect::<BTreeMap<_, _>>()}),
+                "params",
+                "101 entries; at most 100",
+            ),
+        ] {
+            let mut request = request;
+            request["jobType"] = json!("J");
+            let request: Request = serde_json::from_value(request).unwrap();
+            let problem = request.check_limits().unwrap_err();
+            assert_eq!(problem.field.as_deref(), Some(field));
+            assert!(problem.detail.contains(figures), "{problem}");
+        }
+        let most = json!({"jobType": "J", "params": {"a": long(MAX_PARAM_BYTES - 2)},
+            "filter": {"a": vec![1; 10_000]}, "ids": [long(4094)], "after": vec![id; 1000],
+            "idempotencyKey": long(255)});
+        serde_json::from_value::<Request>(most).unwrap().check_limits().unwrap();
+    }
+
+    #[test]
+    fn a_listing_shows_a_request_without_what_is_large() {
+        let request = json!({"jobType": "J", "priority": 3, "ids": [1, 2], "items": [{"a": 1}],
+            "params": {"a": "x".repeat(1000), "b": 1}, "filter": {"c": vec![1; 100], "d": [2]},
+            "after": vec![JobId::nil(); 30]});
+        let (shown, omitted) = serde_json::from_value::<Request>(request).unwrap().summary();
+        let expected = json!({"jobType": "J", "priority": 3, "params": {"b": 1},
+            "filter": {"d": [2]}});
+        assert_eq!(serde_json::to_value(shown).unwrap(), expected);
+        let expected =
+            json!({"ids": 2, "items": 1, "params.a": 1002, "filter.c": 100, "after": 30});
+        assert_eq!(serde_json::to_value(omitted).unwrap(), expected);
+        let small = Request::new("J");
+        assert_eq!(small.summary(), (small, BTreeMap::new()));
     }
 
     #[test]

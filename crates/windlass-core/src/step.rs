@@ -31,7 +31,8 @@ pub enum StepKind {
     Sql(String),
     /// A Rust function registered under this name.
     Handler(String),
-    /// A long-lived child process per worker slot: the program and its arguments.
+    /// A long-lived child process per worker slot: the program and its arguments, in which `${VAR}`
+    /// stands for a value of the machine that starts it.
     Command(Vec<String>),
     /// A POST per batch.
     Http(Endpoint),
@@ -60,7 +61,7 @@ pub struct Export {
 /// Where an `http` step sends its batches, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Endpoint {
-    /// `http://…` or `https://…`.
+    /// `http://…` or `https://…`, in which `${VAR}` stands for a value of the machine that sends.
     pub url: String,
     /// Headers of every request. A job keeps their names; each machine has the values in its file.
     pub headers: BTreeMap<String, Secret>,
@@ -158,7 +159,8 @@ impl Step {
                 refuse(field, "is empty; [\"python3\", \"enrich.py\"] would be right".into());
             }
             StepKind::Http(endpoint) => {
-                for (field, detail) in endpoint.problems() {
+                let url = job_type.expand(&endpoint.url);
+                for (field, detail) in (Endpoint { url, ..endpoint.clone() }).problems() {
                     refuse(field, detail);
                 }
             }
@@ -406,6 +408,26 @@ mod tests {
         let pinned = job_type(step).unwrap().to_json().to_string();
         assert!(pinned.contains("\"Authorization\":\"\""), "{pinned}");
         assert!(!format!("{pinned}{:?}", job_type(step)).contains("hush"));
+    }
+
+    #[test]
+    fn a_variable_of_a_command_or_an_address_is_pinned_by_its_name_alone() {
+        for (step, kept, expanded) in [
+            ("step.command = [\"run\", \"--key=${T}\"]", "\"--key=${T}\"", "--key=hush"),
+            ("step.command = ['''\nrun\n''', '''a\n${T}''']", "a\\n${T}", "a\nhush"),
+            ("step.http = \"https://${T}.example/?key=${T}\"", "?key=${T}", "?key=hush"),
+        ] {
+            let job_type = job_type(step).unwrap();
+            let pinned = job_type.to_json().to_string();
+            assert!(pinned.contains(kept), "{pinned}");
+            assert!(!format!("{pinned}{job_type:?}").contains("hush"));
+            let text = match &job_type.step.kind {
+                crate::StepKind::Command(words) => words[1].clone(),
+                crate::StepKind::Http(endpoint) => endpoint.url.clone(),
+                other => unreachable!("{other:?}"),
+            };
+            assert!(job_type.expand(&text).contains(expanded), "{text}");
+        }
     }
 
     #[test]

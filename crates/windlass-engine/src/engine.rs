@@ -4,6 +4,7 @@ use crate::Result;
 use crate::availability::Availability;
 use crate::controls::Controls;
 use crate::health::Brake;
+use crate::result::JobResult;
 use crate::step::{ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
@@ -133,10 +134,23 @@ impl Engine {
             return Ok(Vec::new());
         }
         if pinned.definition.reduces() {
-            return crate::merger::output(self, job, after.2, limit).await;
+            let result = self.result(job).await?;
+            return result.map_or(Ok(Vec::new()), |result| result.page(after.2, limit));
         }
         let connection = self.connection(&pinned.definition.source.connection)?;
         Ok(connection.emitted(job, after, limit).await?)
+    }
+
+    /// The result of a job whose parts are merged, where it is there.
+    pub async fn result(&self, job: JobId) -> Result<Option<JobResult>> {
+        // It is about to be removed.
+        if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
+            return Ok(None);
+        }
+        let merged = crate::merger::merged(self, job).await?;
+        // A part with a name is a file, and the store has its place alone.
+        let kept = merged.filter(|part| part.content.is_some() && part.name.is_none());
+        kept.map(JobResult::open).transpose()
     }
 
     pub(crate) fn open_connections(&self) -> Vec<String> {

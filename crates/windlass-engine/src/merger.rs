@@ -14,7 +14,7 @@ use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, Report, StepKind,
     Value,
 };
-use windlass_data::{Connection, DataError, Emitted, FIRST, Fence, Parts, Rows};
+use windlass_data::{Connection, DataError, FIRST, Fence, Parts, Rows};
 use windlass_db::Class;
 use windlass_store::{Kept, MERGED, NewPart, Page, Pinned, SegmentLease};
 
@@ -78,7 +78,7 @@ async fn merge_all(
         {
             return Ok(Kept::Lost);
         }
-        let merged = part::encode(&with_names(&result))?;
+        let merged = crate::result::encode(&result)?;
         let kept = engine.store().put_merged(lease, &merged).await?;
         return Ok(match &job.definition().report {
             Some(report) if kept == Kept::Yes => write_page(engine, job, report, lease).await,
@@ -121,33 +121,6 @@ pub(crate) fn rows_of(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)
     let mut rows = part::decode(merged)?.into_iter();
     let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
     Ok((names, rows.collect()))
-}
-
-/// The rows of a job's result, after this one.
-pub(crate) async fn output(
-    engine: &Engine,
-    job: JobId,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<Emitted>> {
-    let Some(merged) = merged(engine, job).await? else { return Ok(Vec::new()) };
-    let (names, rows) = rows_of(&merged)?;
-    let row = |(place, values): (i64, Vec<Value>)| {
-        let fields = names.iter().cloned().zip(values.iter().map(Value::to_json));
-        let fields: serde_json::Map<_, _> = fields.collect();
-        Emitted {
-            place: (MERGED, String::new(), place),
-            fields: serde_json::Value::Object(fields).to_string(),
-        }
-    };
-    let first = usize::try_from(after + 1).unwrap_or_default();
-    Ok((0..).zip(rows).skip(first).take(limit as usize).map(row).collect())
-}
-
-/// The result as it is kept: a row of names, then the values.
-fn with_names(result: &Rows) -> Vec<Vec<Value>> {
-    let names = result.columns.iter().map(|column| Value::Text(column.name.clone())).collect();
-    std::iter::once(names).chain(result.rows.iter().cloned()).collect()
 }
 
 /// A request for some of the records reports them, and never loads: it would replace the whole by a

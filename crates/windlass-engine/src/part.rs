@@ -55,6 +55,11 @@ async fn export(chunk: &Chunk, shelf: &Shelf, rest: &Extent) -> Result<NewPart> 
 pub(crate) fn encode(rows: &[Vec<Value>]) -> Result<NewPart> {
     let text = serde_json::to_vec(rows).map_err(unreadable)?;
     let content = zstd::encode_all(text.as_slice(), 3).map_err(unreadable)?;
+    new_part(rows.len(), &text, content)
+}
+
+/// A part of so many rows, with this text and what is kept of it.
+pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<NewPart> {
     if content.len() > MOST_BYTES {
         let detail = format!(
             "a part has {} bytes, and {MOST_BYTES} are the most that the store keeps; let `map` \
@@ -65,10 +70,10 @@ pub(crate) fn encode(rows: &[Vec<Value>]) -> Result<NewPart> {
     }
     Ok(NewPart {
         name: None,
-        rows: rows.len() as i64,
+        rows: rows as i64,
         bytes: content.len() as i64,
         sha256: hex::encode(Sha256::digest(&content)),
-        content_hash: hex::encode(Sha256::digest(&text)),
+        content_hash: hex::encode(Sha256::digest(text)),
         content: Some(content),
     })
 }
@@ -80,7 +85,7 @@ pub(crate) fn decode(part: &NewPart) -> Result<Vec<Vec<Value>>> {
     serde_json::from_slice(&text).map_err(unreadable)
 }
 
-fn unreadable(error: impl std::fmt::Display) -> EngineError {
+pub(crate) fn unreadable(error: impl std::fmt::Display) -> EngineError {
     Problem::new(Code::Source, format!("a part cannot be read: {error}")).into()
 }
 

@@ -49,6 +49,7 @@ impl Engine {
     pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
         let job_type = self.shared.config.job_type(&request.job_type)?;
         request.check_size()?;
+        request.check_limits()?;
         let checked = self.check_job_type(job_type).await.map_err(first)?;
         request.check(&checked.definition, identity, &checked.table)?;
         Ok(checked)

@@ -39,6 +39,7 @@ pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
                 guard(operation, with_auth);
             }
             if operation.request_body.is_some() {
+                add(operation, "408", "The body was not there in time");
                 add(operation, "413", "The body is too long");
                 add(operation, "415", "The body is not JSON");
             }

@@ -1,5 +1,6 @@
 //! What handlers take from a request, refused as problems where it is wrong.
 
+use crate::bodies::{is_late, late};
 use crate::problem::Failure;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -49,6 +50,9 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn unread(rejection: BytesRejection) -> Failure {
+    if is_late(&rejection) {
+        return late();
+    }
     match rejection.into_response().status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             let detail = "the body is longer than server.max_body allows";

@@ -5,6 +5,8 @@
 //! every error looks like. `dashboard/` is the same for people who would rather look. The words and the JSON are those of the command line.
 
 mod auth;
+mod bodies;
+mod connections;
 mod dashboard;
 mod document;
 mod extract;
@@ -16,12 +18,14 @@ mod range;
 mod request_id;
 mod routes;
 mod shapes;
+mod streams;
 mod visible;
 mod watch;
 
 pub use auth::{AuthError, TokenRequest, make_token, try_keys};
 
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,6 +64,7 @@ pub struct Server {
     router: axum::Router,
     stopping: CancellationToken,
     measuring: tokio::task::JoinHandle<()>,
+    limits: connections::Limits,
     patience: Duration,
 }
 
@@ -69,6 +74,8 @@ pub(crate) struct App {
     pub(crate) door: auth::Door,
     pub(crate) limiter: limit::Limiter,
     pub(crate) watch: watch::Watch,
+    pub(crate) streams: Arc<streams::Streams>,
+    pub(crate) lengths: output::Lengths,
     pub(crate) meter: measure::Meter,
     pub(crate) document: String,
     /// Whether the store could be reached, and when that was.
@@ -87,8 +94,11 @@ impl Server {
         let listener = listener.map_err(|error| ServerError::Listen { address, error })?;
         let (routes, document) = routes::all(config.auth.is_some()).split_for_parts();
         let stopping = CancellationToken::new();
+        let limits = connections::Limits::new(&server);
         let app = Arc::new(App {
             watch: watch::Watch::new(engine.clone(), stopping.clone()),
+            streams: streams::Streams::new(limits.streams, server.max_streams_per_caller as usize),
+            lengths: output::Lengths::default(),
             meter: measure::Meter::new(),
             limiter: limit::Limiter::new(server.requests_per_second),
             document: document.to_json().unwrap_or_default(),
@@ -103,10 +113,12 @@ impl Server {
             .fallback(dashboard::door::no_page)
             .method_not_allowed_fallback(problem::no_method)
             .layer(DefaultBodyLimit::max(server.max_body))
+            .layer(from_fn_with_state(bodies::Bodies::new(&server), bodies::guard))
             .layer(CatchPanicLayer::custom(problem::panicked))
-            .layer(axum::middleware::from_fn(request_id::name))
+            .layer(from_fn(bodies::private))
+            .layer(from_fn(request_id::name))
             .with_state(app);
-        Ok(Server { listener, router, stopping, measuring, patience: server.shutdown })
+        Ok(Server { listener, router, stopping, measuring, limits, patience: server.shutdown })
     }
 
     /// Where it listens.
@@ -117,11 +129,8 @@ impl Server {
     /// Serves until `stop` is over: then nothing new is accepted, those who follow events are
     /// told the end, and answers under way have a moment to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServerError> {
-        let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
         let stopping = self.stopping.clone();
-        let serving = axum::serve(self.listener, service)
-            .with_graceful_shutdown(async move { stopping.cancelled().await })
-            .into_future();
+        let serving = connections::serve(self.listener, self.router, self.limits, stopping);
         let mut serving = tokio::spawn(serving);
         let ended = tokio::select! {
             () = stop => None,
@@ -134,7 +143,7 @@ impl Server {
         };
         self.measuring.abort();
         match ended {
-            Ok(ended) => Ok(ended.map_err(std::io::Error::other)??),
+            Ok(ended) => Ok(ended.map_err(std::io::Error::other)?),
             Err(_) => {
                 tracing::warn!("answers that were still under way are cut off");
                 serving.abort();

@@ -36,7 +36,8 @@ impl Limiter {
         bucket.at = now;
         if bucket.left < 1.0 {
             let wait = (1.0 - bucket.left) / self.per_second;
-            return Err(Failure::too_many(wait.ceil() as u64));
+            let detail = "more requests than server.requests_per_second allows; try again later";
+            return Err(Failure::too_many(detail, wait.ceil() as u64));
         }
         bucket.left -= 1.0;
         Ok(())

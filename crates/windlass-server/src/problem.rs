@@ -73,6 +73,13 @@ impl Failure {
         failure
     }
 
+    /// The token is genuine and cannot be used, which its holder is told.
+    pub(crate) fn unusable_token(detail: impl Into<String>) -> Failure {
+        let mut failure = Failure::unauthorized();
+        failure.problem.detail = Some(detail.into());
+        failure
+    }
+
     /// The caller is not known. Why, a stranger is not told.
     pub(crate) fn unauthorized() -> Failure {
         let mut failure = Failure::of(StatusCode::UNAUTHORIZED);
@@ -80,9 +87,15 @@ impl Failure {
         failure
     }
 
-    /// The caller asks too often.
-    pub(crate) fn too_many(wait_seconds: u64) -> Failure {
-        let detail = "more requests than server.requests_per_second allows; try again later";
+    /// The server has no room for the request.
+    pub(crate) fn busy(detail: &str) -> Failure {
+        let mut failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        failure.headers.insert(RETRY_AFTER, 1.into());
+        failure
+    }
+
+    /// The caller asks for more than their share.
+    pub(crate) fn too_many(detail: impl Into<String>, wait_seconds: u64) -> Failure {
         let mut failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, detail);
         failure.headers.insert(RETRY_AFTER, wait_seconds.into());
         failure

@@ -25,7 +25,8 @@ shapes! {
     struct Request {
         /// Which job type.
         job_type: String,
-        /// Values by filter; none, null and empty lists mean all.
+        /// Values by filter; none, null and empty lists mean all. At most 10,000 values a filter, each of
+        /// at most 4096 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filter: Option<BTreeMap<String, Option<Vec<Json>>>>,
         /// How many segments are loaded side by side; chosen by the table's size when absent.
@@ -36,15 +37,18 @@ shapes! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(minimum = 1)]
         max_items_per_segment: Option<u64>,
-        /// Values for `:name` in statements, and for handlers.
+        /// Values for `:name` in statements, and for handlers. At most 100, each of at most 65,536 bytes
+        /// as JSON; a name has at most 200 bytes.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         params: BTreeMap<String, Json>,
-        /// 0 to 9, higher first; 5 when absent.
+        /// 0 to 9, higher first; 5 when absent. The highest that a caller may give is
+        /// `max_priority` of their roles: 7, or 9 for those who administer, unless it says otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(minimum = 0, maximum = 9)]
         priority: Option<u8>,
         /// The same request again under the same key is the same job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(max_length = 255)]
         idempotency_key: Option<String>,
         /// Only after these jobs have ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,9 +57,9 @@ shapes! {
         /// What one of them that failed or was cancelled means; `block` when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on_failed: Option<OnFailed>,
-        /// Just these keys; a key of several columns is a list.
+        /// Just these keys, each of at most 4096 bytes; a key of several columns is a list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schema(min_items = 1)]
+        #[schema(min_items = 1, max_items = 500000)]
         ids: Option<Vec<Json>>,
         /// The records themselves, for job types with `source.items`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,8 +76,12 @@ shapes! {
         phase: Option<Phase>,
         #[schema(minimum = 0, maximum = 9)]
         priority: u8,
-        /// What was asked for, without its items.
+        /// What was asked for, without its items; in lists and events without whatever is large.
         request: Request,
+        /// What is left out of it: how many `ids`, `items`, `after` and values of `filter.NAME`, and how
+        /// many bytes of `params.NAME`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        omitted: BTreeMap<String, u64>,
         /// Who asked.
         submitted_by: String,
         created_at: DateTime<Utc>,
@@ -322,10 +330,10 @@ shapes! {
         deadline: Option<String>,
         missed: Missed,
         overlap: Overlap,
-        /// The claims its jobs have.
+        /// The claims its jobs have, for those who see these jobs.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         claims: BTreeMap<String, Json>,
-        /// The params of its jobs, before `{date}` and `{time}` are filled in.
+        /// The params of its jobs, before `{date}` and `{time}` are filled in; likewise.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         params: BTreeMap<String, Json>,
     }

@@ -14,12 +14,20 @@ impl App {
     /// A job that the caller sees. Others' jobs are not there.
     pub(crate) async fn job(&self, caller: &Caller, id: JobId) -> Answer<Job> {
         let job = self.engine.store().job(id).await?;
-        job.filter(|job| caller.sees(job)).ok_or_else(|| Failure::not_found("job", id))
+        let seen = job.filter(|job| caller.sees(&job.job_type, &job.submitted_by));
+        seen.ok_or_else(|| Failure::not_found("job", id))
+    }
+
+    /// A job that the caller sees, as listings show it: without what is large of its request.
+    pub(crate) async fn listed(&self, caller: &Caller, id: JobId) -> Answer<Job> {
+        let job = crate::watch::listed(self.engine.store().as_ref(), id).await?;
+        let seen = job.filter(|job| caller.sees(&job.job_type, &job.submitted_by));
+        seen.ok_or_else(|| Failure::not_found("job", id))
     }
 
     /// A page of the jobs that the caller sees.
     pub(crate) async fn jobs(&self, caller: &Caller, mut filter: JobFilter) -> Answer<Vec<Job>> {
-        filter.submitted_by = only(caller);
+        (filter.job_types, filter.submitted_by) = self.scope(caller);
         Ok(self.engine.store().jobs(&filter).await?)
     }
 
@@ -36,7 +44,7 @@ impl App {
         caller: &Caller,
         filter: LetterFilter,
     ) -> Answer<Vec<DeadLetter>> {
-        Ok(self.engine.store().letters(&own(caller, filter)).await?)
+        Ok(self.engine.store().letters(&self.own(caller, filter)).await?)
     }
 
     /// Those letters by what they died of.
@@ -45,12 +53,13 @@ impl App {
         caller: &Caller,
         filter: LetterFilter,
     ) -> Answer<Vec<LetterGroup>> {
-        Ok(self.engine.store().letter_groups(&own(caller, filter)).await?)
+        Ok(self.engine.store().letter_groups(&self.own(caller, filter)).await?)
     }
 
     /// The jobs that the caller sees and that were submitted no longer ago than this, by the hour.
     pub(crate) async fn hours(&self, caller: &Caller, age: Duration) -> Answer<Vec<Hour>> {
-        Ok(self.engine.store().hours(age, only(caller).as_deref()).await?)
+        let (types, submitter) = self.scope(caller);
+        Ok(self.engine.store().hours(age, submitter.as_deref(), types.as_deref()).await?)
     }
 
     /// The processes that work. What they are at is for those who see everybody's jobs.
@@ -69,17 +78,26 @@ impl App {
         caller: &Caller,
         mut filter: AlertFilter,
     ) -> Answer<Vec<Alert>> {
-        filter.submitted_by = only(caller);
+        (filter.job_types, filter.submitted_by) = self.scope(caller);
         Ok(self.engine.store().alerts(&filter).await?)
     }
-}
 
-/// Those of the letters that are the caller's to look at and to act on.
-pub(crate) fn own(caller: &Caller, filter: LetterFilter) -> LetterFilter {
-    LetterFilter { submitted_by: only(caller), ..filter }
-}
+    /// Those of the letters that are the caller's to look at and to act on.
+    pub(crate) fn own(&self, caller: &Caller, filter: LetterFilter) -> LetterFilter {
+        let (job_types, submitted_by) = self.scope(caller);
+        LetterFilter { job_types, submitted_by, ..filter }
+    }
 
-/// Whose jobs a caller sees; everybody's where it is nobody's in particular.
-fn only(caller: &Caller) -> Option<String> {
-    (!caller.sees_all()).then(|| caller.name().to_owned())
+    /// Refuses a job type that is not there, or not for the caller: both read the same.
+    pub(crate) fn known(&self, caller: &Caller, job_type: &str) -> Answer<()> {
+        let found = self.engine.config().jobs.contains_key(job_type) && caller.covers(job_type);
+        found.then_some(()).ok_or_else(|| Failure::not_found("job type", job_type))
+    }
+
+    /// The job types of a caller's lists, and whose jobs they have.
+    fn scope(&self, caller: &Caller) -> (Option<Vec<String>>, Option<String>) {
+        let types = caller.only_types(self.engine.config());
+        let submitter = caller.only_submitter(types.as_deref());
+        (types, submitter)
+    }
 }

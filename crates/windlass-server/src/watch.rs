@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_engine::Engine;
-use windlass_store::{ChunkRow, JobFilter, Result};
+use windlass_store::{ChunkRow, JobFilter, Result, Store};
 
 /// What is followed: one job with its chunks, or all jobs.
 pub(crate) type Topic = Option<JobId>;
@@ -24,6 +24,7 @@ pub(crate) struct Change {
     pub(crate) text: Bytes,
     /// Who submitted the job.
     pub(crate) owner: String,
+    pub(crate) job_type: String,
 }
 
 impl Change {
@@ -33,7 +34,8 @@ impl Change {
     }
 
     fn new(text: String, job: &Job) -> Change {
-        Change { text: text.into(), owner: job.submitted_by.clone() }
+        let (owner, job_type) = (job.submitted_by.clone(), job.job_type.clone());
+        Change { text: text.into(), owner, job_type }
     }
 }
 
@@ -146,7 +148,7 @@ impl Looker {
         chunks: &mut BTreeMap<i64, ChunkRow>,
     ) -> Result<bool> {
         let store = self.engine.store();
-        let Some(job) = store.job(id).await? else { return Ok(true) };
+        let Some(job) = listed(store.as_ref(), id).await? else { return Ok(true) };
         let now = Jobs::from([(id, job.clone())]);
         if known.as_ref() == Some(&now) {
             return Ok(job.has_ended());
@@ -192,7 +194,7 @@ impl Looker {
             // Those that left the page since were at work, and have ended.
             let gone = known.values().filter(|job| !job.has_ended() && !now.contains_key(&job.id));
             for id in gone.map(|job| job.id).collect::<Vec<_>>() {
-                if let Some(job) = store.job(id).await? {
+                if let Some(job) = listed(store.as_ref(), id).await? {
                     now.insert(id, job);
                 }
             }
@@ -211,6 +213,12 @@ impl Looker {
 }
 
 type Jobs = BTreeMap<JobId, Job>;
+
+/// A job as listings show it: its request may be megabytes, and nothing is looked at more often.
+pub(crate) async fn listed(store: &dyn Store, id: JobId) -> Result<Option<Job>> {
+    let only = JobFilter { id: Some(id), limit: 1, ..JobFilter::default() };
+    Ok(store.jobs(&only).await?.pop())
+}
 
 #[cfg(test)]
 mod tests;

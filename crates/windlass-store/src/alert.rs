@@ -98,6 +98,8 @@ pub struct Unworked {
 /// Which alerts to list.
 #[derive(Clone, Debug, Default)]
 pub struct AlertFilter {
+    /// About one of these job types, or jobs of them.
+    pub job_types: Option<Vec<String>>,
     /// About jobs that this one submitted.
     pub submitted_by: Option<String>,
     /// Older than this alert, for the next page.

@@ -25,6 +25,10 @@ macro_rules! door {
                 look::jobs(self, filter).await
             }
 
+            async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>> {
+                look::owners(self, jobs).await
+            }
+
             async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
                 look::open_jobs(self, submitted_by, limit).await
             }
@@ -51,8 +55,13 @@ macro_rules! door {
                 look::segments(self, job).await
             }
 
-            async fn hours(&self, age: Duration, submitted_by: Option<&str>) -> Result<Vec<Hour>> {
-                digest::hours(self, age, submitted_by).await
+            async fn hours(
+                &self,
+                age: Duration,
+                submitted_by: Option<&str>,
+                job_types: Option<&[String]>,
+            ) -> Result<Vec<Hour>> {
+                digest::hours(self, age, submitted_by, job_types).await
             }
 
             async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>> {

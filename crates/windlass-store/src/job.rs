@@ -52,11 +52,26 @@ pub struct Pinned {
     pub root: JobId,
 }
 
+/// Whose job it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The job.
+    pub id: JobId,
+    /// Its type.
+    pub job_type: String,
+    /// Who submitted it.
+    pub submitted_by: String,
+}
+
 /// Which jobs to list.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
+    /// Just this one.
+    pub id: Option<JobId>,
     /// Of this type.
     pub job_type: Option<String>,
+    /// Of one of these types.
+    pub job_types: Option<Vec<String>>,
     /// In this status.
     pub status: Option<JobStatus>,
     /// Submitted by this one.

@@ -65,6 +65,8 @@ pub struct LetterFilter {
     pub job: Option<JobId>,
     /// Of this job type.
     pub job_type: Option<String>,
+    /// Of one of these job types.
+    pub job_types: Option<Vec<String>>,
     /// Whose error contains this, whatever the case.
     pub error: Option<String>,
     /// Whose error has this pattern.

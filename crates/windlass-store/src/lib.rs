@@ -34,7 +34,7 @@ pub use dependency::{Linked, MeetingRow, Trigger};
 pub use digest::{Cell, Hour, LetterGroup, Pace, Took};
 pub use error::{Result, StoreError};
 pub use history::StoreHistory;
-pub use job::{JobFilter, NewJob, Pinned, Submitted};
+pub use job::{JobFilter, NewJob, Owner, Pinned, Submitted};
 pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
 pub use part::{MERGED, NewPart, PartRow};
 pub use schedule::ScheduleRow;
@@ -65,8 +65,10 @@ pub trait Store: StoreHistory {
     async fn job(&self, id: JobId) -> Result<Option<Job>>;
     /// The status of a job; costs next to nothing, however many chunks it has.
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>>;
-    /// Jobs, newest first.
+    /// Jobs, newest first, without what is large of their requests.
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>>;
+    /// Whose jobs these are; those that are not there are left out.
+    async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>>;
     /// Jobs of a submitter that have not ended, the oldest first.
     async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>>;
     /// How many jobs and chunks there are that have not ended, by job type, and how many leases
@@ -88,7 +90,12 @@ pub trait Store: StoreHistory {
     // Draw.
 
     /// Jobs submitted no longer ago than this, by the hour.
-    async fn hours(&self, age: Duration, submitted_by: Option<&str>) -> Result<Vec<Hour>>;
+    async fn hours(
+        &self,
+        age: Duration,
+        submitted_by: Option<&str>,
+        job_types: Option<&[String]>,
+    ) -> Result<Vec<Hour>>;
     /// A job's chunks in stretches of so many.
     async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>>;
     /// What of a job was done when, in stretches of this length.

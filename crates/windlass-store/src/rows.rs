@@ -10,9 +10,10 @@ use windlass_core::{
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::rules::{self, MERGE_BEGUN};
+use crate::values::OMITTED;
 use crate::{
     Alert, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Hour, Lease,
-    LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Pace, PartRow, Pinned,
+    LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Owner, Pace, PartRow, Pinned,
     RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Took, Trigger,
     Unworked, WorkerRow,
 };
@@ -31,13 +32,17 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         _ if merges => Phase::Merging,
         _ => Phase::Loading,
     });
+    let mut request: serde_json::Value = row.json("request")?;
+    let omitted = request.as_object_mut().and_then(|request| request.remove(OMITTED));
+    let omitted = omitted.map(serde_json::from_value).transpose()?.unwrap_or_default();
     Ok(Job {
         id: row.id("id")?,
         job_type: row.text("job_type")?,
         status,
         phase,
         priority: u8::try_from(row.int("priority")?).unwrap_or(u8::MAX),
-        request: row.json("request")?,
+        request: serde_json::from_value(request)?,
+        omitted,
         submitted_by: row.text("submitter")?,
         created_at: row.time("created_at")?,
         started_at: row.opt_time("started_at")?,
@@ -59,6 +64,12 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         },
         error,
     })
+}
+
+/// Whose job it is.
+pub(crate) fn owner(row: &impl Fields) -> Result<Owner> {
+    let (job_type, submitted_by) = (row.text("job_type")?, row.text("submitter")?);
+    Ok(Owner { id: row.id("id")?, job_type, submitted_by })
 }
 
 /// What a job was submitted with.

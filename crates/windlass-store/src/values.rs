@@ -49,6 +49,7 @@ pub(crate) struct JobColumns {
     pub(crate) on_failed: &'static str,
     pub(crate) rules: Option<String>,
     pub(crate) merge: Option<&'static str>,
+    pub(crate) summary: Option<String>,
 }
 
 impl JobColumns {
@@ -83,9 +84,24 @@ impl JobColumns {
                 .then(|| serde_json::to_string(&job.rules))
                 .transpose()?,
             merge: job.definition.merges().then_some(MERGE_DUE),
+            summary: summary(job)?,
         })
     }
 }
+
+/// The request as listings show it, where that is less than the whole.
+fn summary(job: &NewJob) -> Result<Option<String>> {
+    let (shown, omitted) = job.request.summary();
+    if omitted.is_empty() {
+        return Ok(None);
+    }
+    let mut shown = serde_json::to_value(shown)?;
+    shown[OMITTED] = serde_json::to_value(omitted)?;
+    Ok(Some(shown.to_string()))
+}
+
+/// Where a summary says what is left out of it.
+pub(crate) const OMITTED: &str = "omitted";
 
 /// The state and range of the segment every job begins with.
 pub(crate) fn plan() -> Result<(String, String)> {
@@ -132,7 +148,7 @@ pub(crate) fn letters(letters: &[NewLetter]) -> Vec<LetterColumns> {
 pub(crate) struct LetterArguments {
     pub(crate) ids: Option<Vec<Uuid>>,
     pub(crate) job: Option<Uuid>,
-    pub(crate) job_type: Option<String>,
+    pub(crate) job_types: Option<Vec<String>>,
     pub(crate) error: Option<String>,
     pub(crate) status: Option<&'static str>,
     pub(crate) age: Option<i64>,
@@ -146,7 +162,7 @@ impl LetterArguments {
         LetterArguments {
             ids: (!filter.ids.is_empty()).then(|| filter.ids.clone()),
             job: filter.job,
-            job_type: filter.job_type.clone(),
+            job_types: job_types(filter),
             error: filter.error.as_deref().map(|text| contains(&clean(text))),
             status: filter.status.map(|status| status.as_str()),
             age: filter.older_than.map(millis),
@@ -154,6 +170,15 @@ impl LetterArguments {
             submitter: filter.submitted_by.clone(),
             pattern: filter.pattern.as_deref().map(clean),
         }
+    }
+}
+
+/// The job types of a filter that names one, some, or both.
+fn job_types(filter: &LetterFilter) -> Option<Vec<String>> {
+    match (&filter.job_type, &filter.job_types) {
+        (Some(one), None) => Some(vec![one.clone()]),
+        (Some(one), Some(some)) => Some(some.iter().filter(|name| *name == one).cloned().collect()),
+        (None, some) => some.clone(),
     }
 }
 

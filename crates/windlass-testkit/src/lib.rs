@@ -35,7 +35,7 @@ pub use moto::{Dynamodb, Moto};
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Database, Options, PostgresServer};
-pub use process::{Output, Running, Windlass, built_program, windlass_bin};
+pub use process::{Output, Running, Windlass, allow_descriptors, built_program, windlass_bin};
 pub use proxy::Proxy;
 pub use python::python_program;
 pub use wait::eventually;

@@ -73,6 +73,16 @@ impl Windlass {
     }
 }
 
+/// Lets this process open so many files and connections, where the system allows it.
+pub fn allow_descriptors(descriptors: u64) {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");
+    if soft < descriptors {
+        setrlimit(Resource::RLIMIT_NOFILE, descriptors.min(hard), hard)
+            .expect("raised to the hard limit");
+    }
+}
+
 /// The binary under test: `WINDLASS_BIN`, or the one cargo built next to the running test.
 pub fn windlass_bin() -> PathBuf {
     match env::var_os("WINDLASS_BIN").map(PathBuf::from) {

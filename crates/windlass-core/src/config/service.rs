@@ -20,6 +20,22 @@ pub struct Server {
     /// How long answers may take to finish after the server was told to stop.
     #[serde(with = "humantime_serde")]
     pub shutdown: Duration,
+    /// The most connections open at once. When absent: half of the files that the process may
+    /// open, at most 4096, so that descriptors are left for the work.
+    pub max_connections: Option<u32>,
+    /// How long a request's header may take to arrive.
+    #[serde(with = "humantime_serde")]
+    pub header_timeout: Duration,
+    /// How long a request's body may take to arrive, and a client may take nothing of an answer.
+    #[serde(with = "humantime_serde")]
+    pub body_timeout: Duration,
+    /// How long a connection stays open without a request.
+    #[serde(with = "humantime_serde")]
+    pub idle_timeout: Duration,
+    /// The most event streams at once; never more than half of the connections.
+    pub max_streams: u32,
+    /// The most event streams at once of one caller.
+    pub max_streams_per_caller: u32,
 }
 
 impl Default for Server {
@@ -29,6 +45,12 @@ impl Default for Server {
             max_body: DEFAULT_BODY,
             requests_per_second: 1000,
             shutdown: Duration::from_secs(10),
+            max_connections: None,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            max_streams: 256,
+            max_streams_per_caller: 32,
         }
     }
 }
@@ -36,6 +58,9 @@ impl Default for Server {
 /// Room for the largest request, also where it is written with line breaks and spaces: what is too
 /// large is told so by the request's own limit.
 const DEFAULT_BODY: usize = 2 * Request::MOST_BYTES;
+
+/// A client on a slow line needs at least this.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// `[auth]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -75,6 +100,50 @@ pub struct Role {
     /// Whether with everybody's jobs, rather than only one's own.
     #[serde(default)]
     pub all_jobs: bool,
+    /// The job types it holds for, as names in which `*` stands for any letters: `REPORT_*`. All of
+    /// them when empty.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    /// The highest priority of the jobs it submits. When absent: [`SUBMITTER_PRIORITY`], or 9 for a
+    /// role that may administer.
+    #[serde(default)]
+    pub max_priority: Option<u8>,
+}
+
+/// The highest priority that a role may submit with by default. The ones above it are left to those
+/// who administer, so that something can always be put before the rest.
+pub const SUBMITTER_PRIORITY: u8 = 7;
+
+impl Role {
+    /// Whether it holds for a job type.
+    pub fn covers(&self, job_type: &str) -> bool {
+        self.covers_all() || self.jobs.iter().any(|pattern| matches(pattern, job_type))
+    }
+
+    /// Whether it holds for every job type there is and will be.
+    pub fn covers_all(&self) -> bool {
+        self.jobs.is_empty() || self.jobs.iter().any(|pattern| pattern == "*")
+    }
+
+    /// The highest priority it may submit with.
+    pub fn highest_priority(&self) -> u8 {
+        let administers = self.may.contains(&Permission::Administer);
+        self.max_priority.unwrap_or(if administers { 9 } else { SUBMITTER_PRIORITY })
+    }
+}
+
+/// Whether a name has the form of a pattern, in which `*` stands for any letters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(start) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The first place leaves the most for what follows.
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(end)
 }
 
 /// What one may do.
@@ -117,6 +186,24 @@ pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
     if server.requests_per_second == 0 {
         refuse("server.requests_per_second", "is 0; 1000 is the default");
     }
+    for (field, count) in [
+        ("server.max_connections", server.max_connections.unwrap_or(1)),
+        ("server.max_streams", server.max_streams),
+        ("server.max_streams_per_caller", server.max_streams_per_caller),
+    ] {
+        if count == 0 {
+            refuse(field, "must be at least 1, got 0");
+        }
+    }
+    for (field, time) in [
+        ("server.header_timeout", server.header_timeout),
+        ("server.body_timeout", server.body_timeout),
+        ("server.idle_timeout", server.idle_timeout),
+    ] {
+        if time < SHORTEST_TIMEOUT {
+            refuse(field, "must be at least 100ms");
+        }
+    }
     match auth {
         None if !server.listen.ip().is_loopback() => refuse(
             "server.listen",
@@ -131,6 +218,12 @@ pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
             }
             if auth.roles.is_empty() {
                 refuse("auth.roles", "is empty, so that nobody may do anything");
+            }
+            for (name, role) in &auth.roles {
+                if let Some(priority) = role.max_priority.filter(|priority| *priority > 9) {
+                    let detail = format!("must be 0 to 9, got {priority}");
+                    refuse(&format!("auth.roles.{name}.max_priority"), &detail);
+                }
             }
         }
     }
@@ -163,6 +256,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_has_stars_for_any_letters() {
+        for (pattern, names, others) in [
+            ("REPORT_*", &["REPORT_", "REPORT_A"][..], &["REPORT", "A_REPORT_A", "report_a"][..]),
+            ("*_DAILY", &["A_DAILY", "_DAILY"], &["A_DAILY_B", "DAILY"]),
+            ("A*B*C", &["ABC", "AxBxC", "ABBCC"], &["AB", "ACB", "xABC"]),
+            ("A*A", &["AA", "AxA"], &["A"]),
+            ("TAKE", &["TAKE"], &["TAKEN", "RETAKE"]),
+            ("*", &["", "TAKE"], &[]),
+        ] {
+            let role = Role { jobs: vec![pattern.to_owned()], ..Role::default() };
+            names.iter().for_each(|name| assert!(role.covers(name), "{pattern} {name}"));
+            others.iter().for_each(|name| assert!(!role.covers(name), "{pattern} {name}"));
+        }
+        assert!(Role::default().covers("TAKE"));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let roles = "[auth.roles]\na = { may = [] }\n";
         for (text, expected) in [
@@ -170,6 +280,13 @@ mod tests {
             ("[server]\nlisten = \"here\"\n".to_owned(), "line 2"),
             ("[server]\nmax_body = 0\n".to_owned(), "max_body"),
             ("[server]\nrequests_per_second = 0\n".to_owned(), "requests_per_second"),
+            ("[server]\nmax_connections = 0\n".to_owned(), "max_connections"),
+            ("[server]\nmax_streams_per_caller = 0\n".to_owned(), "max_streams_per_caller"),
+            ("[server]\nbody_timeout = \"1ms\"\n".to_owned(), "at least 100ms"),
+            (
+                format!("[auth]\nkey = \"a\"\n{}", roles.replace("[]", "[], max_priority = 10")),
+                "0 to 9",
+            ),
             (format!("[auth]\n{roles}"), "exactly one"),
             (format!("[auth]\nkey = \"a\"\njwks = \"b\"\n{roles}"), "exactly one"),
             ("[auth]\nkey = \"a\"\nroles = {}\n".to_owned(), "nobody"),

@@ -56,7 +56,9 @@ impl Steps {
             }
             StepKind::Handler(name) => self.registered(name).map(Some),
             StepKind::Command(words) => self.kept(definition, || {
-                Ok(Arc::new(CommandStep::new(words.clone(), definition.step_timeout())))
+                let words = words.iter().map(|word| with_variables(definition, word, config));
+                let words = words.collect::<Result<_, _>>()?;
+                Ok(Arc::new(CommandStep::new(words, definition.step_timeout())))
             }),
             StepKind::Http(endpoint) => self.kept(definition, || {
                 let endpoint = with_secrets(definition, endpoint, config)?;
@@ -134,6 +136,28 @@ impl Step for Refusing {
     }
 }
 
+/// A text of a step with the values that its variables have on this machine. The job keeps their
+/// names alone.
+fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<String, Problem> {
+    let Some(here) = config.jobs.get(&definition.name).filter(|_| text.contains("${")) else {
+        return Ok(text.to_owned());
+    };
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("${") {
+        let Some((name, after)) = after.split_once('}') else { break };
+        // A job type that was made in code has no variables: its text is as it is.
+        if here.line > 0 && !here.variables.contains_key(name) {
+            let detail = format!(
+                "the job was submitted with `${{{name}}}`, and this process's windlass.toml has no \
+                 such variable"
+            );
+            return Err(definition.problem(definition.step.kind.field(), detail));
+        }
+        rest = after;
+    }
+    Ok(here.expand(text))
+}
+
 /// The endpoint with its headers' values, which are never stored with a job.
 fn with_secrets(
     definition: &JobType,
@@ -142,10 +166,15 @@ fn with_secrets(
 ) -> Result<Endpoint, Problem> {
     let here = config.jobs.get(&definition.name).map(|job_type| &job_type.step.kind);
     let mut endpoint = endpoint.clone();
+    endpoint.url = with_variables(definition, &endpoint.url, config)?;
     let here = match here {
-        Some(StepKind::Http(here)) => Some(here),
+        Some(StepKind::Http(here)) => {
+            let url = with_variables(definition, &here.url, config)?;
+            Some(Endpoint { url, ..here.clone() })
+        }
         _ => None,
     };
+    let here = here.as_ref();
     // A secret is for the place the file names beside it, and for no other.
     if let Some(here) = here.filter(|here| here.origin() != endpoint.origin())
         && !endpoint.headers.is_empty()

@@ -7,19 +7,22 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use chrono::DateTime;
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use windlass_core::config::Permission;
-use windlass_core::{Claims, Identity, Job, Secret};
+use windlass_core::config::{Permission, Role};
+use windlass_core::{Claims, Config, Identity, Secret};
+
+/// The last second of the year 9999: every database can write it down.
+const LAST_EXPIRY: u64 = 253_402_300_799;
 
 /// Somebody we know.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(super) name: String,
-    pub(super) may: BTreeSet<Permission>,
-    pub(super) all_jobs: bool,
+    pub(super) roles: Vec<Role>,
+    /// What they are asked for: a role without it opens nothing here.
+    pub(super) needed: Permission,
     pub(super) claims: Claims,
     pub(super) token: Option<Secret>,
     /// When the token is no longer good, in seconds since 1970.
@@ -32,24 +35,67 @@ impl Caller {
         &self.name
     }
 
-    /// Whether a job is for the caller's eyes.
-    pub(crate) fn sees(&self, job: &Job) -> bool {
-        self.sees_jobs_of(&job.submitted_by)
+    /// Whether a job of this type and submitter is theirs to see, or to do what they ask for.
+    pub(crate) fn sees(&self, job_type: &str, submitter: &str) -> bool {
+        self.covers(job_type) && (submitter == self.name || self.sees_all_of(job_type))
     }
 
-    /// Whether somebody's jobs are.
-    pub(crate) fn sees_jobs_of(&self, name: &str) -> bool {
-        self.all_jobs || name == self.name
+    /// Whether one of their roles allows what they ask for with jobs of this type.
+    pub(crate) fn covers(&self, job_type: &str) -> bool {
+        self.may_on(self.needed, job_type)
     }
 
-    /// Whether every job is.
+    fn sees_all_of(&self, job_type: &str) -> bool {
+        self.roles.iter().any(|role| role.all_jobs && role.covers(job_type))
+    }
+
+    /// Whether every job of every type is.
     pub(crate) fn sees_all(&self) -> bool {
-        self.all_jobs
+        self.holding(self.needed).any(Role::covers_all)
+            && self.roles.iter().any(|role| role.all_jobs && role.covers_all())
     }
 
-    /// Whether they may do something: what they may not, they are not offered.
+    /// The job types that they are kept to, of those there are; none when to nothing.
+    pub(crate) fn only_types(&self, config: &Config) -> Option<Vec<String>> {
+        if self.holding(self.needed).any(Role::covers_all) {
+            return None;
+        }
+        Some(config.jobs.keys().filter(|name| self.covers(name)).cloned().collect())
+    }
+
+    /// Whose jobs they list; everybody's when no name is given. A list is of one kind: it has
+    /// everybody's jobs only if that holds for each type in it.
+    pub(crate) fn only_submitter(&self, types: Option<&[String]>) -> Option<String> {
+        let all = match types {
+            Some(types) => types.iter().all(|name| self.sees_all_of(name)),
+            None => self.sees_all(),
+        };
+        (!all).then(|| self.name.clone())
+    }
+
+    /// Whether they may do something with some job type: what they may not, they are not offered.
     pub(crate) fn may(&self, permission: Permission) -> bool {
-        self.may.contains(&permission)
+        self.holding(permission).next().is_some()
+    }
+
+    /// Whether they may do something with jobs of this type.
+    pub(crate) fn may_on(&self, permission: Permission, job_type: &str) -> bool {
+        self.holding(permission).any(|role| role.covers(job_type))
+    }
+
+    /// Whether they may do something with every job type.
+    pub(crate) fn may_on_all(&self, permission: Permission) -> bool {
+        self.holding(permission).any(Role::covers_all)
+    }
+
+    /// The highest priority they may submit a job of this type with.
+    pub(crate) fn highest_priority(&self, job_type: &str) -> u8 {
+        let roles = self.holding(Permission::Submit).filter(|role| role.covers(job_type));
+        roles.map(Role::highest_priority).max().unwrap_or_default()
+    }
+
+    fn holding(&self, permission: Permission) -> impl Iterator<Item = &Role> {
+        self.roles.iter().filter(move |role| role.may.contains(&permission))
     }
 
     /// For how many seconds they are known, where that ends.
@@ -61,7 +107,8 @@ impl Caller {
     /// The identity of a job that the caller submits.
     pub(crate) fn identity(&self) -> Identity {
         let (name, claims, token) = (self.name.clone(), self.claims.clone(), self.token.clone());
-        let expires = self.expires.and_then(|at| DateTime::from_timestamp(at as i64, 0));
+        let expires = self.expires.map(|at| at.min(LAST_EXPIRY) as i64);
+        let expires = expires.and_then(|at| DateTime::from_timestamp(at, 0));
         Identity { name, claims, expires, token, sealed_token: None }
     }
 
@@ -89,24 +136,25 @@ impl Caller {
     async fn known(lock: &Lock, token: Option<&str>, app: &App, parts: &Parts) -> Answer<Caller> {
         let caller = match token {
             Some(token) => lock.identify(token).await,
-            None => None,
+            None => Err(Failure::unauthorized()),
         };
-        if caller.is_none() {
+        if caller.is_err() {
             app.limiter.admit(&address(parts), Instant::now())?;
         }
-        caller.ok_or_else(Failure::unauthorized)
+        caller
     }
 
     /// Finds out who asks, counts the request, and looks whether they may.
     async fn of(parts: &Parts, app: &App, permission: Permission) -> Answer<Caller> {
-        let caller = match &app.door {
+        let mut caller = match &app.door {
             Door::Open => super::door::local(&parts.headers, &parts.uri)?,
             Door::Locked(lock) => {
                 Caller::known(lock, super::door::token_of(parts), app, parts).await?
             }
         };
         app.limiter.admit(&format!("caller {}", caller.name), Instant::now())?;
-        if caller.may.contains(&permission) {
+        if caller.may(permission) {
+            caller.needed = permission;
             return Ok(caller);
         }
         let word = serde_json::to_value(permission).unwrap_or_default();

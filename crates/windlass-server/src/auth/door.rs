@@ -15,6 +15,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use windlass_core::config::{Auth, Permission, Role};
+use windlass_core::request::{MAX_SUBMITTER_BYTES, RESERVED_SUBMITTERS};
 use windlass_core::{Config, Secret, Value};
 use windlass_engine::Engine;
 
@@ -46,24 +47,30 @@ impl Door {
 }
 
 impl Lock {
-    /// The caller that a token names; `None` for a stranger, whatever the reason.
-    pub(crate) async fn identify(&self, token: &str) -> Option<Caller> {
-        let claims = self.verify(token).await?;
-        let name = claims.get("sub")?.as_str().filter(|name| is_name(name))?.to_owned();
+    /// The caller that a token names. A stranger is not told why they are one; whose token is
+    /// genuine is told why it cannot be used.
+    pub(crate) async fn identify(&self, token: &str) -> Answer<Caller> {
+        let claims = self.verify(token).await.ok_or_else(Failure::unauthorized)?;
+        let name = claims.get("sub").and_then(Json::as_str).unwrap_or_default();
+        check_name(name).map_err(Failure::unusable_token)?;
+        let name = name.to_owned();
         let leeway = self.auth.leeway.as_secs();
         let given = roles(&claims, &self.auth.roles_claim);
-        let roles: Vec<&Role> = given.iter().filter_map(|role| self.roles.get(role)).collect();
+        let roles = given.iter().filter_map(|role| self.roles.get(role)).cloned().collect();
         let kept = self.claims.iter().filter_map(|name| {
             let values = claim_values(claims.get(name)?);
             (!values.is_empty()).then(|| (name.clone(), values))
         });
-        Some(Caller {
+        // A number of seconds beyond what any clock shows saturates.
+        let expires = claims.get("exp").and_then(Json::as_f64);
+        let expires = expires.map(|at| (at as u64).saturating_add(leeway));
+        Ok(Caller {
             name,
-            may: roles.iter().flat_map(|role| role.may.iter().copied()).collect(),
-            all_jobs: roles.iter().any(|role| role.all_jobs),
+            roles,
+            needed: Permission::View,
             claims: kept.collect(),
             token: Some(Secret::from(token.to_owned())),
-            expires: claims.get("exp").and_then(Json::as_f64).map(|at| at as u64 + leeway),
+            expires,
         })
     }
 
@@ -96,9 +103,22 @@ impl Lock {
     }
 }
 
-/// Whether a text can stand for somebody in a list and in the log.
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && !text.contains(char::is_control)
+/// Refuses a `sub` that could not stand for somebody in a list and in the log, or that would be
+/// taken for Windlass itself.
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err("the token's `sub` is empty or has control characters".to_owned());
+    }
+    if name.len() > MAX_SUBMITTER_BYTES {
+        let bytes = name.len();
+        return Err(format!("the token's `sub` has {bytes} bytes; at most {MAX_SUBMITTER_BYTES}"));
+    }
+    // Names that look the same in a list are the same.
+    let plain = name.trim().to_lowercase();
+    if RESERVED_SUBMITTERS.contains(&plain.as_str()) {
+        return Err(format!("the token's `sub` is `{plain}`, a name that Windlass itself has"));
+    }
+    Ok(())
 }
 
 /// Whether a token's header asks for something that we would have to understand (RFC 7515, 4.1.11).
@@ -150,6 +170,19 @@ fn claim_values(claim: &Json) -> Vec<Value> {
     }
 }
 
+/// Headers that proxies add.
+const FORWARDING: [&str; 9] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "x-client-ip",
+    "cf-connecting-ip",
+    "true-client-ip",
+];
+
 /// Somebody on this machine, who may do everything. A page in their browser is not them: its
 /// requests carry another origin, or a host name that merely points here.
 pub(super) fn local(headers: &HeaderMap, uri: &Uri) -> Answer<Caller> {
@@ -157,14 +190,22 @@ pub(super) fn local(headers: &HeaderMap, uri: &Uri) -> Answer<Caller> {
     let authority = || uri.authority().map(Authority::as_str);
     let host = text(HOST).or_else(authority).unwrap_or_default();
     let same = text(ORIGIN).is_none_or(|origin| origin == format!("http://{host}"));
-    if !same || !is_loopback(host) {
+    let elsewhere = text(HeaderName::from_static("sec-fetch-site")) == Some("cross-site");
+    if !same || elsewhere || !is_loopback(host) {
         let detail = "without [auth] only requests of this machine to this machine are served";
+        return Err(Failure::new(StatusCode::FORBIDDEN, detail));
+    }
+    // A proxy on this machine brings requests of others.
+    if let Some(name) = FORWARDING.iter().find(|name| headers.contains_key(**name)) {
+        let detail = format!(
+            "the request was forwarded ({name}); a server behind a proxy needs an [auth] table"
+        );
         return Err(Failure::new(StatusCode::FORBIDDEN, detail));
     }
     Ok(Caller {
         name: Engine::local_identity().name,
-        may: Permission::ALL.iter().copied().collect(),
-        all_jobs: true,
+        roles: vec![Role { may: Permission::ALL.to_vec(), all_jobs: true, ..Role::default() }],
+        needed: Permission::View,
         claims: BTreeMap::new(),
         token: None,
         expires: None,
@@ -225,6 +266,17 @@ mod tests {
         assert!(!asks("127.0.0.1:8080", Some("null")));
         assert!(!asks("evil.example:8080", None));
         assert!(!asks("localhost.evil.example", None));
+        for (name, value) in FORWARDING
+            .iter()
+            .map(|name| (*name, "for=192.0.2.1"))
+            .chain([("sec-fetch-site", "cross-site")])
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "127.0.0.1:8080".parse().unwrap());
+            assert!(local(&headers, &Uri::from_static("/")).is_ok());
+            headers.insert(name, value.parse().unwrap());
+            assert!(local(&headers, &Uri::from_static("/")).is_err(), "{name}");
+        }
         // HTTP/2 has the host in the address.
         let address = |text: &'static str| Uri::from_static(text);
         assert!(local(&HeaderMap::new(), &address("http://127.0.0.1:8080/")).is_ok());

@@ -1,7 +1,7 @@
 //! The keys that tokens are verified with: one that is given, or a set that its issuer rotates.
 
 use super::AuthError;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -215,6 +215,10 @@ fn parse(text: &[u8]) -> Result<Vec<(Option<String>, Key)>, String> {
 
 fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
     if jwk.common.public_key_use.as_ref().is_some_and(|used| *used != PublicKeyUse::Signature) {
+        return None;
+    }
+    let operations = jwk.common.key_operations.as_ref();
+    if operations.is_some_and(|operations| !operations.contains(&KeyOperations::Verify)) {
         return None;
     }
     let algorithm = match &jwk.algorithm {

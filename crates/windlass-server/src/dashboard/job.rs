@@ -29,7 +29,7 @@ pub(super) async fn show(
     Id(id): Id,
     Query(asked): Query<Asked>,
 ) -> Answer<Html<String>> {
-    let job = app.job(&caller, id).await?;
+    let job = app.listed(&caller, id).await?;
     let store = app.engine.store();
     let filter = LetterFilter { job: Some(id), limit: 100, ..LetterFilter::default() };
     let stretch = stretch(&job, Utc::now());
@@ -41,7 +41,7 @@ pub(super) async fn show(
         async { Ok(store.pace(id, stretch).await?) },
         job_chunks::look(&app, &job, &asked),
     )?;
-    linked.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
+    linked.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
     let frame = Frame::of(&app, caller).await?;
     let key = pinned.as_ref().map(|pinned| pinned.definition.source.key.as_slice());
     let chunks = job_chunks::section(&job, &asked, &chunks, key.unwrap_or_default());
@@ -91,7 +91,7 @@ pub(super) async fn show(
 
 /// What can be done to the job as it stands, for those who may.
 fn buttons(frame: &Frame, job: &Job, is_redrive: bool) -> Markup {
-    let may = frame.may(Permission::Operate);
+    let may = frame.may_on(Permission::Operate, &job.job_type);
     let goes = |to: JobStatus| may && job.status.check_edge(to).is_ok();
     // Of the jobs that failed, only a redrive is cancelled: that releases its letters.
     let may_cancel = goes(JobStatus::Cancelled) && (job.status != JobStatus::Failed || is_redrive);
@@ -224,7 +224,13 @@ fn about(job: &Job, pinned: Option<&Pinned>, now: DateTime<Utc>) -> Markup {
         section aria-labelledby="about" {
             h2 #about { "Who asked for what" }
             (facts(&known))
-            details { summary { "The request" } pre { (request) } }
+            details {
+                summary { "The request" }
+                pre { (request) }
+                @if !job.omitted.is_empty() {
+                    p { "Left out:" @for (name, size) in &job.omitted { " " code { (name) } " (" (size) ")" } }
+                }
+            }
         }
     }
 }
@@ -264,7 +270,7 @@ pub(super) async fn audit(
     State(app): State<Arc<App>>,
     Id(id): Id,
 ) -> Answer<Html<String>> {
-    let job = app.job(&caller, id).await?;
+    let job = app.listed(&caller, id).await?;
     let Audit { verdict, segments, chunks, planned, counts, drift, findings, not_judged, .. } =
         app.engine.audit(id).await?;
     let drift = drift.map_or_else(

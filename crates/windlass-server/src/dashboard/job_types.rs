@@ -11,7 +11,6 @@ use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Name;
 use crate::problem::Answer;
-use crate::routes::control::known;
 use crate::routes::schedules::schedules;
 use axum::extract::State;
 use axum::response::Html;
@@ -30,7 +29,8 @@ pub(super) async fn list(
 ) -> Answer<Html<String>> {
     let frame = Frame::of(&app, caller).await?;
     let mut rows = Vec::new();
-    for job_type in app.engine.config().jobs.values() {
+    let all = app.engine.config().jobs.values();
+    for job_type in all.filter(|job_type| frame.caller.covers(&job_type.name)) {
         let name = job_type.name.clone();
         let last = JobFilter { job_type: Some(name), limit: 1, ..JobFilter::default() };
         rows.push((job_type, app.jobs(&frame.caller, last).await?.pop()));
@@ -78,7 +78,7 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Name(name): Name,
 ) -> Answer<Html<String>> {
-    known(&app, &name)?;
+    app.known(&caller, &name)?;
     let job_type = app.engine.config().job_type(&name)?;
     let filter = JobFilter { job_type: Some(name.clone()), limit: HISTORY, ..JobFilter::default() };
     let jobs = app.jobs(&caller, filter).await?;
@@ -98,7 +98,7 @@ pub(super) async fn show(
         h1 { (name) }
         @if !job_type.description.is_empty() { p { (job_type.description) } }
         (switch(&frame, &name))
-        @if frame.may(Permission::Submit) {
+        @if frame.may_on(Permission::Submit, &name) {
             section aria-labelledby="run" { h2 #run { "Run it now" } (form(job_type)) }
         }
         section aria-labelledby="definition" { h2 #definition { "What it does" } (facts(&known)) }
@@ -124,7 +124,7 @@ fn switch(frame: &Frame, name: &str) -> Markup {
     html! {
         @if stopped { p.problem { "This job type is stopped: nothing new of it is loaded or claimed." } }
         @if let Some(held) = held { p.problem { "Held for a while: " (held) } }
-        @if frame.may(Permission::Administer) {
+        @if frame.may_on(Permission::Administer, name) {
             div.actions {
                 @if stopped {
                     form method="post" action="/start" { (fields) button.primary { "Start it again" } }
@@ -181,7 +181,8 @@ fn definition(job_type: &JobType) -> Vec<(&'static str, Markup)> {
     known
 }
 
-/// A step in a line. Of an address only where it leads: the rest may hold a secret.
+/// A step in a line. Of an address only where it leads, and of a command only its program: the rest
+/// may hold a secret.
 fn step(job_type: &JobType) -> String {
     match &job_type.step.kind {
         StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
@@ -189,7 +190,11 @@ fn step(job_type: &JobType) -> String {
             sql.split_whitespace().collect::<Vec<_>>().join(" ")
         }
         StepKind::Handler(name) => format!("handler {name}"),
-        StepKind::Command(words) => words.join(" "),
+        StepKind::Command(words) => match words.as_slice() {
+            [program] => format!("command {program}"),
+            [program, ..] => format!("command {program} …"),
+            [] => "command".to_owned(),
+        },
         StepKind::Http(endpoint) => format!("POST {}", endpoint.origin()),
         StepKind::Export(export) => format!("export as {} to {}", export.format, export.to),
     }

@@ -45,8 +45,13 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     Query(Asked { job_type, status, before }): Query<Asked>,
 ) -> Answer<Html<String>> {
-    let filter =
-        JobFilter { job_type: job_type.clone(), status, before, limit: PAGE, submitted_by: None };
+    let filter = JobFilter {
+        job_type: job_type.clone(),
+        status,
+        before,
+        limit: PAGE,
+        ..JobFilter::default()
+    };
     let jobs = app.jobs(&caller, filter).await?;
     let frame = Frame::of(&app, caller).await?;
     let more = jobs.last().filter(|_| jobs.len() == PAGE as usize).map(|last| {
@@ -62,7 +67,7 @@ pub(super) async fn show(
     let content = html! {
         h1 { "Jobs" }
         form.search method="get" action="/jobs" {
-            label { "Job type " (job_type_select(&app, job_type.as_deref())) }
+            label { "Job type " (job_type_select(&app, &frame, job_type.as_deref())) }
             label {
                 "Status "
                 select name="status" {
@@ -81,11 +86,11 @@ pub(super) async fn show(
 }
 
 /// The job types to choose from.
-pub(super) fn job_type_select(app: &App, chosen: Option<&str>) -> Markup {
+pub(super) fn job_type_select(app: &App, frame: &Frame, chosen: Option<&str>) -> Markup {
     html! {
         select name="jobType" {
             option value="" { "any" }
-            @for name in app.engine.config().jobs.keys() {
+            @for name in app.engine.config().jobs.keys().filter(|name| frame.caller.covers(name)) {
                 option value=(name) selected[chosen == Some(name.as_str())] { (name) }
             }
         }

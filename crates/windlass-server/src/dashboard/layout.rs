@@ -62,6 +62,11 @@ impl Frame {
         self.caller.may(permission)
     }
 
+    /// Whether the caller may do something with jobs of this type.
+    pub(super) fn may_on(&self, permission: Permission, job_type: &str) -> bool {
+        self.caller.may_on(permission, job_type)
+    }
+
     /// What is said of a subject.
     pub(super) fn control(&self, subject: &str) -> Option<&Control> {
         self.controls.iter().find(|control| control.subject == subject)
@@ -112,7 +117,7 @@ impl Frame {
     /// The stop switch. When it is thrown, nobody can look past it, on any page.
     fn switch(&self, here: Here) -> Markup {
         let stopped = self.is_stopped(EVERYTHING);
-        let may = self.may(Permission::Administer);
+        let may = self.caller.may_on_all(Permission::Administer);
         html! {
             @if stopped {
                 section #switch .switch.stopped role="alert" {

@@ -32,7 +32,7 @@ pub(super) async fn show(
     let content = html! {
         h1 { "Dead letter " (key) }
         p.problem { (letter.error) }
-        @if frame.may(Permission::Operate) && letter.status == LetterStatus::New { (buttons(&letter)) }
+        @if frame.may_on(Permission::Operate, &letter.job_type) && letter.status == LetterStatus::New { (buttons(&letter)) }
         section aria-labelledby="record" {
             h2 #record { "The record, as it was read" }
             @for record in records { (table(record, &letter)) }

@@ -108,7 +108,7 @@ pub(super) async fn show(
         p {
             "Items that failed for good, with their record and their error. Everything else of their jobs is done."
         }
-        (form(&app, &asked))
+        (form(&app, &frame, &asked))
         @if letters.is_empty() {
             @match asked.status() {
                 Some(LetterStatus::New) => (nothing("No dead letter waits for you here.")),
@@ -138,7 +138,7 @@ pub(super) async fn show(
     Ok(frame.page(Here::Letters, "Dead letters", Live::All, content))
 }
 
-fn form(app: &App, asked: &Asked) -> Markup {
+fn form(app: &App, frame: &Frame, asked: &Asked) -> Markup {
     html! {
         form.search method="get" action="/dead-letters" {
             @if let Some(job) = asked.job {
@@ -155,7 +155,7 @@ fn form(app: &App, asked: &Asked) -> Markup {
                     a href=(asked.elsewhere()) { "of all" } ")"
                 }
             }
-            label { "Job type " (job_type_select(app, asked.job_type.as_deref())) }
+            label { "Job type " (job_type_select(app, frame, asked.job_type.as_deref())) }
             label { "Error contains " input type="search" name="error" value=[asked.error.as_deref()]; }
             label {
                 "Status "

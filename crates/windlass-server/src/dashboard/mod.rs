@@ -21,7 +21,9 @@ mod sign_in;
 mod workers;
 
 use crate::App;
+use crate::bodies::MAX_OPEN_BODY_BYTES;
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn;
 use axum::response::IntoResponse;
@@ -31,6 +33,7 @@ use windlass_page::{STYLE, chart, words};
 
 /// All pages, and what their buttons do.
 pub(crate) fn routes() -> Router<Arc<App>> {
+    let small = DefaultBodyLimit::max(MAX_OPEN_BODY_BYTES);
     Router::new()
         .route("/", get(overview::show))
         .route("/stop", post(act::stop))
@@ -57,7 +60,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/schedules/{name}/pause", post(act::pause_schedule))
         .route("/schedules/{name}/resume", post(act::resume_schedule))
         .route("/workers", get(workers::show))
-        .route("/sign-in", get(sign_in::show).post(sign_in::enter))
+        .route("/sign-in", get(sign_in::show).post(sign_in::enter).layer(small))
         .route("/sign-out", post(sign_in::leave))
         .layer(from_fn(door::guard))
         .route("/assets/style.css", get(style))

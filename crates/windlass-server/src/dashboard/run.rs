@@ -7,7 +7,6 @@ use crate::App;
 use crate::auth::Submitter;
 use crate::extract::{Body, Name};
 use crate::problem::Answer;
-use crate::routes::control::known;
 use crate::routes::jobs;
 use axum::Form;
 use axum::extract::State;
@@ -96,7 +95,7 @@ pub(super) async fn run(
     Name(name): Name,
     Form(fields): Fields,
 ) -> Answer<Redirect> {
-    known(&app, &name)?;
+    app.known(&caller.0, &name)?;
     let submitted = jobs::submit(caller, app, body(request(&name, &fields))?).await?;
     let place = submitted.headers().get(LOCATION).and_then(|place| place.to_str().ok());
     Ok(Redirect::to(place.and_then(|place| place.strip_prefix("/api/v1")).unwrap_or("/jobs")))
@@ -108,8 +107,9 @@ pub(super) async fn dry_run(
     Name(name): Name,
     Form(fields): Fields,
 ) -> Answer<Html<String>> {
-    known(&app, &name)?;
-    let Body(request) = body::<Request>(request(&name, &fields))?;
+    app.known(&caller, &name)?;
+    let Body(mut request) = body::<Request>(request(&name, &fields))?;
+    jobs::check(&app, &caller, &mut request).await?;
     let tried = app.engine.dry_run(request, caller.identity()).await?;
     let frame = Frame::of(&app, caller).await?;
     let page = job_type_page(&name);

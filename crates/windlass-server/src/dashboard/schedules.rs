@@ -54,12 +54,12 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
                                 @if let Some(error) = &row.error { div.bad { (error) } }
                             }
                             @if may {
-                                td {
+                                td { @if frame.may_on(Permission::Administer, &row.job_type) {
                                     @let (verb, word) = if row.paused { ("resume", "Resume") } else { ("pause", "Pause") };
                                     form method="post" action=(format!("/schedules/{}/{verb}", segment(&row.job_type))) {
                                         button { (word) }
                                     }
-                                }
+                                } }
                             }
                             td { @if row.paused { "–" } @else { (times(next_times, schedule, frame.now)) } }
                             td { code { (schedule.cron) } div.faint { (schedule.timezone.name()) } }

@@ -7,12 +7,14 @@ use crate::problem::{Answer, Failure};
 use crate::shapes;
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use std::sync::Arc;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{IntoParams, ToSchema};
 use windlass_core::JobId;
+use windlass_core::config::Permission;
 use windlass_core::request::whole;
 use windlass_store::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow};
 
@@ -35,11 +37,13 @@ pub(crate) async fn list(
 
 /// What is said of a job is for those who see the job.
 async fn sees(app: &App, caller: &Caller, subject: &str) -> Answer<bool> {
+    if caller.sees_all() || subject == EVERYTHING {
+        return Ok(true);
+    }
     match subject.parse::<JobId>() {
-        Ok(id) if !caller.sees_all() => {
-            Ok(app.engine.store().job(id).await?.is_some_and(|job| caller.sees(&job)))
-        }
-        _ => Ok(true),
+        Ok(id) => Ok(app.listed(caller, id).await.is_ok()),
+        Err(_) if app.engine.config().jobs.contains_key(subject) => Ok(caller.covers(subject)),
+        Err(_) => Ok(caller.only_types(app.engine.config()).is_none()),
     }
 }
 
@@ -95,7 +99,7 @@ pub(crate) async fn limit_job_type(
     Name(job_type): Name,
     Body(limits): Body<Limits>,
 ) -> Answer<Json<Vec<Control>>> {
-    known(&app, &job_type)?;
+    app.known(&caller, &job_type)?;
     limit(&app, &caller, &job_type, limits).await
 }
 
@@ -112,7 +116,7 @@ pub(crate) async fn limit_job(
     Id(id): Id,
     Body(limits): Body<Limits>,
 ) -> Answer<Json<Vec<Control>>> {
-    let job = app.job(&caller, id).await?;
+    let job = app.listed(&caller, id).await?;
     limit(&app, &caller, &job.id.to_string(), limits).await
 }
 
@@ -173,19 +177,18 @@ async fn set_stopped(
     subject: Subject,
     stopped: bool,
 ) -> Answer<Json<Vec<Control>>> {
-    if let Some(job_type) = &subject.job_type {
-        known(app, job_type)?;
+    match &subject.job_type {
+        Some(job_type) => app.known(caller, job_type)?,
+        None if caller.may_on_all(Permission::Administer) => {}
+        None => {
+            let detail = "none of your roles administers every job type; name one of yours";
+            return Err(Failure::new(StatusCode::FORBIDDEN, detail));
+        }
     }
     let subject = subject.job_type.as_deref().unwrap_or(EVERYTHING);
     tracing::warn!(by = caller.name(), subject, stopped, "stopped or started");
     app.engine.store().stop(subject, stopped).await?;
     said_of(app, subject).await
-}
-
-/// Refuses a job type that there is none of.
-pub(crate) fn known(app: &App, job_type: &str) -> Answer<()> {
-    let found = app.engine.config().jobs.contains_key(job_type);
-    found.then_some(()).ok_or_else(|| Failure::not_found("job type", job_type))
 }
 
 async fn said_of(app: &App, subject: &str) -> Answer<Json<Vec<Control>>> {

@@ -25,6 +25,7 @@ pub(crate) async fn list(
         dependencies.waiting.clear();
         dependencies.due.clear();
     }
+    dependencies.rules.retain(|rule| caller.covers(&rule.job));
     Ok(Json(dependencies))
 }
 
@@ -42,8 +43,8 @@ pub(crate) async fn of_job(
     State(app): State<Arc<App>>,
     Id(id): Id,
 ) -> Answer<Json<Vec<Linked>>> {
-    app.job(&caller, id).await?;
+    app.listed(&caller, id).await?;
     let mut graph = app.engine.graph(id).await?;
-    graph.retain(|linked| caller.sees_jobs_of(&linked.submitted_by));
+    graph.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
     Ok(Json(graph))
 }

@@ -5,6 +5,7 @@ use crate::auth::{Caller, Viewer};
 use crate::extract::Id;
 use crate::problem::Answer;
 use crate::shapes;
+use crate::streams::StreamPlace;
 use crate::watch::Change;
 use axum::body::Body;
 use axum::extract::State;
@@ -41,17 +42,19 @@ pub(crate) async fn of_job(
     Id(id): Id,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let job = app.job(&caller, id).await?;
+    let job = app.listed(&caller, id).await?;
+    let place = app.streams.open(caller.name());
     if job.has_ended() {
         return Ok(match headers.contains_key("last-event-id") {
             true => StatusCode::NO_CONTENT.into_response(),
-            false => answer(&caller, stream::iter([Change::of_job(&job)])),
+            false => answer(&caller, place?, stream::iter([Change::of_job(&job)])),
         });
     }
+    let place = place?;
     // Followed first and looked at then: nothing falls between the two.
     let changes = app.watch.follow(Some(id));
-    let now = Change::of_job(&app.job(&caller, id).await?);
-    Ok(answer(&caller, stream::iter([now]).chain(changes)))
+    let now = Change::of_job(&app.listed(&caller, id).await?);
+    Ok(answer(&caller, place, stream::iter([now]).chain(changes)))
 }
 
 /// Follow all jobs
@@ -60,25 +63,37 @@ pub(crate) async fn of_job(
 #[utoipa::path(get, path = "/events", tag = "jobs",
     params(("last-event-id" = Option<String>, Header)), responses(
     (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
+    (status = 429, description = "More streams than `server.max_streams_per_caller` or \
+        `server.max_streams`; `retry-after` says when to come again"),
 ))]
-pub(crate) async fn of_all(Viewer(caller): Viewer, State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn of_all(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Answer<Response> {
+    let place = app.streams.open(caller.name())?;
     let whose = caller.clone();
     let own = move |change: &Change| {
-        let seen = whose.sees_jobs_of(&change.owner);
+        let seen = whose.sees(&change.job_type, &change.owner);
         async move { seen }
     };
-    answer(&caller, app.watch.follow(None).filter(own))
+    Ok(answer(&caller, place, app.watch.follow(None).filter(own)))
 }
 
-/// The stream as it is sent, no longer than the caller's token is good.
-fn answer(caller: &Caller, changes: impl Stream<Item = Change> + Send + 'static) -> Response {
-    let events = stream::unfold(Box::pin(changes), |mut changes| async move {
+/// The stream as it is sent, no longer than the caller's token is good. It has its place until it
+/// ends.
+fn answer(
+    caller: &Caller,
+    place: StreamPlace,
+    changes: impl Stream<Item = Change> + Send + 'static,
+) -> Response {
+    let begin = (Box::pin(changes), place);
+    let events = stream::unfold(begin, |(mut changes, place)| async move {
         match tokio::time::timeout(HEARTBEAT, changes.next()).await {
-            Ok(change) => Some((change?.text, changes)),
-            Err(_) => Some((Bytes::from_static(b":\n\n"), changes)),
+            Ok(change) => Some((change?.text, (changes, place))),
+            Err(_) => Some((Bytes::from_static(b":\n\n"), (changes, place))),
         }
     });
     let events = events.take_until(caller.expiry()).map(Ok::<_, Infallible>);
-    let headers = [(CONTENT_TYPE, EVENT_STREAM), (CACHE_CONTROL, "no-cache")];
+    let headers = [(CONTENT_TYPE, EVENT_STREAM), (CACHE_CONTROL, "no-store")];
     (headers, Body::from_stream(events)).into_response()
 }

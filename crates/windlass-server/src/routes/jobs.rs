@@ -2,9 +2,9 @@
 
 use super::page::{limit, page};
 use crate::App;
-use crate::auth::{Submitter, Viewer};
+use crate::auth::{Caller, Submitter, Viewer};
 use crate::extract::{Body, Id, Query};
-use crate::problem::Answer;
+use crate::problem::{Answer, Failure};
 use crate::shapes;
 use axum::Json;
 use axum::extract::{OriginalUri, State};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use utoipa::IntoParams;
 use uuid::Uuid;
 use windlass_core::problem::Code;
-use windlass_core::{ChunkStatus, Job, JobStatus, Problem, Request};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, Request};
 use windlass_store::{JobFilter, SegmentRow, Submitted};
 
 #[derive(Deserialize, IntoParams)]
@@ -50,7 +50,7 @@ pub(crate) async fn list(
 ) -> Answer<Response> {
     let limit = limit(query.limit, 50)?;
     let JobsQuery { job_type, status, before, .. } = query;
-    let filter = JobFilter { job_type, status, before, limit, submitted_by: None };
+    let filter = JobFilter { job_type, status, before, limit, ..JobFilter::default() };
     let jobs = app.jobs(&caller, filter).await?;
     Ok(page(jobs, limit, &uri, "before", |job| job.id))
 }
@@ -68,15 +68,9 @@ pub(crate) async fn list(
 pub(crate) async fn submit(
     Submitter(caller): Submitter,
     State(app): State<Arc<App>>,
-    Body(request): Body<Request>,
+    Body(mut request): Body<Request>,
 ) -> Answer<Response> {
-    for (place, parent) in request.after.iter().flatten().enumerate() {
-        let found = app.engine.store().job(*parent).await?;
-        if !found.is_some_and(|job| caller.sees(&job)) {
-            let (field, detail) = (format!("after[{place}]"), format!("there is no job {parent}"));
-            return Err(Problem::field(Code::Request, field, detail).into());
-        }
-    }
+    check(&app, &caller, &mut request).await?;
     let submitted = app.engine.submit(request, caller.identity()).await?;
     let job = app.engine.job(submitted.id()).await?;
     let location = [(LOCATION, format!("/api/v1/jobs/{}", job.id))];
@@ -84,6 +78,43 @@ pub(crate) async fn submit(
         Submitted::New(_) => (StatusCode::CREATED, location, Json(job)).into_response(),
         Submitted::Existing(_) => Json(job).into_response(),
     })
+}
+
+/// Refuses what the caller may not ask for. The limits of the request come first, so that what is
+/// looked up is bounded.
+pub(crate) async fn check(app: &App, caller: &Caller, request: &mut Request) -> Answer<()> {
+    request.check_limits()?;
+    if app.engine.config().jobs.contains_key(&request.job_type) && !caller.covers(&request.job_type)
+    {
+        let detail = format!("none of your roles may submit `{}`", request.job_type);
+        return Err(Failure::new(StatusCode::FORBIDDEN, detail));
+    }
+    let (asked, highest) = (request.priority(), caller.highest_priority(&request.job_type));
+    if asked > highest && asked <= 9 {
+        if request.priority.is_some() {
+            let detail = format!("must be at most {highest} for your roles, got {asked}");
+            return Err(Problem::field(Code::Request, "priority", detail).into());
+        }
+        // The default is above it.
+        request.priority = Some(highest);
+    }
+    let parents = request.parents();
+    if parents.is_empty() {
+        return Ok(());
+    }
+    let owners = app.engine.store().owners(&parents).await?;
+    let seen = |parent: &JobId| {
+        let owner = owners.iter().find(|owner| owner.id == *parent);
+        owner.is_some_and(|owner| caller.sees(&owner.job_type, &owner.submitted_by))
+    };
+    match request.after.iter().flatten().position(|parent| !seen(parent)) {
+        None => Ok(()),
+        Some(place) => {
+            let parent = request.after.iter().flatten().nth(place).copied().unwrap_or_default();
+            let (field, detail) = (format!("after[{place}]"), format!("there is no job {parent}"));
+            Err(Problem::field(Code::Request, field, detail).into())
+        }
+    }
 }
 
 /// Show a job
@@ -130,7 +161,7 @@ pub(crate) async fn chunks(
     Query(query): Query<ChunksQuery>,
 ) -> Answer<Response> {
     let limit = limit(query.limit, 100)?;
-    app.job(&caller, id).await?;
+    app.listed(&caller, id).await?;
     let chunks = app.engine.store().chunks(id, query.status, query.after, limit).await?;
     Ok(page(chunks, limit, &uri, "after", |chunk| chunk.chunk))
 }
@@ -147,6 +178,6 @@ pub(crate) async fn segments(
     State(app): State<Arc<App>>,
     Id(id): Id,
 ) -> Answer<Json<Vec<SegmentRow>>> {
-    app.job(&caller, id).await?;
+    app.listed(&caller, id).await?;
     Ok(Json(app.engine.store().segments(id).await?))
 }

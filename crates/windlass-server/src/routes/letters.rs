@@ -6,7 +6,6 @@ use crate::auth::{Operator, Viewer};
 use crate::extract::{Body, Id, Query};
 use crate::problem::{Answer, Failure};
 use crate::shapes;
-use crate::visible::own;
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -71,7 +70,7 @@ pub(crate) async fn list(
         older_than: query.older_than.map(age).transpose()?,
         before: query.before,
         limit,
-        submitted_by: None,
+        ..LetterFilter::default()
     };
     let letters = app.letters(&caller, filter).await?;
     Ok(page(letters, limit, &uri, "before", |letter| letter.id))
@@ -155,7 +154,7 @@ pub(crate) async fn redrive(
     State(app): State<Arc<App>>,
     Body(which): Body<Which>,
 ) -> Answer<Json<Vec<Redriven>>> {
-    Ok(Json(app.engine.redrive(&own(&caller, which.filter()?)).await?))
+    Ok(Json(app.engine.redrive(&app.own(&caller, which.filter()?)).await?))
 }
 
 /// How many letters are ignored from now on.
@@ -175,7 +174,7 @@ pub(crate) async fn ignore(
     State(app): State<Arc<App>>,
     Body(which): Body<Which>,
 ) -> Answer<Json<Ignored>> {
-    let filter = own(&caller, which.filter()?);
+    let filter = app.own(&caller, which.filter()?);
     let ignored = app.engine.store().mark_letters(&filter, LetterStatus::Ignored).await?;
     Ok(Json(Ignored { ignored }))
 }

@@ -1,10 +1,11 @@
 //! Downloading the rows that a job's items emitted.
 
+use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Id;
+use crate::output::Output;
 use crate::problem::{Answer, Failure};
 use crate::range::{self, Asked};
-use crate::{App, output};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG};
@@ -35,8 +36,8 @@ pub(crate) async fn download(
     Id(id): Id,
     headers: HeaderMap,
 ) -> Answer<Response<Body>> {
-    let job = app.job(&caller, id).await?;
-    let engine = app.engine.clone();
+    let job = app.listed(&caller, id).await?;
+    let output = Output::open(&app.engine, id).await?;
     let mut answer = Response::new(Body::empty());
     let mut put = |name, value: String| -> Answer<()> {
         let value = HeaderValue::try_from(value);
@@ -51,7 +52,7 @@ pub(crate) async fn download(
         put(ETAG, tag(&job))?;
         put(ACCEPT_RANGES, "bytes".to_owned())?;
         if range::is_asked(&headers, &tag(&job)) {
-            let total = output::length(engine.clone(), id).await?;
+            let total = output.length(&app.lengths, &tag(&job)).await?;
             asked = range::of(&headers, total);
             match &asked {
                 Asked::All => {}
@@ -71,9 +72,9 @@ pub(crate) async fn download(
     }
     if let Asked::Part(part) = asked {
         *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-        *answer.body_mut() = Body::from_stream(output::part(engine, id, part));
+        *answer.body_mut() = Body::from_stream(output.part(part));
     } else {
-        *answer.body_mut() = Body::from_stream(output::all(engine, id));
+        *answer.body_mut() = Body::from_stream(output.all());
     }
     Ok(answer)
 }

@@ -28,7 +28,7 @@ pub(crate) async fn report(
     State(app): State<Arc<App>>,
     Id(id): Id,
 ) -> Answer<impl IntoResponse> {
-    app.job(&caller, id).await?;
+    app.listed(&caller, id).await?;
     let page = app.engine.report(id).await?;
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),

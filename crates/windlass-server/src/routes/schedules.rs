@@ -1,6 +1,5 @@
 //! Schedules: what is submitted by itself and when; letting it rest and go on.
 
-use super::control::known;
 use crate::App;
 use crate::auth::{Administrator, Caller, Viewer};
 use crate::extract::Name;
@@ -36,7 +35,7 @@ macro_rules! changes {
             State(app): State<Arc<App>>,
             Name(job_type): Name,
         ) -> Answer<Json<Scheduled>> {
-            known(&app, &job_type)?;
+            app.known(&caller, &job_type)?;
             app.engine.pause_schedule(&job_type, $paused).await?;
             tracing::info!(by = caller.name(), job_type, paused = $paused, "schedule changed");
             let mut all = schedules(&app, &caller).await?;
@@ -53,11 +52,18 @@ changes! {
     resume at "/schedules/{jobType}/resume": false;
 }
 
-/// All schedules. The job that one made last is named to those who see that job.
+/// The schedules of the job types that the caller sees. The job that one made last, and the params
+/// and claims of its jobs, are shown to those who see those jobs.
 pub(crate) async fn schedules(app: &App, caller: &Caller) -> Answer<Vec<Scheduled>> {
     let mut all = app.engine.schedules().await?;
-    if !caller.sees_jobs_of(SCHEDULER) {
-        all.iter_mut().for_each(|schedule| schedule.row.last_job = None);
+    all.retain(|schedule| caller.covers(&schedule.row.job_type));
+    for schedule in &mut all {
+        if !caller.sees(&schedule.row.job_type, SCHEDULER) {
+            schedule.row.last_job = None;
+            schedule.row.spec.clear();
+            schedule.schedule.params.clear();
+            schedule.schedule.claims.clear();
+        }
     }
     Ok(all)
 }

@@ -25,7 +25,7 @@ macro_rules! moves {
             State(app): State<Arc<App>>,
             Id(id): Id,
         ) -> Answer<Json<Job>> {
-            app.job(&caller, id).await?;
+            app.listed(&caller, id).await?;
             app.engine.$name(id).await?;
             tracing::info!(by = caller.name(), job = %id, concat!("asked to ", stringify!($name)));
             Ok(Json(app.job(&caller, id).await?))

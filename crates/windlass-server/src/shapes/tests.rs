@@ -29,6 +29,7 @@ fn every_shape_is_that_of_its_value() {
     };
     is_described::<Request>(&request);
     is_described::<Job>(&core::Job {
+        omitted: [("ids".to_owned(), 7)].into(),
         id,
         job_type: "J".to_owned(),
         status: core::JobStatus::Queued,

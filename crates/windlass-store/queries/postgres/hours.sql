@@ -14,6 +14,7 @@ FROM generate_series(
             AND created_at < h.at + interval '1 hour'
             AND created_at > now() - $1::bigint * interval '1 millisecond'
             AND ($2::text IS NULL OR submitter = $2)
+            AND ($4::text[] IS NULL OR job_type = ANY ($4))
     ) AS j
 WHERE j.jobs > 0
 ORDER BY h.at, s.status

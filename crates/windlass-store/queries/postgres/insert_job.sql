@@ -4,9 +4,9 @@
 INSERT INTO windlass_jobs (
     id, root, redrive, job_type, submitter, idempotency_key, request, identity, definition,
     definition_hash, failures, priority, connection, handler, lease_ms, timeout_ms,
-    waits, on_failed, rules, merge, status, open_segments
+    waits, on_failed, rules, merge, summary, status, open_segments
 )
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-    $19, $20, 'QUEUED', 1)
+    $19, $20, $21, 'QUEUED', 1)
 ON CONFLICT DO NOTHING
 RETURNING id

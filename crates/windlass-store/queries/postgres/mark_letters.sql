@@ -8,7 +8,7 @@ WITH chosen AS MATERIALIZED (
         FROM windlass_dead_letters m
         WHERE ($1::uuid[] IS NULL OR m.id = ANY ($1))
             AND ($2::uuid IS NULL OR m.job_id = $2)
-            AND ($3::text IS NULL OR m.job_type = $3)
+            AND ($3::text[] IS NULL OR m.job_type = ANY ($3))
             AND ($4::text IS NULL OR m.error ILIKE $4 ESCAPE '\')
             AND ($5::text IS NULL OR m.status = $5)
             AND ($6::bigint IS NULL

@@ -7,7 +7,7 @@ WITH chosen AS MATERIALIZED (
     FROM windlass_dead_letters l
     WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
         AND ($2::uuid IS NULL OR job_id = $2)
-        AND ($3::text IS NULL OR job_type = $3)
+        AND ($3::text[] IS NULL OR job_type = ANY ($3))
         AND ($4::text IS NULL OR error ILIKE $4 ESCAPE '\')
         AND ($5::text IS NULL OR status = $5)
         AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')

@@ -20,6 +20,7 @@ FROM (
                 AND j.created_at < h.at + 3600000
                 AND j.created_at > (SELECT at FROM since)
                 AND (?2 IS NULL OR j.submitter = ?2)
+                AND (?4 IS NULL OR j.job_type IN (SELECT value FROM json_each(?4)))
         ) AS jobs
     FROM hours h CROSS JOIN json_each(?3) s
 )

@@ -6,7 +6,7 @@ SELECT job_type, pattern,
 FROM windlass_dead_letters
 WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR job_id = ?2)
-    AND (?3 IS NULL OR job_type = ?3)
+    AND (?3 IS NULL OR job_type IN (SELECT value FROM json_each(?3)))
     AND (?4 IS NULL OR error LIKE ?4 ESCAPE '\')
     AND (?5 IS NULL OR status = ?5)
     AND (?6 IS NULL OR created_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?6)

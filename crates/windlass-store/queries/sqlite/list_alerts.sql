@@ -4,6 +4,7 @@ SELECT id, kind, job_type, job_id, message, details, raised_at, cleared_at, deli
 FROM windlass_alerts
 WHERE raised_at IS NOT NULL
     AND (?1 IS NULL OR submitter = ?1)
+    AND (?4 IS NULL OR job_type IN (SELECT value FROM json_each(?4)))
     AND (?2 IS NULL OR (raised_at, id)
         < (SELECT b.raised_at, b.id FROM windlass_alerts b WHERE b.id = ?2))
 ORDER BY raised_at DESC, id DESC

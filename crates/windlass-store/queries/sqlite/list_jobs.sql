@@ -2,7 +2,12 @@
 -- their chunks; those that have carry their sums. Lock: none, on a snapshot.
 -- Index: windlass_jobs_newest, or _submitter, _type or _status as is asked for; the chunks' primary key.
 WITH page AS MATERIALIZED (
-    SELECT *,
+    SELECT
+        id, job_type, status, priority, submitter, open_segments, merge, chunks_total, items_total,
+        created_at, started_at, finished_at, connection, waits, error, processed, skipped, dead,
+        conflicts, completed, failed, cancelled,
+        -- The request itself may be megabytes.
+        coalesce(summary, request) AS request,
         status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
     FROM windlass_jobs
     WHERE (?1 IS NULL OR job_type = ?1)
@@ -11,6 +16,8 @@ WITH page AS MATERIALIZED (
             OR status = ?2 AND (status <> 'CANCELLED' OR finished_at IS NOT NULL)
             OR ?2 = 'PROCESSING' AND status = 'CANCELLED' AND finished_at IS NULL)
         AND (?5 IS NULL OR submitter = ?5)
+        AND (?6 IS NULL OR id = ?6)
+        AND (?7 IS NULL OR job_type IN (SELECT value FROM json_each(?7)))
         AND (?3 IS NULL
             OR (created_at, id) < (SELECT b.created_at, b.id FROM windlass_jobs b WHERE b.id = ?3))
     ORDER BY created_at DESC, id DESC

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
 use windlass_db::Row;
 
-use super::{PostgresStore, params, sql};
+use super::{PostgresStore, params, sql, texts};
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, listed, millis};
@@ -83,7 +83,8 @@ pub(super) async fn settle(
 }
 
 pub(super) async fn list(store: &PostgresStore, filter: &AlertFilter) -> Result<Vec<Alert>> {
-    let params = params![filter.submitted_by.as_deref(), filter.before, listed(filter.limit)];
+    let (by, types) = (filter.submitted_by.as_deref(), texts(filter.job_types.as_deref()));
+    let params = params![by, filter.before, listed(filter.limit), types];
     store.read(sql!("list_alerts"), params, rows::alert).await
 }
 

@@ -5,16 +5,18 @@ use std::time::Duration;
 use windlass_core::{JobId, JobStatus};
 use windlass_db::Param;
 
-use super::{PostgresStore, params, sql};
+use super::{PostgresStore, params, sql, texts};
 use crate::{Cell, ChunkRow, Hour, Pace, Result, Took, rows, values};
 
 pub(super) async fn hours(
     store: &PostgresStore,
     age: Duration,
     submitted_by: Option<&str>,
+    job_types: Option<&[String]>,
 ) -> Result<Vec<Hour>> {
     let statuses = Param::texts(JobStatus::ALL.iter().map(|status| status.as_str()));
-    let params = [values::millis(age).into(), submitted_by.into(), statuses];
+    let types = texts(job_types);
+    let params = [values::millis(age).into(), submitted_by.into(), statuses, types];
     store.read(sql!("hours"), &params, rows::hour).await
 }
 

@@ -3,7 +3,7 @@
 use windlass_core::{JobId, LetterStatus};
 use windlass_db::{Param, Transaction};
 
-use super::{PostgresStore, params, sql, submit};
+use super::{PostgresStore, params, sql, submit, texts};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
@@ -144,11 +144,11 @@ fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
         Some(ids) => ids.as_slice().into(),
         None => Param::Text(None),
     };
-    let (job_type, error) = (filter.job_type.as_deref(), filter.error.as_deref());
+    let (job_types, error) = (texts(filter.job_types.as_deref()), filter.error.as_deref());
     let (submitter, pattern) = (filter.submitter.as_deref(), filter.pattern.as_deref());
     let rest: &[Param<'_>] = params![
         filter.job,
-        job_type,
+        job_types,
         error,
         filter.status,
         filter.age,

@@ -3,9 +3,9 @@
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_db::Row;
 
-use super::{PostgresStore, params, sql};
+use super::{PostgresStore, params, sql, texts};
 use crate::fields::Fields;
-use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, Stats, rows, values};
+use crate::{ChunkRow, JobFilter, Owner, Pinned, Result, SegmentRow, Stats, rows, values};
 
 pub(super) async fn job(store: &PostgresStore, id: JobId) -> Result<Option<Job>> {
     let jobs = store.read(sql!("show_job", "job_sums"), params![id], rows::job).await?;
@@ -21,8 +21,14 @@ pub(super) async fn jobs(store: &PostgresStore, filter: &JobFilter) -> Result<Ve
     let job_type = filter.job_type.as_deref();
     let status = filter.status.map(|status| status.as_str());
     let by = filter.submitted_by.as_deref();
-    let params = params![job_type, status, filter.before, values::listed(filter.limit), by];
+    let types = texts(filter.job_types.as_deref());
+    let limit = values::listed(filter.limit);
+    let params = params![job_type, status, filter.before, limit, by, filter.id, types];
     store.read(sql!("list_jobs", "job_sums"), params, rows::job).await
+}
+
+pub(super) async fn owners(store: &PostgresStore, jobs: &[JobId]) -> Result<Vec<Owner>> {
+    store.read(sql!("owners"), params![jobs.to_vec()], rows::owner).await
 }
 
 pub(super) async fn open_jobs(

@@ -34,7 +34,7 @@ use crate::rules::{Ending, Steering};
 use crate::{
     Alert, AlertFilter, Beat, Capabilities, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
     DeadLetter, Hour, JobFilter, Kept, Lease, LetterFilter, LetterGroup, Linked, MeetingRow,
-    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Pace, Page, PartRow, Pinned, Progress,
+    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Owner, Pace, Page, PartRow, Pinned, Progress,
     RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted, Took,
     Trigger, Unworked, WorkerRow,
 };
@@ -132,6 +132,11 @@ const SETTINGS: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 
 fn lightly() -> String {
     format!("{SETTINGS}; SET LOCAL synchronous_commit = off")
+}
+
+/// A list of texts, or no restriction.
+fn texts(texts: Option<&[String]>) -> windlass_db::Param<'_> {
+    texts.map_or(windlass_db::Param::Text(None), windlass_db::Param::texts)
 }
 
 /// The text of a statement in `queries/postgres`.

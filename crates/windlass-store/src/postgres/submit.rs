@@ -66,6 +66,7 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
                 job.on_failed,
                 job.rules.as_deref(),
                 job.merge,
+                job.summary.as_deref(),
             ],
         )
         .await?;

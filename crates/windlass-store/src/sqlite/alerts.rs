@@ -99,7 +99,8 @@ pub(super) async fn settle(
 
 pub(super) async fn list(store: &SqliteStore, filter: &AlertFilter) -> Result<Vec<Alert>> {
     let before = filter.before.map(|id| id.to_string());
-    let params = (filter.submitted_by.clone(), before, listed(filter.limit));
+    let types = filter.job_types.as_ref().map(serde_json::to_string).transpose()?;
+    let params = (filter.submitted_by.clone(), before, listed(filter.limit), types);
     store.read(move |tx| tx.query(sql!("list_alerts"), params, |row| rows::alert(row))).await
 }
 

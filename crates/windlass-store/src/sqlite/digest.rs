@@ -13,12 +13,14 @@ pub(super) async fn hours(
     store: &SqliteStore,
     age: Duration,
     submitted_by: Option<&str>,
+    job_types: Option<&[String]>,
 ) -> Result<Vec<Hour>> {
     let (age, by) = (values::millis(age), submitted_by.map(str::to_owned));
     let sql = given(sql!("hours"), &by, "?2");
+    let types = job_types.map(serde_json::to_string).transpose()?;
     let statuses = serde_json::to_string(JobStatus::ALL)?;
     let work = move |tx: &Transaction<'_>| {
-        tx.query(&sql, params![age, by, statuses], |row| rows::hour(row))
+        tx.query(&sql, params![age, by, statuses, types], |row| rows::hour(row))
     };
     store.read(work).await
 }

@@ -135,7 +135,7 @@ fn bind(filter: &LetterFilter) -> Result<Vec<Value>> {
     Ok(vec![
         filter.ids.map(|ids| serde_json::to_string(&ids)).transpose()?.into(),
         id(filter.job).into(),
-        filter.job_type.into(),
+        filter.job_types.map(|types| serde_json::to_string(&types)).transpose()?.into(),
         filter.error.into(),
         filter.status.map(str::to_owned).into(),
         filter.age.into(),

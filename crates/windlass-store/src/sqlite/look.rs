@@ -6,7 +6,7 @@ use windlass_db::rusqlite::params;
 use super::transaction::Transaction;
 use super::{SqliteStore, given, sql};
 use crate::fields::Fields;
-use crate::{ChunkRow, JobFilter, Pinned, Result, SegmentRow, Stats, rows, values};
+use crate::{ChunkRow, JobFilter, Owner, Pinned, Result, SegmentRow, Stats, rows, values};
 
 pub(super) async fn job(store: &SqliteStore, id: JobId) -> Result<Option<Job>> {
     store
@@ -31,11 +31,19 @@ pub(super) async fn jobs(store: &SqliteStore, filter: &JobFilter) -> Result<Vec<
     let by = filter.submitted_by.clone();
     let sql = given(sql!("list_jobs", "job_sums"), &by, "?5");
     let sql = given(&given(&sql, &job_type, "?1"), &status, "?2");
+    let id = filter.id.map(|id| id.to_string());
+    let sql = given(&sql, &id, "?6");
+    let types = filter.job_types.as_ref().map(serde_json::to_string).transpose()?;
     let work = move |tx: &Transaction<'_>| {
-        let params = params![job_type, status, before, limit, by];
+        let params = params![job_type, status, before, limit, by, id, types];
         tx.query(&sql, params, |row| rows::job(row))
     };
     store.read(work).await
+}
+
+pub(super) async fn owners(store: &SqliteStore, jobs: &[JobId]) -> Result<Vec<Owner>> {
+    let jobs = serde_json::to_string(jobs)?;
+    store.read(move |tx| tx.query(sql!("owners"), [jobs], |row| rows::owner(row))).await
 }
 
 pub(super) async fn open_jobs(

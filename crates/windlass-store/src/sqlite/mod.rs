@@ -34,7 +34,7 @@ use crate::rules::{Ending, Steering};
 use crate::{
     Alert, AlertFilter, Beat, Capabilities, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
     DeadLetter, Hour, JobFilter, Kept, Lease, LetterFilter, LetterGroup, Linked, MeetingRow,
-    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Pace, Page, PartRow, Pinned, Progress,
+    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Owner, Pace, Page, PartRow, Pinned, Progress,
     RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted, Took,
     Trigger, Unworked, WorkerRow,
 };

@@ -52,6 +52,7 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
             job.on_failed,
             job.rules,
             job.merge,
+            job.summary,
         ],
         |_| Ok(()),
     )?;

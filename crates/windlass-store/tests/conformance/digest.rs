@@ -26,7 +26,7 @@ async fn jobs_are_counted_by_the_hour(bench: Bench) {
     bench.submit().await;
     bench.store.cancel(of_ada).await.unwrap();
     let counted = async |by: Option<&str>, status| {
-        let hours = bench.store.hours(DAY, by).await.unwrap();
+        let hours = bench.store.hours(DAY, by, None).await.unwrap();
         assert!(hours.iter().all(|hour| hour.at.timestamp() % 3600 == 0), "{hours:?}");
         let found = hours.iter().filter(|hour| hour.status == status);
         found.map(|hour| hour.jobs).sum::<i64>()
@@ -35,7 +35,7 @@ async fn jobs_are_counted_by_the_hour(bench: Bench) {
     assert_eq!(counted(None, JobStatus::Queued).await, 1);
     assert_eq!(counted(Some("ada"), JobStatus::Cancelled).await, 1);
     assert_eq!(counted(Some("ada"), JobStatus::Queued).await, 0);
-    assert_eq!(bench.store.hours(Duration::ZERO, None).await.unwrap(), []);
+    assert_eq!(bench.store.hours(Duration::ZERO, None, None).await.unwrap(), []);
 }
 
 async fn chunks_are_counted_in_stretches(bench: Bench) {

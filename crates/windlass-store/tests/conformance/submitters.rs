@@ -1,13 +1,19 @@
 //! Jobs and letters by who submitted them, found by an index and not among everybody's.
 
 use serde_json::json;
+use std::time::Duration;
 use windlass_core::{JobId, LetterStatus};
-use windlass_store::{JobFilter, Kept, LetterFilter};
+use windlass_store::{AlertFilter, JobFilter, Kept, LetterFilter, Owner};
 
 use crate::bench::{Bench, done, new_job};
 use crate::letters::{letter, redrive};
 
-both!(jobs_are_listed_by_submitter, letters_are_listed_marked_and_redriven_by_submitter);
+both!(
+    jobs_are_listed_by_submitter,
+    letters_are_listed_marked_and_redriven_by_submitter,
+    jobs_and_letters_are_listed_by_job_types,
+    a_listing_reads_the_summary_and_never_the_request
+);
 
 async fn loaded_by(bench: &Bench, name: &str) -> JobId {
     let mut job = new_job();
@@ -68,4 +74,71 @@ async fn letters_are_listed_marked_and_redriven_by_submitter(bench: Bench) {
         bench.store.letters(&of("bob")).await.unwrap()[0].record,
         json!({"id": 2, "text": "ü\u{0}\""})
     );
+}
+
+async fn jobs_and_letters_are_listed_by_job_types(bench: Bench) {
+    let mut jobs = Vec::new();
+    for name in ["A", "B", "C"] {
+        let mut job = new_job();
+        job.definition.name = name.to_owned();
+        job.request.job_type = name.to_owned();
+        let id = bench.loaded_as(job, 1).await;
+        let chunk = bench.claim(id, 1).await.remove(0);
+        let _ = bench.store.add_letters(chunk.lease, &[letter(1, "bad")]).await.unwrap();
+        let _ = bench.store.complete(chunk.lease, &done(9), &[]).await.unwrap();
+        jobs.push(id);
+    }
+    let types = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    for (names, expected) in [(&["A", "C"][..], vec![jobs[2], jobs[0]]), (&[][..], vec![])] {
+        let filter = JobFilter { job_types: types(names), ..JobFilter::default() };
+        let listed = bench.store.jobs(&filter).await.unwrap();
+        assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), expected);
+        let filter = LetterFilter { job_types: types(names), ..LetterFilter::default() };
+        let listed = bench.store.letters(&filter).await.unwrap();
+        assert_eq!(listed.iter().map(|letter| letter.job_id).collect::<Vec<_>>(), expected);
+        let both = LetterFilter { job_type: Some("B".to_owned()), ..filter.clone() };
+        assert_eq!(bench.store.letters(&both).await.unwrap(), []);
+        assert_eq!(bench.store.letter_groups(&filter).await.unwrap().len(), expected.len());
+        assert_eq!(bench.store.redrivable(&filter).await.unwrap().len(), expected.len());
+        assert_eq!(redrive(&bench, jobs[1], &filter).await, None, "they are of another type");
+        let day = Duration::from_secs(24 * 3600);
+        let names: Vec<String> = types(names).unwrap();
+        let hours = bench.store.hours(day, None, Some(&names)).await.unwrap();
+        assert_eq!(hours.iter().map(|hour| hour.jobs).sum::<i64>(), expected.len() as i64);
+        let alerts = AlertFilter { job_types: Some(names), ..AlertFilter::default() };
+        assert_eq!(bench.store.alerts(&alerts).await.unwrap(), []);
+    }
+    let filter = LetterFilter { job_types: types(&["A"]), ..LetterFilter::default() };
+    assert_eq!(bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap(), 1);
+    let mut owners = bench.store.owners(&[jobs[1], JobId::nil(), jobs[0]]).await.unwrap();
+    owners.sort_by_key(|owner| owner.job_type.clone());
+    let submitted_by = new_job().identity.name;
+    let owner = |id, name: &str| Owner {
+        id,
+        job_type: name.to_owned(),
+        submitted_by: submitted_by.clone(),
+    };
+    assert_eq!(owners, [owner(jobs[0], "A"), owner(jobs[1], "B")]);
+}
+
+async fn a_listing_reads_the_summary_and_never_the_request(bench: Bench) {
+    let mut job = new_job();
+    job.request.ids = Some((0..1000).map(serde_json::Value::from).collect());
+    job.request.params.insert("small".to_owned(), json!(1));
+    let whole = job.request.clone();
+    let id = bench.store.submit(job).await.unwrap().id();
+    let small = bench.submit().await;
+    assert_eq!(bench.job(id).await.request, whole);
+    // A listing that read it would fail.
+    bench.run(&format!("UPDATE windlass_jobs SET request = 'unreadable' WHERE id = '{id}'")).await;
+    for filter in [JobFilter::default(), JobFilter { id: Some(id), ..JobFilter::default() }] {
+        let listed = bench.store.jobs(&filter).await.unwrap();
+        let job = listed.iter().find(|job| job.id == id).unwrap();
+        assert_eq!((&job.request.ids, &job.request.params["small"]), (&None, &json!(1)));
+        assert_eq!(job.omitted, [("ids".to_owned(), 1000)].into());
+    }
+    let listed = bench.store.jobs(&JobFilter { id: Some(small), ..JobFilter::default() }).await;
+    let listed = listed.unwrap();
+    assert_eq!((listed.len(), listed[0].id), (1, small));
+    assert!(listed[0].omitted.is_empty());
 }

@@ -101,6 +101,32 @@ async fn a_set_may_be_a_file_and_its_secrets_are_not_taken() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_for_something_else_verifies_nothing() {
+    let mut keys = Vec::new();
+    for (name, field, value, good) in [
+        ("verify", "key_ops", json!(["verify"]), true),
+        ("both", "key_ops", json!(["sign", "verify"]), true),
+        ("sign", "key_ops", json!(["sign"]), false),
+        ("encrypt", "key_ops", json!(["encrypt", "wrapKey"]), false),
+        ("none", "key_ops", json!([]), false),
+        ("sig", "use", json!("sig"), true),
+        ("enc", "use", json!("enc"), false),
+        ("other", "use", json!("other"), false),
+        ("alg", "alg", json!("ES256"), false),
+    ] {
+        let mut key = Issued::ed(name);
+        key.public[field] = value;
+        keys.push((key, good));
+    }
+    let all: Vec<&Issued> = keys.iter().map(|(key, _)| key).collect();
+    let (_data, mut served) = served("keys.json", &[("keys.json", &set(&all))]).await;
+    for (key, good) in &keys {
+        let expected = if *good { 200 } else { 401 };
+        assert_eq!(status(&mut served, &key.token()).await, expected, "{}", key.name);
+    }
+}
+
+#[tokio::test]
 async fn an_issuer_that_is_away_at_the_start_is_asked_again() {
     let key = Issued::ec("key");
     let issuer = Stub::answering("not yet").await;

@@ -27,6 +27,8 @@ mod output;
 mod permissions;
 mod problems;
 mod report;
+mod resources;
+mod roles;
 mod rows;
 mod schedules;
 mod schemathesis;

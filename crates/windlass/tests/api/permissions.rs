@@ -81,6 +81,7 @@ fn body(method: &str, path: &str) -> Option<Json> {
 
 async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data: Data) {
     let (mut served, job, letter) = with_a_job_of_ada(&data).await;
+    let mut attempts = 0;
     for (method, route, asks) in &ROUTES {
         let id = if route.contains("dead-letters") { &letter } else { &job };
         let path = route.replace("{id}", id).replace("{jobType}", "TAKE");
@@ -93,6 +94,7 @@ async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data:
                 if all && *role != "nobody" { format!("all-{role}") } else { (*role).to_owned() };
             served.token(&token(name, &full));
             let answer = served.send(verb.clone(), &path, body.as_ref()).await;
+            attempts += 1;
             let permitted = |needed: &str| needed == *role;
             let expected = match asks {
                 Nothing => None,
@@ -108,6 +110,7 @@ async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data:
         let stranger = served.send(verb, &path, body.as_ref()).await.status;
         assert_eq!(stranger == 401, !matches!(asks, Nothing), "{method} {path}: {stranger}");
     }
+    assert_eq!(attempts, 32 * 20);
     // Stop and start are one pair; everything else stands in the table.
     let document = served.get("/api/v1/openapi.json").await.is(200);
     let all: BTreeSet<_> =

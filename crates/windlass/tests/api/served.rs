@@ -32,6 +32,17 @@ impl Served {
     /// Serves the API and works with so many slots.
     pub(crate) async fn with(place: Place, workers: u32) -> Served {
         let process = place.spawn(&format!("serve -v --listen 127.0.0.1:0 --workers {workers}"));
+        Served::of(place, process).await
+    }
+
+    /// Serves with so few descriptors for files, children and connections.
+    pub(crate) async fn with_descriptors(place: Place, descriptors: u32, workers: u32) -> Served {
+        let command = format!("serve -v --listen 127.0.0.1:0 --workers {workers}");
+        let process = place.spawn_with_descriptors(descriptors, &command);
+        Served::of(place, process).await
+    }
+
+    async fn of(place: Place, process: Running) -> Served {
         let mut url = None;
         eventually("the server listens", async || {
             let said = process.stderr();
@@ -111,6 +122,8 @@ impl Answer {
     /// What holds for every answer: it names its request, and an error is a problem.
     fn check(&self) {
         assert!(self.headers.contains_key("x-request-id"), "{self:?}");
+        assert_eq!(self.headers["x-content-type-options"], "nosniff", "{self:?}");
+        assert!(self.headers.contains_key("cache-control"), "{self:?}");
         if self.status >= 400 {
             assert_eq!(self.headers[CONTENT_TYPE], "application/problem+json", "{self:?}");
             let problem = self.json();

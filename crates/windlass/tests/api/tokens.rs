@@ -56,46 +56,177 @@ fn is_unknown(served: &Served, why: &str) -> impl Future<Output = ()> {
     }
 }
 
+/// A token with this header, over the claims of a good one, signed with the right secret.
+fn headed(header: &str) -> String {
+    signed_text(&URL_SAFE_NO_PAD.encode(header), &URL_SAFE_NO_PAD.encode(payload()))
+}
+
+fn signed_text(header: &str, claims: &str) -> String {
+    let text = format!("{header}.{claims}");
+    let key = EncodingKey::from_secret(SECRET.as_bytes());
+    let signature = jsonwebtoken::crypto::sign(text.as_bytes(), &key, Algorithm::HS256).unwrap();
+    format!("{text}.{signature}")
+}
+
+fn payload() -> String {
+    claims("ada", "clerk").to_string()
+}
+
+/// Tokens that are forged or malformed. Whoever sends one learns nothing.
+fn forged() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut add = |why: String, token: String| all.push((why, token));
+    let past = [json!(now() - 100), json!(0), json!(-1), json!(1.5), json!(now() - 3600)];
+    let wrong = [json!(null), json!("tomorrow"), json!(""), json!([]), json!({}), json!(true)];
+    for value in past.iter().chain(&wrong) {
+        add(format!("exp {value}"), with("exp", value.clone()));
+    }
+    for value in [json!(now() + 100), json!(now() + 100_000), json!(1e18)].iter().chain(&wrong) {
+        add(format!("nbf {value}"), with("nbf", value.clone()));
+    }
+    let others = [json!("others"), json!(""), json!(null), json!(1), json!({}), json!(true)];
+    for value in others.iter().chain(&[json!("TESTS"), json!("tests "), json!(["others"])]) {
+        add(format!("iss {value}"), with("iss", value.clone()));
+    }
+    for value in others.iter().chain(&[json!("WINDLASS"), json!("windlass2"), json!([])]) {
+        add(format!("aud {value}"), with("aud", value.clone()));
+    }
+    for name in ["exp", "iss", "aud", "sub"] {
+        add(format!("without {name}"), without(name));
+    }
+    let secret = EncodingKey::from_secret(SECRET.as_bytes());
+    for text in ["another secret of thirty-two bytes", "", "secret", &SECRET[1..], "null"] {
+        add(
+            format!("by {text:?}"),
+            by(Algorithm::HS256, &EncodingKey::from_secret(text.as_bytes())),
+        );
+    }
+    for algorithm in [Algorithm::HS384, Algorithm::HS512] {
+        add(format!("{algorithm:?}"), by(algorithm, &secret));
+    }
+    for algorithm in ["none", "None", "NONE", "nOnE", "", "HS256 ", "RS256", "ES256", "EdDSA"] {
+        add(format!("alg {algorithm:?} without signature"), unsigned(algorithm, ""));
+        add(format!("alg {algorithm:?} signed"), headed(&json!({"alg": algorithm}).to_string()));
+    }
+    for header in [
+        "{}",
+        "[]",
+        "1",
+        "null",
+        "",
+        "{\"alg\":null}",
+        "{\"alg\":1}",
+        "{\"alg\":[\"HS256\"]}",
+        "{\"alg\":\"HS256\",\"crit\":[\"exp\"]}",
+        "{\"alg\":\"HS256\",\"crit\":[]}",
+        "not json",
+    ] {
+        add(format!("header {header}"), headed(header));
+    }
+    add("a header that must be understood".to_owned(), critical());
+    // Keys that the token brings along are not believed.
+    let another = EncodingKey::from_secret(b"another secret of thirty-two bytes");
+    let key = URL_SAFE_NO_PAD.encode("another secret of thirty-two bytes");
+    let extras = [
+        json!({"jwk": {"kty": "oct", "k": key}}),
+        json!({"jku": "http://127.0.0.1:1/keys"}),
+        json!({"x5u": "http://127.0.0.1:1/keys"}),
+        json!({"kid": "../../../../dev/null"}),
+        json!({"kid": "' OR 1=1 --"}),
+    ];
+    for mut header in extras {
+        header["alg"] = json!("HS256");
+        let head = URL_SAFE_NO_PAD.encode(header.to_string());
+        let text = format!("{head}.{}", URL_SAFE_NO_PAD.encode(payload()));
+        let signature = jsonwebtoken::crypto::sign(text.as_bytes(), &another, Algorithm::HS256);
+        add(format!("header {header}"), format!("{text}.{}", signature.unwrap()));
+    }
+    let good = token("ada", "clerk");
+    let parts: Vec<&str> = good.split('.').collect();
+    let (head, body, signature) = (parts[0], parts[1], parts[2]);
+    let chief = URL_SAFE_NO_PAD.encode(claims("ada", "chief").to_string());
+    for (why, bad) in [
+        ("no token", String::new()),
+        ("nonsense", "nonsense".to_owned()),
+        ("dots", "..".to_owned()),
+        ("two parts", format!("{head}.{body}")),
+        ("four parts", format!("{good}.{signature}")),
+        ("no signature", format!("{head}.{body}.")),
+        ("half a signature", format!("{head}.{body}.{}", &signature[..20])),
+        ("a longer signature", format!("{good}AAAA")),
+        ("another signature", format!("{head}.{body}.{}", "A".repeat(signature.len()))),
+        ("other claims", format!("{head}.{chief}.{signature}")),
+        ("no claims", format!("{head}..{signature}")),
+        ("padding", format!("{head}=.{body}=.{signature}=")),
+        ("claims that are a list", signed_text(head, &URL_SAFE_NO_PAD.encode("[]"))),
+        ("claims that are a number", signed_text(head, &URL_SAFE_NO_PAD.encode("1"))),
+        ("claims that are no JSON", signed_text(head, &URL_SAFE_NO_PAD.encode("{\"sub\""))),
+        ("claims that are no base64", signed_text(head, "{}")),
+        ("a token as JSON", json!({"token": good}).to_string()),
+        ("percent signs", good.replace('.', "%2e")),
+        ("a very long one", format!("{head}.{}.{signature}", "A".repeat(6000))),
+    ] {
+        add(why.to_owned(), bad);
+    }
+    all
+}
+
 async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
     let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
     is_unknown(&served, "no token").await;
-    let another = EncodingKey::from_secret(b"another secret of thirty-two bytes");
-    let secret = EncodingKey::from_secret(SECRET.as_bytes());
-    for (why, bad) in [
-        ("expired", with("exp", json!(now() - 100))),
-        ("no expiry", without("exp")),
-        ("an expiry of the wrong type", with("exp", json!("tomorrow"))),
-        ("not yet valid", with("nbf", json!(now() + 100))),
-        ("a beginning of the wrong type", with("nbf", json!("tomorrow"))),
-        ("wrong issuer", with("iss", json!("others"))),
-        ("no issuer", without("iss")),
-        ("wrong audience", with("aud", json!("others"))),
-        ("no audience", without("aud")),
-        ("no subject", without("sub")),
-        ("an empty subject", with("sub", json!(""))),
-        ("a subject that is no name", with("sub", json!("ada\u{0}"))),
-        ("a header that must be understood", critical()),
-        ("another key", by(Algorithm::HS256, &another)),
-        ("another algorithm", by(Algorithm::HS512, &secret)),
-        ("alg none", unsigned("none", "")),
-        ("alg None", unsigned("None", "")),
-        ("no signature", unsigned("HS256", "")),
-        ("nonsense", "nonsense".to_owned()),
-    ] {
-        served.token(&bad);
+    let forged = forged();
+    assert_eq!(forged.len(), 103);
+    for (why, bad) in &forged {
+        served.token(bad);
         is_unknown(&served, why).await;
-        assert!(!served.process.stderr().contains(&bad), "{why}");
+        assert!(bad.len() < 20 || !served.process.stderr().contains(bad), "{why}");
+    }
+    // A good token that is sent in another way is none.
+    let good = token("ada", "clerk");
+    for (name, value) in [
+        ("authorization", good.clone()),
+        ("authorization", format!("Basic {good}")),
+        ("authorization", format!("Bearer\t{good}")),
+        ("authorization", format!("Bearer {good}, Bearer {good}")),
+        ("x-authorization", format!("Bearer {good}")),
+        ("cookie", format!("session={good}")),
+    ] {
+        let request = reqwest::Client::new().get(format!("{}/api/v1/jobs", served.url));
+        let answer = request.header(name, value).send().await.unwrap();
+        assert_eq!(answer.status(), 401, "{name}");
+    }
+    let query = format!("{}/api/v1/jobs?access_token={good}", served.url);
+    assert_eq!(reqwest::get(query).await.unwrap().status(), 401);
+    // Genuine, and cannot be used: whoever holds it is told why.
+    let long = "x".repeat(256);
+    let names = ["", "ada\u{0}", "ada\nbob", "\u{7f}", &long];
+    let taken =
+        ["schedule", "outbox", "rule", "local", "Schedule", "LOCAL", " local ", "rule\u{a0}"];
+    for name in names.iter().chain(&taken) {
+        let answer = served.token(&with("sub", json!(name))).get("/api/v1/jobs").await;
+        let detail = answer.is(401)["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.contains("`sub`") && detail.len() < 200, "{name:?}: {answer:?}");
+    }
+    for name in [json!(null), json!(1), json!([]), json!({}), json!(true), json!(["ada"])] {
+        let answer = served.token(&with("sub", name.clone())).get("/api/v1/jobs").await;
+        assert_eq!(answer.status, 401, "{name}");
     }
     for (why, good) in [
         ("plain", token("ada", "clerk")),
         ("just expired, within the leeway", with("exp", json!(now() - 5))),
         ("valid in a moment, within the leeway", with("nbf", json!(now() + 5))),
         ("several audiences", with("aud", json!(["others", "windlass"]))),
+        ("an expiry beyond every clock", with("exp", json!(u64::MAX))),
+        ("an expiry beyond every number", with("exp", json!(1e300))),
+        ("a name that looks like none of ours", with("sub", json!("schedule-bot"))),
+        ("the longest name", with("sub", json!("x".repeat(255)))),
         ("a list of roles", with("roles", json!(["unknown", "clerk"]))),
     ] {
         let answer = served.token(&good).get("/api/v1/jobs").await;
         assert_eq!(answer.status, 200, "{why}");
+        served.submit(json!({"jobType": "TAKE"})).await;
     }
+    assert!(!served.process.stderr().contains("panicked"));
     // Known, and with no role that we know.
     assert_eq!(served.token(&token("ada", "stranger")).get("/api/v1/jobs").await.status, 403);
 }

@@ -81,6 +81,12 @@ impl Place {
         self.windlass.clone().binary("/bin/sh").run(["-c", &script]).await
     }
 
+    /// Starts a command that can open no more than so many files and connections.
+    pub(crate) fn spawn_with_descriptors(&self, descriptors: u32, command: &str) -> Running {
+        let script = format!("ulimit -n {descriptors}; exec {BINARY} {command}");
+        self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
+    }
+
     /// Runs a command whose words hold spaces.
     pub(crate) async fn run_words(&self, words: &[&str]) -> Output {
         self.windlass.run(words).await

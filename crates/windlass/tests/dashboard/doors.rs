@@ -38,8 +38,18 @@ async fn a_form_of_another_site_is_refused() {
     let chief = token("eve", "chief");
     let id = served.token(&chief).submit(json!({"jobType": "TAKE"})).await;
     let (client, cookie) = (client(), format!("windlass_session={chief}"));
+    let mut attempts = 0;
     for path in POSTS {
-        for origin in [None, Some("https://evil.example"), Some("null")] {
+        for origin in [
+            None,
+            Some("https://evil.example"),
+            Some("null"),
+            Some("http://127.0.0.1"),
+            Some("http://localhost:1"),
+            Some(""),
+            Some("file://"),
+        ] {
+            attempts += 1;
             let address = format!("{}{}", served.url, path.replace("{id}", &id));
             let mut post = client.post(address).header("cookie", &cookie);
             post = post.header("content-type", "application/x-www-form-urlencoded").body("all=yes");
@@ -52,6 +62,7 @@ async fn a_form_of_another_site_is_refused() {
             assert!(place.starts_with("/sign-in"), "{path} {origin:?}: {place}");
         }
     }
+    assert_eq!(attempts, 14 * 7);
     // Nor is anybody signed in or out by another site.
     for path in ["/sign-in", "/sign-out"] {
         let post = client.post(format!("{}{path}", served.url)).header("cookie", &cookie);
@@ -139,4 +150,71 @@ async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
         client().get(format!("{}/jobs/{}", served.url, uuid::Uuid::nil())).send().await.unwrap();
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
     assert!(text(&json!(missing.text().await.unwrap())).contains("there is no job"));
+}
+
+/// Places that a link could try to send one to, or to read.
+const ELSEWHERE: [&str; 12] = [
+    "https://evil.example",
+    "//evil.example",
+    "///evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "javascript:alert(1)",
+    "data:text/html,x",
+    "/a\r\nlocation: https://evil.example",
+    "\t//evil.example",
+    " //evil.example",
+    "/\t/evil.example",
+    "http:evil.example",
+];
+
+#[tokio::test]
+async fn nobody_is_sent_elsewhere_and_no_path_leads_to_a_file() {
+    let data = purses().await;
+    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let (client, chief) = (client(), token("eve", "chief"));
+    let mut attempts = 0;
+    for place in ELSEWHERE {
+        for (path, field) in
+            [("/sign-in", "to"), ("/start", "back"), ("/job-types/TAKE/throughput", "back")]
+        {
+            let encoded: String = place.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let form = format!("token={chief}&{field}={encoded}");
+            let post = client.post(format!("{}{path}", served.url)).header("origin", &served.url);
+            let post = post.header("cookie", format!("windlass_session={chief}"));
+            let post = post.header("content-type", "application/x-www-form-urlencoded");
+            let answer = post.body(form).send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {place:?}");
+            assert_eq!(answer.headers()["location"], "/", "{path} {place:?}");
+            attempts += 1;
+        }
+    }
+    let address = served.url.trim_start_matches("http://");
+    for start in ["/", "/assets/", "/jobs/", "/api/v1/jobs/", "/job-types/"] {
+        for path in [
+            "../windlass.toml",
+            "../../../../etc/passwd",
+            "..%2f..%2f..%2fetc%2fpasswd",
+            "%2e%2e/%2e%2e/etc/passwd",
+            "..%5c..%5cetc%5cpasswd",
+            "....//....//etc/passwd",
+            "%00windlass.toml",
+            "windlass.toml%00.css",
+        ] {
+            // As it is, which clients would tidy up.
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            let head = format!(
+                "GET {start}{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+                 authorization: Bearer {chief}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 40"), "{start}{path}: {answer}");
+            assert!(!answer.contains("root:") && !answer.contains("[connections"), "{answer}");
+            attempts += 1;
+        }
+    }
+    assert_eq!(attempts, 36 + 40);
 }

@@ -101,6 +101,60 @@ async fn nothing_that_is_shown_is_run() {
     }
 }
 
+/// Texts that end the text, attribute, comment or element that they stand in.
+const PAYLOADS: [&str; 12] = [
+    "<script>pwned=1</script>",
+    "\"><script>pwned=1</script>",
+    "</title><script>pwned=1</script>",
+    "</textarea><script>pwned=1</script>",
+    "--><script>pwned=1</script>",
+    "]]><script>pwned=1</script>",
+    "<svg/onload=pwned=1>",
+    "<img src=x onerror=pwned=1>",
+    "\" autofocus onfocus=\"pwned=1",
+    "<a href=\"javascript:pwned=1\">x</a>",
+    "<iframe srcdoc=\"<script>parent.pwned=1</script>\">",
+    "<style>@import \"//evil.example\"</style>",
+];
+
+/// Where a link can carry a text into a page.
+const PLACES: [&str; 12] = [
+    "/dead-letters?error={}",
+    "/dead-letters?pattern={}",
+    "/dead-letters?jobType={}",
+    "/dead-letters/{}",
+    "/jobs?jobType={}",
+    "/jobs?status={}",
+    "/jobs?{}={}",
+    "/jobs/{}",
+    "/job-types/{}",
+    "/sign-in?to={}",
+    "/sign-in?error={}",
+    "/{}",
+];
+
+#[tokio::test]
+async fn no_page_repeats_a_link_as_markup() {
+    let data = Data::sqlite().with_accounts(1).await;
+    let served = Served::start(Place::on(&data, &crate::common::raise(10))).await;
+    let mut attempts = 0;
+    for payload in PAYLOADS {
+        let encoded: String = payload.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for place in PLACES {
+            let answer = served.get(&place.replace("{}", &encoded)).await;
+            let kind = answer.header("content-type").unwrap_or_default();
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{place}");
+            match kind.split(';').next() {
+                Some("text/html") => assert!(!answer.text.contains(payload), "{place} {payload}"),
+                Some("application/json" | "application/problem+json") | None => {}
+                other => panic!("{place}: {other:?}"),
+            }
+            attempts += 1;
+        }
+    }
+    assert_eq!(attempts, 144);
+}
+
 /// No element has come to be of what was said, and no script has run.
 async fn is_sound(browser: &Browser, what: &str) {
     let made = "return [window.pwned === undefined, document.querySelectorAll('img').length, \
