@@ -114,6 +114,10 @@ pub(crate) async fn serve(
             () = stopping.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
+        // A connection that made room keeps its descriptor until its task has ended.
+        while connections.len() > limits.most {
+            connections.join_next().await;
+        }
         let Some(place) = open.admit(limits.most) else {
             // Best effort: a client that does not read finds the connection closed.
             let _ = stream.try_write(BUSY.as_bytes());

@@ -207,6 +207,9 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
         let detail = answer.is(401)["detail"].as_str().unwrap_or_default().to_owned();
         assert!(detail.contains("`sub`") && detail.len() < 200, "{name:?}: {answer:?}");
     }
+    // No NumericDate that a clock could show.
+    let endless = served.token(&with("exp", json!(1e300))).get("/api/v1/jobs").await;
+    assert_eq!(endless.status, 401);
     for name in [json!(null), json!(1), json!([]), json!({}), json!(true), json!(["ada"])] {
         let answer = served.token(&with("sub", name.clone())).get("/api/v1/jobs").await;
         assert_eq!(answer.status, 401, "{name}");
@@ -217,7 +220,6 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
         ("valid in a moment, within the leeway", with("nbf", json!(now() + 5))),
         ("several audiences", with("aud", json!(["others", "windlass"]))),
         ("an expiry beyond every clock", with("exp", json!(u64::MAX))),
-        ("an expiry beyond every number", with("exp", json!(1e300))),
         ("a name that looks like none of ours", with("sub", json!("schedule-bot"))),
         ("the longest name", with("sub", json!("x".repeat(255)))),
         ("a list of roles", with("roles", json!(["unknown", "clerk"]))),
