@@ -1,5 +1,6 @@
 //! Who asked for a job, and what of the source they may reach.
 
+use crate::problem::{Code, Problem};
 use crate::{Secret, Value};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,15 @@ use std::collections::BTreeMap;
 
 /// The verified claims of a submitter. A claim with several values means any of them.
 pub type Claims = BTreeMap<String, Vec<Value>>;
+
+/// The value of a claim that restricts nothing. Only configuration and operators may say it: the
+/// server drops it from tokens and the relay refuses it in an outbox.
+pub const UNRESTRICTED: &str = "*";
+
+/// Whether the values of a claim restrict nothing.
+pub fn is_unrestricted(values: &[Value]) -> bool {
+    matches!(values, [Value::Text(text)] if text == UNRESTRICTED)
+}
 
 /// The identity a job keeps: it filters every scan, retry and redrive of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,4 +35,70 @@ pub struct Identity {
     /// The same, sealed, for jobs that forward it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_token: Option<String>,
+}
+
+impl Identity {
+    /// Refuses a caller whose claims do not cover those of a job, for the claims that its job type
+    /// filters by. A caller with none of these claims at all is covered only as an operator.
+    pub fn check_covers(
+        &self,
+        job: &Identity,
+        filtered: &BTreeMap<String, String>,
+        is_operator: bool,
+    ) -> Result<(), Problem> {
+        if is_operator && !filtered.keys().any(|claim| self.claims.contains_key(claim)) {
+            return Ok(());
+        }
+        for claim in filtered.keys() {
+            let mine = self.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
+            let theirs = job.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
+            let text = |value: &Value| value.to_text();
+            let covered = is_unrestricted(mine)
+                || !theirs.is_empty()
+                    && !is_unrestricted(theirs)
+                    && theirs.iter().all(|value| mine.iter().any(|have| text(have) == text(value)));
+            if !covered {
+                let detail = "your claims do not cover those of the job, which was submitted with \
+                              others; submit a job of your own, or let an operator do it";
+                return Err(Problem::field(Code::Request, format!("claims.{claim}"), detail));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(county: &[&str]) -> Identity {
+        let values: Vec<Value> = county.iter().map(|value| Value::from(*value)).collect();
+        let claims = match values.is_empty() {
+            true => Claims::new(),
+            false => [("county".to_owned(), values)].into(),
+        };
+        Identity { claims, ..Identity::default() }
+    }
+
+    #[test]
+    fn a_caller_covers_a_job_whose_values_it_has_all() {
+        let filtered = [("county".to_owned(), "county".to_owned())].into();
+        let covers = |mine: &[&str], theirs: &[&str], is_operator| {
+            with(mine).check_covers(&with(theirs), &filtered, is_operator).is_ok()
+        };
+        assert!(covers(&["Kent", "Essex"], &["Kent"], false));
+        assert!(covers(&["*"], &["Kent"], false) && covers(&["*"], &["*"], false));
+        assert!(covers(&[], &["Kent"], true) && covers(&[], &["*"], true));
+        for (mine, theirs, is_operator) in [
+            (&["Kent"] as &[&str], &["Kent", "Essex"] as &[&str], false),
+            (&["kent"], &["Kent"], false),
+            (&["Kent"], &["*"], false),
+            (&["Essex"], &["Kent"], true),
+            (&[], &["Kent"], false),
+            (&["Kent"], &[], false),
+        ] {
+            assert!(!covers(mine, theirs, is_operator), "{mine:?} {theirs:?}");
+        }
+        assert!(with(&[]).check_covers(&with(&[]), &BTreeMap::new(), false).is_ok());
+    }
 }

@@ -85,6 +85,89 @@ impl JobType {
         if self.load.as_ref().is_some_and(|load| load.table.is_empty()) {
             refuse("load.table", "is empty; name a table");
         }
+        problems.extend(self.shared_problems());
         problems
+    }
+
+    /// What submitters of different claims would overwrite for each other: rows of the loaded table
+    /// that are not told apart by the claim, and a report with one name for all.
+    fn shared_problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let claims = &self.source.claims;
+        for (claim, column) in claims {
+            if let Some(load) = &self.load
+                && !load.replace.contains(column)
+            {
+                let detail = format!(
+                    "lacks `{column}`, so that a submitter would replace the rows of every other \
+                     `{claim}`; add the column to the result and to load.replace"
+                );
+                problems.push(("load.replace", detail));
+            }
+            let placeholder = format!("{{claim:{claim}}}");
+            if let Some(Report { to, .. }) = &self.report
+                && !to.contains(&placeholder)
+                && !to.contains("{job_id}")
+            {
+                let detail = format!(
+                    "is one file for the submitters of every `{claim}`; put {placeholder} or \
+                     {{job_id}} into it"
+                );
+                problems.push(("report.to", detail));
+            }
+        }
+        let report = self.report.as_ref().map(|report| ("report.to", &report.to));
+        let export = match &self.step.kind {
+            StepKind::Export(export) => Some(("step.export.to", &export.to)),
+            _ => None,
+        };
+        for (field, to) in report.into_iter().chain(export) {
+            for rest in to.split("{claim:").skip(1) {
+                let name = rest.split('}').next().unwrap_or_default();
+                if !claims.contains_key(name) {
+                    let known = crate::config::names(claims.keys());
+                    let detail =
+                        format!("`{{claim:{name}}}` is not in source.claims; there is {known}");
+                    problems.push((field, detail));
+                }
+            }
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+
+    fn problems(more: &str) -> Vec<String> {
+        let text = format!(
+            "[jobs.J]\nsource = {{ connection = \"a\", table = \"t\", key = [\"id\"], \
+             claims = {{ county = \"county_code\" }} }}\n\
+             step.map = \"SELECT 1 FROM {{source}} WHERE {{chunk}}\"\n{more}\n"
+        );
+        let job_type = Config::parse(&text, |_| None).unwrap().jobs["J"].clone();
+        job_type.problems().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_submitters_of_different_claims_would_share_is_refused() {
+        for (refused, expected) in [
+            ("load = { connection = \"a\", table = \"t\" }", "load.replace"),
+            ("load = { connection = \"a\", table = \"t\", replace = [\"d\"] }", "`county_code`"),
+            ("load = { connection = \"a\", table = \"t\", replace = [\"county\"] }", "replace"),
+            ("report = { to = \"file:x/{date}.csv\" }", "{claim:county}"),
+            ("report = { to = \"file:x/{claim:country}-{job_id}.csv\" }", "{claim:country}"),
+        ] {
+            let found = problems(refused);
+            assert!(found.iter().any(|found| found.contains(expected)), "{refused}: {found:?}");
+        }
+        for right in [
+            "load = { connection = \"a\", table = \"t\", replace = [\"d\", \"county_code\"] }",
+            "report = { to = \"file:x/{claim:county}/{date}.csv\" }",
+            "report = { to = \"file:x/{job_id}.csv\" }",
+        ] {
+            assert_eq!(problems(right), Vec::<String>::new(), "{right}");
+        }
     }
 }

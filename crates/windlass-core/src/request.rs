@@ -1,7 +1,7 @@
 //! The request: what the command line, the API, cron, dependencies and the outbox all submit.
 
 use crate::problem::{Code, Problem};
-use crate::{ColumnType, Identity, JobId, JobType, OnFailed, Table, config, items};
+use crate::{ColumnType, Identity, JobId, JobType, OnFailed, Table, claims, config, items};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -292,13 +292,30 @@ impl Request {
                 }
             }
         }
-        for claim in job_type.source.claims.keys() {
-            if identity.claims.get(claim).is_none_or(Vec::is_empty) {
+        for (claim, column) in &job_type.source.claims {
+            let field = format!("claims.{claim}");
+            let values = identity.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
+            if values.is_empty() {
                 let detail = format!(
                     "`{}` is filtered by this claim and the submitter has none",
                     job_type.name
                 );
-                return refuse(&format!("claims.{claim}"), detail);
+                return refuse(&field, detail);
+            }
+            if claims::is_unrestricted(values) {
+                continue;
+            }
+            if values.contains(&crate::Value::from(claims::UNRESTRICTED)) {
+                return refuse(&field, "`*` must be the only value".into());
+            }
+            // A database would compare a value of another type by its own rules: MySQL takes the
+            // text `x` for the number 0.
+            let column = table.column(column);
+            for value in values {
+                let json = value.to_json();
+                column
+                    .map_or_else(|| ColumnType::Other.read(&json), |c| c.read(&json))
+                    .or_else(|detail| refuse(&field, detail).map(|()| crate::Value::Null))?;
             }
         }
         Ok(())

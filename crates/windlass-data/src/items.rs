@@ -3,9 +3,9 @@
 
 use crate::page::{Next, Page};
 use crate::{
-    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Item, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Source, Target,
-    WriteItem,
+    Batch, Bound, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held,
+    HeldState, Item, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope,
+    Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -324,8 +324,9 @@ impl FanIn for Items {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        self.connection.replace(ledger, load, result, params).await
+        self.connection.replace(ledger, load, result, params, bounds).await
     }
 }
 

@@ -6,7 +6,9 @@
 //! [`Replicated`] one that others help to read. `sqlite/`, `postgres/` and `mysql/` mirror each other file by file.
 
 mod array;
+mod by_value;
 mod commit;
+mod confine;
 mod connect;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
@@ -39,7 +41,7 @@ pub use commit::{Commit, Committed, Effect, WriteItem};
 pub use connect::connect;
 pub use emitted::{Emitted, FIRST, keep_emitted};
 pub use error::{DataError, Result};
-pub use fan_in::{FanIn, Params, Parts, Rows};
+pub use fan_in::{Bound, FanIn, Params, Parts, Rows};
 pub use fit::fit;
 pub use history::LedgerHistory;
 pub use items::Items;
@@ -83,6 +85,11 @@ pub trait Source: Send + Sync {
     async fn tables(&self) -> Result<Vec<String>>;
     /// What the database says of the source's table or query.
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
+    /// Refuses a `sql` or `map` step whose statement `{chunk}` does not bind.
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        let _ = job_type;
+        Ok(())
+    }
     /// Refuses a source in which a record has no key, or two have the same where the step needs it
     /// unique. Looks at the rows only where the schema does not promise it: at the first `most`, or
     /// at all that the job may reach.
@@ -103,6 +110,18 @@ pub trait Source: Send + Sync {
         most_chunks: u32,
         most_items: Option<u64>,
     ) -> Result<Cuts>;
+    /// Looks up many values of a filter at once: for each value its one chunk, or no chunk where it
+    /// has no records. `None` where it has more records than a chunk and [`Source::cut`] is needed.
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        let _ = (scope, filter, items);
+        Ok(vec![None; values.len()])
+    }
     /// Cuts the next chunks out of a part that the database itself numbers, where keys have no order
     /// and [`Source::split`] gives [`KeyRange::ALL`] for each part: lists of keys, from behind `after`.
     async fn scan(

@@ -3,7 +3,7 @@
 use crate::Scope;
 use crate::array::Array;
 use crate::mysql::Cells;
-use crate::sql::{Dialect, Sql, cast_type, is_array, row};
+use crate::sql::{self, Dialect, Sql, cast_type, is_array, row};
 use std::borrow::Cow;
 use windlass_core::{Extent, Key, KeyRange, Part, Value};
 
@@ -145,10 +145,18 @@ pub(crate) fn push_limits<'a>(
         // The line break ends a comment at the end of the condition.
         sql.push(format!("({condition}\n)"));
     }
-    for (column, values) in scope.conditions(extent.within.as_ref()) {
+    for (name, values, is_claim) in scope.conditions(extent.within.as_ref()) {
+        let (column, qualified) = (scope.table.column(name), sql.dialect.qualified(name, alias));
         and(sql);
-        sql.push(sql.dialect.qualified(column, alias));
-        sql.is_one_of(values, scope.table.column(column));
+        sql.push(&qualified);
+        // The equality of the column's collation, which an index serves, and for claims that of the
+        // bytes beside it.
+        let exact = (is_claim && sql::has_collation(column)).then(|| values.clone());
+        sql.is_one_of(values, column);
+        if let Some(values) = exact {
+            sql.push(" AND ");
+            sql.is_exactly_one_of(&qualified, &values);
+        }
     }
 }
 

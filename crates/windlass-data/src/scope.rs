@@ -1,7 +1,9 @@
 //! What a job may reach: the source, its fixed condition, the request's filters and the
 //! submitter's claims, resolved against the table.
 
+use crate::fan_in::Bound;
 use std::collections::BTreeMap;
+use windlass_core::claims::is_unrestricted;
 use windlass_core::{
     Column, ColumnType, FilterValue, Identity, JobType, Problem, Request, StepKind, Table, Value,
 };
@@ -44,7 +46,13 @@ impl Scope {
             filters.push((name.to_owned(), column.clone(), values.iter().map(read).collect()));
         }
         let claim = |(claim, column): (&String, &String)| {
-            Some((column.clone(), identity.claims.get(claim)?.clone()))
+            let values = identity.claims.get(claim).filter(|values| !is_unrestricted(values))?;
+            // What the request's check has read can be read again.
+            let read = |value: &Value| match table.column(column) {
+                None | Some(Column { kind: ColumnType::Other, .. }) => value.clone(),
+                Some(column) => column.read(&value.to_json()).unwrap_or(Value::Null),
+            };
+            Some((column.clone(), values.iter().map(read).collect()))
         };
         let claims = job_type.source.claims.iter().filter_map(claim).collect();
         Ok(Scope { job_type, table, filters, claims, params: request.params.clone() })
@@ -73,14 +81,33 @@ impl Scope {
         columns
     }
 
-    /// Every condition of the form `column IN (values)`: the filters, with the one the segment
-    /// was loaded by narrowed to its value, and the claims.
-    pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>)> {
-        let filters = self.filters.iter().map(|(name, column, values)| match within {
-            Some(narrow) if narrow.filter == *name => (column.as_str(), vec![narrow.value.clone()]),
-            _ => (column.as_str(), values.clone()),
+    /// What the rows that the job loads must keep to, and what it may replace.
+    pub fn bounds(&self) -> Vec<Bound> {
+        let filters = self.filters.iter().map(|(_, column, values)| Bound {
+            column: column.clone(),
+            values: values.clone(),
+            is_claim: false,
         });
-        let claims = self.claims.iter().map(|(column, values)| (column.as_str(), values.clone()));
+        let claims = self.claims.iter().map(|(column, values)| Bound {
+            column: column.clone(),
+            values: values.clone(),
+            is_claim: true,
+        });
+        filters.chain(claims).collect()
+    }
+
+    /// Every condition of the form `column IN (values)`: the filters, with the one the segment
+    /// was loaded by narrowed to its value, and the claims; and whether it is one of the claims,
+    /// which compare by bytes.
+    pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>, bool)> {
+        let filters = self.filters.iter().map(|(name, column, values)| match within {
+            Some(narrow) if narrow.filter == *name => {
+                (column.as_str(), vec![narrow.value.clone()], false)
+            }
+            _ => (column.as_str(), values.clone(), false),
+        });
+        let claims = self.claims.iter();
+        let claims = claims.map(|(column, values)| (column.as_str(), values.clone(), true));
         filters.chain(claims).collect()
     }
 

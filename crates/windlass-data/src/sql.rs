@@ -148,6 +148,19 @@ impl<'a> Sql<'a> {
         }
     }
 
+    /// Adds that the bytes of an expression's text are those of one of the values.
+    pub(crate) fn is_exactly_one_of(&mut self, expression: &str, values: &[Value]) {
+        let dialect = self.dialect;
+        self.push(dialect.bytes(expression));
+        for (n, value) in values.iter().enumerate() {
+            self.push(if n > 0 { ", " } else { " IN (" });
+            let text = value.to_text().map_or(Value::Null, Value::Text);
+            let (before, after) = dialect.around_bytes();
+            self.push(before).bind(Cow::Owned(text)).push(after);
+        }
+        self.push(if values.is_empty() { " IN (NULL)" } else { ")" });
+    }
+
     /// Adds a placeholder for a typed array.
     pub(crate) fn array(&mut self, array: Array<'a>) -> &mut Self {
         let kind = array.sql_type();
@@ -227,6 +240,30 @@ impl Dialect {
                  ELSE {expression}::text END"
             ),
             _ => format!("{expression}::text"),
+        }
+    }
+}
+
+/// Whether a collation or the type of a column may hold texts equal that differ: `acme`, `ACME` and
+/// `acme ` under MySQL's default, citext, `char(n)`, NOCASE.
+pub(crate) fn has_collation(column: Option<&Column>) -> bool {
+    column.is_none_or(|column| matches!(column.kind, ColumnType::Text | ColumnType::Other))
+}
+
+impl Dialect {
+    /// The text of an expression, compared byte by byte whatever its collation.
+    pub(crate) fn bytes(self, expression: &str) -> String {
+        let (before, after) = self.around_bytes();
+        format!("{before}{expression}{after}")
+    }
+
+    /// MySQL converts first, since a column may have another character set than the connection.
+    /// Its binary collations would ignore spaces at the end.
+    fn around_bytes(self) -> (&'static str, &'static str) {
+        match self {
+            Dialect::Postgres => ("(", "::text COLLATE pg_catalog.\"C\")"),
+            Dialect::Sqlite => ("CAST(", " AS BLOB)"),
+            Dialect::Mysql => ("CAST(CONVERT(", " USING utf8mb4) AS BINARY)"),
         }
     }
 }

@@ -2,9 +2,9 @@
 //! alone says whether it is done. So there is no ledger, and the source may be read-only.
 
 use crate::{
-    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target,
-    WriteItem,
+    Batch, Bound, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held,
+    HeldState, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share,
+    Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -21,6 +21,10 @@ pub struct Unledgered(pub Arc<dyn Connection>);
 
 #[async_trait]
 impl Source for Unledgered {
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        self.0.check_statement(job_type)
+    }
+
     async fn tables(&self) -> Result<Vec<String>> {
         self.0.tables().await
     }
@@ -47,6 +51,16 @@ impl Source for Unledgered {
         most_items: Option<u64>,
     ) -> Result<Cuts> {
         self.0.cut(scope, within, range, items, most_chunks, most_items).await
+    }
+
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        self.0.cut_values(scope, filter, values, items).await
     }
 
     async fn scan(
@@ -201,8 +215,9 @@ impl FanIn for Unledgered {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        self.0.replace(ledger, load, result, params).await
+        self.0.replace(ledger, load, result, params, bounds).await
     }
 }
 

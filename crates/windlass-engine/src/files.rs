@@ -2,7 +2,10 @@
 
 use crate::job::JobContext;
 use crate::{EngineError, Result};
-use windlass_core::{Column, ColumnType, Export, Report, StepKind, Value};
+use windlass_core::problem::Code;
+use windlass_core::{
+    Column, ColumnType, Export, Identity, JobId, JobType, Problem, Report, Request, StepKind, Value,
+};
 use windlass_data::Rows;
 use windlass_parts::{
     Compression, Format, Manifest, ManifestPart, Output, PartName, PartWriter, Place, RecordBatch,
@@ -219,17 +222,52 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
 /// A place with its words filled in. The date is the job's own: its param, or the day it was
 /// submitted on, which its id knows.
 pub(crate) fn fill(job: &Pinned, template: &str) -> Result<String> {
-    let id = job.id.to_string();
-    let params: serde_json::Map<_, _> = job.request.params.clone().into_iter().collect();
-    let submitted = job.id.get_timestamp().map_or(0, |time| time.to_unix().0);
+    fill_for(job.id, &job.definition, &job.request, &job.identity, template)
+}
+
+/// Refuses a request whose params or claims could not stand in the name of a file, before anything
+/// is written.
+pub(crate) fn check_places(
+    definition: &JobType,
+    request: &Request,
+    identity: &Identity,
+) -> Result<()> {
+    let export = match &definition.step.kind {
+        StepKind::Export(export) => Some(&export.to),
+        _ => None,
+    };
+    for template in definition.report.iter().map(|report| &report.to).chain(export) {
+        let filled = fill_for(JobId::now_v7(), definition, request, identity, template);
+        if let Err(error) = filled {
+            let is_claim = template.contains("{claim:") && error.to_string().contains("claim");
+            let field = if is_claim { "claims.path" } else { "params" };
+            return Err(Problem::field(Code::Request, field, error.to_string()).into());
+        }
+    }
+    Ok(())
+}
+
+fn fill_for(
+    id: JobId,
+    definition: &JobType,
+    request: &Request,
+    identity: &Identity,
+    template: &str,
+) -> Result<String> {
+    let params: serde_json::Map<_, _> = request.params.clone().into_iter().collect();
+    let submitted = id.get_timestamp().map_or(0, |time| time.to_unix().0);
+    let texts = |values: &[Value]| values.iter().filter_map(Value::to_text).collect();
+    let claims = identity.claims.iter().map(|(name, values)| (name.clone(), texts(values)));
+    let (id, claims) = (id.to_string(), claims.collect());
     let of_id =
         chrono::DateTime::from_timestamp(submitted as i64, 0).unwrap_or_default().date_naive();
     let of_params = params.get("date").and_then(|date| date.as_str()?.parse().ok());
     let words = Words {
         job_id: &id,
-        job_type: &job.definition.name,
+        job_type: &definition.name,
         date: of_params.unwrap_or(of_id),
         params: &params,
+        claims: &claims,
     };
     Ok(windlass_parts::fill(template, words)?)
 }

@@ -57,7 +57,7 @@ pub use dry_run::{DryRun, Sample};
 pub use engine::{Builder, Engine};
 pub use error::{EngineError, Result};
 pub use pruner::Pruned;
-pub use redrive::Redriven;
+pub use redrive::{Caller, Redriven};
 pub use restored::AfterRestore;
 pub use result::JobResult;
 pub use scheduler::SCHEDULER;

@@ -11,11 +11,12 @@ use crate::merger::{self, Merge};
 use crate::planner::plan;
 use crate::worker::{Idle, Shutdown};
 use crate::{EngineError, Result};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use windlass_core::pagination::{name_key, unname_key};
-use windlass_core::{FilterValue, Key, KeyRange, PaginationState};
+use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
 use windlass_data::{Cuts, Share};
 use windlass_db::Class;
 use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
@@ -24,7 +25,8 @@ use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 /// enough that workers begin at once and a lost loader loses little.
 const CHUNKS_PER_PAGE: u32 = 500;
 
-/// A segment is handed back after this long, so that a job that is more urgent gets its turn.
+/// A segment is handed back after this long, so that other jobs get their turn: more urgent ones, and
+/// those of equal priority in rotation.
 const TURN: Duration = Duration::from_secs(1);
 
 /// Loads segments until shutdown, a few side by side.
@@ -199,7 +201,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
                     after: after.or_else(|| segment.range.after.clone()),
                     upto: segment.range.upto.clone(),
                 };
-                cut(job, None, &range, items_enqueued).await?
+                cut(job, None, &range, items_enqueued, CHUNKS_PER_PAGE).await?
             };
             let to = PaginationState::TableScan {
                 segment: number,
@@ -219,20 +221,52 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             last_evaluated_key,
             items_enqueued,
         } => {
-            let Some(value) = remaining_values.first().cloned() else { return Ok(empty) };
-            let within = FilterValue { filter: filter.clone(), value };
+            // A page has the chunks of many values: the state, which lists all values that remain, is
+            // written once per page and not once per value. Values are looked up in batches; only one
+            // with several chunks is cut alone.
             let key = &job.scope.place_columns(&filter);
-            let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
-            let cut =
-                cut(job, Some(&within), &KeyRange { after, upto: None }, items_enqueued).await?;
-            let items_enqueued = items_enqueued + cut.items;
-            let mut last_evaluated_key = cut.last.as_ref().map(|last| name_key(key, last));
-            if cut.done {
-                remaining_values.remove(0);
-                last_evaluated_key = None;
+            let mut after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
+            let (mut items_enqueued, mut done, mut chunks) = (items_enqueued, 0, Vec::new());
+            let mut full = false;
+            let begun = Instant::now();
+            let mut looked_up = VecDeque::new();
+            while let Some(value) = remaining_values.get(done).cloned() {
+                let room = CHUNKS_PER_PAGE - chunks.len() as u32;
+                if after.is_none() && looked_up.is_empty() {
+                    if room < CHUNKS_PER_PAGE / 2 {
+                        break;
+                    }
+                    let upto = remaining_values.len().min(done + room as usize);
+                    looked_up = look_up(job, &filter, &remaining_values[done..upto]).await?;
+                }
+                let fits =
+                    |cut: &Cut| left(job, items_enqueued).is_none_or(|most| cut.items <= most);
+                let cut = match looked_up.pop_front().flatten().filter(fits) {
+                    Some(cut) => cut,
+                    None => {
+                        let within = FilterValue { filter: filter.clone(), value };
+                        let range = KeyRange { after: after.take(), upto: None };
+                        cut(job, Some(&within), &range, items_enqueued, room).await?
+                    }
+                };
+                items_enqueued += cut.items;
+                chunks.extend(cut.chunks);
+                match cut.done {
+                    true => done += 1,
+                    false => after = cut.last,
+                }
+                let most = job.pinned.request.max_items_per_segment;
+                full = most.is_some_and(|most| items_enqueued >= most);
+                if full
+                    || !cut.done
+                    || chunks.len() as u32 >= CHUNKS_PER_PAGE
+                    || begun.elapsed() >= TURN
+                {
+                    break;
+                }
             }
-            let full =
-                job.pinned.request.max_items_per_segment.is_some_and(|most| items_enqueued >= most);
+            remaining_values.drain(..done);
+            let last_evaluated_key = after.as_ref().map(|last| name_key(key, last));
             let last = full || remaining_values.is_empty();
             let to = PaginationState::IndexQuery {
                 filter,
@@ -240,7 +274,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
                 last_evaluated_key,
                 items_enqueued,
             };
-            Ok(Page { to, last, chunks: cut.chunks, ..empty })
+            Ok(Page { to, last, chunks, ..empty })
         }
     }
 }
@@ -257,10 +291,22 @@ async fn cut(
     within: Option<&FilterValue>,
     range: &KeyRange,
     enqueued: u64,
+    most_chunks: u32,
 ) -> Result<Cut> {
     let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
-    let cuts = job.connection.cut(&job.scope, within, range, items, CHUNKS_PER_PAGE, left).await?;
+    let cuts = job.connection.cut(&job.scope, within, range, items, most_chunks, left).await?;
     Ok(Cut::of(cuts))
+}
+
+/// The chunks of many values of a filter; `None` for a value that must be cut alone.
+async fn look_up(
+    job: &JobContext,
+    filter: &str,
+    values: &[Value],
+) -> Result<VecDeque<Option<Cut>>> {
+    let items = job.definition().chunk_items();
+    let cuts = job.connection.cut_values(&job.scope, filter, values, items).await?;
+    Ok(cuts.into_iter().map(|cuts| cuts.map(Cut::of)).collect())
 }
 
 /// The same where the database numbers the parts of a table itself.

@@ -11,10 +11,10 @@ use crate::job::JobContext;
 use crate::{EngineError, Result, part, restored};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_core::{
-    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, Load, PaginationState, Report, StepKind,
-    Value,
+    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
+    Request, StepKind, Value,
 };
-use windlass_data::{Connection, DataError, FIRST, Fence, Parts, Rows};
+use windlass_data::{Bound, Connection, DataError, FIRST, Fence, Parts, Rows, Scope};
 use windlass_db::Class;
 use windlass_store::{Kept, MERGED, NewPart, Page, Pinned, SegmentLease};
 
@@ -67,11 +67,20 @@ async fn merge_all(
     }
     if job.definition().reduces() {
         let result = result(engine, job, family).await?;
-        if let Some(load) = &job.definition().load
-            && !is_partial(&job.pinned)
-            && load_into(engine, job, lease, load, &result).await? == Kept::Lost
-        {
-            return Ok(Kept::Lost);
+        if let Some(load) = &job.definition().load {
+            let root = root_request(engine, &job.pinned).await?;
+            match root.filter(|root| !is_partial(&job.pinned.definition, root)) {
+                Some(root) => {
+                    let bounds = bounds(job, &root)?;
+                    if load_into(engine, job, lease, load, &result, &bounds).await? == Kept::Lost {
+                        return Ok(Kept::Lost);
+                    }
+                }
+                None => tracing::info!(
+                    job = %job.pinned.id,
+                    "not loaded: the job covers a part of the source that load.replace does not name"
+                ),
+            }
         }
         if let Some(report) = &job.definition().report
             && files::report(job, report, &result, still_ours(engine, lease)).await? == Kept::Lost
@@ -124,10 +133,39 @@ pub(crate) fn rows_of(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)
 }
 
 /// A request for some of the records reports them, and never loads: it would replace the whole by a
-/// part of it.
-pub(crate) fn is_partial(job: &Pinned) -> bool {
-    let (request, is_redrive) = (&job.request, job.root != job.id);
-    request.ids.is_some() && !is_redrive || request.max_items_per_segment.is_some()
+/// part of it. Filters whose columns are all in `load.replace` replace just their part.
+pub(crate) fn is_partial(definition: &JobType, request: &Request) -> bool {
+    let replaced = |filter: &str| {
+        let column = definition.source.filters.get(filter);
+        let load = definition.load.as_ref();
+        load.zip(column).is_some_and(|(load, column)| load.replace.contains(column))
+    };
+    request.ids.is_some()
+        || request.max_items_per_segment.is_some()
+        || !request.filters().all(|(filter, _)| replaced(filter))
+}
+
+/// The request whose output a job's merge makes whole: its own, or that of the job it redrives,
+/// whose keys alone it has. None where that job is gone, and with it what it was restricted to.
+pub(crate) async fn root_request(engine: &Engine, job: &Pinned) -> Result<Option<Request>> {
+    if job.root == job.id {
+        return Ok(Some(job.request.clone()));
+    }
+    Ok(engine.store().pinned(job.root).await?.map(|root| root.request))
+}
+
+/// What the loaded rows must keep to: the filters of the request and the claims of the identity.
+fn bounds(job: &JobContext, root: &Request) -> Result<Vec<Bound>> {
+    let request = Request {
+        filter: root.filter.clone(),
+        params: root.params.clone(),
+        ..Request::new(&job.definition().name)
+    };
+    if job.definition().source.items {
+        return Ok(Vec::new());
+    }
+    let (definition, table) = (job.definition().clone(), job.scope.table.clone());
+    Ok(Scope::new(definition, table, &request, &job.pinned.identity)?.bounds())
 }
 
 /// What `reduce` makes of the parts; without one, the parts as they are.
@@ -259,6 +297,7 @@ async fn load_into(
     lease: SegmentLease,
     load: &Load,
     result: &Rows,
+    bounds: &[Bound],
 ) -> Result<Kept> {
     engine.prepare(&load.connection).await?;
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
@@ -275,7 +314,7 @@ async fn load_into(
     if still_ours(engine, lease).await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
-    match place.replace(&ledger, load, result, &job.pinned.request.params).await {
+    match place.replace(&ledger, load, result, &job.pinned.request.params, bounds).await {
         Ok(_) => Ok(Kept::Yes),
         Err(DataError::LeaseLost) => Ok(Kept::Lost),
         Err(error) => Err(error.into()),

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::engine::Engine;
 use windlass_core::problem::Code;
-use windlass_core::{JobId, Problem, Request};
+use windlass_core::{Identity, JobId, Problem, Request};
 use windlass_store::{LetterFilter, NewJob};
 
 /// One job that redrives letters of one original job.
@@ -18,12 +18,46 @@ pub struct Redriven {
     pub letters: u64,
 }
 
+/// Who asks for a job to be run again, with the claims of their present token.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The present claims.
+    pub identity: Identity,
+    /// The job types of which a role of theirs is for the jobs of all submitters.
+    pub operated_types: Vec<String>,
+}
+
 impl Engine {
+    /// Refuses a caller whose present claims do not cover those a job was submitted with: running
+    /// it again would reach records that the caller may not reach any more.
+    pub async fn check_caller(&self, job: JobId, caller: &Caller) -> Result<()> {
+        let Some(pinned) = self.store().pinned(job).await? else { return Ok(()) };
+        let filtered = &pinned.definition.source.claims;
+        let is_operator = caller.operated_types.contains(&pinned.definition.name);
+        Ok(caller.identity.check_covers(&pinned.identity, filtered, is_operator)?)
+    }
+
     /// Redrives every matching letter that is `new` and not being redriven, one job or more for
     /// each original job. They run by the definition as it is now, since that is what was mended.
     pub async fn redrive(&self, filter: &LetterFilter) -> Result<Vec<Redriven>> {
+        self.redrive_for(filter, None).await
+    }
+
+    /// The same for a caller, whose present claims must cover those of every original job. Nothing
+    /// is redriven where they do not.
+    pub async fn redrive_for(
+        &self,
+        filter: &LetterFilter,
+        caller: Option<&Caller>,
+    ) -> Result<Vec<Redriven>> {
         let mut redriven = Vec::new();
-        for root in self.store().redrivable(filter).await? {
+        let roots = self.store().redrivable(filter).await?;
+        if let Some(caller) = caller {
+            for root in &roots {
+                self.check_caller(root.job, caller).await?;
+            }
+        }
+        for root in roots {
             let job_type = self.config().job_type(&root.job_type)?;
             let checked = self.check_job_type(job_type).await.map_err(|problems| {
                 let first = problems.into_iter().next();

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
+use windlass_core::claims::UNRESTRICTED;
 use windlass_core::problem::Code;
 use windlass_core::{Claims, Identity, Problem, Request, Value};
 use windlass_data::{Answer, Door, Given, Relayed, Waiting};
@@ -163,7 +164,12 @@ fn claims(json: Json) -> std::result::Result<Claims, Problem> {
         Json::Array(values) => values.into_iter().map(Value::from_json).collect(),
         single => vec![Value::from_json(single)],
     };
-    Ok(fields.into_iter().map(|(claim, json)| (claim, values(json))).collect())
+    let claims: Claims = fields.into_iter().map(|(claim, json)| (claim, values(json))).collect();
+    if claims.values().flatten().any(|value| *value == Value::from(UNRESTRICTED)) {
+        let detail = "has `*`, which only configuration and operators may say";
+        return Err(Problem::field(Code::Request, "claims", detail));
+    }
+    Ok(claims)
 }
 
 #[cfg(test)]
@@ -195,6 +201,7 @@ mod tests {
             ("[]", "request: is no JSON object"),
             (r#"{"colour": 1}"#, "colour"),
             (r#"{"claims": [1]}"#, "claims: is [1]"),
+            (r#"{"claims": {"county": ["Kent", "*"]}}"#, "claims: has `*`"),
             (r#"{"submittedBy": 1}"#, "submittedBy: is 1"),
             (r#"{"jobType": "K"}"#, "jobType: stands in the request too"),
         ] {

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::{EngineError, Result, files, merger};
 use windlass_core::problem::Code;
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, StepKind, Value};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, Request, StepKind, Value};
 use windlass_page::report::{JobReport, MOST_ERRORS, Output, Rows};
 use windlass_page::throughput::stretch;
 use windlass_store::{LetterFilter, NewPart, Pinned};
@@ -68,7 +68,11 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
         slowest: store.slowest_chunks(id, CHUNKS / 2).await?,
         failed: store.chunks(id, Some(ChunkStatus::Failed), None, CHUNKS).await?,
         errors: store.letter_groups(&letters).await?,
-        outputs: outputs(&pinned, merged.as_ref())?,
+        outputs: outputs(
+            &pinned,
+            merger::root_request(engine, &pinned).await?.as_ref(),
+            merged.as_ref(),
+        )?,
         rows: match &merged {
             Some(merged) if pinned.definition.reduces() => Some(first(merged)?),
             _ => None,
@@ -81,7 +85,11 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
 }
 
 /// What the job puts out, with its size where it is there.
-fn outputs(pinned: &Pinned, merged: Option<&NewPart>) -> Result<Vec<Output>> {
+fn outputs(
+    pinned: &Pinned,
+    root: Option<&Request>,
+    merged: Option<&NewPart>,
+) -> Result<Vec<Output>> {
     let definition = &pinned.definition;
     let (rows, bytes) = (merged.map(|merged| merged.rows), merged.map(|merged| merged.bytes));
     let mut outputs = Vec::new();
@@ -99,7 +107,7 @@ fn outputs(pinned: &Pinned, merged: Option<&NewPart>) -> Result<Vec<Output>> {
     }
     if let Some(load) = &definition.load {
         let place = format!("{} on {}", load.table, load.connection);
-        match merger::is_partial(pinned) {
+        match root.is_none_or(|root| merger::is_partial(definition, root)) {
             true => put("Not loaded, since only some records were asked for", place, None, None),
             false => put("Loaded into", place, rows, None),
         }

@@ -52,6 +52,7 @@ impl Engine {
         request.check_limits()?;
         let checked = self.check_job_type(job_type).await.map_err(first)?;
         request.check(&checked.definition, identity, &checked.table)?;
+        crate::files::check_places(&checked.definition, request, identity)?;
         Ok(checked)
     }
 
@@ -73,6 +74,11 @@ impl Engine {
             && let Err(error) = self.check_ledger(&job_type.source.connection).await
         {
             problems.push(describe_problem(job_type, error));
+        }
+        if let Ok(connection) = self.connection(&job_type.source.connection)
+            && let Err(error) = connection.check_statement(&definition)
+        {
+            problems.push(describe_problem(job_type, error.into()));
         }
         if problems.is_empty()
             && let Err(error) = self.check_keys(&definition, &table).await

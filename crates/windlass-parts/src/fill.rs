@@ -2,6 +2,7 @@
 
 use chrono::NaiveDate;
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 
 use crate::{Error, Result};
 
@@ -16,6 +17,8 @@ pub struct Words<'a> {
     pub date: NaiveDate,
     /// Any other name: the request's params.
     pub params: &'a Map<String, Json>,
+    /// `{claim:name}`: the submitter's claims.
+    pub claims: &'a BTreeMap<String, Vec<String>>,
 }
 
 /// Fills in `{job_id}`, `{job_type}`, `{date}` and the names of params. A value that is empty, that
@@ -76,6 +79,7 @@ fn word(template: &str, name: &str, words: Words<'_>) -> Result<String> {
         "job_id" => words.job_id.to_owned(),
         "job_type" => words.job_type.to_owned(),
         "date" => words.date.to_string(),
+        _ if name.starts_with("claim:") => claim(template, &name["claim:".len()..], words)?,
         _ => match words.params.get(name) {
             Some(Json::String(text)) => text.clone(),
             Some(single @ (Json::Number(_) | Json::Bool(_))) => single.to_string(),
@@ -97,6 +101,24 @@ fn word(template: &str, name: &str, words: Words<'_>) -> Result<String> {
     Ok(value)
 }
 
+/// The one value of a claim. A claim without restriction is `*`, which no token can carry, so that
+/// its files are never those of a restricted submitter.
+fn claim(template: &str, name: &str, words: Words<'_>) -> Result<String> {
+    match words.claims.get(name).map(Vec::as_slice) {
+        Some([value]) => Ok(value.clone()),
+        Some([]) | None => {
+            Err(Error::Wrong(format!("`{template}`: the submitter has no claim `{name}`")))
+        }
+        Some(several) => {
+            let found = several.len();
+            Err(Error::Wrong(format!(
+                "`{template}`: the claim `{name}` has {found} values, and a path takes one; submit \
+                 a job for each"
+            )))
+        }
+    }
+}
+
 fn unknown(template: &str, name: &str, words: Words<'_>) -> String {
     let params: String = words.params.keys().map(|param| format!(", `{{{param}}}`")).collect();
     format!(
@@ -113,7 +135,33 @@ mod tests {
     fn filled(template: &str, params: Json) -> Result<String> {
         let params = params.as_object().unwrap().clone();
         let date = NaiveDate::from_ymd_opt(2025, 1, 31).unwrap();
-        fill(template, Words { job_id: "j-1", job_type: "NIGHT", date, params: &params })
+        let one = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let claims = [
+            ("county".to_owned(), one(&["Kent"])),
+            ("all".to_owned(), one(&["*"])),
+            ("two".to_owned(), one(&["a", "b"])),
+            ("up".to_owned(), one(&["../x"])),
+            ("none".to_owned(), one(&[""])),
+        ];
+        let claims = &claims.into();
+        fill(template, Words { job_id: "j-1", job_type: "NIGHT", date, params: &params, claims })
+    }
+
+    #[test]
+    fn a_claim_is_filled_in_by_its_one_value() {
+        let path = filled("file:{claim:county}/{claim:all}.csv", json!({})).unwrap();
+        assert_eq!(path, "file:Kent/*.csv");
+        for (refused, why) in [
+            ("{claim:two}", "2 values"),
+            ("{claim:up}", "`/`"),
+            ("{claim:none}", "empty"),
+            ("{claim:other}", "no claim `other`"),
+        ] {
+            let error = filled(refused, json!({})).unwrap_err().to_string();
+            assert!(error.contains(why), "{refused}: {error}");
+        }
+        // A param cannot pass for a claim.
+        assert!(filled("file:{claim:other}", json!({"claim:other": "x"})).is_err());
     }
 
     #[test]

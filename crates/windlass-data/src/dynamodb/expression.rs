@@ -72,7 +72,7 @@ const MOST: usize = 300;
 impl Condition {
     /// Everything that a record of a job must meet: filters and claims.
     pub(super) fn of(scope: &Scope, within: Option<&FilterValue>) -> Result<Vec<Condition>> {
-        let condition = |(column, values): (&str, Vec<Value>)| {
+        let condition = |(column, values, _): (&str, Vec<Value>, bool)| {
             let kind = scope.table.column(column).map(|column| column.kind);
             let values: Vec<AttributeValue> =
                 values.iter().map(|value| to_typed(kind, value)).collect::<Result<_>>()?;

@@ -2,7 +2,7 @@
 
 use super::{DynamodbData, read};
 use crate::fan_in::{BATCH, BATCH_BYTES, misfit};
-use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope};
+use crate::{Bound, DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope};
 use async_trait::async_trait;
 use tokio::sync::mpsc::Sender;
 use windlass_core::problem::Code;
@@ -57,7 +57,14 @@ impl FanIn for DynamodbData {
         Err(no_statements("reduce"))
     }
 
-    async fn replace(&self, _: &Ledger, _: &Load, _: &Rows, _: &Params) -> Result<Ledger> {
+    async fn replace(
+        &self,
+        _: &Ledger,
+        _: &Load,
+        _: &Rows,
+        _: &Params,
+        _: &[Bound],
+    ) -> Result<Ledger> {
         Err(no_statements("load"))
     }
 }

@@ -83,6 +83,16 @@ impl Cells {
     }
 }
 
+/// Whether values in a document equal a column just as values that are bound one by one.
+pub(super) fn compares_alike(column: Option<&Column>) -> bool {
+    column.is_some_and(|column| match column.kind {
+        ColumnType::Text | ColumnType::Json | ColumnType::Other => {
+            column.sql_type.contains(" COLLATE ") || column.sql_type.starts_with("time")
+        }
+        _ => true,
+    })
+}
+
 /// A text of the column's own collation, which the description of its type ends with.
 fn collated(cell: String, sql_type: &str) -> String {
     let Some((_, collation)) = sql_type.split_once(" COLLATE ") else { return cell };

@@ -2,14 +2,16 @@
 //! only those keys leave the server.
 
 use super::Transaction;
+use super::cells::compares_alike;
 use super::{read, row};
+use crate::by_value::ByValue;
 use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::Bounds;
 use crate::sql::{Dialect, Sql};
 use crate::walk::{self, Step};
 use crate::{Cuts, Result, Scope};
-use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+use windlass_core::{Extent, FilterValue, Key, KeyRange, Part, Value};
 use windlass_db::mysql::Row;
 
 /// Cuts the next page of chunks.
@@ -54,6 +56,35 @@ pub(super) async fn cut(
     };
     page.end(left, last);
     Ok(page.finish(true))
+}
+
+/// Looks up many values of a filter, with two statements.
+pub(super) async fn cut_values(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    filter: &str,
+    values: &[Value],
+    items: u32,
+) -> Result<Vec<Option<Cuts>>> {
+    let column = scope.job_type.source.filters.get(filter);
+    // Texts of a document compare by bytes where they are not given the column's collation, which is
+    // unknown in a query. A single value that is bound takes it from the column.
+    if !compares_alike(column.and_then(|name| scope.table.column(name))) {
+        return Ok(vec![None; values.len()]);
+    }
+    let mut lookup = ByValue::new(Dialect::Mysql, scope, filter, values);
+    let sql = lookup.larger(items);
+    let rows = transaction.query(&sql.text, sql.values()).await?;
+    let larger = rows.iter().map(|row| row::int(row, 0)).collect::<Result<Vec<i64>>>()?;
+    lookup.leave_out(&larger);
+    let (sql, columns) = (lookup.keys(), scope.key().len());
+    let mut found = Vec::new();
+    for row in &transaction.query(&sql.text, sql.values()).await? {
+        let key = row::key(row, scope)?;
+        check_null(scope, &key)?;
+        found.push((row::int(row, columns)?, key, row::int(row, columns + 1)?));
+    }
+    Ok(lookup.cuts(found))
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges

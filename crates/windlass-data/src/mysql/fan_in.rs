@@ -5,8 +5,8 @@ use super::{
     Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, extract, finish, patient,
     release, variables,
 };
-use crate::fan_in::Replacement;
-use crate::sql::{Dialect, Sql};
+use crate::fan_in::{Bound, Replacement};
+use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::insert_column;
 use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
@@ -70,8 +70,9 @@ impl FanIn for MysqlData {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params)?;
+        let replacement = Replacement::of(load, result, params, bounds)?;
         let times = patient(LOOKING, LOOKING, KEEPING);
         let mut transaction = self.db.begin(Access::Write, &times).await?;
         let outcome = async {
@@ -163,7 +164,12 @@ async fn put(transaction: &mut Transaction, table: &str, replacement: &Replaceme
             let column = insert_column(table, &columns, name)?;
             let gone = replacement.gone.iter().map(|row| &row[place]);
             let value = cells.compared(gone, Some(column));
-            matched.push(format!("t.{} <=> {value}", Dialect::Mysql.quote(name)));
+            let name = format!("t.{}", Dialect::Mysql.quote(name));
+            matched.push(format!("{name} <=> {value}"));
+            if replacement.exact[place] && has_collation(Some(column)) {
+                let (name, value) = (Dialect::Mysql.bytes(&name), Dialect::Mysql.bytes(&value));
+                matched.push(format!("{name} <=> {value}"));
+            }
         }
         let mut sql = Sql::new(Dialect::Mysql, format!("DELETE t FROM {quoted} AS t JOIN "));
         cells.push(&mut sql);

@@ -156,6 +156,10 @@ macro_rules! in_reading {
 
 #[async_trait]
 impl Source for MysqlData {
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        Ok(crate::confine::check(crate::sql::Dialect::Mysql, job_type)?)
+    }
+
     async fn tables(&self) -> Result<Vec<String>> {
         in_reading!(self, LOOKING, |transaction| describe::tables(transaction))
     }
@@ -188,6 +192,22 @@ impl Source for MysqlData {
     ) -> Result<Cuts> {
         let page = crate::page::Page::new(within, range, items, most_chunks, most_items);
         in_reading!(self, LOOKING, |transaction| cut::cut(transaction, scope, within, page))
+    }
+
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        in_reading!(self, LOOKING, |transaction| cut::cut_values(
+            transaction,
+            scope,
+            filter,
+            values,
+            items
+        ))
     }
 
     async fn read(

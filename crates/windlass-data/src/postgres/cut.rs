@@ -1,12 +1,13 @@
 //! Cutting a range into chunks inside the server: only every n-th key ever leaves it.
 
 use super::row::{get, key};
+use crate::by_value::ByValue;
 use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::{Bounds, push_extent, push_limits, push_range, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, row};
 use crate::{Cuts, Result, Scope, statement, walk};
-use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+use windlass_core::{Extent, FilterValue, Key, KeyRange, Part, Value};
 use windlass_db::Transaction;
 
 /// Cuts the next page of chunks.
@@ -46,6 +47,32 @@ pub(super) async fn cut(
     };
     page.end(left, last);
     Ok(page.finish(true))
+}
+
+/// Looks up many values of a filter, with two statements.
+pub(super) async fn cut_values(
+    transaction: &Transaction,
+    scope: &Scope,
+    filter: &str,
+    values: &[Value],
+    items: u32,
+) -> Result<Vec<Option<Cuts>>> {
+    let mut lookup = ByValue::new(Dialect::Postgres, scope, filter, values);
+    if lookup.ranges {
+        transaction.batch(WALKING).await?;
+    }
+    let sql = lookup.larger(items);
+    let rows = transaction.query(&sql.text, &sql.params()).await?;
+    let larger = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>>>()?;
+    lookup.leave_out(&larger);
+    let (sql, columns) = (lookup.keys(), scope.key().len());
+    let mut found = Vec::new();
+    for row in transaction.query(&sql.text, &sql.params()).await? {
+        let key = key(&row, columns)?;
+        check_null(scope, &key)?;
+        found.push((get(&row, columns)?, key, get(&row, columns + 1)?));
+    }
+    Ok(lookup.cuts(found))
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges

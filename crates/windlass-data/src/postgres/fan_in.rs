@@ -5,8 +5,8 @@ use super::write::Batch;
 use super::{
     KEEPING, LOOKING, PostgresData, describe, extract, finish, milliseconds, release, row,
 };
-use crate::fan_in::Replacement;
-use crate::sql::{Dialect, Sql, quote, quote_table};
+use crate::fan_in::{Bound, Replacement};
+use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
@@ -73,8 +73,9 @@ impl FanIn for PostgresData {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params)?;
+        let replacement = Replacement::of(load, result, params, bounds)?;
         let inserted = replacement.rows.len() as i64;
         let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
         let advance = super::commit::advance(ledger, Cursor::End.to_text(), counts);
@@ -176,7 +177,13 @@ async fn put(transaction: &Transaction, table: &str, replacement: &Replacement) 
         for (place, name) in replacement.by.iter().enumerate() {
             let column = insert_column(table, &columns, name)?;
             let value = batch.add(replacement.gone.iter().map(|row| &row[place]), Some(column));
-            matched.push(format!("t.{} IS NOT DISTINCT FROM {value}", quote(name)));
+            let name = format!("t.{}", quote(name));
+            matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+            if replacement.exact[place] && has_collation(Some(column)) {
+                let (name, value) =
+                    (Dialect::Postgres.bytes(&name), Dialect::Postgres.bytes(&value));
+                matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+            }
         }
         let sql = format!(
             "DELETE FROM {} AS t USING {} WHERE {}",

@@ -180,6 +180,10 @@ macro_rules! in_looking {
 
 #[async_trait]
 impl Source for PostgresData {
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        Ok(crate::confine::check(crate::sql::Dialect::Postgres, job_type)?)
+    }
+
     async fn tables(&self) -> Result<Vec<String>> {
         in_looking!(self, |transaction| describe::tables(&transaction))
     }
@@ -217,6 +221,16 @@ impl Source for PostgresData {
     ) -> Result<Cuts> {
         let page = crate::page::Page::new(within, range, items, most_chunks, most_items);
         in_looking!(self, |transaction| cut::cut(&transaction, scope, within, page))
+    }
+
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        in_looking!(self, |transaction| cut::cut_values(&transaction, scope, filter, values, items))
     }
 
     async fn read(

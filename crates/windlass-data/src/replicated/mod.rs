@@ -12,9 +12,9 @@ pub use lag::Standing;
 pub use replicas::Replicas;
 
 use crate::{
-    Batch, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held, HeldState,
-    Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share, Source, Target,
-    WriteItem,
+    Batch, Bound, Commit, Committed, Connection, Cuts, DataError, Emitted, FanIn, Fence, Held,
+    HeldState, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows, Scope, Share,
+    Source, Target, WriteItem,
 };
 use async_trait::async_trait;
 use replica::Replica;
@@ -104,6 +104,10 @@ fn again(error: &DataError) -> DataError {
 
 #[async_trait]
 impl Source for Replicated {
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        self.primary.check_statement(job_type)
+    }
+
     async fn tables(&self) -> Result<Vec<String>> {
         self.primary.tables().await
     }
@@ -130,6 +134,16 @@ impl Source for Replicated {
         most_items: Option<u64>,
     ) -> Result<Cuts> {
         self.primary.cut(scope, within, range, items, most_chunks, most_items).await
+    }
+
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        self.primary.cut_values(scope, filter, values, items).await
     }
 
     async fn scan(
@@ -300,8 +314,9 @@ impl FanIn for Replicated {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        self.primary.replace(ledger, load, result, params).await
+        self.primary.replace(ledger, load, result, params, bounds).await
     }
 }
 

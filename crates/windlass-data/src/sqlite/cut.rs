@@ -1,6 +1,7 @@
 //! Cutting a range into chunks: a prepared statement jumps from every n-th key to the next.
 
 use super::{failed, row};
+use crate::by_value::ByValue;
 use crate::key_check::check_null;
 use crate::page::{Next, Page};
 use crate::predicate::Bounds;
@@ -8,7 +9,7 @@ use crate::sql::Dialect;
 use crate::walk::{self, Step};
 use crate::{Cuts, Result, Scope, statement};
 use rusqlite::Connection;
-use windlass_core::{Extent, FilterValue, Key, KeyRange, Part};
+use windlass_core::{Extent, FilterValue, Key, KeyRange, Part, Value};
 
 /// Cuts the next page of chunks.
 pub(super) fn cut(
@@ -52,6 +53,33 @@ pub(super) fn cut(
     };
     page.end(left, last);
     Ok(page.finish(true))
+}
+
+/// Looks up many values of a filter, with two statements.
+pub(super) fn cut_values(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &str,
+    values: &[Value],
+    items: u32,
+) -> Result<Vec<Option<Cuts>>> {
+    let mut lookup = ByValue::new(Dialect::Sqlite, scope, filter, values);
+    let mut larger = Vec::new();
+    row::each(connection, &lookup.larger(items), |row| {
+        larger.push(row.get(0).map_err(failed)?);
+        Ok(true)
+    })?;
+    lookup.leave_out(&larger);
+    let (columns, mut found) = (scope.key().len(), Vec::new());
+    row::each(connection, &lookup.keys(), |row| {
+        let key = (0..columns).map(|place| row::key_value(row, place));
+        let key = Key(key.collect::<Result<_>>()?);
+        check_null(scope, &key)?;
+        let items = row.get(columns + 1).map_err(failed)?;
+        found.push((row.get(columns).map_err(failed)?, key, items));
+        Ok(true)
+    })?;
+    Ok(lookup.cuts(found))
 }
 
 /// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges

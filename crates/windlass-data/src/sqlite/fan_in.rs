@@ -2,8 +2,8 @@
 
 use super::row::{each, execute, values};
 use super::{SqliteData, commit, describe, failed};
-use crate::fan_in::{BATCH, BATCH_BYTES, Replacement, misfit};
-use crate::sql::{Dialect, Sql, quote, quote_table};
+use crate::fan_in::{BATCH, BATCH_BYTES, Bound, Replacement, misfit};
+use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
@@ -68,8 +68,9 @@ impl FanIn for SqliteData {
         load: &Load,
         result: &Rows,
         params: &Params,
+        bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params)?;
+        let replacement = Replacement::of(load, result, params, bounds)?;
         let (ledger, table) = (ledger.clone(), load.table.clone());
         self.write(move |transaction| {
             let inserted = replacement.rows.len() as i64;
@@ -156,9 +157,13 @@ fn put(connection: &Connection, table: &str, replacement: &Replacement) -> Resul
         let mut sql =
             Sql::new(Dialect::Sqlite, format!("DELETE FROM {} WHERE ", quote_table(table)));
         for (place, name) in replacement.by.iter().enumerate() {
-            insert_column(table, &columns, name)?;
+            let column = insert_column(table, &columns, name)?;
             sql.push(if place > 0 { " AND " } else { "" }).push(quote(name)).push(" IS ");
             sql.bind(Cow::Borrowed(&gone[place]));
+            if replacement.exact[place] && has_collation(Some(column)) {
+                sql.push(" AND ");
+                sql.is_exactly_one_of(&quote(name), std::slice::from_ref(&gone[place]));
+            }
         }
         execute(connection, &sql)?;
     }

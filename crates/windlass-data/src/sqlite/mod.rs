@@ -109,6 +109,10 @@ impl Sql<'_> {
 
 #[async_trait]
 impl Source for SqliteData {
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        Ok(crate::confine::check(crate::sql::Dialect::Sqlite, job_type)?)
+    }
+
     async fn tables(&self) -> Result<Vec<String>> {
         self.read(describe::tables).await
     }
@@ -148,6 +152,18 @@ impl Source for SqliteData {
         let page = Page::new(within, range, items, most_chunks, most_items);
         let (scope, within) = (scope.clone(), within.cloned());
         self.read(move |connection| cut::cut(connection, &scope, within.as_ref(), page)).await
+    }
+
+    async fn cut_values(
+        &self,
+        scope: &Scope,
+        filter: &str,
+        values: &[Value],
+        items: u32,
+    ) -> Result<Vec<Option<Cuts>>> {
+        let (scope, filter, values) = (scope.clone(), filter.to_owned(), values.to_vec());
+        self.read(move |connection| cut::cut_values(connection, &scope, &filter, &values, items))
+            .await
     }
 
     async fn read(

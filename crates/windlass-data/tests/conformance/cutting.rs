@@ -16,6 +16,7 @@ on_every_backend!(
     a_query_is_cut_too,
     a_view_is_cut_too,
     equal_keys_stay_together,
+    many_values_are_cut_as_each_alone,
 );
 
 async fn filled(db: &Db, rows: i64) -> Scope {
@@ -272,4 +273,92 @@ async fn equal_keys_stay_together(db: Db) {
         }
     }
     assert_eq!(total, 200);
+}
+
+/// The look-up of many values gives the same chunks as each value cut alone, and leaves out those with
+/// more records than a chunk.
+async fn many_values_are_cut_as_each_alone(db: Db) {
+    db.run(
+        "CREATE TABLE t (a INT NOT NULL, b VARCHAR(9) NOT NULL, kind INT, county VARCHAR(9), \
+         ord INT, PRIMARY KEY (a, b))",
+    )
+    .await;
+    db.run("CREATE TABLE u (id BIGINT NOT NULL, kind INT, county VARCHAR(9), ord INT)").await;
+    db.run("CREATE UNIQUE INDEX by_id ON u (id)").await;
+    db.run("CREATE INDEX by_kind ON t (kind, a, b)").await;
+    for index in ["t (county)", "u (kind)", "u (county)"] {
+        let name = index.replace([' ', '(', ')'], "_");
+        db.run(&format!("CREATE INDEX {name} ON {index}")).await;
+    }
+    // Each kind has as many records as its number; a third is not within `source.where`.
+    let (mut t, mut u) = (Vec::new(), Vec::new());
+    for kind in 0..40 {
+        for n in 0..kind {
+            let (county, ord) = (["Kent", "Essex"][n % 2], n % 3);
+            t.push(format!("({}, 'b{kind}-{n}', {kind}, '{county}', {ord})", n % 4));
+            u.push(format!("({}, {kind}, '{county}', {ord})", kind * 100 + n));
+        }
+    }
+    db.run(&format!("INSERT INTO t (a, b, kind, county, ord) VALUES {}", t.join(", "))).await;
+    db.run(&format!("INSERT INTO u (id, kind, county, ord) VALUES {}", u.join(", "))).await;
+    let query = "SELECT u.id, u.kind, u.county, u.ord FROM u JOIN u AS w ON w.id = u.id";
+    for (source, is_range) in [
+        ("source.table = \"t\"".to_owned(), true),
+        ("source.table = \"u\"\nsource.key = [\"id\"]".to_owned(), false),
+        (format!("source.query = \"{query}\"\nsource.key = [\"id\"]"), false),
+    ] {
+        let toml = format!(
+            "{source}\nsource.where = \"ord < 2 -- and no more\"\n\
+             source.filters = {{ kinds = \"kind\", counties = \"county\" }}\n\
+             source.claims = {{ county = \"county\" }}\n\
+             step.sql = \"DELETE FROM t WHERE {{chunk}}\""
+        );
+        let (kinds, counties) = ((0..60).map(Into::into), ["Essex", "Kent"].map(Into::into));
+        let filter = [
+            ("kinds".to_owned(), Some(kinds.collect())),
+            ("counties".to_owned(), Some(counties.into())),
+        ];
+        let request = Request { filter: Some(filter.into()), ..Request::new("J") };
+        let claims = [("county".to_owned(), vec![Value::from("Kent"), Value::from("Surrey")])];
+        let identity = Identity { claims: claims.into(), ..Identity::default() };
+        let scope = db.scope_for(&toml, request, identity).await;
+        let values: Vec<Value> = (0..60).rev().map(Value::Int).collect();
+        for items in [1, 5, 10, 1000] {
+            let found = db.data.cut_values(&scope, "kinds", &values, items).await.unwrap();
+            assert_eq!(found.len(), values.len());
+            let mut records = 0;
+            for (value, found) in values.iter().zip(found) {
+                let within = FilterValue { filter: "kinds".into(), value: value.clone() };
+                let all = KeyRange::ALL;
+                let alone = db.data.cut(&scope, Some(&within), &all, items, 1000, None).await;
+                let alone = alone.unwrap();
+                for (extent, count) in &alone.chunks {
+                    assert_eq!(matches!(extent.part, Part::Range(_)), is_range);
+                    records += count;
+                }
+                let expected = (alone.chunks.len() < 2).then_some(alone);
+                assert_eq!(found, expected, "{source} {value} {items}");
+            }
+            // Of n records the even ones are Kent's, without every third.
+            let kent = |n: &i64| n % 2 == 0 && n % 3 < 2;
+            let all: usize = (0..40).map(|kind| (0..kind).filter(kent).count()).sum();
+            assert_eq!(records, all as i64);
+        }
+        // Values of text, as the collation of the column finds them.
+        let texts = ["Kent", "kent", "KENT ", "Surrey", "'; DROP TABLE t; --", "\u{0}", ""];
+        let texts: Vec<Value> = texts.into_iter().map(Value::from).collect();
+        let texts = if db.is_postgres() { &texts[..5] } else { &texts[..] };
+        let found = db.data.cut_values(&scope, "counties", texts, 1000).await.unwrap();
+        for (value, found) in texts.iter().zip(found) {
+            let within = FilterValue { filter: "counties".into(), value: value.clone() };
+            let all = KeyRange::ALL;
+            let alone = db.data.cut(&scope, Some(&within), &all, 1000, 1000, None).await.unwrap();
+            // The collation of a query's column is unknown to MariaDB's clients.
+            if db.pick("", "", "mariadb") == "mariadb" && source.contains("query") {
+                assert_eq!(found, None);
+            } else {
+                assert_eq!(found, Some(alone), "{source} {value}");
+            }
+        }
+    }
 }

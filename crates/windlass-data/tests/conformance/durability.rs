@@ -121,7 +121,7 @@ async fn what_a_call_has_answered_is_flushed() {
         replace: vec!["branch".to_owned()],
     };
     let fenced = data.fence(&[fence(-1)]).await.unwrap().pop().unwrap().unwrap();
-    log.durable("a load", data.replace(&fenced, &load, &rows, &Params::new())).await;
+    log.durable("a load", data.replace(&fenced, &load, &rows, &Params::new(), &[])).await;
 
     log.durable("make the outbox", data.outbox().prepare()).await;
     for job_type in ["GOOD", "BAD"] {

@@ -102,3 +102,29 @@ async fn values_are_never_read_as_sql(db: Db) {
     db.data.commit(&scope, &ledger, effect(Effect::Write(items))).await.unwrap();
     assert_eq!(db.rows("SELECT v FROM t ORDER BY v DESC").await, [[evil], ["b"]]);
 }
+
+/// PostgreSQL cuts a text to the length of the type that it is cast to, and pads `char(n)`.
+#[tokio::test]
+async fn a_claim_is_compared_by_bytes_whatever_the_type() {
+    let db = Db::postgres().await;
+    db.run("CREATE TABLE t (id bigint PRIMARY KEY, padded char(6), short varchar(4))").await;
+    db.run("INSERT INTO t VALUES (1, 'acme', 'acme'), (2, 'ACME', 'ACME')").await;
+    for (column, claim, expected) in [
+        ("padded", "acme", 1),
+        ("padded", "acme ", 0),
+        ("padded", "Acme", 0),
+        ("padded", "acme  and sons", 0),
+        ("short", "acme", 1),
+        ("short", "acme and sons", 0),
+    ] {
+        let toml = format!(
+            "source.table = \"t\"\nsource.claims = {{ c = \"{column}\" }}\n\
+             step.sql = \"DELETE FROM t WHERE {{chunk}}\""
+        );
+        let claims = [("c".to_owned(), vec![Value::from(claim)])].into();
+        let identity = Identity { name: "x".into(), claims, ..Identity::default() };
+        let scope = db.scope_for(&toml, Request::new("J"), identity).await;
+        let count = db.data.count(&scope, &everything()).await.unwrap();
+        assert_eq!(count, expected, "{column} {claim}");
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::verdict::Notes;
 use crate::engine::Engine;
-use crate::merger::is_partial;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_core::{Cursor, JobId, Load};
@@ -29,7 +28,13 @@ pub(super) struct LedgerCheck<'a> {
 const PAGE: u32 = 500;
 
 impl<'a> LedgerCheck<'a> {
-    pub(super) fn new(engine: &'a Engine, pinned: &'a Pinned, expired: bool) -> LedgerCheck<'a> {
+    /// `loads` tells whether the job had to load what `load` names.
+    pub(super) fn new(
+        engine: &'a Engine,
+        pinned: &'a Pinned,
+        loads: bool,
+        expired: bool,
+    ) -> LedgerCheck<'a> {
         let definition = &pinned.definition;
         let (mut connection, mut problem) = (None, None);
         if !definition.step.kind.makes_parts() {
@@ -42,7 +47,7 @@ impl<'a> LedgerCheck<'a> {
             engine,
             job: pinned.id,
             connection,
-            load: definition.load.as_ref().filter(|_| !is_partial(pinned)),
+            load: definition.load.as_ref().filter(|_| loads),
             expired,
             rows: VecDeque::new(),
             // What is before the first chunk is the row of a load.

@@ -16,6 +16,7 @@ pub use verdict::{Drift, Verdict};
 
 use crate::Result;
 use crate::engine::Engine;
+use crate::merger;
 use ledger::LedgerCheck;
 use letters::Letters;
 use output::OutputCheck;
@@ -90,7 +91,9 @@ impl Engine {
         let ended = job.status == JobStatus::Completed;
         let letters = Letters::of(self, &pinned).await?;
         let expired = self.is_ledger_expired(&job).await?;
-        let mut ledger = LedgerCheck::new(self, &pinned, expired);
+        let root = merger::root_request(self, &pinned).await?;
+        let loads = root.is_some_and(|root| !merger::is_partial(&pinned.definition, &root));
+        let mut ledger = LedgerCheck::new(self, &pinned, loads, expired);
         let mut output = OutputCheck::new(self, &pinned);
         let mut source = match read_source && ended {
             true => SourceCheck::open(self, pinned.clone(), &segments, &mut notes).await,

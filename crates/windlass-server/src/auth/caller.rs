@@ -112,6 +112,14 @@ impl Caller {
         Identity { name, claims, expires, token, sealed_token: None }
     }
 
+    /// Who asks for a job to be run again.
+    pub(crate) fn again(&self, config: &Config) -> windlass_engine::Caller {
+        let types = config.jobs.keys();
+        let operated = types.filter(|name| self.covers(name) && self.sees_all_of(name));
+        let operated_types = operated.cloned().collect();
+        windlass_engine::Caller { identity: self.identity(), operated_types }
+    }
+
     /// Waits until the caller is no longer known: an answer that goes on ends then.
     pub(crate) fn expiry(&self) -> impl Future<Output = ()> + Send + use<> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -14,6 +14,7 @@ use jsonwebtoken::Validation;
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use windlass_core::claims::UNRESTRICTED;
 use windlass_core::config::{Auth, Permission, Role};
 use windlass_core::request::{MAX_SUBMITTER_BYTES, RESERVED_SUBMITTERS};
 use windlass_core::{Config, Secret, Value};
@@ -161,6 +162,8 @@ fn roles(claims: &Map<String, Json>, place: &str) -> Vec<String> {
 /// A claim's values. What cannot be compared with a column is no value, and spoils its list.
 fn claim_values(claim: &Json) -> Vec<Value> {
     let scalar = |value: &Json| match value {
+        // It would restrict nothing, which a token never says.
+        Json::String(text) if text == UNRESTRICTED => None,
         Json::String(_) | Json::Number(_) | Json::Bool(_) => Some(Value::from_json(value.clone())),
         _ => None,
     };

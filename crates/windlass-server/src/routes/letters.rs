@@ -148,13 +148,15 @@ impl Which {
     responses(
     (status = 200, description = "The jobs that redrive them", body = [shapes::Redriven]),
     (status = 400, description = "The request is wrong"),
+    (status = 403, description = "Your claims do not cover those of a job"),
 ))]
 pub(crate) async fn redrive(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
     Body(which): Body<Which>,
 ) -> Answer<Json<Vec<Redriven>>> {
-    Ok(Json(app.engine.redrive(&app.own(&caller, which.filter()?)).await?))
+    let filter = app.own(&caller, which.filter()?);
+    Ok(Json(app.engine.redrive_for(&filter, Some(&caller.again(app.engine.config()))).await?))
 }
 
 /// How many letters are ignored from now on.

@@ -17,6 +17,7 @@ macro_rules! moves {
         #[utoipa::path(post, path = $path, tag = "jobs", params(("id" = Uuid, Path)), responses(
             (status = 200, description = "The job, as it is now", body = shapes::Job),
             (status = 400, description = "The id is none"),
+            (status = 403, description = "Your claims do not cover those of the job"),
             (status = 404, description = "There is no such job"),
             (status = 409, description = "The job's status does not allow that"),
         ))]
@@ -26,6 +27,9 @@ macro_rules! moves {
             Id(id): Id,
         ) -> Answer<Json<Job>> {
             app.listed(&caller, id).await?;
+            if stringify!($name) == "retry" {
+                app.engine.check_caller(id, &caller.again(app.engine.config())).await?;
+            }
             app.engine.$name(id).await?;
             tracing::info!(by = caller.name(), job = %id, concat!("asked to ", stringify!($name)));
             Ok(Json(app.job(&caller, id).await?))

@@ -1,4 +1,6 @@
--- Claims waiting segments by job priority, then age, each at a new epoch, and begins their jobs.
+-- Claims waiting segments by job priority, then in turns, each at a new epoch, and begins their jobs.
+-- Jobs of equal priority take turns: first the one whose segments were handed back longest ago, which
+-- for a new job is when it was submitted. So a job that is planned for hours delays no other.
 -- Lock: the chosen segments; a job row only when nobody holds it (SKIP LOCKED), so that taking it
 -- after a segment cannot deadlock: whoever touches the job next begins it instead.
 -- Index: windlass_jobs_claim; windlass_segments_pending, once per job until there are enough.
@@ -18,7 +20,16 @@ WITH picked AS MATERIALIZED (
                 FROM windlass_controls h
                 WHERE h.subject IN ('*', windlass_jobs.job_type) AND h.stopped
             )
-        ORDER BY priority DESC, created_at, id
+        ORDER BY priority DESC,
+            (
+                SELECT max(t.available_at)
+                FROM windlass_segments t
+                WHERE t.job_id = windlass_jobs.id
+                    AND t.status = 'PENDING'
+                    AND t.available_at <= clock_timestamp()
+            ),
+            created_at,
+            id
     ) j
     CROSS JOIN LATERAL (
         SELECT job_id, number

@@ -16,4 +16,14 @@ WHERE status IN ('QUEUED', 'PROCESSING')
         WHERE h.subject IN ('*', windlass_jobs.job_type)
             AND (h.stopped OR ?4 = 'chunks' AND h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
     )
-ORDER BY priority DESC, created_at, id
+ORDER BY priority DESC,
+    -- Jobs of equal priority take turns at planning; see claim_segments.sql of PostgreSQL.
+    CASE ?4 WHEN 'segments' THEN (
+        SELECT max(t.available_at)
+        FROM windlass_segments t INDEXED BY windlass_segments_pending
+        WHERE t.job_id = windlass_jobs.id
+            AND t.status = 'PENDING'
+            AND t.available_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER)
+    ) END,
+    created_at,
+    id

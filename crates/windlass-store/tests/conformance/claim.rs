@@ -21,6 +21,7 @@ both!(
     a_waiting_chunk_is_left_alone,
     a_job_that_does_not_run_is_left_alone,
     segments_follow_the_same_order,
+    jobs_of_equal_priority_take_turns_at_planning,
 );
 
 async fn a_claim_holds_a_chunk_at_a_new_epoch(bench: Bench) {
@@ -220,4 +221,23 @@ async fn segments_follow_the_same_order(bench: Bench) {
     let order: Vec<_> = claimed.iter().map(|segment| segment.lease.job).collect();
     assert_eq!(order, [jobs[1], jobs[2], jobs[0]]);
     assert!(bench.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+}
+
+async fn jobs_of_equal_priority_take_turns_at_planning(bench: Bench) {
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(bench.submit().await);
+    }
+    // One process, which hands each segment back when its second is over.
+    let mut turns = Vec::new();
+    for _ in 0..9 {
+        let claimed = bench.store.claim_segments(&by(), 1).await.unwrap().remove(0);
+        turns.push(claimed.lease.job);
+        let wait = Duration::ZERO;
+        let kept = bench.store.release_segment(claimed.lease, None, false, wait).await.unwrap();
+        assert_eq!(kept, Kept::Yes);
+        // The store's clock counts milliseconds.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(turns, [jobs.clone(), jobs.clone(), jobs].concat());
 }

@@ -18,6 +18,7 @@ mod document;
 mod events;
 mod forwarding;
 mod health;
+mod injections;
 mod items;
 mod jobs;
 mod jwks;

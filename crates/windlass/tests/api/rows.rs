@@ -40,6 +40,12 @@ async fn a_run_its_letters_and_its_redrive_stay_in_the_county(data: Data) {
         .collect();
     assert_eq!(counties, ["Kent"]);
 
+    // Once she has moved to another county she may not redrive it.
+    let redrive = "/api/v1/dead-letters/redrive";
+    served.token(&clerk("ada", json!("Essex")));
+    served.post(redrive, &json!({"all": true})).await.refuses(403, "claims.county");
+    served.token(&clerk("ada", json!(["Essex", "Kent"])));
+
     // The letter's row moves away: a redrive under Kent's identity does not follow it.
     data.run("UPDATE purses SET county = 'Essex', amount = 50 WHERE id = 7").await;
     let redriven = served.post("/api/v1/dead-letters/redrive", &json!({"all": true})).await.is(200);
@@ -63,10 +69,20 @@ async fn a_retry_stays_in_the_county_whoever_asks_for_it(data: Data) {
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "FAILED").await;
     data.run("ALTER TABLE purses ADD COLUMN seen integer").await;
+    let retry = format!("/api/v1/jobs/{id}/retry");
+    // Claims that do not cover the job's: ada has moved, and eve's own county is another.
     let mut chief = claims("eve", "chief");
     chief["county"] = json!("Essex");
-    served.token(&signed(&chief));
-    served.post(&format!("/api/v1/jobs/{id}/retry"), &json!({})).await.is(200);
+    for other in [clerk("ada", json!("Essex")), clerk("ada", json!(null)), signed(&chief)] {
+        served.token(&other);
+        served.post(&retry, &json!({})).await.refuses(403, "claims.county");
+    }
+    // Neither is `*`, which a token cannot say.
+    served.token(&clerk("ada", json!("*")));
+    served.post(&retry, &json!({})).await.refuses(403, "claims.county");
+    // An operator has no county, and every job.
+    served.token(&signed(&claims("eve", "chief")));
+    served.post(&retry, &json!({})).await.is(200);
     served.until(&id, "COMPLETED").await;
     assert_eq!((changed(&data, "Kent").await, changed(&data, "Essex").await), (19, 0));
 }
@@ -74,7 +90,14 @@ async fn a_retry_stays_in_the_county_whoever_asks_for_it(data: Data) {
 async fn a_list_means_any_and_nothing_means_refusal(data: Data) {
     let mut served = served(&data).await;
     let request = json!({"jobType": "TAKE"});
-    for nothing in [json!(null), json!([]), json!({"name": "Kent"}), json!(["Kent", null])] {
+    for nothing in [
+        json!(null),
+        json!([]),
+        json!({"name": "Kent"}),
+        json!(["Kent", null]),
+        json!("*"),
+        json!(["Kent", "*"]),
+    ] {
         served.token(&clerk("ada", nothing));
         served.post("/api/v1/jobs", &request).await.refuses(403, "claims.county");
     }

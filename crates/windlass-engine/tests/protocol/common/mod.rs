@@ -4,9 +4,7 @@ mod jobs;
 mod world;
 
 pub(crate) use jobs::*;
-#[cfg(feature = "dynamodb")]
-pub(crate) use world::Place;
-pub(crate) use world::{World, builder, toml};
+pub(crate) use world::{Place, World, builder, toml};
 
 /// Makes a test of each function on every database that holds records. MariaDB holds no store, so
 /// that is in SQLite there.
