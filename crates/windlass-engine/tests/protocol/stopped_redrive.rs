@@ -228,7 +228,10 @@ pub(crate) async fn by_a_worker_that_dies(world: World) {
 pub(crate) async fn by_a_bad_definition(world: World) {
     for stop in STOPS {
         let stopped = Stopped::new(world.another().await, Stop::Definition, stop).await;
-        let failed = work(&stopped.engine, stopped.redrive).await;
+        // One slot, so that no other chunk is at work when the job fails.
+        let worker = Working::start(&stopped.engine, "worker", 1);
+        let failed = ended(&stopped.engine, stopped.redrive).await;
+        worker.stop().await;
         assert_eq!(failed.status, JobStatus::Failed);
         assert!(failed.error.as_ref().unwrap().contains("nowhere"), "{:?}", failed.error);
         if failed.chunks.pending > 0 {
