@@ -2,10 +2,12 @@
 
 mod alerts;
 mod connection;
+mod plaintext;
 mod service;
 
 pub use alerts::{Alerts, Webhook};
 pub use connection::{Connection, Health, LONGEST_LAG};
+pub use plaintext::{endpoint_problem, is_plaintext};
 pub use service::{Auth, Permission, Role, SUBMITTER_PRIORITY, Server};
 
 use crate::problem::{Code, Problem};
@@ -106,7 +108,14 @@ impl Config {
         problems.extend(Dependency::problems(&self.dependencies, &self.jobs));
         problems.extend(service::problems(&self.server, self.auth.as_ref()));
         problems.extend(self.alerts.problems());
+        problems.extend(self.plaintext_problems());
         problems
+    }
+
+    /// Secrets that would be sent, and keys that would be read, without TLS. No process works with
+    /// such a configuration, whatever else it does.
+    pub fn plaintext_problems(&self) -> Vec<Problem> {
+        plaintext::problems(self)
     }
 
     /// The job type of that name.

@@ -20,6 +20,8 @@ pub struct Step {
     pub mark: Option<String>,
     /// How long a command or endpoint may take for one batch; see [`JobType::step_timeout`].
     pub timeout: Option<Duration>,
+    /// The variables of our environment that a command gets; see [`Step::environment`].
+    pub env: Vec<String>,
 }
 
 /// The kinds of step.
@@ -69,6 +71,8 @@ pub struct Endpoint {
     pub concurrency: Option<u32>,
     /// Whether the submitter's own token is sent as `Authorization`.
     pub forward_token: bool,
+    /// Whether secrets may be sent over `http://…` to another machine.
+    pub insecure: bool,
 }
 
 /// What a version conflict comes to.
@@ -112,7 +116,46 @@ impl StepKind {
     }
 }
 
+/// Variables that every command gets: programs are found, and texts and times read, by them.
+const ALWAYS: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+/// Variables that open or are the tokens of jobs. No command gets them.
+const TOKENS: [&str; 2] = ["WINDLASS_TOKEN_KEYS", "WINDLASS_TOKEN"];
+
 impl Step {
+    /// The names of the variables that a command gets of our environment: all others may hold
+    /// secrets that are not meant for it.
+    pub fn environment(&self) -> impl Iterator<Item = &str> {
+        let named = self.env.iter().map(String::as_str).filter(|name| !TOKENS.contains(name));
+        ALWAYS.into_iter().chain(named)
+    }
+
+    /// What is wrong with `step.env`.
+    fn env_problems(&self) -> Vec<(&'static str, String)> {
+        let is_name = |name: &str| {
+            let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+            name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+        };
+        let mut problems = Vec::new();
+        if !self.env.is_empty() && !matches!(self.kind, StepKind::Command(_)) {
+            problems.push(("step.env", "goes with step.command only".to_owned()));
+        }
+        for name in &self.env {
+            if !is_name(name) {
+                let detail = format!(
+                    "`{name}` is not the name of a variable; [\"ENRICH_URL\"] would be right, \
+                     without its value"
+                );
+                problems.push(("step.env", detail));
+            }
+            if TOKENS.contains(&name.as_str()) {
+                let detail =
+                    format!("`{name}` gives access to the tokens of jobs; no command gets it");
+                problems.push(("step.env", detail));
+            }
+        }
+        problems
+    }
+
     /// Everything that is wrong with the step of this job type: the field and what is wrong.
     pub(crate) fn problems(&self, job_type: &JobType) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
@@ -187,6 +230,9 @@ impl Step {
         }
         if let Some(version) = self.version.as_deref().filter(|version| fixed.contains(version)) {
             refuse("step.version", moves(version));
+        }
+        for (field, detail) in self.env_problems() {
+            refuse(field, detail);
         }
         if let Some(timeout) = self.timeout {
             if !matches!(self.kind, StepKind::Command(_) | StepKind::Http(_)) {
@@ -312,6 +358,10 @@ struct StepFields {
     concurrency: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forward_token: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    insecure: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    env: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde")]
     timeout: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,10 +375,12 @@ impl TryFrom<StepFields> for Step {
     type Error = String;
 
     fn try_from(fields: StepFields) -> Result<Step, String> {
-        let StepFields { headers, concurrency, forward_token, .. } = fields;
+        let StepFields { headers, concurrency, forward_token, insecure, .. } = fields;
         let is_http = fields.http.is_some();
-        if !is_http && (headers.is_some() || concurrency.is_some() || forward_token.is_some()) {
-            let message = "`headers`, `concurrency` and `forward_token` go with `step.http` only";
+        let is_sent = headers.is_some() || concurrency.is_some() || forward_token.is_some();
+        if !is_http && (is_sent || insecure.is_some()) {
+            let message = "`headers`, `concurrency`, `forward_token` and `insecure` go with \
+                           `step.http` only";
             return Err(message.to_owned());
         }
         let endpoint = |url| Endpoint {
@@ -336,6 +388,7 @@ impl TryFrom<StepFields> for Step {
             headers: headers.unwrap_or_default(),
             concurrency,
             forward_token: forward_token.unwrap_or_default(),
+            insecure: insecure.unwrap_or_default(),
         };
         let mut kinds = Vec::new();
         if fields.refresh == Some(true) {
@@ -355,8 +408,8 @@ impl TryFrom<StepFields> for Step {
                 kinds.len()
             )
         })?;
-        let StepFields { version, on_conflict, mark, timeout, .. } = fields;
-        Ok(Step { kind, version, on_conflict, mark, timeout })
+        let StepFields { version, on_conflict, mark, timeout, env, .. } = fields;
+        Ok(Step { kind, version, on_conflict, mark, timeout, env })
     }
 }
 
@@ -367,6 +420,7 @@ impl From<Step> for StepFields {
             on_conflict: step.on_conflict,
             mark: step.mark,
             timeout: step.timeout,
+            env: step.env,
             ..StepFields::default()
         };
         match step.kind {
@@ -381,6 +435,7 @@ impl From<Step> for StepFields {
                 fields.headers = Some(endpoint.headers).filter(|headers| !headers.is_empty());
                 fields.concurrency = endpoint.concurrency;
                 fields.forward_token = endpoint.forward_token.then_some(true);
+                fields.insecure = endpoint.insecure.then_some(true);
             }
         }
         fields
@@ -434,6 +489,10 @@ mod tests {
     fn wrong_fields_are_refused_with_what_would_be_right() {
         for (step, expected) in [
             ("step.command = []", "python3"),
+            ("step.command = [\"a\"]\nstep.env = [\"A=b\"]", "name of a variable"),
+            ("step.command = [\"a\"]\nstep.env = [\"WINDLASS_TOKEN\"]", "no command gets it"),
+            ("step.refresh = true\nstep.env = [\"A\"]", "step.command"),
+            ("step.refresh = true\nstep.insecure = true", "step.http"),
             ("step.command = [\"a\"]\nstep.headers = { A = \"b\" }", "step.http"),
             ("step.http = \"ftp://a\"", "http://"),
             ("step.http = \"http://a b/\"", "not a URL"),

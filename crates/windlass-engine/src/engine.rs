@@ -196,6 +196,9 @@ impl Builder {
     /// Connects to the store, brings its schema up to date, and makes the connections ready.
     /// The user's databases are first reached when something is asked of them.
     pub async fn connect(self) -> Result<Engine> {
+        if let Some(problem) = self.config.plaintext_problems().into_iter().next() {
+            return Err(problem.into());
+        }
         let store = windlass_store::connect(&self.config.store.url).await?;
         store.migrate().await?;
         let (mut connections, mut replicas) = (BTreeMap::new(), BTreeMap::new());

@@ -16,6 +16,7 @@ mod error;
 mod fill;
 mod format;
 mod json;
+mod local;
 mod manifest;
 mod moment;
 mod name;

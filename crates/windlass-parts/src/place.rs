@@ -7,9 +7,9 @@ use bytes::Bytes;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
 
-use crate::{Error, Result, client};
+use crate::{Error, Result, client, local};
 
 /// A folder or a prefix. Cheap to clone; nothing is made or asked before something is written.
 #[derive(Clone, Debug)]
@@ -63,11 +63,31 @@ impl Place {
     /// Writes a small object in one go: it is there whole, or not at all.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let path = self.path(name)?;
-        self.store
-            .put(&path, Bytes::from(bytes).into())
-            .await
-            .map_err(|error| self.failed(error))?;
-        Ok(())
+        self.put_at(&path, bytes.into()).await.map_err(|error| self.failed(error))
+    }
+
+    /// Writes an object in one go.
+    pub(crate) async fn put_at(&self, path: &Path, bytes: Bytes) -> object_store::Result<()> {
+        match self.file(path) {
+            Some(file) => local::put(file, bytes).await,
+            None => self.store.put(path, bytes.into()).await.map(drop),
+        }
+    }
+
+    /// Begins an object that is written in pieces.
+    pub(crate) async fn begin_at(
+        &self,
+        path: &Path,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        match self.file(path) {
+            Some(file) => local::begin(file).await,
+            None => self.store.put_multipart(path).await,
+        }
+    }
+
+    /// The file of an object, where the place is a folder.
+    fn file(&self, path: &Path) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(path.filename()?))
     }
 
     /// An object's bytes, `None` if there is no such object.
@@ -144,10 +164,6 @@ impl Place {
         Ok(found)
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn ObjectStore> {
-        &self.store
-    }
-
     pub(crate) fn path(&self, name: &str) -> Result<Path> {
         let name = checked(name)?;
         let path = match self.prefix.as_ref() {
@@ -180,8 +196,8 @@ fn folder(url: &str, rest: &str) -> Result<Place> {
     }
     let prefix = folder.to_str().and_then(|text| Path::parse(text.trim_matches('/')).ok());
     let prefix = prefix.ok_or_else(|| wrong(url, "it has a name that is not plain text"))?;
-    // Who is told that a part is written may rely on it after a power failure.
-    let store = Arc::new(LocalFileSystem::new().with_fsync(true));
+    // For reading. What is written is private and durable by `local`.
+    let store = Arc::new(LocalFileSystem::new());
     Ok(Place { url: url.to_owned(), store, prefix, folder: Some(folder) })
 }
 

@@ -2,8 +2,8 @@
 //! which are under way at once. Nothing is visible under the object's name before the end.
 
 use bytes::Bytes;
+use object_store::WriteMultipart;
 use object_store::path::Path;
-use object_store::{ObjectStoreExt as _, WriteMultipart};
 use tokio::runtime::Handle;
 
 use crate::{Error, Place, Result};
@@ -34,7 +34,7 @@ impl Upload {
             if self.waiting.len() < PIECE {
                 return Ok(());
             }
-            let begun = self.place.store().put_multipart(&self.path).await;
+            let begun = self.place.begin_at(&self.path).await;
             let begun = begun.map_err(|error| self.place.failed(error))?;
             self.pieces = Some(WriteMultipart::new_with_chunk_size(begun, PIECE));
             let waiting = std::mem::take(&mut self.waiting);
@@ -62,15 +62,15 @@ impl Upload {
             // In a task of its own: whoever waits may be gone before it ends, and pieces that
             // nobody completes or gives up would stay.
             Some(pieces) => match tokio::spawn(pieces.finish()).await {
-                Ok(done) => done,
+                Ok(done) => done.map(drop),
                 Err(error) => Err(error.into()),
             },
             None => {
                 let bytes = Bytes::from(std::mem::take(&mut self.waiting));
-                place.store().put(&self.path, bytes.into()).await
+                place.put_at(&self.path, bytes).await
             }
         };
-        done.map(drop).map_err(|error| place.failed(error))
+        done.map_err(|error| place.failed(error))
     }
 
     /// Removes what was sent.

@@ -2,14 +2,13 @@
 
 mod cli;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     keep_memory_flat();
     leave_quietly_when_nobody_reads();
-    cli::main(cli::Cli::parse()).await
+    cli::main(cli::parse()).await
 }
 
 /// The C library keeps freed memory for each of many threads, so that a process that exports grows

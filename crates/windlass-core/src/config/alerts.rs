@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Alerts {
     /// Where alerts are posted.
     pub webhook: Option<Webhook>,
+    /// Whether the webhook may be `http://…` on another machine.
+    pub insecure: bool,
     /// What they are signed with: the first secret, and for a while the one before.
     #[serde(rename = "secret", deserialize_with = "secrets")]
     pub secrets: Vec<Secret>,
@@ -31,6 +33,7 @@ impl Default for Alerts {
     fn default() -> Self {
         Alerts {
             webhook: None,
+            insecure: false,
             secrets: Vec::new(),
             on: AlertKind::ALL.to_vec(),
             dead_letters: 100,

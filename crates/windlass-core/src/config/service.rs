@@ -75,6 +75,9 @@ pub struct Auth {
     /// A set of public keys: `https://…` or a file. An unknown key is looked up again.
     #[serde(default)]
     pub jwks: Option<String>,
+    /// Whether `jwks` may be `http://…` on another machine.
+    #[serde(default)]
+    pub insecure: bool,
     /// The `iss` that tokens must have.
     #[serde(default)]
     pub issuer: Option<String>,

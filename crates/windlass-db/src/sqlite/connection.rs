@@ -8,11 +8,8 @@ use super::{busy, cell, file};
 use crate::{Class, Error};
 
 /// The connection that writes.
-pub(super) fn writer(path: &Path, create: bool) -> Result<Connection, Error> {
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
+pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     busy::begin(path);
     let explain = |error: rusqlite::Error| file::explain(path, error.into());
     let mut connection = Connection::open_with_flags(path, flags).map_err(explain)?;

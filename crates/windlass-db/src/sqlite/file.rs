@@ -53,6 +53,27 @@ pub(super) fn check_absent(path: &Path, create: bool) -> Result<(), Error> {
     Ok(())
 }
 
+/// Makes an empty database that only its owner may read and write: by itself SQLite would let
+/// everyone read it. SQLite gives the log and its index the permissions of the file.
+pub(super) fn create_private(path: &Path) -> Result<(), Error> {
+    match private().open(path) {
+        // Another process may have made it meanwhile.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(explain(path, Error::new(Class::Connection, error.to_string())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a file that was not there before.
+fn private() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 /// A file that is there and cannot be looked at.
 pub(super) fn unreachable(path: &Path, error: &io::Error) -> Error {
     Error::new(Class::Connection, format!("cannot reach {}: {error}", path.display()))
@@ -94,7 +115,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 fn can_create_in(folder: &Path) -> bool {
     let probe = folder.join(format!(".windlass-probe-{}", std::process::id()));
-    match fs::OpenOptions::new().write(true).create_new(true).open(&probe) {
+    match private().open(&probe) {
         Ok(_) => {
             // What remains if this fails is an empty file that says what it is.
             let _ = fs::remove_file(&probe);

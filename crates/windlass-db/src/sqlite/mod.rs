@@ -71,10 +71,11 @@ impl Sqlite {
         let mut open = registry();
         if !path.exists() {
             file::check_absent(path, create)?;
+            file::create_private(path)?;
         } else if let Some(database) = open.get(&Identity::of(path)?).and_then(Weak::upgrade) {
             return Ok(Sqlite { database });
         }
-        let first = connection::writer(path, create)?;
+        let first = connection::writer(path)?;
         let path = path.canonicalize().map_err(|error| file::unreachable(path, &error))?;
         let database = Arc::new(Database {
             writer: Writer::start(first, path.clone())?,

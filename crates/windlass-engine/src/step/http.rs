@@ -1,6 +1,7 @@
 //! A service as a step: one POST per batch, tried again, and given up for a while when it is down.
 
 use super::circuit::Circuit;
+use super::redact::Redactor;
 use super::{Step, StepBatch, StepError, wire};
 use crate::client::{cause, client};
 use async_trait::async_trait;
@@ -118,7 +119,15 @@ impl HttpStep {
         if answer.is_empty() {
             return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
         }
-        wire::outcomes(batch, &answer).map_err(|wrong| Failed::Wrong(self.hushed(batch, wrong)))
+        let redactor = self.redactor(batch);
+        let mut outcomes = wire::outcomes(batch, &answer, &redactor)
+            .map_err(|wrong| Failed::Wrong(redactor.redact(&wrong)))?;
+        for outcome in &mut outcomes {
+            if let Outcome::Error(error) = outcome {
+                redactor.redact_error(error);
+            }
+        }
+        Ok(outcomes)
     }
 
     /// What is made of a failure that trying again did not mend: an empty batch tells whether the
@@ -193,7 +202,7 @@ impl HttpStep {
         let body = read(&mut response).await.unwrap_or_default();
         let mut message = format!("the endpoint answered {status}");
         if !body.is_empty() {
-            message += &format!(": {}", self.hushed(batch, wire::excerpt(&body)));
+            message += &format!(": {}", wire::excerpt(&body, &self.redactor(batch)));
         }
         match status.as_u16() {
             408 | 425 | 429 | 500.. => Failed::Passing { message, retry_after },
@@ -201,14 +210,9 @@ impl HttpStep {
         }
     }
 
-    /// A message without the secrets that an endpoint may repeat.
-    fn hushed(&self, batch: &StepBatch, message: String) -> String {
-        let secrets = self.secrets.iter().chain(&batch.job.token).map(Secret::expose);
-        // A header is often a word and the secret: neither may be told alone.
-        let words = secrets.flat_map(|secret| std::iter::once(secret).chain(secret.split(' ')));
-        words
-            .filter(|word| word.len() > 6)
-            .fold(message, |message, word| message.replace(word, "…"))
+    /// Replaces the secrets that an endpoint may repeat.
+    fn redactor(&self, batch: &StepBatch) -> Redactor {
+        Redactor::new(self.secrets.iter().chain(&batch.job.token))
     }
 }
 

@@ -8,6 +8,7 @@ mod circuit;
 mod command;
 mod function;
 mod http;
+mod redact;
 mod steps;
 mod wire;
 

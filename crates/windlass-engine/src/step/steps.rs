@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use windlass_core::config::names;
+use windlass_core::config::{endpoint_problem, names};
 use windlass_core::problem::Code;
 use windlass_core::{Config, Endpoint, ItemError, JobType, Outcome, Problem, Secret, StepKind};
 
@@ -58,10 +58,16 @@ impl Steps {
             StepKind::Command(words) => self.kept(definition, || {
                 let words = words.iter().map(|word| with_variables(definition, word, config));
                 let words = words.collect::<Result<_, _>>()?;
-                Ok(Arc::new(CommandStep::new(words, definition.step_timeout())))
+                let environment = definition.step.environment().map(str::to_owned).collect();
+                let timeout = definition.step_timeout();
+                Ok(Arc::new(CommandStep::new(words, environment, timeout)))
             }),
             StepKind::Http(endpoint) => self.kept(definition, || {
                 let endpoint = with_secrets(definition, endpoint, config)?;
+                // A job keeps its definition, which another machine may have allowed.
+                if let Some(problem) = endpoint_problem(definition, &endpoint) {
+                    return Err(problem);
+                }
                 let step = HttpStep::new(&endpoint, definition);
                 Ok(Arc::new(step.map_err(|detail| definition.problem("step.http", detail))?))
             }),

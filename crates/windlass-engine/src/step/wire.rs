@@ -2,6 +2,7 @@
 //! `docs/handlers.md`.
 
 use super::StepBatch;
+use super::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
@@ -28,10 +29,15 @@ pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
 }
 
 /// The outcomes that an answer holds, in the order of the batch, or what is wrong with it.
-pub(super) fn outcomes(batch: &StepBatch, answer: &[u8]) -> Result<Vec<Outcome>, String> {
+pub(super) fn outcomes(
+    batch: &StepBatch,
+    answer: &[u8],
+    redactor: &Redactor,
+) -> Result<Vec<Outcome>, String> {
+    let excerpt = || excerpt(answer, redactor);
     let parsed: Answer = serde_json::from_slice(answer).map_err(|error| match error.is_data() {
-        true => format!("the answer is not as it should be: {error}: `{}`", excerpt(answer)),
-        false => format!("the answer is not JSON: `{}`", excerpt(answer)),
+        true => format!("the answer is not as it should be: {error}: `{}`", excerpt()),
+        false => format!("the answer is not JSON: `{}`", excerpt()),
     })?;
     match parsed {
         Answer { results: Some(results), batch_item_failures: None } => by_item(batch, results),
@@ -40,14 +46,15 @@ pub(super) fn outcomes(batch: &StepBatch, answer: &[u8]) -> Result<Vec<Outcome>,
         }
         _ => Err(format!(
             "the answer must have either `results` or `batchItemFailures`: `{}`",
-            excerpt(answer)
+            excerpt()
         )),
     }
 }
 
-/// The beginning of an answer, for a message.
-pub(super) fn excerpt(answer: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&answer[..answer.len().min(200)]);
+/// The beginning of an answer, for a message. A secret in it is replaced before the answer is cut.
+pub(super) fn excerpt(answer: &[u8], redactor: &Redactor) -> String {
+    let beginning = redactor.beginning(answer, 200);
+    let text = String::from_utf8_lossy(&beginning);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.trim().to_owned()
 }
@@ -250,7 +257,7 @@ mod tests {
     }
 
     fn answered(keys: &[Json], answer: Json) -> Result<Vec<Outcome>, String> {
-        outcomes(&batch(keys), answer.to_string().as_bytes())
+        outcomes(&batch(keys), answer.to_string().as_bytes(), &Redactor::default())
     }
 
     #[test]
@@ -305,7 +312,8 @@ mod tests {
             let error = answered(&keys, answer).unwrap_err();
             assert!(error.contains(expected), "`{expected}` is not in: {error}");
         }
-        assert!(outcomes(&batch(&keys), b"Traceback").unwrap_err().contains("`Traceback`"));
+        let wrong = outcomes(&batch(&keys), b"Traceback", &Redactor::default()).unwrap_err();
+        assert!(wrong.contains("`Traceback`"), "{wrong}");
     }
 
     #[test]

@@ -215,7 +215,7 @@ pub(super) fn local(headers: &HeaderMap, uri: &Uri) -> Answer<Caller> {
     })
 }
 
-pub(super) fn is_loopback(host: &str) -> bool {
+fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

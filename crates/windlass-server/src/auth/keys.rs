@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use std::sync::{Arc, RwLock, RwLockReadGuard};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use windlass_core::config::Auth;
+use windlass_core::config::{Auth, is_plaintext};
 
 /// A key and the one algorithm it is for.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ pub async fn try_keys(auth: &Auth) -> Result<(), AuthError> {
     else {
         return Keys::load(auth).await.map(drop);
     };
-    let set = KeySet::new(place)?;
+    let set = KeySet::new(place, auth.insecure)?;
     set.read().await.map_err(|detail| AuthError::new("jwks", detail))?;
     match set.known().keys.is_empty() {
         true => Err(AuthError::new("jwks", "has no public key of RSA, P-256 or Ed25519")),
@@ -75,7 +75,7 @@ impl Keys {
             return Ok(Keys::Given(given(text.trim(), "key_file")?));
         }
         let place = auth.jwks.clone().unwrap_or_default();
-        let set = KeySet::new(place)?;
+        let set = KeySet::new(place, auth.insecure)?;
         // An issuer that is away for the moment is asked again when a token comes.
         if let Err(error) = set.read().await {
             tracing::warn!(%error, "auth.jwks cannot be read yet");
@@ -119,8 +119,8 @@ fn given(text: &str, field: &'static str) -> Result<Key, AuthError> {
 }
 
 impl KeySet {
-    fn new(place: String) -> Result<KeySet, AuthError> {
-        if is_forgeable(&place) {
+    fn new(place: String, insecure: bool) -> Result<KeySet, AuthError> {
+        if is_plaintext(&place) && !insecure {
             let detail = "is read over http://, where anybody between could put a key of their own; \
                           https:// would be right";
             return Err(AuthError::new("jwks", detail));
@@ -233,11 +233,4 @@ fn algorithm(jwk: &Jwk) -> Option<Algorithm> {
     };
     let named = jwk.common.key_algorithm.map(|named| named.to_string());
     named.is_none_or(|named| named == format!("{algorithm:?}")).then_some(algorithm)
-}
-
-/// Whether others could answer for the issuer: without TLS everybody on the way.
-fn is_forgeable(place: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(place) else { return false };
-    let host = url.host_str().unwrap_or_default();
-    url.scheme() == "http" && !super::door::is_loopback(host)
 }

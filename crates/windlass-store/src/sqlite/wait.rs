@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use windlass_db::Error;
-use windlass_db::rusqlite::Connection;
+use windlass_db::rusqlite::{Connection, OpenFlags};
 
 use super::{SqliteStore, sql};
 
@@ -63,7 +63,9 @@ impl Eye {
         let look = match last.as_mut() {
             Some(look) => look,
             None => {
-                let connection = Connection::open(self.path.as_path())?;
+                // Never makes the file: it would have the permissions of the umask.
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                let connection = Connection::open_with_flags(self.path.as_path(), flags)?;
                 connection.busy_timeout(Duration::from_secs(1))?;
                 connection.pragma_update(None, "query_only", "ON")?;
                 last.insert(Look { connection, version: -1, count: 0 })

@@ -1,6 +1,6 @@
 //! `windlass audit`: proves a job.
 
-use super::{exit, load, output};
+use super::{exit, load, output, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,9 +62,9 @@ pub(super) fn show(audit: &Audit) {
         None => {}
     }
     for finding in &audit.findings {
-        println!("  ! {finding}");
+        println!("  ! {}", print::indented(&finding.to_string(), 4));
     }
     for reason in &audit.not_judged {
-        println!("  ? {reason}");
+        println!("  ? {}", print::indented(&reason.to_string(), 4));
     }
 }

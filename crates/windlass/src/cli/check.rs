@@ -1,7 +1,7 @@
 //! `windlass check`: is the configuration right, and what will each job type do?
 
 use super::check_replicas::{Replica, ask_replicas};
-use super::{load, output};
+use super::{load, output, print};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -92,7 +92,9 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         for rule in &rules {
             println!("{}\n", super::dependencies::describe(rule));
         }
-        warnings.iter().for_each(|warning| println!("{}: warning: {warning}", path.display()));
+        warnings.iter().for_each(|warning| {
+            println!("{}: warning: {}", path.display(), print::indented(warning, 2));
+        });
         show_problems(path, &problems);
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
@@ -131,7 +133,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     let Checked { definition, table, commit_items } = checked;
     println!("{}", definition.name);
     if !definition.description.is_empty() {
-        println!("  {}", definition.description);
+        println!("  {}", print::indented(&definition.description, 2));
     }
     let rows = table.estimated_rows as i64;
     let items = i64::from(definition.chunk_items());
@@ -156,7 +158,8 @@ fn show(checked: &Checked, answered: Option<Duration>) {
             format!("handler {name}: runs in the Rust program that registers it")
         }
         StepKind::Command(words) => {
-            format!("command: {}", words.join(" "))
+            let names: Vec<&str> = definition.step.environment().collect();
+            format!("command: {}, with {} of the environment", words.join(" "), names.join(", "))
         }
         StepKind::Http(endpoint) => {
             format!("http: POST {}", endpoint.url)
@@ -207,7 +210,7 @@ fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
 
 fn show_problems(path: &Path, problems: &[Problem]) {
     for problem in problems {
-        println!("{}: {problem}", path.display());
+        println!("{}: {}", path.display(), print::indented(&problem.to_string(), 2));
     }
     match problems.len() {
         0 => println!("everything is right"),

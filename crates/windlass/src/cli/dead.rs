@@ -1,7 +1,7 @@
 //! `windlass dead`: looking after dead letters.
 
 use super::queue::Ask;
-use super::{load, output, queue};
+use super::{load, output, print, private, queue};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -245,7 +245,7 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
         return output::json(letter);
     }
     println!("{}  {}  {}", standing(letter), letter.job_type, output::scalar(&letter.key));
-    println!("  error     {}", letter.error);
+    println!("  error     {}", print::indented(&letter.error, 12));
     println!("  tries     {}", letter.attempts);
     println!("  died      {}", output::time(letter.created_at));
     println!("  job       {}, chunk {}", letter.job_id, letter.chunk);
@@ -260,7 +260,7 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
     for record in letter.record.as_array().map_or(alone, Vec::as_slice) {
         println!("  record");
         for (column, value) in record.as_object().into_iter().flatten() {
-            println!("    {column}: {}", output::scalar(value));
+            println!("    {}: {}", print::one_line(column), output::scalar(value));
         }
     }
     Ok(())
@@ -298,8 +298,7 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
     let mut out: Box<dyn Write> = match &args.to {
         None => Box::new(std::io::stdout().lock()),
         Some(path) => {
-            let file =
-                std::fs::File::create(path).with_context(|| format!("--to {}", path.display()))?;
+            let file = private::create(path).with_context(|| format!("--to {}", path.display()))?;
             Box::new(std::io::BufWriter::new(file))
         }
     };
@@ -310,8 +309,7 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
         let Some(last) = page.last() else { break };
         filter.before = Some(last.id);
         for letter in &page {
-            serde_json::to_writer(&mut out, letter)?;
-            out.write_all(b"\n")?;
+            writeln!(out, "{}", print::json(&serde_json::to_string(letter)?))?;
             count += 1;
         }
     }

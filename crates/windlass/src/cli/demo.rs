@@ -4,7 +4,7 @@
 mod writer;
 
 use super::progress::{self, Interrupt};
-use super::{audit, load, output};
+use super::{audit, load, output, private};
 use anyhow::{Context, Result, bail, ensure};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -80,14 +80,15 @@ fn make(folder: &Path, transactions: u32) -> Result<Connection> {
     if path.exists() {
         bail!("{} has a demo already; remove it, or give another --folder", folder.display());
     }
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    std::fs::write(folder.join("windlass.toml"), CONFIG)?;
+    private::create_folder(folder).with_context(|| folder.display().to_string())?;
+    private::write(&folder.join("windlass.toml"), CONFIG)?;
     say(&format!(
         "Making {} with {} transactions …",
         path.display(),
         output::number(transactions.into())
     ));
     let begun = Instant::now();
+    private::create(&path)?;
     let database = Connection::open(&path)?;
     database.pragma_update(None, "journal_mode", "wal")?;
     database.busy_timeout(std::time::Duration::from_secs(30))?;

@@ -1,6 +1,6 @@
 //! `windlass dependencies`: which job follows which, by rule or by request.
 
-use super::{load, output};
+use super::{load, output, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ async fn show(engine: &Engine, id: JobId, as_json: bool) -> Result<()> {
             linked.job_type.clone(),
             output::status(linked.status),
             linked.submitted_by.clone(),
-            after.join("\n"),
+            after.join(", "),
         ]);
     }
     println!("{table}");
@@ -93,7 +93,7 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
     }
     for due in &dependencies.due {
         let why = due.error.as_deref().unwrap_or("is about to be");
-        println!("\n{} is not submitted yet: {why}", due.request.job_type);
+        println!("\n{} is not submitted yet: {}", due.request.job_type, print::indented(why, 2));
     }
     Ok(())
 }

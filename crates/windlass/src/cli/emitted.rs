@@ -1,6 +1,6 @@
 //! `windlass output`: the rows that a job's items emitted.
 
-use super::load;
+use super::{load, print};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -62,7 +62,7 @@ async fn print(engine: &Engine, args: &Args) -> Result<()> {
         let Some(last) = page.last() else { break };
         after = last.place.clone();
         for row in page {
-            write!(out, "{separator}{}", row.fields)?;
+            write!(out, "{separator}{}", print::json(&row.fields.to_string()))?;
             separator = if args.json { ",\n" } else { "\n" };
         }
     }

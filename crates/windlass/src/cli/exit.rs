@@ -1,5 +1,6 @@
 //! Exit codes: 0 completed, 1 failed, 2 bad usage or configuration, 3 cancelled, 4 paused.
 
+use super::print;
 use std::process::ExitCode;
 use windlass::JobStatus;
 
@@ -20,6 +21,6 @@ pub(super) fn failed() -> ExitCode {
 
 /// Says why a command was refused.
 pub(super) fn refused(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    eprintln!("error: {}", print::indented(&format!("{error:#}"), 2));
     ExitCode::from(2)
 }

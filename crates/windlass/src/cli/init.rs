@@ -1,5 +1,6 @@
 //! `windlass init`: a commented windlass.toml to begin with.
 
+use super::private;
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         None => format!("{HEAD}\n{}", example("sqlite:app.db")),
         Some(url) => format!("{HEAD}\n{}", from_database(url).await?),
     };
-    std::fs::write(path, text).with_context(|| path.display().to_string())?;
+    private::write(path, &text).with_context(|| path.display().to_string())?;
     println!("wrote {}; `windlass check` says whether it is right", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `windlass jobs`, `job`, `watch`, `chunks`: looking, without changing anything.
 
 use super::progress::{self, Interrupt};
-use super::{dependencies, exit, load, output};
+use super::{dependencies, exit, load, output, private};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -109,7 +109,7 @@ pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     let engine = load::engine(config).await?;
     if let Some(file) = &args.html {
         let page = engine.report(args.id).await?;
-        std::fs::write(file, page).with_context(|| format!("--html {}", file.display()))?;
+        private::write(file, &page).with_context(|| format!("--html {}", file.display()))?;
         println!("the report is in {}", file.display());
         return Ok(ExitCode::SUCCESS);
     }

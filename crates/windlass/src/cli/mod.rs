@@ -1,5 +1,9 @@
 //! The command line: one file per command, or per family of commands.
 
+// First: its macros are those of all that follows.
+#[macro_use]
+mod print;
+
 mod alerts;
 mod audit;
 mod check;
@@ -12,10 +16,12 @@ mod emitted;
 mod exit;
 mod init;
 mod load;
+mod log;
 mod look;
 mod migrate;
 mod outbox;
 mod output;
+mod private;
 mod progress;
 mod prune;
 mod queue;
@@ -120,9 +126,20 @@ enum Command {
     Prune(prune::Args),
 }
 
+/// Reads the command line. What is wrong with it repeats words that may come from a script's input.
+pub(crate) fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        if !error.use_stderr() {
+            error.exit();
+        }
+        eprintln!("{}", error.render().to_string().trim_end());
+        std::process::exit(error.exit_code())
+    })
+}
+
 /// Runs the command and turns what came of it into an exit code.
 pub(crate) async fn main(cli: Cli) -> ExitCode {
-    init_logging(cli.verbose);
+    log::init(cli.verbose);
     let config = cli.config.as_path();
     let result = match cli.command {
         Command::Demo(args) => demo::run(args).await,
@@ -156,18 +173,4 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Prune(args) => prune::run(args, config).await,
     };
     result.unwrap_or_else(|error| exit::refused(&error))
-}
-
-fn init_logging(verbose: u8) {
-    let level = ["warn", "info", "debug"][usize::from(verbose.min(2))];
-    // What a command writes to its standard error is always of interest to whoever wrote it.
-    let default = format!("windlass={level},windlass::stderr=info");
-    // The crates are windlass_engine, windlass_store and so on: one prefix covers them all.
-    let filter = std::env::var("WINDLASS_LOG").unwrap_or(default);
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false)
-        .init();
 }

@@ -1,8 +1,9 @@
 //! What people read and what machines read.
 
+use super::print;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use comfy_table::{Table, presets};
+use comfy_table::presets;
 use owo_colors::{OwoColorize, Stream, Style};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -10,15 +11,30 @@ use windlass::{ItemCounts, Job, JobStatus};
 
 /// Prints one JSON document.
 pub(super) fn json(value: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    std::println!("{}", print::json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
 
 /// A table without borders, as `ls` and `ps` print them.
 pub(super) fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
+    let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING).set_header(header);
-    table
+    Table(table)
+}
+
+/// A table with each of its rows on one line, whatever the cells hold.
+pub(super) struct Table(comfy_table::Table);
+
+impl Table {
+    pub(super) fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.0.add_row(cells.into_iter().map(|cell| print::one_line(&cell)));
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// A number with its thousands apart.
@@ -36,7 +52,7 @@ pub(super) fn number(number: i64) -> String {
 
 /// A value on one line: text without its quotes, everything else as JSON.
 pub(super) fn scalar(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    print::one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// The beginning of a text, on one line of a table.
@@ -68,6 +84,12 @@ pub(super) fn status(status: JobStatus) -> String {
     };
     let text = status.as_str();
     text.if_supports_color(Stream::Stdout, |text| text.style(style)).to_string()
+}
+
+/// The coloured status that a text begins with.
+pub(super) fn leading_status(text: &str) -> Option<String> {
+    let mut coloured = JobStatus::ALL.iter().map(|each| status(*each));
+    coloured.find(|word| word.starts_with('\u{1b}') && text.starts_with(word.as_str()))
 }
 
 /// A job in a few lines, with what to do next.
@@ -102,7 +124,7 @@ pub(super) fn summary(job: &Job) {
         others(job)
     );
     if let Some(error) = &job.error {
-        println!("  error   {error}");
+        println!("  error   {}", print::indented(error, 10));
     }
     if items.dead > 0 {
         println!("  see     windlass dead list --job {id}");

@@ -2,7 +2,7 @@
 
 use super::progress::{self, Interrupt};
 use super::request::RequestArgs;
-use super::{exit, load, output};
+use super::{exit, load, output, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -94,12 +94,13 @@ pub(super) async fn work_to_end(
 fn show_dry_run(dry_run: &DryRun) {
     println!("{} records would be worked; nothing was changed", output::number(dry_run.records));
     for sample in &dry_run.sample {
-        println!("\n{}  {}", output::scalar(&sample.key), sample.outcome);
+        let outcome = print::indented(&sample.outcome.to_string(), 2);
+        println!("\n{}  {outcome}", output::scalar(&sample.key));
         for (column, before) in sample.before.as_object().into_iter().flatten() {
             let after = sample.after.get(column);
             if after != Some(before) {
                 let after = after.map_or("(deleted)".to_owned(), output::scalar);
-                println!("  {column}: {} → {after}", output::scalar(before));
+                println!("  {}: {} → {after}", print::one_line(column), output::scalar(before));
             }
         }
         for row in &sample.emits {

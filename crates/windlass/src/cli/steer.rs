@@ -1,6 +1,6 @@
 //! `windlass cancel`, `pause`, `resume`, `retry`.
 
-use super::{load, output};
+use super::{load, output, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCod
         Move::Pause => println!("chunks in flight are handed back after the commit they are at"),
         Move::Cancel => {
             if let Some(error) = job.error.filter(|_| job.status != JobStatus::Cancelled) {
-                println!("{error}");
+                println!("{}", print::indented(&error, 2));
             }
         }
     }

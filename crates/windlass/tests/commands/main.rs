@@ -19,6 +19,7 @@ mod help;
 mod init;
 mod look;
 mod migrate;
+mod permissions;
 mod prune;
 mod replicas;
 mod run;

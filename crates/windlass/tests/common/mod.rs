@@ -81,9 +81,15 @@ impl Place {
         self.windlass.clone().binary("/bin/sh").run(["-c", &script]).await
     }
 
-    /// Starts a command that can open no more than so many files and connections.
+    /// Starts a command that can open no more than this number of files and connections.
     pub(crate) fn spawn_with_descriptors(&self, descriptors: u32, command: &str) -> Running {
         let script = format!("ulimit -n {descriptors}; exec {BINARY} {command}");
+        self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
+    }
+
+    /// Starts a command whose umask takes no permission from the files it makes.
+    pub(crate) fn spawn_with_open_umask(&self, command: &str) -> Running {
+        let script = format!("umask 000; exec {BINARY} {command}");
         self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
     }
 

@@ -13,8 +13,10 @@ mod dice;
 
 mod answers;
 mod check;
+mod controls;
 mod dry_run;
 mod emit;
+mod environment;
 mod examples;
 mod failures;
 mod identity;
@@ -22,6 +24,7 @@ mod kill;
 mod lifetime;
 mod log;
 mod outage;
+mod plain_http;
 mod poison;
 mod refusals;
 mod retries;

@@ -90,3 +90,46 @@ async fn a_variable_that_is_not_set_is_named() {
     let (_data, place) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
     crate::common::refused(&place.run("check").await, &["ENRICH_TOKEN", "windlass.toml"]);
 }
+
+/// No four characters of the secret in a row are in a text.
+fn has_no_piece(text: &str) {
+    for piece in SECRET.as_bytes().windows(4) {
+        let piece = std::str::from_utf8(piece).unwrap();
+        assert!(!text.contains(piece), "`{piece}` of the secret is in: {text}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_inside_the_secret_shows_no_piece_of_it() {
+    let server = Server::start().await;
+    // The message has the first 200 bytes of the answer: the cut goes through each place of the secret.
+    for before in [178, 183, 186, 189, 191] {
+        let jobs = by_service(&server.url(&format!("repeat=401:{before}")), HEADERS);
+        let (_data, place) = with_accounts(5, &jobs).await;
+        let place = place.env("ENRICH_TOKEN", SECRET);
+        let id = place.submit("RAISE").await;
+        let worked = place.run(&format!("worker --job {id} -vv")).await;
+        assert_eq!(worked.code, Some(4), "{worked:?}");
+        has_no_piece(&said(&worked));
+        let error = text(&place.job(&id).await["error"]);
+        assert!(error.contains("xxx …"), "{error}");
+        has_no_piece(&error);
+    }
+    // An answer that should be one, and is not.
+    let jobs = by_service(&server.url("repeat=200:183"), HEADERS);
+    let (_data, place) = with_accounts(5, &jobs).await;
+    let output = place.env("ENRICH_TOKEN", SECRET).run("run RAISE").await;
+    has_no_piece(&said(&output));
+}
+
+#[tokio::test]
+async fn errors_of_items_that_repeat_the_secret_are_stored_without_it() {
+    let server = Server::start().await;
+    let (data, place) = with_accounts(5, &by_service(&server.url("blame=3"), HEADERS)).await;
+    let place = place.env("ENRICH_TOKEN", SECRET);
+    let output = place.run("run RAISE --json").await.ok();
+    assert_eq!(parse(&output)["items"]["dead"], 1, "{output:?}");
+    look_everywhere(&place, &text(&parse(&output)["id"])).await;
+    is_nowhere_in(&place.path("."));
+    is_nowhere_in(data.folder());
+}

@@ -105,6 +105,16 @@ class Service(BaseHTTPRequestHandler):
         headers = [("Retry-After", seconds) for seconds in retry_after]
         return (int(status), {"reason": "down"}, headers) if os.path.exists(file) else None
 
+    def repeat(self, status, before):
+        """This status for everything, and the Authorization header after so many bytes."""
+        return int(status), b"x" * int(before) + b" " + self.headers["Authorization"].encode()
+
+    def blame(self, keys):
+        """These items fail for good, and their errors repeat the Authorization header."""
+        secret = self.headers.get("Authorization")
+        error = {"message": f"no: {secret}", "context": {"headers": [secret], secret: 1}}
+        self.errors.update({key: error for key in keys.split(",")})
+
     def reject(self, status, keys):
         """This status for every batch with one of these keys."""
         return (int(status), {"reason": "unwelcome"}) if self.has(keys) else None

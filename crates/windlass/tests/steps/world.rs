@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use windlass_testkit::{Descendant, descendants_in};
 
 /// The programs, by name. Every place has all of them.
-const CHILDREN: [(&str, &str); 9] = [
+const CHILDREN: [(&str, &str); 11] = [
     ("handler.py", include_str!("children/handler.py")),
     ("raise.py", include_str!("children/raise.py")),
     ("poison.py", include_str!("children/poison.py")),
@@ -15,6 +15,8 @@ const CHILDREN: [(&str, &str); 9] = [
     ("partial.py", include_str!("children/partial.py")),
     ("stubborn.py", include_str!("children/stubborn.py")),
     ("helpers.sh", include_str!("children/helpers.sh")),
+    ("environment.sh", include_str!("children/environment.sh")),
+    ("controls.py", include_str!("children/controls.py")),
 ];
 
 /// Few tries, close together.

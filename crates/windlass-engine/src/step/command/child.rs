@@ -1,9 +1,9 @@
 //! One child process: asked a batch, it answers with a line in time, or it has a fault.
 
+use super::super::redact::Redactor;
 use super::super::{StepBatch, wire};
 use super::guard;
 use super::stderr::Stderr;
-use crate::seal;
 use futures::FutureExt;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -64,12 +64,15 @@ const AFTER_END: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Child {
-    pub(super) fn start(words: &[String]) -> io::Result<Child> {
+    /// Starts a program with these variables of our environment; those that are not set are left out.
+    pub(super) fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
         let (program, args) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // These open the tokens of all jobs, and are no business of a program.
-        command.env_remove(seal::VARIABLE).env_remove("WINDLASS_TOKEN");
+        // Our environment holds secrets of databases, services and tokens.
+        command.env_clear();
+        let set = environment.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        command.envs(set);
         let mut process = guard::spawn(command)?;
         let group = Pid::from_raw(process.id().map_or(0, |id| id as i32));
         let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
@@ -107,9 +110,10 @@ impl Child {
             answer => answer?,
         };
         if !self.stdout.buffer().is_empty() {
-            return Err(Fault::Twice(wire::excerpt(&answer)));
+            return Err(Fault::Twice(wire::excerpt(&answer, &Redactor::default())));
         }
-        wire::outcomes(batch, &answer).map_err(Fault::Wrong)
+        // A command gets no secret from us that it could repeat.
+        wire::outcomes(batch, &answer, &Redactor::default()).map_err(Fault::Wrong)
     }
 
     /// The line that comes for this one, if it comes.

@@ -17,6 +17,8 @@ use windlass_core::{ItemError, Outcome};
 /// many as slots work batches of it.
 pub(super) struct CommandStep {
     words: Vec<String>,
+    /// The names of the variables that its children get.
+    environment: Vec<String>,
     timeout: Duration,
     waiting: Mutex<Vec<(Child, Instant)>>,
     circuit: Circuit,
@@ -26,8 +28,13 @@ pub(super) struct CommandStep {
 const MOST_STARTS: u32 = 3;
 
 impl CommandStep {
-    pub(super) fn new(words: Vec<String>, timeout: Duration) -> CommandStep {
-        CommandStep { words, timeout, waiting: Mutex::default(), circuit: Circuit::default() }
+    pub(super) fn new(
+        words: Vec<String>,
+        environment: Vec<String>,
+        timeout: Duration,
+    ) -> CommandStep {
+        let (waiting, circuit) = (Mutex::default(), Circuit::default());
+        CommandStep { words, environment, timeout, waiting, circuit }
     }
 
     /// A child that waits for a batch.
@@ -49,7 +56,7 @@ impl CommandStep {
         let question = batch.empty();
         let mut starts = 0;
         loop {
-            let mut child = Child::start(&self.words).map_err(|error| {
+            let mut child = Child::start(&self.words, &self.environment).map_err(|error| {
                 let program = self.words.first().map_or("", String::as_str);
                 StepError::Refused(format!("the command `{program}` cannot be started: {error}"))
             })?;

@@ -105,6 +105,10 @@ impl Batch {
             while !self.end.is_char_boundary(cut) {
                 cut += 1;
             }
+            // Whole lines only, where there are any: half a word cannot be recognised.
+            let rest = &self.end[cut..];
+            let line = rest.find('\n').map_or(0, |end| end + 1);
+            cut += if line < rest.len() { line } else { 0 };
             self.end.drain(..cut);
         }
         let (job, chunk) = (self.job, self.chunk.map(|chunk| chunk.number));

@@ -1,0 +1,114 @@
+//! What Windlass creates is for its own user alone, whatever the umask is.
+
+use crate::common::{Data, Place, config, eventually, parse, text};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Every file and folder below this one, with its permissions.
+fn modes(folder: &Path) -> BTreeMap<PathBuf, u32> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        // The test's own notes of what commands said; and a file may go while we look.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if path.ends_with(".testkit") {
+            continue;
+        }
+        found.insert(path.clone(), metadata.permissions().mode() & 0o777);
+        if metadata.is_dir() {
+            found.extend(modes(&path));
+        }
+    }
+    found
+}
+
+/// What was created since is private, and what was there is as it was.
+#[track_caller]
+fn is_private(place: &Place, before: &BTreeMap<PathBuf, u32>) -> usize {
+    let after = modes(&place.path("."));
+    for (path, mode) in &after {
+        let expected = match before.get(path) {
+            Some(mode) => *mode,
+            None if path.is_dir() => 0o700,
+            None => 0o600,
+        };
+        assert_eq!(*mode, expected, "{} is {mode:o}, not {expected:o}", path.display());
+    }
+    after.len() - before.len()
+}
+
+const EXPORT: &str = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+    step.export = { to = \"file:out/parts/{job_id}/\", format = \"csv\" }\n\
+    [jobs.REPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+    step.map = \"SELECT branch, count(*) n FROM {source} WHERE {chunk} GROUP BY branch\"\n\
+    reduce = \"SELECT branch, sum(n) n FROM parts GROUP BY branch\"\n\
+    report = { to = \"file:reports/{job_type}/there.csv\" }\n\
+    [jobs.BAD]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+    step.version = \"version\"\nstep.command = [\"sh\", \"bad.sh\"]\n";
+
+/// Every batch fails.
+const BAD: &str = "while read -r line; do case $line in \
+    *'\"items\":[]'*) echo '{\"results\":[]}';; *) echo '{}';; esac; done\n";
+
+async fn accounts() -> (Data, Place) {
+    let data = Data::sqlite().with_accounts(20).await;
+    let place = Place::with(&config("sqlite:windlass.db", &data.url(), EXPORT));
+    place.write("bad.sh", BAD);
+    (data, place)
+}
+
+#[tokio::test]
+async fn files_of_jobs_are_private() {
+    let (_data, place) = accounts().await;
+    let before = modes(&place.path("."));
+    let run = async |command: &str| place.spawn_with_open_umask(command).wait().await;
+    run("init --config new.toml").await.ok();
+    run("run EXPORT").await.ok();
+    run("run REPORT").await.ok();
+    let id = text(&parse(&run("run REPORT --json").await.ok())["id"]);
+    run(&format!("job {id} --html page.html")).await.ok();
+    run("run BAD").await;
+    run("dead export --to letters.jsonl").await.ok();
+    let created = is_private(&place, &before);
+    assert!(place.path("reports/REPORT/there.csv").exists() && place.path("out/parts").is_dir());
+    assert!(created >= 10, "{created} files and folders: {:?}", modes(&place.path(".")));
+}
+
+#[tokio::test]
+async fn the_store_and_its_log_are_private_while_they_are_used() {
+    let (_data, place) = accounts().await;
+    let before = modes(&place.path("."));
+    let worker = place.spawn_with_open_umask("worker");
+    let has = |name: &str| place.path(name).exists();
+    eventually("the log is there", async || has("windlass.db-wal") && has("windlass.db-shm")).await;
+    assert!(worker.is_running());
+    assert!(is_private(&place, &before) >= 3);
+}
+
+#[tokio::test]
+async fn the_demo_is_private() {
+    let place = Place::empty();
+    let demo = place.spawn_with_open_umask("demo --transactions 1000 --folder a/b");
+    demo.wait().await.ok();
+    assert!(is_private(&place, &BTreeMap::new()) >= 5);
+}
+
+#[tokio::test]
+async fn what_was_there_keeps_its_permissions() {
+    let (_data, place) = accounts().await;
+    std::fs::create_dir_all(place.path("reports/REPORT")).unwrap();
+    for name in ["windlass.db", "reports/REPORT/there.csv", "page.html", "letters.jsonl"] {
+        place.write(name, "");
+        let mode = std::fs::Permissions::from_mode(0o640);
+        std::fs::set_permissions(place.path(name), mode).unwrap();
+    }
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path("reports/REPORT"), open).unwrap();
+    let before = modes(&place.path("."));
+    let id = text(&parse(&place.run("run REPORT --json").await.ok())["id"]);
+    place.run(&format!("job {id} --html page.html")).await.ok();
+    place.run("dead export --to letters.jsonl").await.ok();
+    assert!(place.read("reports/REPORT/there.csv").contains("branch"));
+    is_private(&place, &before);
+}
