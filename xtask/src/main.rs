@@ -19,7 +19,7 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test [--only FILTER]  Check everything: tidiness, format, lints, and all tests. The last line is
+  test [--only FILTER]  Check everything: tidiness, dependencies, format, lints, and all tests. The last line is
                         `N passed, M failed`, where a failed check counts as one failure.
                         Installs PostgreSQL and the like if missing and you are root, and
                         Python packages from PyPI beside what cargo builds.

@@ -15,8 +15,10 @@ pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
     python::make();
     let mut failed_checks = Vec::new();
     if filter.is_none() {
-        let checks: [(&str, Check); 3] = [
+        let checks: [(&str, Check); 5] = [
             ("tidy", tidy::is_clean),
+            ("dependencies", tidy::are_accepted),
+            ("advisories", tidy::have_no_advisories),
             ("format", tidy::is_formatted),
             ("lints", tidy::has_no_lints),
         ];

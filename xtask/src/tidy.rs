@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, and both of these.
 
+mod dependencies;
 mod rules;
 
 use std::fs;
@@ -9,13 +10,19 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 use crate::cargo;
+pub(crate) use dependencies::{are_accepted, have_no_advisories};
 
 /// Formats the code, then checks all that needs no tests.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let formatted = cargo::succeeds(&["fmt", "--all"])?;
     let clean = is_clean()?;
+    let accepted = are_accepted()? && have_no_advisories()?;
     let lint_free = has_no_lints()?;
-    Ok(if formatted && clean && lint_free { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if formatted && clean && accepted && lint_free {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Whether rustfmt has nothing to change.

@@ -1,4 +1,4 @@
-//! How safe a connection must be: what `sslmode` and `sslrootcert` of a URL ask for.
+//! How safe a connection must be: what `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL ask for.
 
 use std::path::PathBuf;
 
@@ -41,6 +41,14 @@ pub(crate) struct Security {
     pub(crate) mode: Mode,
     pub(crate) verify: Verify,
     pub(crate) roots: Roots,
+    pub(crate) client: Option<ClientCertificate>,
+}
+
+/// What the client shows to a server that asks for a certificate: two PEM files.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ClientCertificate {
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// A URL taken apart.
@@ -52,24 +60,41 @@ pub(crate) struct Parts<'a> {
     pub(crate) given: Vec<(&'a str, &'a str)>,
 }
 
-/// Takes `sslmode` and `sslrootcert` out of a URL, since the client libraries know less of them
-/// than libpq does.
+/// Takes the parameters about TLS out of a URL, since the client libraries know less of them than
+/// libpq does.
 pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
     let start = url.find("://").map_or(0, |at| at + 3);
     let (address, query) = url.split_at(start + query_start(&url[start..]));
     let mut given = Vec::new();
-    let (mut sslmode, mut sslrootcert) = (None, None);
+    let (mut sslmode, mut sslrootcert, mut sslcert, mut sslkey) = (None, None, None, None);
     for pair in query.trim_start_matches('?').split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
             // The second spelling is what MySQL's own clients call it.
             "sslmode" | "ssl-mode" => sslmode = Some(decode(value)?),
             "sslrootcert" | "ssl-ca" => sslrootcert = Some(decode(value)?),
+            "sslcert" | "ssl-cert" => sslcert = Some(decode(value)?),
+            "sslkey" | "ssl-key" => sslkey = Some(decode(value)?),
             _ => given.push((name, value)),
         }
     }
     let sslmode = sslmode.map(|mode| mode.to_ascii_lowercase().replace('_', "-"));
-    let security = security(sslmode.as_deref(), sslrootcert.filter(|file| !file.is_empty()))?;
+    let [sslrootcert, sslcert, sslkey] =
+        [sslrootcert, sslcert, sslkey].map(|file| file.filter(|file| !file.is_empty()));
+    let client = match (sslcert, sslkey) {
+        (Some(chain), Some(key)) => {
+            Some(ClientCertificate { chain: chain.into(), key: key.into() })
+        }
+        (None, None) => None,
+        _ => {
+            return Err(Error::new(
+                Class::Definition,
+                "sslcert and sslkey in the database URL need each other: one names the client's \
+                 certificate, the other its key",
+            ));
+        }
+    };
+    let security = Security { client, ..security(sslmode.as_deref(), sslrootcert)? };
     Ok(Parts { address, security, given })
 }
 
@@ -104,7 +129,7 @@ fn security(sslmode: Option<&str>, sslrootcert: Option<String>) -> Result<Securi
         Some(file) if !system => Roots::File(file.into()),
         _ => Roots::System,
     };
-    Ok(Security { mode, verify, roots })
+    Ok(Security { mode, verify, roots, client: None })
 }
 
 fn chain_if(roots_given: bool) -> Verify {
@@ -154,6 +179,11 @@ mod tests {
                 "{url}"
             );
         }
+        let url = "postgres://h?sslcert=/c.pem&a=b&sslkey=/k%20.pem";
+        let Parts { security, given, .. } = take_security(url).unwrap();
+        let client = ClientCertificate { chain: "/c.pem".into(), key: "/k .pem".into() };
+        assert_eq!((security.client, given.len()), (Some(client), 1));
+        assert!(take_security("postgres://h?sslcert=/c.pem").is_err());
         assert!(take_security("postgres://h?sslmode=sure").is_err());
         assert!(take_security("postgres://h?sslmode=require&sslrootcert=system").is_err());
     }

@@ -12,6 +12,7 @@
 mod account;
 #[cfg(feature = "aws")]
 pub mod aws;
+mod certificates;
 mod descendants;
 mod folder;
 mod gate;
@@ -28,6 +29,7 @@ mod spawn;
 mod template;
 mod wait;
 
+pub use certificates::Certificates;
 pub use descendants::{Descendant, children_of, descendants_in};
 pub use gate::Gate;
 pub use mariadb::{MariaDatabase, MariaServer};

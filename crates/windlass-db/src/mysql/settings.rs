@@ -3,12 +3,13 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use mysql_async::{
-    Conn, DriverError, Error as DriverFailure, IoError, Opts, OptsBuilder, SslOpts, UrlError,
+    ClientIdentity, Conn, DriverError, Error as DriverFailure, IoError, Opts, OptsBuilder, SslOpts,
+    UrlError,
 };
 
 use crate::{
     Class, Error,
-    security::{Mode, Parts, Roots, Security, Verify, decode, take_security},
+    security::{ClientCertificate, Mode, Parts, Roots, Security, Verify, decode, take_security},
 };
 
 /// Everything a new connection needs.
@@ -58,7 +59,7 @@ impl Settings {
                 _ => {
                     return Err(invalid(format!(
                         "the MySQL URL has an unknown parameter `{name}`; there is sslmode, \
-                         sslrootcert, socket, connect_timeout"
+                         sslrootcert, sslcert, sslkey, socket, connect_timeout"
                     )));
                 }
             }
@@ -122,18 +123,26 @@ fn is_about_tls(failure: &DriverFailure) -> bool {
 }
 
 fn tls(security: Security) -> Result<SslOpts, Error> {
+    let identity = match security.client {
+        Some(ClientCertificate { chain, key }) => Some(ClientIdentity::new(
+            readable("sslcert", chain)?.into(),
+            readable("sslkey", key)?.into(),
+        )),
+        None => None,
+    };
+    let options = SslOpts::default().with_client_identity(identity);
     let options = match security.verify {
         // The library wants roots also where it does not look at them, so it keeps its own.
         Verify::Nothing => {
-            return Ok(SslOpts::default()
+            return Ok(options
                 .with_danger_accept_invalid_certs(true)
                 .with_danger_skip_domain_validation(true));
         }
-        Verify::Chain => SslOpts::default().with_danger_skip_domain_validation(true),
-        Verify::Full => SslOpts::default(),
+        Verify::Chain => options.with_danger_skip_domain_validation(true),
+        Verify::Full => options,
     };
     let roots = match security.roots {
-        Roots::File(path) => vec![readable(path)?],
+        Roots::File(path) => vec![readable("sslrootcert", path)?],
         Roots::System => {
             let found = rustls_native_certs::load_native_certs().certs;
             found.into_iter().map(|root| root.to_vec()).collect()
@@ -143,9 +152,9 @@ fn tls(security: Security) -> Result<SslOpts, Error> {
     Ok(options.with_disable_built_in_roots(true).with_root_certs(roots))
 }
 
-fn readable(path: PathBuf) -> Result<Vec<u8>, Error> {
+fn readable(what: &str, path: PathBuf) -> Result<Vec<u8>, Error> {
     fs::read(&path)
-        .map_err(|error| invalid(format!("sslrootcert {} cannot be used: {error}", path.display())))
+        .map_err(|error| invalid(format!("{what} {} cannot be used: {error}", path.display())))
 }
 
 /// The library's own text would repeat parts of the URL, and a mistyped one can hold a password

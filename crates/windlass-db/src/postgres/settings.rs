@@ -69,7 +69,7 @@ impl Settings {
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
             config.ssl_mode(SslMode::Disable);
         }
-        let tls = tls::connector(security.verify, security.roots)?;
+        let tls = tls::connector(security)?;
         let connect_timeout = connect_timeout(&config);
         Ok(Settings { config, tls, connect_timeout })
     }
@@ -109,6 +109,7 @@ mod tests {
             "postgres://u:secret@h:port/d",
             "postgres://u:secret@h/d?nonsense=1",
             "postgres://u:secret@h/d?sslrootcert=/does/not/exist",
+            "postgres://u:secret@h/d?sslcert=/does/not/exist&sslkey=/does/not/exist",
             "postgres://u:secret@h/d?sslmode=secret",
             "postgres:///d",
         ] {

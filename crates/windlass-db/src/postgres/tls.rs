@@ -1,22 +1,23 @@
 //! TLS by rustls with ring, as strict as libpq's `sslmode` asks.
 
-use std::sync::Arc;
+use std::{fmt::Display, path::Path, sync::Arc};
 
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore,
+    SignatureScheme,
     client::{
-        WebPkiServerVerifier,
+        WantsClientCert, WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
     Class, Error,
-    security::{Roots, Verify},
+    security::{ClientCertificate, Roots, Security, Verify},
 };
 
 /// Makes the TLS half of a connection.
@@ -42,7 +43,8 @@ where
 }
 
 /// A connector with its own crypto provider: a library installs no process-wide one.
-pub(super) fn connector(verify: Verify, roots: Roots) -> Result<Tls, Error> {
+pub(super) fn connector(security: Security) -> Result<Tls, Error> {
+    let Security { verify, roots, client, .. } = security;
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ServerCertVerifier> = match verify {
         Verify::Nothing => Arc::new(Lenient { provider: provider.clone(), chain: None }),
@@ -56,9 +58,31 @@ pub(super) fn connector(verify: Verify, roots: Roots) -> Result<Tls, Error> {
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::new(Class::Other, error.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(verifier);
+    let config = match client {
+        Some(client) => identified(config, &client)?,
+        None => config.with_no_client_auth(),
+    };
     Ok(Tls { inner: MakeRustlsConnect::new(config) })
+}
+
+/// Shows this certificate to a server that asks for one.
+fn identified(
+    config: ConfigBuilder<ClientConfig, WantsClientCert>,
+    ClientCertificate { chain, key }: &ClientCertificate,
+) -> Result<ClientConfig, Error> {
+    let unusable = |what: &str, path: &Path, error: &dyn Display| {
+        let path = path.display();
+        Error::new(Class::Definition, format!("{what} {path} cannot be used: {error}"))
+    };
+    let certificates = CertificateDer::pem_file_iter(chain)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unusable("sslcert", chain, &error))?;
+    let private =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| unusable("sslkey", key, &error))?;
+    config
+        .with_client_auth_cert(certificates, private)
+        .map_err(|error| unusable("sslcert", chain, &error))
 }
 
 fn strict(

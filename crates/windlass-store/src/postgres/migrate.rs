@@ -1,9 +1,10 @@
 //! Brings the schema up to date.
 
 use super::{PostgresStore, params, sql};
-use crate::Result;
 use crate::fields::Fields;
 use crate::migrations::{migrations, pending};
+use crate::{Result, StoreError};
+use windlass_db::{Class, Error};
 
 const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_jobs", "0002_controls", "0003_retention", "0004_claims", "0005_schedules", "0006_dependencies", "0007_alerts", "0008_submitters", "0009_discard", "0010_parts", "0011_redrives", "0012_listing", "0013_patterns", "0014_statuses", "0017_restores", "0019_reserved_at", "0020_summaries");
 
@@ -11,6 +12,23 @@ const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_jobs", "0002_c
 const LOCK: i64 = i64::from_be_bytes(*b"windlass");
 
 pub(super) async fn migrate(store: &PostgresStore) -> Result<()> {
+    if is_current(store).await? {
+        return Ok(());
+    }
+    apply(store).await.map_err(|error| match error {
+        StoreError::Database(refused) if refused.class == Class::Permission => {
+            let message = format!(
+                "its schema is not up to date and this role may not change it ({}); run \
+                 `windlass migrate` as the role that owns the store's tables",
+                refused.message
+            );
+            Error { message, ..refused }.into()
+        }
+        error => error,
+    })
+}
+
+async fn apply(store: &PostgresStore) -> Result<()> {
     let tx = store.begin().await?;
     // Held until the transaction ends, so that it works behind a pooler as well. Whoever comes
     // second waits here and then finds nothing to do.
@@ -25,4 +43,19 @@ pub(super) async fn migrate(store: &PostgresStore) -> Result<()> {
     }
     tx.commit().await?;
     Ok(())
+}
+
+/// Whether there is nothing to do. Then no privilege to create tables is needed, and no lock is taken
+/// for which another role could make this process wait.
+async fn is_current(store: &PostgresStore) -> Result<bool> {
+    let tx = store.begin().await?;
+    let made = tx.query_one(sql!("is_migrated"), &[]).await?.flag("made")?;
+    let current = if made {
+        let applied = tx.query_one(sql!("migrated"), &[]).await?.int("number")?;
+        pending(MIGRATIONS, applied)?.next().is_none()
+    } else {
+        false
+    };
+    tx.rollback().await?;
+    Ok(current)
 }

@@ -25,6 +25,13 @@ impl MariaDatabase {
         &self.url
     }
 
+    /// The same database, logged in to as another user.
+    pub fn as_user(&self, user: &str, password: &str) -> Self {
+        let (_, address) = self.url.rsplit_once('@').expect("our own URL has a user");
+        let url = format!("mysql://{user}:{}@{address}", password.replace(' ', "%20"));
+        Self { name: self.name.clone(), url }
+    }
+
     /// Where its server is and who may log in, as MariaDB's own programs take it.
     pub fn server(&self) -> Vec<String> {
         let opts = Opts::from_url(&self.url).expect("our own URL is good");

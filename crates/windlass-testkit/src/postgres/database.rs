@@ -25,6 +25,19 @@ impl Database {
         &self.url
     }
 
+    /// The same database, logged in to as another role.
+    pub fn as_role(&self, role: &str) -> Self {
+        let url = self.url.replacen(&format!("//{}@", super::USER), &format!("//{role}@"), 1);
+        Self { name: self.name.clone(), url }
+    }
+
+    /// A new connection that may be refused.
+    pub async fn try_client(&self) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
     /// A new connection.
     pub async fn client(&self) -> Client {
         let connected = tokio_postgres::connect(&self.url, NoTls).await;

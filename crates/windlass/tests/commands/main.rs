@@ -22,6 +22,8 @@ mod migrate;
 mod permissions;
 mod prune;
 mod replicas;
+mod roles;
 mod run;
 mod steer;
 mod submit;
+mod tls;
