@@ -2,12 +2,15 @@
 //! joined to one. The statement is read by a SQL parser, so that a `{chunk}` in a string, in a comment,
 //! under OR or NOT or in a subquery does not count.
 
+mod expressions;
+
 use crate::sql::Dialect;
+use expressions::{conjuncts, folded, last_part, linked, parts, plain};
 use sqlparser::ast::{
-    AssignmentTarget, BinaryOperator, Delete, Expr, FromTable, Ident, Insert, JoinConstraint,
-    JoinOperator, Merge, MergeClauseKind, ObjectName, OnConflictAction, OnInsert, Query, Select,
-    SetExpr, SetOperator, SqliteOnConflict, Statement, TableFactor, TableObject, TableWithJoins,
-    Update, UpdateTableFromKind, With,
+    AssignmentTarget, Delete, Expr, FromTable, Insert, JoinConstraint, JoinOperator, Merge,
+    MergeClauseKind, OnConflictAction, OnInsert, Query, Select, SetExpr, SetOperator,
+    SqliteOnConflict, Statement, TableFactor, TableObject, TableWithJoins, Update,
+    UpdateTableFromKind, With,
 };
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::Parser;
@@ -446,56 +449,6 @@ impl Reading {
             }
         }
     }
-}
-
-/// The conditions that must all hold.
-fn conjuncts(expression: &Expr) -> Vec<&Expr> {
-    match expression {
-        Expr::Nested(inner) => conjuncts(inner),
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            [conjuncts(left), conjuncts(right)].concat()
-        }
-        other => vec![other],
-    }
-}
-
-fn plain(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Nested(inner) => plain(inner),
-        Expr::Cast { expr, .. } => plain(expr),
-        other => other,
-    }
-}
-
-/// The relations of two columns that are to be equal; a column without an alias has none.
-fn linked(condition: &Expr) -> Option<(Option<String>, Option<String>)> {
-    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = plain(condition) else {
-        return None;
-    };
-    Some((column(left)?, column(right)?))
-}
-
-fn column(expression: &Expr) -> Option<Option<String>> {
-    match plain(expression) {
-        Expr::Identifier(name) if !name.value.starts_with(CHUNK) => Some(None),
-        Expr::CompoundIdentifier(names) => {
-            Some(names.len().checked_sub(2).map(|n| folded(&names[n])))
-        }
-        _ => None,
-    }
-}
-
-fn parts(name: &ObjectName) -> Vec<String> {
-    name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect()
-}
-
-/// A name as databases fold it. MySQL and SQLite compare without case, which comes to the same.
-fn folded(name: &Ident) -> String {
-    name.value.to_lowercase()
-}
-
-fn last_part(table: &str) -> &str {
-    table.rsplit('.').next().unwrap_or(table)
 }
 
 #[cfg(test)]
