@@ -3,6 +3,7 @@
 //! under OR or NOT or in a subquery does not count.
 
 mod expressions;
+mod members;
 
 use crate::sql::Dialect;
 use expressions::{conjuncts, folded, last_part, linked, parts, plain};
@@ -207,6 +208,7 @@ impl Reading {
             self.add_all(&mut tables, from, ctes)?;
         }
         tables.conditions.extend(update.selection.iter().flat_map(conjuncts));
+        self.bind_members(&mut tables, ctes)?;
         self.bind(&mut tables);
         if update.or == Some(SqliteOnConflict::Replace) {
             return Err(
@@ -253,6 +255,7 @@ impl Reading {
             .collect();
         self.add_all(&mut tables, delete.using.as_deref().unwrap_or_default(), ctes)?;
         tables.conditions.extend(delete.selection.iter().flat_map(conjuncts));
+        self.bind_members(&mut tables, ctes)?;
         self.bind(&mut tables);
         match !targets.is_empty() && targets.iter().all(|n| tables.relations[*n].bound) {
             true => Ok(()),

@@ -141,7 +141,11 @@ impl MultipartUpload for Pieces {
 
     async fn abort(&mut self) -> Result<()> {
         let staged = self.staged.take();
-        flatten(spawn_blocking(move || Ok(drop(staged))).await)
+        let dropping = move || {
+            drop(staged);
+            Ok(())
+        };
+        flatten(spawn_blocking(dropping).await)
     }
 }
 

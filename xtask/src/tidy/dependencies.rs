@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(findings(&[package("openssl-sys", "MIT")]).len(), 1);
         let first = package("tokio", "MIT");
         let second = Package { version: "2.0.0".to_owned(), ..first.clone() };
-        assert_eq!(findings(&[first.clone()]), [""; 0]);
+        assert_eq!(findings(std::slice::from_ref(&first)), [""; 0]);
         assert_eq!(findings(&[first, second]).len(), 1);
     }
 

@@ -30,7 +30,7 @@ pub(super) fn linked(condition: &Expr) -> Option<(Option<String>, Option<String>
     Some((column(left)?, column(right)?))
 }
 
-fn column(expression: &Expr) -> Option<Option<String>> {
+pub(super) fn column(expression: &Expr) -> Option<Option<String>> {
     match plain(expression) {
         Expr::Identifier(name) if !name.value.starts_with(CHUNK) => Some(None),
         Expr::CompoundIdentifier(names) => {
