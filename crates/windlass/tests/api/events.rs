@@ -60,9 +60,12 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
         place.write("wait.py", WAITER);
         let served = Served::with(place, 1).await;
         let mut all = Events::of(&served, "/api/v1/events").await;
+        // The chunk begins when both listen: what was before is not told.
+        served.post("/api/v1/stop", &json!({})).await.is(200);
         let id = served.submit(json!({"jobType": "WAIT"})).await;
         let path = format!("/api/v1/jobs/{id}/events");
         let mut listeners = [Events::of(&served, &path).await, Events::of(&served, &path).await];
+        served.post("/api/v1/start", &json!({})).await.is(200);
         for listener in &mut listeners {
             let (first, job) = listener.next().await.unwrap();
             assert_eq!((first.as_str(), text(&job["id"])), ("job", id.clone()));

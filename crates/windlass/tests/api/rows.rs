@@ -53,6 +53,7 @@ async fn a_run_its_letters_and_its_redrive_stay_in_the_county(data: Data) {
     assert_eq!(changed(&data, "Essex").await, 0);
 
     // Naming the other county's rows does not reach them either.
+    served.token(&clerk("ada", json!("Kent")));
     let named = served.submit(json!({"jobType": "TAKE", "ids": [2, 4, 8]})).await;
     let job = served.until(&named, "COMPLETED").await;
     assert_eq!(job["items"]["processed"], 0);
