@@ -157,10 +157,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         StepKind::Handler(name) => {
             format!("handler {name}: runs in the Rust program that registers it")
         }
-        StepKind::Command(words) => {
-            let names: Vec<&str> = definition.step.environment().collect();
-            format!("command: {}, with {} of the environment", words.join(" "), names.join(", "))
-        }
+        StepKind::Command(words) => format!("command: {}", words.join(" ")),
         StepKind::Http(endpoint) => {
             format!("http: POST {}", endpoint.url)
         }
@@ -172,6 +169,10 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         }
     };
     println!("  does      {step}");
+    if !definition.step.env.is_empty() {
+        let names: Vec<&str> = definition.step.environment().collect();
+        println!("  passes    {} of its environment", names.join(", "));
+    }
     if let Some(reduce) = &definition.reduce {
         let reduce = reduce.split_whitespace().collect::<Vec<_>>().join(" ");
         println!("  then      reduce: {reduce}");

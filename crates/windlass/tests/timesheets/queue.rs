@@ -27,7 +27,7 @@ async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_i
     world.close("timesheets", 2);
     desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
     world.held_up(1).await;
-    let holder = with_priority(report_of("TIMESHEET_REPORT", "holder", &[2]), 9);
+    let holder = with_priority(report_of("TIMESHEET_REPORT", "holder", &[2]), 7);
     let holder = desk.submit(chief, &holder).await;
     let loaded = |job: &Json| job["chunks"]["total"] == 1 && job["phase"] == "working";
     desk.until(chief, &holder, "is loaded", loaded).await;
