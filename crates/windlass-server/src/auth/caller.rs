@@ -117,7 +117,8 @@ impl Caller {
         let types = config.jobs.keys();
         let operated = types.filter(|name| self.covers(name) && self.sees_all_of(name));
         let operated_types = operated.cloned().collect();
-        windlass_engine::Caller { identity: self.identity(), operated_types }
+        let roles_claim = config.auth.as_ref().map(|auth| auth.roles_claim.clone());
+        windlass_engine::Caller { identity: self.identity(), operated_types, roles_claim }
     }
 
     /// Waits until the caller is no longer known: an answer that goes on ends then.
