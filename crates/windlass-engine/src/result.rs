@@ -138,11 +138,12 @@ impl JobResult {
         let from = self.frames.partition_point(|frame| frame.row <= first).saturating_sub(1);
         let mut page = Vec::new();
         for frame in from..self.frames.len() {
+            let wanted = limit as usize - page.len();
+            if wanted == 0 {
+                break;
+            }
             let rows = (self.frames[frame].row..).zip(self.rows(frame)?);
-            for (place, row) in rows.skip_while(|(place, _)| *place < first) {
-                if page.len() == limit as usize {
-                    return Ok(page);
-                }
+            for (place, row) in rows.skip_while(|(place, _)| *place < first).take(wanted) {
                 let place = (MERGED, String::new(), place as i64);
                 page.push(Emitted { place, fields: line(&self.names, &row) });
             }
