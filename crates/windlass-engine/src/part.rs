@@ -58,7 +58,7 @@ pub(crate) fn encode(rows: &[Vec<Value>]) -> Result<NewPart> {
     new_part(rows.len(), &text, content)
 }
 
-/// A part of so many rows, with this text and what is kept of it.
+/// A part with this number of rows: its uncompressed text, and the content that is stored.
 pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<NewPart> {
     if content.len() > MOST_BYTES {
         let detail = format!(

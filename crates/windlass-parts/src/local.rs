@@ -59,7 +59,7 @@ impl Staged {
         }
     }
 
-    /// Gives it its name. Whoever is told so may rely on it after a power failure.
+    /// Renames the file to its final name. When this returns, the file survives a power failure.
     fn publish(mut self) -> io::Result<()> {
         if let Ok(replaced) = fs::symlink_metadata(&self.path)
             && replaced.is_file()

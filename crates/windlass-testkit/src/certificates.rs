@@ -1,4 +1,4 @@
-//! Certificates for servers that speak TLS. Their CA's key was thrown away; they are valid from 2020 to 2129.
+//! Certificates for servers that speak TLS. The key of their CA was deleted; they are valid from 2020 to 2129.
 
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, chown};

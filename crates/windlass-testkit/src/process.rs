@@ -73,7 +73,7 @@ impl Windlass {
     }
 }
 
-/// Lets this process open so many files and connections, where the system allows it.
+/// Raises the limit of open files and connections of this process, as far as the system allows it.
 pub fn allow_descriptors(descriptors: u64) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");

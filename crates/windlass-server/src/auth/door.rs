@@ -104,7 +104,7 @@ impl Lock {
     }
 }
 
-/// Refuses a `sub` that could not stand for somebody in a list and in the log, or that would be
+/// Refuses a `sub` that cannot be shown as a name in a list and in the log, or that would be
 /// taken for Windlass itself.
 fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.contains(char::is_control) {

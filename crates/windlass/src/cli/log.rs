@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::{DefaultFields, Writer};
 /// Begins to log, in more detail the more often `-v` was given.
 pub(super) fn init(verbose: u8) {
     let level = ["warn", "info", "debug"][usize::from(verbose.min(2))];
-    // What a command writes to its standard error is always of interest to whoever wrote it.
+    // A command's standard error is logged at every level: its author needs it.
     let default = format!("windlass={level},windlass::stderr=info");
     // The crates are windlass_engine, windlass_store and so on: one prefix covers them all.
     let filter = std::env::var("WINDLASS_LOG").unwrap_or(default);

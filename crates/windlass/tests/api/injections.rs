@@ -55,7 +55,7 @@ async fn served(data: &Data) -> Served {
     Served::with(Place::on(data, &(JOB.to_owned() + &auth())), 1).await
 }
 
-/// A token for somebody of a county.
+/// A token of a caller with this county.
 fn of(name: &str, role: &str, county: Option<&str>) -> String {
     let mut claims = claims(name, role);
     if let Some(county) = county {

@@ -72,7 +72,7 @@ fn payload() -> String {
     claims("ada", "clerk").to_string()
 }
 
-/// Tokens that are forged or malformed. Whoever sends one learns nothing.
+/// Forged and malformed tokens. The answer does not say what is wrong with them.
 fn forged() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |why: String, token: String| all.push((why, token));
@@ -197,7 +197,7 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
     }
     let query = format!("{}/api/v1/jobs?access_token={good}", served.url);
     assert_eq!(reqwest::get(query).await.unwrap().status(), 401);
-    // Genuine, and cannot be used: whoever holds it is told why.
+    // Genuine tokens that cannot be used: the answer says why.
     let long = "x".repeat(256);
     let names = ["", "ada\u{0}", "ada\nbob", "\u{7f}", &long];
     let taken =

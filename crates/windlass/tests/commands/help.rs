@@ -9,7 +9,7 @@ async fn commands(place: &Place) -> Vec<String> {
         let help = place.run(&format!("{group} --help")).await.ok().stdout;
         let Some((_, listed)) = help.split_once("\nCommands:\n") else { continue };
         let lines = listed.lines().take_while(|line| line.starts_with("  "));
-        // A description that is too long for its line goes on deeper.
+        // The second line of a long description is indented further.
         let names = lines.filter(|line| !line.starts_with("   "));
         for name in names.filter_map(|line| line.split_whitespace().next()) {
             if name != "help" {

@@ -169,7 +169,7 @@ const ELSEWHERE: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn nobody_is_sent_elsewhere_and_no_path_leads_to_a_file() {
+async fn no_redirect_leaves_the_site_and_no_path_reads_a_file() {
     let data = purses().await;
     let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
     let (client, chief) = (client(), token("eve", "chief"));
