@@ -18,7 +18,7 @@ const ROUNDS: usize = 6;
 
 /// What a job took.
 #[derive(Debug)]
-struct Took {
+struct DurationBucket {
     time: Duration,
     /// Seconds of the server's cores.
     server: f64,
@@ -42,9 +42,11 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
             if listeners == 0 { without.push(took) } else { with.push(took) }
         }
     }
-    let middle = |all: &[Took], of: fn(&Took) -> Duration| median(all.iter().map(of).collect());
-    let time = |all: &[Took]| middle(all, |took| took.time);
-    let server = |all: &[Took]| middle(all, |took| Duration::from_secs_f64(took.server));
+    let middle = |all: &[DurationBucket], of: fn(&DurationBucket) -> Duration| {
+        median(all.iter().map(of).collect())
+    };
+    let time = |all: &[DurationBucket]| middle(all, |took| took.time);
+    let server = |all: &[DurationBucket]| middle(all, |took| Duration::from_secs_f64(took.server));
     let client = middle(&with, |took| Duration::from_secs_f64(took.client));
     let bytes = with.iter().map(|took| took.bytes).sum::<u64>() / (ROUNDS * LISTENERS) as u64;
     let (quiet, loud) = (time(&without), time(&with));
@@ -59,7 +61,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 }
 
 /// Runs a job on a server of its own that so many listen to.
-async fn time(database: &Database, rows: u64, listeners: usize) -> Result<Took> {
+async fn time(database: &Database, rows: u64, listeners: usize) -> Result<DurationBucket> {
     accounts(database, rows).await;
     // Cut before, so that everybody listens when the work begins.
     let engine = builder(database, RAISE)?.connect().await?;
@@ -82,7 +84,7 @@ async fn time(database: &Database, rows: u64, listeners: usize) -> Result<Took> 
     }
     let after = (cores(served.process.id())?, cores(std::process::id())?);
     let bytes = bytes.load(Ordering::Relaxed);
-    Ok(Took { time, server: after.0 - before.0, client: after.1 - before.1, bytes })
+    Ok(DurationBucket { time, server: after.0 - before.0, client: after.1 - before.1, bytes })
 }
 
 /// Begins to listen: returns when the first bytes are here.

@@ -1,7 +1,7 @@
 //! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick] [--rows=N]`.
 
-#[path = "../../crates/windlass/tests/dashboard/browser.rs"]
+#[path = "../../crates/windlass-cli/tests/dashboard/browser.rs"]
 #[allow(
     dead_code,
     clippy::unwrap_used,

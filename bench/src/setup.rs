@@ -4,7 +4,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use windlass::{Builder, Config, Engine, Handle, JobId, JobStatus, Options, Tally, Worker};
+use windlass::{Builder, Config, Engine, Handle, JobId, JobStatus, Options, Worker, WorkerStats};
 use windlass_testkit::{Database, PostgresServer};
 
 /// The server and the sizes of this run.
@@ -119,7 +119,7 @@ pub(crate) fn folder_at(store: &str, data: &str, jobs: &str) -> Result<TempDir> 
 /// A worker in this process.
 pub(crate) struct Running {
     handle: Handle,
-    task: tokio::task::JoinHandle<Tally>,
+    task: tokio::task::JoinHandle<WorkerStats>,
 }
 
 impl Running {

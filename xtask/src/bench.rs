@@ -9,7 +9,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     }
     // One of the figures is against moto.
     python::make();
-    if !cargo::succeeds(&["build", "--release", "-p", "windlass", "--all-features"])? {
+    if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli", "--all-features"])? {
         return Ok(ExitCode::FAILURE);
     }
     let mut command = vec!["run", "--release", "-p", "windlass-bench", "--"];

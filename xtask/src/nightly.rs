@@ -8,7 +8,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     python::make();
-    if !cargo::succeeds(&["build", "--release", "-p", "windlass"])? {
+    if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli"])? {
         return Ok(ExitCode::FAILURE);
     }
     let mut command = vec!["run", "--release", "-p", "windlass-nightly", "--"];

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// What is installed, and what for. All are pinned.
+/// What is installed, and what for. All are snapshot.
 const PACKAGES: [&str; 8] = [
     // Tries the API by its own document; the same seed gives the same requests.
     "schemathesis==4.32.5",

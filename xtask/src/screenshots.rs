@@ -16,7 +16,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     python::make();
     let test = ["--test", "dashboard", "--", "the_documentation_has_its_pictures"];
-    let made = [&["test", "-p", "windlass", "--all-features"], &test[..]].concat();
+    let made = [&["test", "-p", "windlass-cli", "--all-features"], &test[..]].concat();
     if !cargo::succeeds(&made)? {
         return Ok(ExitCode::FAILURE);
     }

@@ -35,7 +35,7 @@ pub(crate) fn has_no_lints() -> anyhow::Result<bool> {
     let all = ["clippy", "--workspace", "--all-features", "--all-targets", "--", "-D", "warnings"];
     // Without its features, too, as most people build it.
     Ok(cargo::succeeds(&all)?
-        && cargo::succeeds(&["clippy", "-p", "windlass", "--", "-D", "warnings"])?)
+        && cargo::succeeds(&["clippy", "-p", "windlass-cli", "--", "-D", "warnings"])?)
 }
 
 /// Whether all files keep the house rules; it prints where they do not.

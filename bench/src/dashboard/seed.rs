@@ -209,7 +209,7 @@ impl Store {
         let when = self.ago(&format!("3600.0 * ({half} - n) / {half}"));
         let now = self.ago("0");
         self.run(&format!(
-            "INSERT INTO windlass_chunks (job_id, number, segment, status, epoch, extent, items, processed,
+            "INSERT INTO windlass_chunks (job_id, number, segment, status, epoch, key_set, items, processed,
                  dead, worker, available_at, lease_until, started_at, finished_at)
              SELECT '{job}', n, 0,
                  CASE WHEN n % 997 = 5 AND n < {half} THEN 'FAILED' WHEN n < {half} THEN 'COMPLETED'

@@ -14,7 +14,7 @@ pub enum Error {
         /// What was being done.
         doing: String,
         /// What AWS said.
-        error: windlass_db::Error,
+        error: windlass_drivers::Error,
     },
     /// The records could not be reached, or not be read.
     #[error("{doing}: {error}")]
@@ -22,7 +22,7 @@ pub enum Error {
         /// What was being done.
         doing: String,
         /// What went wrong.
-        error: windlass_data::DataError,
+        error: windlass_connectors::DataError,
     },
 }
 
@@ -33,13 +33,15 @@ impl Error {
     /// AWS refused something, or could not be reached.
     pub(crate) fn aws<E>(doing: impl Into<String>) -> impl FnOnce(E) -> Error
     where
-        windlass_db::Error: From<E>,
+        windlass_drivers::Error: From<E>,
     {
         let doing = doing.into();
         move |error| Error::Aws { doing, error: error.into() }
     }
 
-    pub(crate) fn data(doing: impl Into<String>) -> impl FnOnce(windlass_data::DataError) -> Error {
+    pub(crate) fn data(
+        doing: impl Into<String>,
+    ) -> impl FnOnce(windlass_connectors::DataError) -> Error {
         let doing = doing.into();
         move |error| Error::Data { doing, error }
     }

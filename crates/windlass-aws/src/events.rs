@@ -4,8 +4,8 @@ use crate::{Error, Invocation, Result};
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use std::time::Duration;
-use windlass_db::dynamodb::SdkConfig;
-use windlass_db::{Class, Error as DbError};
+use windlass_drivers::dynamodb::SdkConfig;
+use windlass_drivers::{Class, Error as DbError};
 
 /// The source of the events.
 pub const SOURCE: &str = "windlass";

@@ -6,14 +6,15 @@
 //! [`letters`] looks after what failed.
 //!
 //! Once per job costs one write per record: the record itself remembers the last jobs that were
-//! done to it, in the same conditional write as what the job changes (`windlass-data/src/dynamodb/records.rs`).
+//! done to it, in the same conditional write as what the job changes (`windlass-connectors/src/dynamodb/records.rs`).
 
-mod board;
+mod batch_stats;
+mod batch_tracker;
+pub mod dead_letters;
 mod error;
 mod events;
 mod invocation;
 pub mod lambda;
-pub mod letters;
 mod message;
 mod page;
 mod process;
@@ -22,9 +23,9 @@ mod settings;
 mod sources;
 mod start;
 mod state;
-mod tally;
 mod worker;
 
+pub use batch_stats::BatchStats;
 pub use error::{Error, Result};
 pub use events::{DETAIL_TYPE, Events, SOURCE};
 pub use invocation::Invocation;
@@ -34,8 +35,7 @@ pub use queue::{Queue, Received};
 pub use settings::{config, environment, processing_enabled};
 pub use start::{Loaded, Start};
 pub use state::State;
-pub use tally::Tally;
+pub use windlass_connectors::dynamodb::JOBS;
 pub use windlass_core::Config;
-pub use windlass_data::dynamodb::JOBS;
 pub use windlass_engine::Steps;
 pub use worker::{Worker, WorkerHandle};

@@ -5,11 +5,11 @@ use crate::{Error, Invocation, Message, Result, State};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_connectors::dynamodb::Records;
+use windlass_connectors::{ChunkPage, ScanSegment, Scope};
 use windlass_core::pagination::{LastKey, name_key, unname_key};
 use windlass_core::problem::Code;
-use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Part, Problem};
-use windlass_data::dynamodb::Records;
-use windlass_data::{Cuts, Scope, Share};
+use windlass_core::{FilterValue, Key, KeyRange, Keys, PaginationState, Problem};
 
 /// A job to load, with everything resolved.
 pub(crate) struct Load {
@@ -81,7 +81,7 @@ impl Load {
         let source = self.records.source();
         let (cuts, columns) = match &state.0 {
             PaginationState::TableScan { segment, total_segments, last_evaluated_key, .. } => {
-                let share = Share { number: *segment, of: *total_segments };
+                let share = ScanSegment { number: *segment, of: *total_segments };
                 let columns = self.scope.key().to_vec();
                 let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
                 let cuts = source.scan(&self.scope, share, after.as_ref(), items, 1, left);
@@ -106,10 +106,10 @@ impl Load {
             }
         };
         let doing = || format!("reading keys of `{}`", self.scope.table.name);
-        let Cuts { chunks, last, done } = cuts.map_err(Error::data(doing()))?;
-        let keys = chunks.into_iter().flat_map(|(extent, _)| match extent.part {
-            Part::Keys(keys) => keys,
-            Part::Range(_) => Vec::new(),
+        let ChunkPage { chunks, last, done } = cuts.map_err(Error::data(doing()))?;
+        let keys = chunks.into_iter().flat_map(|(key_set, _)| match key_set.keys {
+            Keys::List(keys) => keys,
+            Keys::Range(_) => Vec::new(),
         });
         let last = last.filter(|_| !done).map(|last| name_key(&columns, &last));
         Ok(Page { keys: keys.collect(), last })

@@ -1,18 +1,18 @@
 //! *Process*: messages in, and out which of them failed.
 
-use crate::board::{Board, Item};
+use crate::batch_tracker::{BatchTracker, Item};
 use crate::events::rest;
 use crate::message::Delivery;
 use crate::sources::Sources;
-use crate::{Message, Result, Tally};
+use crate::{BatchStats, Message, Result};
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use windlass_connectors::Scope;
+use windlass_connectors::dynamodb::{Records, Remembering, Written};
 use windlass_core::{Change, Config, ItemError, JobId, Key, OnConflict, Outcome, Request};
-use windlass_data::Scope;
-use windlass_data::dynamodb::{Records, Remembering, Written};
 use windlass_engine::{Step, StepBatch, StepError, StepItem, Steps};
 
 /// Works the records that messages name. The same for every message it is given: whether it
@@ -40,7 +40,7 @@ impl Process {
     /// time: they come back.
     pub async fn work(&self, deliveries: &[Delivery], until: Instant) -> Vec<String> {
         let begun = Instant::now();
-        let board = Board::new(deliveries);
+        let board = BatchTracker::new(deliveries);
         let groups = self.groups(deliveries, &board);
         let mut work = Vec::with_capacity(groups.len());
         for group in &groups {
@@ -49,7 +49,8 @@ impl Process {
         let work = join_all(work);
         let late = tokio::time::timeout_at(until.into(), work).await.is_err();
         let (failed, tally) = board.end();
-        let Tally { processed, repeated, skipped, failed: items, conflicts, reads, writes } = tally;
+        let BatchStats { processed, repeated, skipped, failed: items, conflicts, reads, writes } =
+            tally;
         tracing::info!(
             messages = deliveries.len(),
             failed_messages = failed.len(),
@@ -73,7 +74,7 @@ impl Process {
     }
 
     /// The items of some messages, by what is done to them. One that several messages name is one.
-    fn groups(&self, deliveries: &[Delivery], board: &Board) -> Vec<Group> {
+    fn groups(&self, deliveries: &[Delivery], board: &BatchTracker) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for (place, delivery) in deliveries.iter().enumerate() {
             let read = Message::read(&delivery.body, &self.sources.config)
@@ -103,7 +104,7 @@ impl Process {
     }
 
     /// Works a group; where that cannot even begin, all of it fails.
-    async fn work_group(&self, group: &Group, board: &Board) {
+    async fn work_group(&self, group: &Group, board: &BatchTracker) {
         let work = match self.prepare(group, board).await {
             Ok(work) => work,
             Err(error) => {
@@ -118,7 +119,7 @@ impl Process {
         stream::iter(stretches).buffer_unordered(STRETCHES).collect::<Vec<()>>().await;
     }
 
-    async fn prepare<'a>(&self, group: &'a Group, board: &'a Board) -> Result<Work<'a>> {
+    async fn prepare<'a>(&self, group: &'a Group, board: &'a BatchTracker) -> Result<Work<'a>> {
         let params = group.params.clone();
         let request = Request { params, ..Request::new(&group.job_type) };
         let (records, scope) = self.sources.scope(&request).await?;
@@ -152,7 +153,7 @@ struct Work<'a> {
     scope: Scope,
     /// None where records are refreshed.
     step: Option<Arc<dyn Step>>,
-    board: &'a Board,
+    board: &'a BatchTracker,
 }
 
 impl Work<'_> {

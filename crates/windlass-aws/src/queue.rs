@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
-use windlass_db::dynamodb::SdkConfig;
-use windlass_db::{Class, Error as DbError};
+use windlass_drivers::dynamodb::SdkConfig;
+use windlass_drivers::{Class, Error as DbError};
 
 /// A queue.
 #[derive(Clone)]
@@ -189,7 +189,7 @@ impl Queue {
     }
 }
 
-/// Cuts messages into calls: at most ten, and no more bytes than a call may have.
+/// ChunkPage messages into calls: at most ten, and no more bytes than a call may have.
 fn tens<T>(messages: Vec<(String, T)>, extra: usize) -> Vec<Vec<(String, T)>> {
     let mut tens = Vec::new();
     let (mut ten, mut bytes) = (Vec::new(), 0);

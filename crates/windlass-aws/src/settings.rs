@@ -3,7 +3,7 @@
 use crate::Result;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Problem};
-use windlass_db::dynamodb::{SdkConfig, settings};
+use windlass_drivers::dynamodb::{SdkConfig, settings};
 
 /// The configuration at `WINDLASS_CONFIG`, or in the current folder, if nothing is wrong with it.
 pub fn config() -> Result<Config> {

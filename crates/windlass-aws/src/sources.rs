@@ -4,9 +4,9 @@ use crate::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use windlass_connectors::Scope;
+use windlass_connectors::dynamodb::Records;
 use windlass_core::{Config, Identity, JobType, Request, StepKind, Table};
-use windlass_data::Scope;
-use windlass_data::dynamodb::Records;
 
 /// What one process knows of its job types.
 pub(crate) struct Sources {
@@ -65,7 +65,7 @@ impl Sources {
         let table = records.source().describe(&job_type.source).await;
         let table = table.map_err(Error::data(format!("jobs.{}", job_type.name)))?;
         let mut fitted = job_type.clone();
-        if let Some(problem) = windlass_data::fit(&mut fitted, &table).into_iter().next() {
+        if let Some(problem) = windlass_connectors::fit(&mut fitted, &table).into_iter().next() {
             return Err(problem.into());
         }
         known.insert(job_type.name.clone(), (fitted.clone(), table.clone()));

@@ -1,6 +1,6 @@
 //! How far a chunk has been committed.
 
-use crate::{Extent, Key, KeyRange, Part};
+use crate::{Key, KeyRange, KeySet, Keys};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::{Serialize, Serializer};
 
@@ -20,19 +20,19 @@ pub enum Cursor {
 }
 
 impl Cursor {
-    /// What of the extent is still to be done; `None` at the end.
-    pub fn rest(&self, extent: &Extent) -> Option<Extent> {
-        let part = match (self, &extent.part) {
+    /// What of the key_set is still to be done; `None` at the end.
+    pub fn rest(&self, key_set: &KeySet) -> Option<KeySet> {
+        let keys = match (self, &key_set.keys) {
             (Cursor::End, _) => return None,
-            (Cursor::Key(key), Part::Range(range)) => {
-                Part::Range(KeyRange { after: Some(key.clone()), upto: range.upto.clone() })
+            (Cursor::Key(key), Keys::Range(range)) => {
+                Keys::Range(KeyRange { after: Some(key.clone()), upto: range.upto.clone() })
             }
-            (Cursor::Index(done), Part::Keys(keys)) => {
-                Part::Keys(keys.get(*done as usize..).unwrap_or_default().to_vec())
+            (Cursor::Index(done), Keys::List(keys)) => {
+                Keys::List(keys.get(*done as usize..).unwrap_or_default().to_vec())
             }
-            (_, part) => part.clone(),
+            (_, keys) => keys.clone(),
         };
-        Some(Extent { within: extent.within.clone(), part })
+        Some(KeySet { within: key_set.within.clone(), keys })
     }
 
     /// The text kept in the ledger.
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn the_rest_begins_where_the_cursor_stands() {
         let key = |n: i64| Key(vec![Value::Int(n)]);
-        let range = Extent::range(Some(key(0)), Some(key(9)));
+        let range = KeySet::range(Some(key(0)), Some(key(9)));
         assert_eq!(Cursor::Start.rest(&range), Some(range.clone()));
         assert_eq!(
             Cursor::Key(key(4)).rest(&range),
-            Some(Extent::range(Some(key(4)), Some(key(9))))
+            Some(KeySet::range(Some(key(4)), Some(key(9))))
         );
         assert_eq!(Cursor::End.rest(&range), None);
-        let list = Extent::keys(vec![key(1), key(2), key(3)]);
-        assert_eq!(Cursor::Index(2).rest(&list), Some(Extent::keys(vec![key(3)])));
+        let list = KeySet::keys(vec![key(1), key(2), key(3)]);
+        assert_eq!(Cursor::Index(2).rest(&list), Some(KeySet::keys(vec![key(3)])));
     }
 }

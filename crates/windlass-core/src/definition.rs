@@ -4,7 +4,7 @@
 use crate::problem::{Code, Problem};
 use crate::{
     Failures, Load, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step, StepKind,
-    Template, items,
+    Template, inline_items,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -163,12 +163,12 @@ impl JobType {
         self.chunk.commit.unwrap_or(self.chunk_items())
     }
 
-    /// The definition as it is pinned in a job.
+    /// The definition as it is snapshot in a job.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads a pinned definition.
+    /// Reads a snapshot definition.
     pub fn from_json(name: &str, json: serde_json::Value) -> Result<JobType, serde_json::Error> {
         let mut job_type: JobType = serde_json::from_value(json)?;
         job_type.name = name.to_owned();
@@ -309,7 +309,7 @@ impl JobType {
             refuse(field, detail);
         }
         let mut wrong = self.step.problems(self);
-        wrong.extend(items::problems(self));
+        wrong.extend(inline_items::problems(self));
         wrong.extend(self.queue.problems());
         wrong.extend(self.fan_in_problems());
         problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));

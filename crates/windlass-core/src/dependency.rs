@@ -73,7 +73,7 @@ pub enum Verdict {
 /// A parent that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Arrival {
+pub struct JoinArrival {
     /// The job.
     pub job: JobId,
     /// How it ended.
@@ -88,13 +88,13 @@ pub struct Arrival {
 /// The parents that have ended since a rule last fired for some values, by their job type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Meeting {
-    arrived: BTreeMap<String, Arrival>,
+pub struct JoinPoint {
+    arrived: BTreeMap<String, JoinArrival>,
 }
 
-impl Meeting {
+impl JoinPoint {
     /// A parent has ended. Of several jobs of one type the last counts.
-    pub fn arrive(&mut self, job_type: &str, arrival: Arrival) {
+    pub fn arrive(&mut self, job_type: &str, arrival: JoinArrival) {
         self.arrived.insert(job_type.to_owned(), arrival);
     }
 
@@ -116,13 +116,13 @@ impl Meeting {
     }
 
     /// Who is here, by job type.
-    pub fn arrived(&self) -> &BTreeMap<String, Arrival> {
+    pub fn arrived(&self) -> &BTreeMap<String, JoinArrival> {
         &self.arrived
     }
 }
 
 /// The params of which no two parents have different values.
-fn agreed(parents: &[&Arrival]) -> BTreeMap<String, Json> {
+fn agreed(parents: &[&JoinArrival]) -> BTreeMap<String, Json> {
     let all = parents.iter().flat_map(|parent| &parent.params);
     let same = |name: &str, value: &Json| {
         parents.iter().all(|parent| parent.params.get(name).is_none_or(|other| other == value))
@@ -211,15 +211,15 @@ mod tests {
         Dependency { line: 1, job: job.into(), after, matched: vec!["month".into()], on_failed }
     }
 
-    fn arrival(status: JobStatus, params: Json) -> Arrival {
+    fn arrival(status: JobStatus, params: Json) -> JoinArrival {
         let params = serde_json::from_value(params).unwrap();
-        Arrival { job: JobId::now_v7(), status, params, priority: 5 }
+        JoinArrival { job: JobId::now_v7(), status, params, priority: 5 }
     }
 
     #[test]
     fn fires_when_the_last_parent_is_here() {
         let rule = rule("SUMMARY", &["A", "B"], OnFailed::Block);
-        let mut meeting = Meeting::default();
+        let mut meeting = JoinPoint::default();
         let done = |params| arrival(JobStatus::Completed, params);
         meeting.arrive("A", done(json!({"month": "1", "a": 1, "x": 1})));
         assert_eq!(meeting.fire(&rule), None);
@@ -236,7 +236,7 @@ mod tests {
         {
             for status in [JobStatus::Failed, JobStatus::Cancelled] {
                 let rule = rule("C", &["P"], on_failed);
-                let mut meeting = Meeting::default();
+                let mut meeting = JoinPoint::default();
                 meeting.arrive("P", arrival(status, json!({})));
                 assert_eq!(meeting.fire(&rule).is_some(), fires, "{on_failed:?} {status}");
                 meeting.arrive("P", arrival(JobStatus::Completed, json!({})));

@@ -92,7 +92,7 @@ impl KeyRange {
     /// Every key.
     pub const ALL: KeyRange = KeyRange { after: None, upto: None };
 
-    /// Cuts the range at these ascending keys into ranges that cover it and never overlap: each
+    /// ChunkPage the range at these ascending keys into ranges that cover it and never overlap: each
     /// begins where the one before ends. A cut at the range's own end makes no empty last range.
     pub fn cut(&self, cuts: impl IntoIterator<Item = Key>) -> Vec<KeyRange> {
         let mut ranges = Vec::new();

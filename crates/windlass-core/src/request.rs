@@ -1,7 +1,7 @@
 //! The request: what the command line, the API, cron, dependencies and the outbox all submit.
 
 use crate::problem::{Code, Problem};
-use crate::{ColumnType, Identity, JobId, JobType, OnFailed, Table, claims, config, items};
+use crate::{ColumnType, Identity, JobId, JobType, OnFailed, Table, claims, config, inline_items};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -236,7 +236,7 @@ impl Request {
     ) -> Result<(), Problem> {
         let refuse =
             |field: &str, detail: String| Err(Problem::field(Code::Request, field, detail));
-        items::check(self, job_type)?;
+        inline_items::check(self, job_type)?;
         if let Some(segments) = self.parallel_segments
             && !(1..=MOST_SEGMENTS).contains(&segments)
         {

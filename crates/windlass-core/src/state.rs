@@ -88,7 +88,7 @@ status! {
 
 status! {
     /// What became of a dead letter.
-    LetterStatus {
+    DeadLetterStatus {
         /// Nobody has dealt with it yet.
         New = "new",
         /// A redrive succeeded on its item.

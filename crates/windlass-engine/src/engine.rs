@@ -1,20 +1,20 @@
 //! What one process has: the store, the connections, the job types and the handlers.
 
 use crate::Result;
-use crate::availability::Availability;
-use crate::controls::Controls;
-use crate::health::Brake;
-use crate::result::JobResult;
+use crate::merge::job_result::JobResult;
+use crate::operate::availability::Availability;
+use crate::operate::controls::Controls;
+use crate::operate::health_probe::Throttle;
 use crate::step::{ItemContext, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use windlass_connectors::{Connection, Emitted, Replicas};
 use windlass_core::config;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
-use windlass_data::{Connection, Emitted, Replicas};
 use windlass_store::{Capabilities, Store};
 
 /// The engine. Cheap to clone; every clone is the same engine.
@@ -31,10 +31,10 @@ pub(crate) struct Shared {
     /// The replicas of the connections that have some.
     replicas: BTreeMap<String, Arc<Replicas>>,
     pub(crate) steps: Steps,
-    pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job::JobContext>>>,
-    pub(crate) catalog: crate::catalog::Catalog,
+    pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job_context::JobContext>>>,
+    pub(crate) schema_cache: crate::plan::schema_cache::SchemaCache,
     pub(crate) controls: Arc<Controls>,
-    brakes: BTreeMap<String, Arc<Brake>>,
+    throttles: BTreeMap<String, Arc<Throttle>>,
     /// Of the connections that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
 }
@@ -88,8 +88,8 @@ impl Engine {
     }
 
     /// How far work on a connection is slowed.
-    pub(crate) fn brake(&self, name: &str) -> Arc<Brake> {
-        self.shared.brakes.get(name).cloned().unwrap_or_default()
+    pub(crate) fn throttle(&self, name: &str) -> Arc<Throttle> {
+        self.shared.throttles.get(name).cloned().unwrap_or_default()
     }
 
     /// A job, or a problem that says there is none.
@@ -127,17 +127,17 @@ impl Engine {
         limit: u32,
     ) -> Result<Vec<Emitted>> {
         let none = || Problem::new(Code::NotFound, format!("there is no job {job}"));
-        let pinned = self.shared.store.pinned(job).await?.ok_or_else(none)?;
+        let snapshot = self.shared.store.snapshot(job).await?.ok_or_else(none)?;
         // It is about to be removed; what the items of a redrive emitted stays with the original's.
-        let removed = pinned.root == pinned.id;
+        let removed = snapshot.root == snapshot.id;
         if removed && self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
             return Ok(Vec::new());
         }
-        if pinned.definition.reduces() {
+        if snapshot.definition.reduces() {
             let result = self.result(job).await?;
             return result.map_or(Ok(Vec::new()), |result| result.page(after.2, limit));
         }
-        let connection = self.connection(&pinned.definition.source.connection)?;
+        let connection = self.connection(&snapshot.definition.source.connection)?;
         Ok(connection.emitted(job, after, limit).await?)
     }
 
@@ -147,7 +147,7 @@ impl Engine {
         if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
             return Ok(None);
         }
-        let merged = crate::merger::merged(self, job).await?;
+        let merged = crate::merge::merge::merged(self, job).await?;
         // A part with a name is a file, and the store has its place alone.
         let kept = merged.filter(|part| part.content.is_some() && part.name.is_none());
         kept.map(JobResult::open).transpose()
@@ -218,8 +218,8 @@ impl Builder {
             Some((name.clone(), Arc::new(Availability::new(name, opened, store.clone()))))
         });
         let availability = availability.collect();
-        let brakes = self.config.connections.keys();
-        let brakes = brakes.map(|name| (name.clone(), Arc::default())).collect();
+        let throttles = self.config.connections.keys();
+        let throttles = throttles.map(|name| (name.clone(), Arc::default())).collect();
         let shared = Shared {
             config: self.config,
             store,
@@ -227,9 +227,9 @@ impl Builder {
             replicas,
             steps: self.steps,
             jobs: Mutex::default(),
-            catalog: crate::catalog::Catalog::default(),
+            schema_cache: crate::plan::schema_cache::SchemaCache::default(),
             controls: Arc::default(),
-            brakes,
+            throttles,
             availability,
         };
         Ok(Engine { shared: Arc::new(shared) })
@@ -239,17 +239,17 @@ impl Builder {
 /// Opens a connection, and makes its replicas ready.
 async fn open(
     connection: &config::Connection,
-) -> windlass_data::Result<(Arc<dyn Connection>, Option<Replicas>)> {
+) -> windlass_connectors::Result<(Arc<dyn Connection>, Option<Replicas>)> {
     let most = connection.max_connections.max(1 + connection.reserved());
     let config::Connection { url, replicas, max_lag, .. } = connection;
     if replicas.is_empty() {
-        return Ok((windlass_data::connect(url, most).await?, None));
+        return Ok((windlass_connectors::connect(url, most).await?, None));
     }
     // One of the connections asks the primary where its writes are, while others may all be at work.
-    let opened = windlass_data::connect(url, most - 1).await?;
+    let opened = windlass_connectors::connect(url, most - 1).await?;
     let asking = match url.trim().starts_with("sqlite:") {
         true => opened.clone(),
-        false => windlass_data::connect(url, 1).await?,
+        false => windlass_connectors::connect(url, 1).await?,
     };
     Ok((opened, Some(Replicas::new(replicas, asking, most, *max_lag))))
 }

@@ -2,8 +2,9 @@
 
 use crate::step::StepError;
 use std::sync::Arc;
-use windlass_core::Problem;
-use windlass_data::DataError;
+use windlass_connectors::DataError;
+use windlass_core::{ErrorKind, Problem};
+use windlass_drivers::Class;
 use windlass_store::StoreError;
 
 /// The result of a call to the engine.
@@ -26,11 +27,28 @@ pub enum EngineError {
     Step(#[from] StepError),
     /// A part or a report could not be written.
     #[error("{0}")]
-    Parts(Arc<windlass_parts::Error>),
+    Parts(Arc<windlass_export::Error>),
 }
 
-impl From<windlass_parts::Error> for EngineError {
-    fn from(error: windlass_parts::Error) -> EngineError {
+impl EngineError {
+    /// Whether trying again can help.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            EngineError::Problem(_) => ErrorKind::Permanent,
+            EngineError::Store(StoreError::Database(error)) => error.class.kind(),
+            EngineError::Store(_) | EngineError::Step(_) => ErrorKind::Transient,
+            EngineError::Data(error) => error.class().map_or(ErrorKind::Transient, Class::kind),
+            EngineError::Parts(error) => match error.class() {
+                windlass_export::Class::Passing => ErrorKind::Unavailable,
+                // A full disk or missing privileges can be corrected while the write is retried.
+                _ => ErrorKind::Transient,
+            },
+        }
+    }
+}
+
+impl From<windlass_export::Error> for EngineError {
+    fn from(error: windlass_export::Error) -> EngineError {
         EngineError::Parts(Arc::new(error))
     }
 }

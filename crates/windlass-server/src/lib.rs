@@ -4,6 +4,7 @@
 //! see, `watch.rs` looks at the store once for all who follow a job, and `problem.rs` is what
 //! every error looks like. `dashboard/` is the same for people who would rather look. The words and the JSON are those of the command line.
 
+mod access_scope;
 mod auth;
 mod bodies;
 mod connections;
@@ -11,7 +12,7 @@ mod dashboard;
 mod document;
 mod extract;
 mod limit;
-mod measure;
+mod metrics;
 mod output;
 mod problem;
 mod range;
@@ -19,7 +20,6 @@ mod request_id;
 mod routes;
 mod shapes;
 mod streams;
-mod visible;
 mod watch;
 
 pub use auth::{AuthError, TokenRequest, make_token, try_keys};
@@ -71,12 +71,12 @@ pub struct Server {
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) engine: Engine,
-    pub(crate) door: auth::Door,
+    pub(crate) door: auth::Authenticator,
     pub(crate) limiter: limit::Limiter,
     pub(crate) watch: watch::Watch,
     pub(crate) streams: Arc<streams::Streams>,
     pub(crate) lengths: output::Lengths,
-    pub(crate) meter: measure::Meter,
+    pub(crate) meter: metrics::Meter,
     pub(crate) document: String,
     /// Whether the store could be reached, and when that was.
     pub(crate) readiness: Mutex<Option<(Instant, bool)>>,
@@ -88,7 +88,7 @@ impl Server {
     pub async fn bind(engine: Engine) -> Result<Server, ServerError> {
         let config = engine.config();
         check(config)?;
-        let (server, door) = (config.server.clone(), auth::Door::new(config).await?);
+        let (server, door) = (config.server.clone(), auth::Authenticator::new(config).await?);
         let address = server.listen;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|error| ServerError::Listen { address, error })?;
@@ -99,7 +99,7 @@ impl Server {
             watch: watch::Watch::new(engine.clone(), stopping.clone()),
             streams: streams::Streams::new(limits.streams, server.max_streams_per_caller as usize),
             lengths: output::Lengths::default(),
-            meter: measure::Meter::new(),
+            meter: metrics::Meter::new(),
             limiter: limit::Limiter::new(server.requests_per_second),
             document: document.to_json().unwrap_or_default(),
             readiness: Mutex::default(),
@@ -107,10 +107,10 @@ impl Server {
             engine,
             door,
         });
-        let measuring = tokio::spawn(measure::run(app.clone()));
+        let measuring = tokio::spawn(metrics::run(app.clone()));
         let router = routes
             .merge(dashboard::routes())
-            .fallback(dashboard::door::no_page)
+            .fallback(dashboard::same_origin::no_page)
             .method_not_allowed_fallback(problem::no_method)
             .layer(DefaultBodyLimit::max(server.max_body))
             .layer(from_fn_with_state(bodies::Bodies::new(&server), bodies::guard))

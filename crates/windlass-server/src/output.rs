@@ -5,8 +5,8 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use windlass_connectors::FIRST;
 use windlass_core::JobId;
-use windlass_data::FIRST;
 use windlass_engine::{Engine, JobResult, Result};
 
 /// The output of a job.

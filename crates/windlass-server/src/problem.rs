@@ -7,10 +7,10 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use utoipa::ToSchema;
+use windlass_connectors::DataError;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
-use windlass_data::DataError;
-use windlass_db::Class;
+use windlass_drivers::Class;
 use windlass_engine::EngineError;
 use windlass_store::StoreError;
 

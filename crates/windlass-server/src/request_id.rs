@@ -1,6 +1,6 @@
 //! A name for every request, in its answer and in every line of the log that it causes.
 
-use crate::measure;
+use crate::metrics;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
@@ -26,7 +26,7 @@ pub(crate) async fn name(request: Request, next: Next) -> Response {
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, took) = (response.status().as_u16(), begun.elapsed());
     span.in_scope(|| tracing::info!(%method, path, status, ?took, "answered"));
-    measure::answered(&method, route.unwrap_or_default(), status, took);
+    metrics::answered(&method, route.unwrap_or_default(), status, took);
     response.headers_mut().insert(X_REQUEST_ID, id);
     response
 }

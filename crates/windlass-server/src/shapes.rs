@@ -137,7 +137,7 @@ shapes! {
         epoch: i64,
         /// Its records: a range of keys or a list.
         #[schema(value_type = Object)]
-        extent: Map<String, Json>,
+        key_set: Map<String, Json>,
         /// How many records it had when it was cut.
         items: i64,
         /// How far it is: null, a key, a number of keys, or `"end"`.
@@ -201,7 +201,7 @@ shapes! {
         context: Json,
         /// How often it was tried, over all redrives.
         attempts: u32,
-        status: LetterStatus,
+        status: DeadLetterStatus,
         /// The job that redrives it, or did last.
         redrive_job: Option<Uuid>,
         created_at: DateTime<Utc>,
@@ -232,7 +232,7 @@ shapes! {
     struct Dependencies {
         rules: Vec<Dependency>,
         /// Where some parents have ended and others are missing; for those who see every job.
-        waiting: Vec<Meeting>,
+        waiting: Vec<JoinPoint>,
         /// Jobs whose parents have ended and that are not submitted yet; likewise.
         due: Vec<Due>,
     }
@@ -248,18 +248,18 @@ shapes! {
     }
 
     /// The parents of a rule that have ended for some values, while others are missing.
-    struct Meeting {
+    struct JoinPoint {
         rule: Dependency,
         /// What they have in common: `match` and `claims`.
         #[schema(value_type = Object)]
         agreed: Map<String, Json>,
         /// Who is here, by job type.
-        arrived: BTreeMap<String, Arrival>,
+        arrived: BTreeMap<String, JoinArrival>,
         updated_at: DateTime<Utc>,
     }
 
     /// A parent that has ended.
-    struct Arrival {
+    struct JoinArrival {
         job: Uuid,
         status: JobStatus,
         params: BTreeMap<String, Json>,
@@ -398,7 +398,7 @@ statuses! {
         Logged = "logged", Pending = "pending", Delivered = "delivered", GivenUp = "given-up",
     }
     /// What became of a dead letter.
-    LetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
+    DeadLetterStatus { New = "new", Reprocessed = "reprocessed", Ignored = "ignored", }
     /// What becomes of times at which nobody was there.
     Missed { Skip = "skip", RunOnce = "run-once", RunAll = "run-all", }
     /// What happens when the job before has not ended.

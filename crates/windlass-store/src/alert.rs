@@ -84,7 +84,7 @@ pub struct Occurrence {
 
 /// Work that no process can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unworked {
+pub struct Unclaimable {
     /// The job type.
     pub job_type: String,
     /// How many of its jobs wait.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_db::{Class, Error, Postgres, Sqlite, Url};
+use windlass_drivers::{Class, Error, Postgres, Sqlite, Url};
 
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use windlass_core::{Dependency, Identity, JobId, JobStatus, Meeting, Request};
+use windlass_core::{Dependency, Identity, JobId, JobStatus, JoinPoint, Request};
 
 /// A job in the graph of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,13 +23,13 @@ pub struct Linked {
 /// The parents of a rule that have ended for some values, while others are missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MeetingRow {
+pub struct JoinPointRow {
     /// The rule, as it was when they were submitted.
     pub rule: Dependency,
     /// What they have in common: `match` and `claims`.
     pub agreed: serde_json::Value,
     /// Who is here, by job type.
-    pub arrived: Meeting,
+    pub arrived: JoinPoint,
     /// When the last one came.
     pub updated_at: DateTime<Utc>,
 }

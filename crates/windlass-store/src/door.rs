@@ -10,35 +10,35 @@ macro_rules! door {
             }
 
             async fn submit(&self, job: NewJob) -> Result<Submitted> {
-                submit::submit(self, job).await
+                jobs::submit(self, job).await
             }
 
             async fn job(&self, id: JobId) -> Result<Option<Job>> {
-                look::job(self, id).await
+                queries::job(self, id).await
             }
 
             async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
-                look::status(self, id).await
+                queries::status(self, id).await
             }
 
             async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
-                look::jobs(self, filter).await
+                queries::jobs(self, filter).await
             }
 
             async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>> {
-                look::owners(self, jobs).await
+                queries::owners(self, jobs).await
             }
 
             async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
-                look::open_jobs(self, submitted_by, limit).await
+                queries::open_jobs(self, submitted_by, limit).await
             }
 
             async fn stats(&self) -> Result<Stats> {
-                look::stats(self).await
+                queries::stats(self).await
             }
 
-            async fn pinned(&self, id: JobId) -> Result<Option<Pinned>> {
-                look::pinned(self, id).await
+            async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
+                queries::snapshot(self, id).await
             }
 
             async fn chunks(
@@ -48,11 +48,11 @@ macro_rules! door {
                 after: Option<i64>,
                 limit: u32,
             ) -> Result<Vec<ChunkRow>> {
-                look::chunks(self, job, status, after, limit).await
+                queries::chunks(self, job, status, after, limit).await
             }
 
             async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>> {
-                look::segments(self, job).await
+                queries::segments(self, job).await
             }
 
             async fn hours(
@@ -60,28 +60,31 @@ macro_rules! door {
                 age: Duration,
                 submitted_by: Option<&str>,
                 job_types: Option<&[String]>,
-            ) -> Result<Vec<Hour>> {
-                digest::hours(self, age, submitted_by, job_types).await
+            ) -> Result<Vec<HourlyJobs>> {
+                summaries::hours(self, age, submitted_by, job_types).await
             }
 
-            async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>> {
-                digest::cells(self, job, width).await
+            async fn cells(&self, job: JobId, width: i64) -> Result<Vec<ChunkBucket>> {
+                summaries::cells(self, job, width).await
             }
 
-            async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<Pace>> {
-                digest::pace(self, job, stretch).await
+            async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<ThroughputBucket>> {
+                summaries::pace(self, job, stretch).await
             }
 
-            async fn durations(&self, job: JobId) -> Result<Vec<Took>> {
-                digest::durations(self, job).await
+            async fn durations(&self, job: JobId) -> Result<Vec<DurationBucket>> {
+                summaries::durations(self, job).await
             }
 
             async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>> {
-                digest::slowest(self, job, limit).await
+                summaries::slowest(self, job, limit).await
             }
 
-            async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>> {
-                letters::groups(self, filter).await
+            async fn letter_groups(
+                &self,
+                filter: &DeadLetterFilter,
+            ) -> Result<Vec<DeadLetterGroup>> {
+                dead_letters::groups(self, filter).await
             }
 
             async fn claim_segments(
@@ -89,11 +92,11 @@ macro_rules! door {
                 by: &Capabilities,
                 limit: u32,
             ) -> Result<Vec<ClaimedSegment>> {
-                load::claim(self, by, limit).await
+                segments::claim(self, by, limit).await
             }
 
             async fn load(&self, page: Page) -> Result<Kept> {
-                load::load(self, page).await
+                segments::load(self, page).await
             }
 
             async fn release_segment(
@@ -103,11 +106,11 @@ macro_rules! door {
                 attempt: bool,
                 wait: Duration,
             ) -> Result<Kept> {
-                load::release(self, lease, error, attempt, wait).await
+                segments::release(self, lease, error, attempt, wait).await
             }
 
             async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<Kept> {
-                load::fail(self, lease, error).await
+                segments::fail(self, lease, error).await
             }
 
             async fn claim_chunks(
@@ -115,23 +118,23 @@ macro_rules! door {
                 by: &Capabilities,
                 limit: u32,
             ) -> Result<Vec<ClaimedChunk>> {
-                work::claim(self, by, limit).await
+                chunks::claim(self, by, limit).await
             }
 
             async fn confirm(&self, leases: &[Lease]) -> Result<Vec<Standing>> {
-                lease::confirm(self, leases).await
+                leases::confirm(self, leases).await
             }
 
             async fn heartbeat(
                 &self,
-                chunks: &[Beat],
+                chunks: &[LeaseRenewal],
                 segments: &[SegmentLease],
             ) -> Result<Vec<Standing>> {
-                lease::heartbeat(self, chunks, segments).await
+                leases::heartbeat(self, chunks, segments).await
             }
 
-            async fn add_letters(&self, lease: Lease, letters: &[NewLetter]) -> Result<Kept> {
-                letters::add(self, lease, letters).await
+            async fn add_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<Kept> {
+                dead_letters::add(self, lease, letters).await
             }
 
             async fn complete(
@@ -141,7 +144,7 @@ macro_rules! door {
                 settled: &[String],
             ) -> Result<Kept> {
                 let ending = Ending::Completed { settled: settled.to_vec(), part: None };
-                work::end(self, lease, progress, ending).await
+                chunks::end(self, lease, progress, ending).await
             }
 
             async fn complete_part(
@@ -151,7 +154,7 @@ macro_rules! door {
                 part: &NewPart,
             ) -> Result<Kept> {
                 let ending = Ending::Completed { settled: Vec::new(), part: Some(part.clone()) };
-                work::end(self, lease, progress, ending).await
+                chunks::end(self, lease, progress, ending).await
             }
 
             async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>> {
@@ -162,8 +165,8 @@ macro_rules! door {
                 parts::put_merged(self, lease, merged).await
             }
 
-            async fn family(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
-                parts::family(self, root).await
+            async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+                parts::redrive_chain(self, root).await
             }
 
             async fn remove_parts(&self, job: JobId) -> Result<()> {
@@ -171,7 +174,7 @@ macro_rules! door {
             }
 
             async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<bool> {
-                work::complete_together(self, chunks).await
+                chunks::complete_together(self, chunks).await
             }
 
             async fn release(
@@ -182,7 +185,7 @@ macro_rules! door {
                 attempt: bool,
                 wait: Duration,
             ) -> Result<Kept> {
-                work::release(self, lease, progress, error, attempt, wait).await
+                chunks::release(self, lease, progress, error, attempt, wait).await
             }
 
             async fn fail(
@@ -193,15 +196,15 @@ macro_rules! door {
                 fail_job: bool,
                 settled: &[String],
             ) -> Result<Kept> {
-                work::end(self, lease, progress, Ending::failed(error, fail_job, settled)).await
+                chunks::end(self, lease, progress, Ending::failed(error, fail_job, settled)).await
             }
 
             async fn rescue(&self) -> Result<u64> {
-                lease::rescue(self).await
+                leases::rescue(self).await
             }
 
             async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus> {
-                steer::steer(
+                lifecycle::steer(
                     self,
                     job,
                     Steering::Pause { reason: reason.map(crate::values::clean) },
@@ -210,15 +213,15 @@ macro_rules! door {
             }
 
             async fn resume(&self, job: JobId) -> Result<JobStatus> {
-                steer::steer(self, job, Steering::Resume).await
+                lifecycle::steer(self, job, Steering::Resume).await
             }
 
             async fn cancel(&self, job: JobId) -> Result<JobStatus> {
-                steer::steer(self, job, Steering::Cancel).await
+                lifecycle::steer(self, job, Steering::Cancel).await
             }
 
             async fn retry(&self, job: JobId) -> Result<JobStatus> {
-                steer::steer(self, job, Steering::Retry).await
+                lifecycle::steer(self, job, Steering::Retry).await
             }
 
             async fn claim_cancelled(
@@ -226,7 +229,7 @@ macro_rules! door {
                 by: &Capabilities,
                 limit: u32,
             ) -> Result<Vec<ClaimedChunk>> {
-                steer::claim_cancelled(self, by, limit).await
+                lifecycle::claim_cancelled(self, by, limit).await
             }
 
             async fn end_cancelled(
@@ -236,7 +239,7 @@ macro_rules! door {
                 settled: &[String],
             ) -> Result<Kept> {
                 let ending = Ending::Cancelled { settled: settled.to_vec() };
-                work::end(self, lease, progress, ending).await
+                chunks::end(self, lease, progress, ending).await
             }
 
             async fn claim_cancelled_merges(
@@ -244,7 +247,7 @@ macro_rules! door {
                 by: &Capabilities,
                 limit: u32,
             ) -> Result<Vec<SegmentLease>> {
-                steer::claim_cancelled_merges(self, by, limit).await
+                lifecycle::claim_cancelled_merges(self, by, limit).await
             }
 
             async fn end_cancelled_merge(
@@ -252,7 +255,7 @@ macro_rules! door {
                 lease: SegmentLease,
                 note: Option<&str>,
             ) -> Result<Kept> {
-                load::cancel(self, lease, note.map(crate::values::clean)).await
+                segments::cancel(self, lease, note.map(crate::values::clean)).await
             }
 
             async fn discardable(
@@ -260,19 +263,19 @@ macro_rules! door {
                 connections: &[String],
                 limit: u32,
             ) -> Result<Vec<(JobId, String)>> {
-                steer::discardable(self, connections, limit).await
+                lifecycle::discardable(self, connections, limit).await
             }
 
             async fn discarded(&self, job: JobId) -> Result<()> {
-                steer::discarded(self, job).await
+                lifecycle::discarded(self, job).await
             }
 
             async fn hold(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
-                control::hold(self, subject, &crate::values::clean(reason), wait).await
+                controls::hold(self, subject, &crate::values::clean(reason), wait).await
             }
 
             async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
-                control::stop(self, subject, stopped).await
+                controls::stop(self, subject, stopped).await
             }
 
             async fn set_throughput(
@@ -281,35 +284,35 @@ macro_rules! door {
                 workers: Option<i64>,
                 rate: Option<i64>,
             ) -> Result<()> {
-                control::set_throughput(self, subject, workers, rate).await
+                controls::set_throughput(self, subject, workers, rate).await
             }
 
             async fn controls(&self) -> Result<Vec<Control>> {
-                control::controls(self).await
+                controls::controls(self).await
             }
 
-            async fn surplus(&self) -> Result<Vec<Lease>> {
-                control::surplus(self).await
+            async fn over_limit(&self) -> Result<Vec<Lease>> {
+                controls::over_limit(self).await
             }
 
             async fn reserve(&self, job: JobId, items: i64, most: Duration) -> Result<Duration> {
-                control::reserve(self, job, items, most).await
+                controls::reserve(self, job, items, most).await
             }
 
-            async fn beat_worker(&self, by: &Capabilities, slots: i64) -> Result<()> {
-                control::beat_worker(self, by, slots).await
+            async fn heartbeat_worker(&self, by: &Capabilities, slots: i64) -> Result<()> {
+                controls::heartbeat_worker(self, by, slots).await
             }
 
-            async fn forget_worker(&self, name: &str) -> Result<()> {
-                control::forget_worker(self, name).await
+            async fn remove_worker(&self, name: &str) -> Result<()> {
+                controls::remove_worker(self, name).await
             }
 
             async fn workers(&self) -> Result<Vec<WorkerRow>> {
-                control::workers(self).await
+                controls::workers(self).await
             }
 
             async fn now(&self) -> Result<DateTime<Utc>> {
-                schedule::now(self).await
+                schedules::now(self).await
             }
 
             async fn put_schedule(
@@ -318,11 +321,11 @@ macro_rules! door {
                 spec: &str,
                 next_at: Option<DateTime<Utc>>,
             ) -> Result<()> {
-                schedule::put(self, job_type, spec, next_at).await
+                schedules::put(self, job_type, spec, next_at).await
             }
 
             async fn schedules(&self) -> Result<Vec<ScheduleRow>> {
-                schedule::list(self).await
+                schedules::list(self).await
             }
 
             async fn fired(
@@ -332,11 +335,11 @@ macro_rules! door {
                 to: Option<DateTime<Utc>>,
                 fired: Option<(DateTime<Utc>, JobId)>,
             ) -> Result<bool> {
-                schedule::fired(self, job_type, from, to, fired).await
+                schedules::fired(self, job_type, from, to, fired).await
             }
 
             async fn fail_schedule(&self, job_type: &str, error: &str) -> Result<()> {
-                schedule::fail(self, job_type, &crate::values::clean(error)).await
+                schedules::fail(self, job_type, &crate::values::clean(error)).await
             }
 
             async fn pause_schedule(
@@ -345,52 +348,56 @@ macro_rules! door {
                 paused: bool,
                 next_at: Option<DateTime<Utc>>,
             ) -> Result<bool> {
-                schedule::pause(self, job_type, paused, next_at).await
+                schedules::pause(self, job_type, paused, next_at).await
             }
 
             async fn graph(&self, job: JobId, limit: u32) -> Result<Vec<Linked>> {
-                dependents::graph(self, job, limit).await
+                dependencies::graph(self, job, limit).await
             }
 
-            async fn meetings(&self, limit: u32) -> Result<Vec<MeetingRow>> {
-                dependents::meetings(self, limit).await
+            async fn meetings(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
+                dependencies::meetings(self, limit).await
             }
 
             async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
-                dependents::triggers(self, limit).await
+                dependencies::triggers(self, limit).await
             }
 
             async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
-                dependents::claim_triggers(self, limit, lease).await
+                dependencies::claim_triggers(self, limit, lease).await
             }
 
             async fn triggered(&self, id: JobId) -> Result<()> {
-                dependents::triggered(self, id).await
+                dependencies::triggered(self, id).await
             }
 
             async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
-                dependents::fail_trigger(self, id, error, wait).await
+                dependencies::fail_trigger(self, id, error, wait).await
             }
 
-            async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
-                letters::list(self, filter).await
+            async fn letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
+                dead_letters::list(self, filter).await
             }
 
-            async fn redrivable(&self, filter: &LetterFilter) -> Result<Vec<RedriveRoot>> {
-                letters::redrivable(self, filter).await
+            async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
+                dead_letters::redrivable(self, filter).await
             }
 
             async fn redrive(
                 &self,
                 original: JobId,
-                filter: &LetterFilter,
+                filter: &DeadLetterFilter,
                 job: NewJob,
             ) -> Result<Option<(JobId, u64)>> {
-                letters::redrive(self, original, filter, job).await
+                dead_letters::redrive(self, original, filter, job).await
             }
 
-            async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64> {
-                letters::mark(self, filter, to).await
+            async fn mark_letters(
+                &self,
+                filter: &DeadLetterFilter,
+                to: DeadLetterStatus,
+            ) -> Result<u64> {
+                dead_letters::mark(self, filter, to).await
             }
 
             async fn raise(&self, alert: &NewAlert) -> Result<bool> {
@@ -413,8 +420,8 @@ macro_rules! door {
                 alerts::letters_by_type(self, most).await
             }
 
-            async fn unworked(&self) -> Result<Vec<Unworked>> {
-                alerts::unworked(self).await
+            async fn unclaimable(&self) -> Result<Vec<Unclaimable>> {
+                alerts::unclaimable(self).await
             }
 
             async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>> {
@@ -442,7 +449,7 @@ macro_rules! door {
             }
 
             async fn job_types(&self) -> Result<Vec<String>> {
-                prune::job_types(self).await
+                retention::job_types(self).await
             }
 
             async fn prunable(
@@ -452,15 +459,15 @@ macro_rules! door {
                 connections: &[String],
                 limit: u32,
             ) -> Result<Vec<JobId>> {
-                prune::jobs(self, sql!("prunable"), job_type, age, connections, limit).await
+                retention::jobs(self, sql!("prunable"), job_type, age, connections, limit).await
             }
 
             async fn remove_chunks(&self, job: JobId) -> Result<u64> {
                 // Segments first: a job without them is known to be pruned.
-                prune::remove_segments(self, job).await?;
-                let removed = prune::remove_chunks(self, job).await?;
+                retention::remove_segments(self, job).await?;
+                let removed = retention::remove_chunks(self, job).await?;
                 parts::remove(self, job).await?;
-                prune::close(self, job).await?;
+                retention::close(self, job).await?;
                 Ok(removed)
             }
 
@@ -471,26 +478,26 @@ macro_rules! door {
                 connections: &[String],
                 limit: u32,
             ) -> Result<Vec<JobId>> {
-                prune::jobs(self, sql!("expired"), job_type, age, connections, limit).await
+                retention::jobs(self, sql!("expired"), job_type, age, connections, limit).await
             }
 
             async fn close(&self, job: JobId, age: Duration) -> Result<bool> {
-                prune::expire(self, job, age).await
+                retention::expire(self, job, age).await
             }
 
             async fn remove(&self, job: JobId) -> Result<u64> {
-                prune::remove_segments(self, job).await?;
-                let removed = prune::remove_chunks(self, job).await?;
-                prune::remove(self, job).await?;
+                retention::remove_segments(self, job).await?;
+                let removed = retention::remove_chunks(self, job).await?;
+                retention::remove(self, job).await?;
                 Ok(removed)
             }
 
             async fn remove_letters(&self, job_type: &str, age: Duration) -> Result<u64> {
-                prune::remove_letters(self, job_type, age).await
+                retention::remove_letters(self, job_type, age).await
             }
 
             async fn changed(&self, at_most: Duration) {
-                wait::changed(self, at_most).await
+                listener::changed(self, at_most).await
             }
         }
     };

@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub enum StoreError {
     /// The store's database failed.
     #[error("the store: {0}")]
-    Database(#[from] windlass_db::Error),
+    Database(#[from] windlass_drivers::Error),
     /// The caller asked for something that cannot be: no such job, an illegal move, an
     /// idempotency key used for another request.
     #[error(transparent)]

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_db::{Row, rusqlite};
+use windlass_drivers::{Row, rusqlite};
 
 use crate::{Result, StoreError};
 
@@ -54,41 +54,41 @@ pub(crate) trait Fields {
 
 impl Fields for Row {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_int(&self, name: &str) -> Result<Option<i64>> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn flag(&self, name: &str) -> Result<bool> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_id(&self, name: &str) -> Result<Option<Uuid>> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.try_get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
     }
 }
 
 impl Fields for rusqlite::Row<'_> {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
-        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_int(&self, name: &str) -> Result<Option<i64>> {
-        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn flag(&self, name: &str) -> Result<bool> {
-        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.get(name).map_err(windlass_drivers::Error::from)?)
     }
 
     fn opt_id(&self, name: &str) -> Result<Option<Uuid>> {
@@ -97,13 +97,13 @@ impl Fields for rusqlite::Row<'_> {
     }
 
     fn opt_time(&self, name: &str) -> Result<Option<DateTime<Utc>>> {
-        let millis: Option<i64> = self.get(name).map_err(windlass_db::Error::from)?;
+        let millis: Option<i64> = self.get(name).map_err(windlass_drivers::Error::from)?;
         let time = |millis| DateTime::from_timestamp_millis(millis).ok_or_else(|| unreadable(name));
         millis.map(time).transpose()
     }
 
     fn opt_bytes(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.get(name).map_err(windlass_db::Error::from)?)
+        Ok(self.get(name).map_err(windlass_drivers::Error::from)?)
     }
 }
 

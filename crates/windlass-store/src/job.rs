@@ -39,7 +39,7 @@ impl Submitted {
 
 /// What a job was submitted with: all that a worker needs to know of it.
 #[derive(Clone, Debug)]
-pub struct Pinned {
+pub struct JobSnapshot {
     /// The job.
     pub id: JobId,
     /// Its definition.

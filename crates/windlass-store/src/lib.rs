@@ -4,51 +4,51 @@
 //! statements stand in `queries/`, and one conformance suite holds both to the same behaviour.
 
 mod alert;
-mod changes;
+mod change_notifier;
 mod connect;
 mod control;
+mod dead_letter;
 mod dependency;
-mod digest;
+mod dependency_rules;
 mod door;
 mod error;
 mod fields;
-mod follow;
 mod history;
 mod job;
-mod letter;
+mod lease;
 mod migrations;
 mod part;
 mod postgres;
 mod rows;
-mod rules;
 mod schedule;
 mod sqlite;
 mod stats;
-mod unit;
+mod summaries;
+mod transitions;
 mod values;
 
-pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unworked};
+pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unclaimable};
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, of_connection};
-pub use dependency::{Linked, MeetingRow, Trigger};
-pub use digest::{Cell, Hour, LetterGroup, Pace, Took};
+pub use dead_letter::{DeadLetter, DeadLetterFilter, NewDeadLetter, RedriveRoot};
+pub use dependency::{JoinPointRow, Linked, Trigger};
 pub use error::{Result, StoreError};
 pub use history::StoreHistory;
-pub use job::{JobFilter, NewJob, Owner, Pinned, Submitted};
-pub use letter::{DeadLetter, LetterFilter, NewLetter, RedriveRoot};
+pub use job::{JobFilter, JobSnapshot, NewJob, Owner, Submitted};
+pub use lease::{
+    Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, LeaseRenewal, NewChunk,
+    NewSegment, Page, Progress, SegmentLease, SegmentRow, Standing,
+};
 pub use part::{MERGED, NewPart, PartRow};
 pub use schedule::ScheduleRow;
 pub use stats::{Depth, Losses, Stats};
-pub use unit::{
-    Beat, Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, Lease, NewChunk, NewSegment,
-    Page, Progress, SegmentLease, SegmentRow, Standing,
-};
+pub use summaries::{ChunkBucket, DeadLetterGroup, DurationBucket, HourlyJobs, ThroughputBucket};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use uuid::Uuid;
-use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
+use windlass_core::{AlertKind, ChunkStatus, DeadLetterStatus, Delivery, Job, JobId, JobStatus};
 
 /// The store. Every change of a chunk checks its expected state and epoch; time is the
 /// database's; locks are taken in the order job, segment, chunk.
@@ -75,7 +75,7 @@ pub trait Store: StoreHistory {
     /// were lost, by job. Costs little, however many there are.
     async fn stats(&self) -> Result<Stats>;
     /// What a job was submitted with.
-    async fn pinned(&self, id: JobId) -> Result<Option<Pinned>>;
+    async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>>;
     /// A job's chunks in order of number, after the given one.
     async fn chunks(
         &self,
@@ -95,17 +95,17 @@ pub trait Store: StoreHistory {
         age: Duration,
         submitted_by: Option<&str>,
         job_types: Option<&[String]>,
-    ) -> Result<Vec<Hour>>;
+    ) -> Result<Vec<HourlyJobs>>;
     /// A job's chunks in stretches of so many.
-    async fn cells(&self, job: JobId, width: i64) -> Result<Vec<Cell>>;
+    async fn cells(&self, job: JobId, width: i64) -> Result<Vec<ChunkBucket>>;
     /// What of a job was done when, in stretches of this length.
-    async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<Pace>>;
+    async fn pace(&self, job: JobId, stretch: Duration) -> Result<Vec<ThroughputBucket>>;
     /// How long the completed chunks of a job took, the shortest first.
-    async fn durations(&self, job: JobId) -> Result<Vec<Took>>;
+    async fn durations(&self, job: JobId) -> Result<Vec<DurationBucket>>;
     /// Those of them that took longest, the slowest first.
     async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>>;
     /// Dead letters by what they died of, the most frequent first. The filter's limit is of groups.
-    async fn letter_groups(&self, filter: &LetterFilter) -> Result<Vec<LetterGroup>>;
+    async fn letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>>;
 
     // Load.
 
@@ -133,9 +133,13 @@ pub trait Store: StoreHistory {
     async fn confirm(&self, leases: &[Lease]) -> Result<Vec<Standing>>;
     /// Extends all leases of a process in one statement each for chunks and segments, never past
     /// a chunk's timeout; says how each chunk stands.
-    async fn heartbeat(&self, chunks: &[Beat], segments: &[SegmentLease]) -> Result<Vec<Standing>>;
+    async fn heartbeat(
+        &self,
+        chunks: &[LeaseRenewal],
+        segments: &[SegmentLease],
+    ) -> Result<Vec<Standing>>;
     /// Copies dead letters of a chunk over, before it completes. Repeatable.
-    async fn add_letters(&self, lease: Lease, letters: &[NewLetter]) -> Result<Kept>;
+    async fn add_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<Kept>;
     /// Ends a chunk `COMPLETED`. Repeatable: a second call at the same epoch is kept too. In a
     /// redrive, `settled` names the keys whose letters, unless they died again, are reprocessed.
     async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String])
@@ -156,7 +160,7 @@ pub trait Store: StoreHistory {
     /// Keeps what was made of all parts, if the segment that merges them is still at this epoch.
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<Kept>;
     /// A job and those that redrive its letters, oldest first.
-    async fn family(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>>;
+    async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>>;
     /// Removes the parts of a job.
     async fn remove_parts(&self, job: JobId) -> Result<()>;
     /// Hands a chunk back, to be claimed again after `wait`. `attempt` counts a failure of the work.
@@ -243,14 +247,14 @@ pub trait Store: StoreHistory {
     /// Everything that is said of subjects.
     async fn controls(&self) -> Result<Vec<Control>>;
     /// Chunks at work beyond a limit, which was lowered: whoever holds them is to hand them back.
-    async fn surplus(&self) -> Result<Vec<Lease>>;
+    async fn over_limit(&self) -> Result<Vec<Lease>>;
     /// Reserves the time of so many items at the rate of their job, unless it begins later than
     /// `most` from now; says how long until it begins.
     async fn reserve(&self, job: JobId, items: i64, most: Duration) -> Result<Duration>;
     /// A process says that it works, on what it can, and how many chunks at once.
-    async fn beat_worker(&self, by: &Capabilities, slots: i64) -> Result<()>;
+    async fn heartbeat_worker(&self, by: &Capabilities, slots: i64) -> Result<()>;
     /// A process has ended in order.
-    async fn forget_worker(&self, name: &str) -> Result<()>;
+    async fn remove_worker(&self, name: &str) -> Result<()>;
     /// The processes that work.
     async fn workers(&self) -> Result<Vec<WorkerRow>>;
 
@@ -291,7 +295,7 @@ pub trait Store: StoreHistory {
     /// A job with all it came after and all that comes after it, the oldest first.
     async fn graph(&self, job: JobId, limit: u32) -> Result<Vec<Linked>>;
     /// The rules of which some parents have ended and others are missing, the newest first.
-    async fn meetings(&self, limit: u32) -> Result<Vec<MeetingRow>>;
+    async fn meetings(&self, limit: u32) -> Result<Vec<JoinPointRow>>;
     /// The jobs that are still to be submitted, since their parents have ended.
     async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>>;
     /// Takes some of them that are due, for so long.
@@ -304,19 +308,19 @@ pub trait Store: StoreHistory {
     // Dead letters.
 
     /// Dead letters, newest first.
-    async fn letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>>;
+    async fn letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>>;
     /// The original jobs that have letters which could be redriven now, among those that match.
-    async fn redrivable(&self, filter: &LetterFilter) -> Result<Vec<RedriveRoot>>;
+    async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>>;
     /// Submits a job on exactly the keys of the original job's matching letters that are `new`
     /// and not being redriven: they name it from then on. `None` when there are none left.
     async fn redrive(
         &self,
         original: JobId,
-        filter: &LetterFilter,
+        filter: &DeadLetterFilter,
         job: NewJob,
     ) -> Result<Option<(JobId, u64)>>;
     /// Sets the status of matching `new` letters that are not being redriven; says how many.
-    async fn mark_letters(&self, filter: &LetterFilter, to: LetterStatus) -> Result<u64>;
+    async fn mark_letters(&self, filter: &DeadLetterFilter, to: DeadLetterStatus) -> Result<u64>;
 
     // Alerts.
 
@@ -333,7 +337,7 @@ pub trait Store: StoreHistory {
     /// How many letters of each job type are `new`, counted up to so many.
     async fn letters_by_type(&self, most: i64) -> Result<Vec<(String, i64)>>;
     /// Work that waits and that no process can take, by job type.
-    async fn unworked(&self) -> Result<Vec<Unworked>>;
+    async fn unclaimable(&self) -> Result<Vec<Unclaimable>>;
     /// Takes an alert that is to be posted, for so long, and counts an attempt.
     async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>>;
     /// Says what came of an attempt to post an alert. After an error it is tried again in a while,

@@ -9,13 +9,13 @@ use windlass_core::{
 
 use crate::control::VANISHED;
 use crate::fields::Fields;
-use crate::rules::{self, MERGE_BEGUN};
+use crate::transitions::{self, MERGE_BEGUN};
 use crate::values::OMITTED;
 use crate::{
-    Alert, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter, Depth, Hour, Lease,
-    LetterGroup, Linked, Losses, MeetingRow, NewPart, Occurrence, Owner, Pace, PartRow, Pinned,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, StoreError, Took, Trigger,
-    Unworked, WorkerRow,
+    Alert, ChunkBucket, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter,
+    DeadLetterGroup, Depth, DurationBucket, HourlyJobs, JobSnapshot, JoinPointRow, Lease, Linked,
+    Losses, NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow, SegmentLease,
+    SegmentRow, StoreError, ThroughputBucket, Trigger, Unclaimable, WorkerRow,
 };
 
 /// A job as people see it.
@@ -24,7 +24,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     let finished_at = row.opt_time("finished_at")?;
     if status == JobStatus::Cancelled && finished_at.is_none() {
         // Something of it may still commit.
-        (status, error) = (JobStatus::Processing, Some(rules::being_cancelled(error)));
+        (status, error) = (JobStatus::Processing, Some(transitions::being_cancelled(error)));
     }
     let merges = row.opt_text("merge")?.as_deref() == Some(MERGE_BEGUN);
     let phase = (status == JobStatus::Processing).then_some(match row.int("open_segments")? {
@@ -73,8 +73,8 @@ pub(crate) fn owner(row: &impl Fields) -> Result<Owner> {
 }
 
 /// What a job was submitted with.
-pub(crate) fn pinned(row: &impl Fields) -> Result<Pinned> {
-    Ok(Pinned {
+pub(crate) fn snapshot(row: &impl Fields) -> Result<JobSnapshot> {
+    Ok(JobSnapshot {
         id: row.id("id")?,
         definition: JobType::from_json(&row.text("job_type")?, row.json("definition")?)?,
         request: row.json("request")?,
@@ -91,7 +91,7 @@ pub(crate) fn chunk(row: &impl Fields) -> Result<ChunkRow> {
         segment: number(row, "segment")?,
         status: row.status("status")?,
         epoch: row.int("epoch")?,
-        extent: row.json("extent")?,
+        key_set: row.json("key_set")?,
         items: row.int("items")?,
         cursor: Cursor::from_text(&row.text("cursor")?)?,
         counts: Counts {
@@ -126,7 +126,7 @@ pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
     let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
     Ok(ClaimedChunk {
         lease: Lease { chunk, epoch: row.int("epoch")?, nonce: row.int("nonce")? },
-        extent: row.json("extent")?,
+        key_set: row.json("key_set")?,
         items: row.int("items")?,
         attempts: row.small("attempts")?,
         lost: row.flag("lost")?,
@@ -151,29 +151,29 @@ pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
 }
 
 /// Jobs of an hour.
-pub(crate) fn hour(row: &impl Fields) -> Result<Hour> {
-    Ok(Hour { at: row.time("at")?, status: row.status("status")?, jobs: row.int("jobs")? })
+pub(crate) fn hour(row: &impl Fields) -> Result<HourlyJobs> {
+    Ok(HourlyJobs { at: row.time("at")?, status: row.status("status")?, jobs: row.int("jobs")? })
 }
 
 /// A stretch of chunks.
-pub(crate) fn cell(row: &impl Fields) -> Result<Cell> {
+pub(crate) fn cell(row: &impl Fields) -> Result<ChunkBucket> {
     let (status, chunks) = (row.status("status")?, row.int("chunks")?);
-    Ok(Cell { cell: row.int("cell")?, status, chunks, dead: row.int("dead")? })
+    Ok(ChunkBucket { cell: row.int("cell")?, status, chunks, dead: row.int("dead")? })
 }
 
 /// What was done in a stretch of time.
-pub(crate) fn pace(row: &impl Fields) -> Result<Pace> {
-    Ok(Pace { at: row.time("at")?, items: row.int("items")? })
+pub(crate) fn pace(row: &impl Fields) -> Result<ThroughputBucket> {
+    Ok(ThroughputBucket { at: row.time("at")?, items: row.int("items")? })
 }
 
 /// Chunks that took about as long.
-pub(crate) fn took(row: &impl Fields) -> Result<Took> {
-    Ok(Took { millis: row.int("millis")?, chunks: row.int("chunks")? })
+pub(crate) fn took(row: &impl Fields) -> Result<DurationBucket> {
+    Ok(DurationBucket { millis: row.int("millis")?, chunks: row.int("chunks")? })
 }
 
 /// Dead letters with one error.
-pub(crate) fn letter_group(row: &impl Fields) -> Result<LetterGroup> {
-    Ok(LetterGroup {
+pub(crate) fn letter_group(row: &impl Fields) -> Result<DeadLetterGroup> {
+    Ok(DeadLetterGroup {
         job_type: row.text("job_type")?,
         error: row.text("error")?,
         pattern: row.text("pattern")?,
@@ -202,7 +202,7 @@ pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
     })
 }
 
-/// A job of a family.
+/// A job of a redrive_chain.
 pub(crate) fn relative(row: &impl Fields) -> Result<(JobId, JobStatus)> {
     Ok((row.id("id")?, row.status("status")?))
 }
@@ -275,8 +275,8 @@ pub(crate) fn linked(row: &impl Fields) -> Result<Linked> {
 }
 
 /// A meeting.
-pub(crate) fn meeting(row: &impl Fields) -> Result<MeetingRow> {
-    Ok(MeetingRow {
+pub(crate) fn meeting(row: &impl Fields) -> Result<JoinPointRow> {
+    Ok(JoinPointRow {
         rule: row.json("rule")?,
         agreed: row.json("agreed")?,
         arrived: row.json("arrived")?,
@@ -371,8 +371,8 @@ pub(crate) fn occurrence(row: &impl Fields) -> Result<Occurrence> {
 }
 
 /// Work that nobody can take.
-pub(crate) fn unworked(row: &impl Fields) -> Result<Unworked> {
-    Ok(Unworked {
+pub(crate) fn unclaimable(row: &impl Fields) -> Result<Unclaimable> {
+    Ok(Unclaimable {
         job_type: row.text("job_type")?,
         jobs: row.int("jobs")?,
         connection: row.text("connection")?,

@@ -6,17 +6,17 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use windlass_core::{Delivery, KeyRange, PaginationState, StepKind, pattern};
+use windlass_core::{Delivery, KeyRange, PaginationState, StepKind, error_fingerprint};
 
 use crate::alert::UNSEEN;
-use crate::rules::MERGE_DUE;
-use crate::{LetterFilter, NewAlert, NewJob, NewLetter, Result};
+use crate::transitions::MERGE_DUE;
+use crate::{DeadLetterFilter, NewAlert, NewDeadLetter, NewJob, Result};
 
 /// A segment's lease, and that of a chunk which is claimed to be ended.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// Rows that one transaction removes at most.
-pub(crate) const BITE: u32 = 10_000;
+pub(crate) const DELETE_BATCH: u32 = 10_000;
 
 /// A time as both databases take it: milliseconds since 1970.
 pub(crate) fn instant(time: DateTime<Utc>) -> i64 {
@@ -130,21 +130,21 @@ pub(crate) struct LetterColumns {
 }
 
 /// One letter a key, the last given: one statement cannot write a row twice.
-pub(crate) fn letters(letters: &[NewLetter]) -> Vec<LetterColumns> {
+pub(crate) fn letters(letters: &[NewDeadLetter]) -> Vec<LetterColumns> {
     let by_key: BTreeMap<_, _> = letters.iter().map(|letter| (&letter.key, letter)).collect();
-    let columns = |letter: &NewLetter| LetterColumns {
+    let columns = |letter: &NewDeadLetter| LetterColumns {
         id: Uuid::now_v7(),
         key: letter.key.clone(),
         record: letter.record.to_string(),
         error: clean(&letter.error),
-        pattern: clean(&pattern(&letter.error)),
+        pattern: clean(&error_fingerprint(&letter.error)),
         context: letter.context.to_string(),
         attempts: letter.attempts.into(),
     };
     by_key.into_values().map(columns).collect()
 }
 
-/// What a [`LetterFilter`] binds; `None` restricts nothing.
+/// What a [`DeadLetterFilter`] binds; `None` restricts nothing.
 pub(crate) struct LetterArguments {
     pub(crate) ids: Option<Vec<Uuid>>,
     pub(crate) job: Option<Uuid>,
@@ -158,7 +158,7 @@ pub(crate) struct LetterArguments {
 }
 
 impl LetterArguments {
-    pub(crate) fn of(filter: &LetterFilter) -> LetterArguments {
+    pub(crate) fn of(filter: &DeadLetterFilter) -> LetterArguments {
         LetterArguments {
             ids: (!filter.ids.is_empty()).then(|| filter.ids.clone()),
             job: filter.job,
@@ -174,7 +174,7 @@ impl LetterArguments {
 }
 
 /// The job types of a filter that names one, some, or both.
-fn job_types(filter: &LetterFilter) -> Option<Vec<String>> {
+fn job_types(filter: &DeadLetterFilter) -> Option<Vec<String>> {
     match (&filter.job_type, &filter.job_types) {
         (Some(one), None) => Some(vec![one.clone()]),
         (Some(one), Some(some)) => Some(some.iter().filter(|name| *name == one).cloned().collect()),
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_key_given_twice_is_one_letter() {
-        let letter = |key: &str, error: &str| NewLetter {
+        let letter = |key: &str, error: &str| NewDeadLetter {
             key: key.to_owned(),
             record: serde_json::json!({}),
             error: error.to_owned(),

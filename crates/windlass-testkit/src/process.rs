@@ -90,7 +90,7 @@ pub fn windlass_bin() -> PathBuf {
             assert!(path.is_file(), "there is no {}: see WINDLASS_BIN", path.display());
             path
         }
-        None => built_program("windlass", "windlass"),
+        None => built_program("windlass-cli", "windlass"),
     }
 }
 

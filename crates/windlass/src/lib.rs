@@ -27,18 +27,18 @@
 //! }
 //! ```
 
+pub use windlass_connectors::{Emitted, FIRST, Relayed, Waiting, outbox};
 pub use windlass_core::{
-    Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, Identity, Insert, ItemCounts,
-    ItemError, Job, JobId, JobStatus, JobType, Key, LetterStatus, Outcome, Problem, Record,
-    Request, Retention, Secret, Value,
+    Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, DeadLetterStatus, Identity, Insert,
+    ItemCounts, ItemError, Job, JobId, JobStatus, JobType, Key, Outcome, Problem, Record, Request,
+    Retention, Secret, Value,
 };
-pub use windlass_data::{Emitted, FIRST, Relayed, Waiting, outbox};
 pub use windlass_engine::{
     AfterRestore, Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext,
     Options, Pruned, Redriven, Result, Sample, Scheduled, Step, StepBatch, StepError, StepItem,
-    Tally, Verdict, Worker, step_problem,
+    Verdict, Worker, WorkerStats, step_problem,
 };
 pub use windlass_server::{Server, ServerError};
 pub use windlass_store::{
-    ChunkRow, Control, DeadLetter, JobFilter, LetterFilter, Submitted, WorkerRow,
+    ChunkRow, Control, DeadLetter, DeadLetterFilter, JobFilter, Submitted, WorkerRow,
 };

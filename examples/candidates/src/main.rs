@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::io::Write;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use windlass_parts::Place;
+use windlass_export::Destination;
 
 /// An original takes its time to come, so several are on their way.
 const AT_ONCE: usize = 16;
@@ -28,7 +28,7 @@ struct Batch {
 async fn main() -> anyhow::Result<()> {
     let url = std::env::var("ORIGINALS")
         .context("ORIGINALS is not set; file:FOLDER/ or s3://BUCKET/PREFIX/ would be right")?;
-    let originals = Place::open(&url).context("ORIGINALS")?;
+    let originals = Destination::open(&url).context("ORIGINALS")?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         let batch: Batch = serde_json::from_str(&line).context("a batch")?;

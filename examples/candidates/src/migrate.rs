@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use windlass_parts::Place;
+use windlass_export::Destination;
 
 /// A candidate of a batch, as far as it matters here.
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Candidate {
 const FIELDS: [&str; 3] = ["title", "channel", "language"];
 
 /// The result for a candidate: its document with what it lacked, or why there is none.
-pub(crate) async fn migrate(originals: &Place, item: &Item) -> Json {
+pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
     let (key, document) = (&item.key, &item.record.document);
     let missing: Vec<&str> =
         FIELDS.into_iter().filter(|field| !document.contains_key(*field)).collect();

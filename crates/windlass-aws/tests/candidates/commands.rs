@@ -2,7 +2,7 @@
 
 use crate::world::{PATIENCE, World, migrate};
 use serde_json::{Value as Json, json};
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::{Windlass, eventually};
 
 fn windlass(world: &World) -> Windlass {

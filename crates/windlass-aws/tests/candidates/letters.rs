@@ -3,8 +3,8 @@
 use crate::world::{World, migrate};
 use serde_json::json;
 use std::time::Instant;
-use windlass_aws::letters::{self, Which};
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_aws::dead_letters::{self, Which};
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
 /// A world with so many letters of bad records.
 async fn with_letters(count: usize) -> World {
@@ -22,13 +22,13 @@ async fn letters_are_listed_without_losing_any() {
     let world = with_letters(12).await;
     let queue = world.queue(&world.dead).await;
     for _ in 0..2 {
-        let letters = letters::list(&queue, &Which::default(), 50).await.unwrap();
+        let letters = dead_letters::list(&queue, &Which::default(), 50).await.unwrap();
         assert_eq!(letters.len(), 12);
-        assert!(letters.iter().all(|letter| letters::type_of(letter) == "MIGRATE_CANDIDATE"));
+        assert!(letters.iter().all(|letter| dead_letters::type_of(letter) == "MIGRATE_CANDIDATE"));
     }
-    assert_eq!(letters::list(&queue, &Which::default(), 5).await.unwrap().len(), 5);
+    assert_eq!(dead_letters::list(&queue, &Which::default(), 5).await.unwrap().len(), 5);
     let none = Which { message_types: vec!["REFRESH_PERIOD".to_owned()], ..Which::default() };
-    assert_eq!(letters::list(&queue, &none, 50).await.unwrap(), []);
+    assert_eq!(dead_letters::list(&queue, &none, 50).await.unwrap(), []);
     assert_eq!(world.bodies(&world.dead).await.len(), 12);
 }
 
@@ -36,7 +36,7 @@ async fn letters_are_listed_without_losing_any() {
 async fn mended_records_are_redriven_as_the_same_job_at_a_rate() {
     let world = with_letters(12).await;
     let queue = world.queue(&world.dead).await;
-    let job = letters::list(&queue, &Which::default(), 1).await.unwrap()[0].job();
+    let job = dead_letters::list(&queue, &Which::default(), 1).await.unwrap()[0].job();
     for n in 0..11 {
         let key = AttributeValue::S(format!("bad{n:02}"));
         let mend = world.dynamo.update_item().table_name(&world.candidates).key("identifier", key);
@@ -45,7 +45,7 @@ async fn mended_records_are_redriven_as_the_same_job_at_a_rate() {
     let begun = Instant::now();
     let work = queue.source().await.unwrap();
     assert_eq!(work.url(), world.work);
-    let redriven = letters::redrive(&queue, &work, &Which::default(), Some(20)).await.unwrap();
+    let redriven = dead_letters::redrive(&queue, &work, &Which::default(), Some(20)).await.unwrap();
     assert_eq!(redriven, 12);
     assert!(begun.elapsed().as_millis() >= 500, "ten go at once, the others half a second later");
     world.drain().await;
@@ -80,13 +80,13 @@ async fn a_redrive_that_dies_before_it_deletes_doubles_a_message_harmlessly() {
 async fn given_letters_are_ignored_and_the_others_stay() {
     let world = with_letters(4).await;
     let queue = world.queue(&world.dead).await;
-    let all = letters::list(&queue, &Which::default(), 50).await.unwrap();
+    let all = dead_letters::list(&queue, &Which::default(), 50).await.unwrap();
     let two = Which { ids: vec![all[0].id.clone(), all[1].id.clone()], ..Which::default() };
-    assert_eq!(letters::ignore(&queue, &two).await.unwrap(), 2);
-    let left = letters::list(&queue, &Which::default(), 50).await.unwrap();
+    assert_eq!(dead_letters::ignore(&queue, &two).await.unwrap(), 2);
+    let left = dead_letters::list(&queue, &Which::default(), 50).await.unwrap();
     assert_eq!(left.len(), 2);
     assert!(left.iter().all(|letter| !two.ids.contains(&letter.id)));
     let kind = Which { message_types: vec!["MIGRATE_CANDIDATE".to_owned()], ..Which::default() };
-    assert_eq!(letters::ignore(&queue, &kind).await.unwrap(), 2);
+    assert_eq!(dead_letters::ignore(&queue, &kind).await.unwrap(), 2);
     assert_eq!(world.bodies(&world.dead).await.len(), 0);
 }

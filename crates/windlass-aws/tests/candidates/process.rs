@@ -90,12 +90,12 @@ async fn what_is_not_done_before_the_deadline_is_reported_and_comes_back() {
     world.candidates(1).await;
     // Started before, so that the time goes to the work alone.
     world.process.invoke(event(&[])).await.unwrap();
-    let slow = windlass_db::dynamodb::sdk::types::AttributeValue::N("30".to_owned());
+    let slow = windlass_drivers::dynamodb::sdk::types::AttributeValue::N("30".to_owned());
     let update = world.dynamo.put_item().table_name(&world.candidates).item("slow", slow);
     let mut record = world.candidate("c0").await.0;
     record.insert(
         "identifier".to_owned(),
-        windlass_db::dynamodb::sdk::types::AttributeValue::S("slow".to_owned()),
+        windlass_drivers::dynamodb::sdk::types::AttributeValue::S("slow".to_owned()),
     );
     record
         .into_iter()

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windlass_aws::letters::{self, Which};
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_aws::dead_letters::{self, Which};
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::Moto;
 use windlass_testkit::aws::Moment;
 
@@ -71,7 +71,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
 
     // What failed is mended and redriven.
     let dead = world.queue(&world.dead).await;
-    let all = letters::list(&dead, &Which::default(), 10_000).await.unwrap();
+    let all = dead_letters::list(&dead, &Which::default(), 10_000).await.unwrap();
     let distinct: std::collections::BTreeSet<&String> = all.iter().map(|one| &one.body).collect();
     assert_eq!(distinct.len(), BAD);
     for n in 0..BAD {
@@ -80,7 +80,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
         mend.update_expression("REMOVE poison").send().await.unwrap();
     }
     let work = dead.source().await.unwrap();
-    letters::redrive(&dead, &work, &Which::default(), Some(1000)).await.unwrap();
+    dead_letters::redrive(&dead, &work, &Which::default(), Some(1000)).await.unwrap();
     mapping.drain().await;
     stop.store(true, Ordering::Relaxed);
     let added = writer.await.unwrap();
@@ -93,7 +93,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
         assert_eq!((record.jobs(), record.text("title")), (vec![job.clone()], "A TITLE"), "{id}");
     }
     assert!(added.values().sum::<i64>() > 0);
-    assert_eq!(letters::list(&dead, &Which::default(), 1).await.unwrap(), []);
+    assert_eq!(dead_letters::list(&dead, &Which::default(), 1).await.unwrap(), []);
     let writes = world.gateway.count("UpdateItem") as f64 / CANDIDATES as f64;
     eprintln!("requests: {:?}; writes per item {writes:.3}", world.gateway.counts());
     assert!(writes <= 1.05, "{writes}");

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 use windlass_aws::{Config, JOBS, Queue};
-use windlass_db::dynamodb::sdk::Client as Dynamo;
-use windlass_db::dynamodb::sdk::types::{
+use windlass_drivers::dynamodb::sdk::Client as Dynamo;
+use windlass_drivers::dynamodb::sdk::types::{
     AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeySchemaElement,
     KeyType, Projection, ProjectionType, PutRequest, ScalarAttributeType, WriteRequest,
 };
-use windlass_db::dynamodb::{SdkConfig, settings};
+use windlass_drivers::dynamodb::{SdkConfig, settings};
 use windlass_testkit::Moto;
 use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
 

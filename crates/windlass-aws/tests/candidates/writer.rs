@@ -4,8 +4,8 @@ use crate::world::{World, event, failures, migrate, refresh};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use windlass_db::dynamodb::sdk::Client;
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_drivers::dynamodb::sdk::Client;
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::aws::Moment;
 
 /// Adds one to `count` of a record under its version, as every writer does; whether it did.

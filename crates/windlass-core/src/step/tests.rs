@@ -15,9 +15,9 @@ fn job_type(step: &str) -> Result<crate::JobType, String> {
 #[test]
 fn a_secret_header_is_pinned_by_its_name_alone() {
     let step = "step.http = \"https://a/b\"\nstep.headers = { Authorization = \"Bearer ${T}\" }";
-    let pinned = job_type(step).unwrap().to_json().to_string();
-    assert!(pinned.contains("\"Authorization\":\"\""), "{pinned}");
-    assert!(!format!("{pinned}{:?}", job_type(step)).contains("hush"));
+    let snapshot = job_type(step).unwrap().to_json().to_string();
+    assert!(snapshot.contains("\"Authorization\":\"\""), "{snapshot}");
+    assert!(!format!("{snapshot}{:?}", job_type(step)).contains("hush"));
 }
 
 #[test]
@@ -28,9 +28,9 @@ fn a_variable_of_a_command_or_an_address_is_pinned_by_its_name_alone() {
         ("step.http = \"https://${T}.example/?key=${T}\"", "?key=${T}", "?key=hush"),
     ] {
         let job_type = job_type(step).unwrap();
-        let pinned = job_type.to_json().to_string();
-        assert!(pinned.contains(kept), "{pinned}");
-        assert!(!format!("{pinned}{job_type:?}").contains("hush"));
+        let snapshot = job_type.to_json().to_string();
+        assert!(snapshot.contains(kept), "{snapshot}");
+        assert!(!format!("{snapshot}{job_type:?}").contains("hush"));
         let text = match &job_type.step.kind {
             crate::StepKind::Command(words) => words[1].clone(),
             crate::StepKind::Http(endpoint) => endpoint.url.clone(),

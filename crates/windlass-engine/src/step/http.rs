@@ -1,9 +1,9 @@
 //! A service as a step: one POST per batch, tried again, and given up for a while when it is down.
 
-use super::circuit::Circuit;
+use super::circuit_breaker::CircuitBreaker;
 use super::redact::Redactor;
 use super::{Step, StepBatch, StepError, wire};
-use crate::client::{cause, client};
+use crate::http_client::{cause, client};
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode};
@@ -21,7 +21,7 @@ pub(super) struct HttpStep {
     retry: RetryPolicy,
     /// Batches that may be on their way at once.
     room: Semaphore,
-    circuit: Circuit,
+    circuit: CircuitBreaker,
 }
 
 /// How often one batch is sent before the endpoint is asked whether it is there at all.
@@ -68,7 +68,7 @@ impl HttpStep {
             timeout: job_type.step_timeout(),
             retry: job_type.retry.clone(),
             room: Semaphore::new(room),
-            circuit: Circuit::default(),
+            circuit: CircuitBreaker::default(),
         })
     }
 
@@ -135,16 +135,16 @@ impl HttpStep {
     async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
         match failed {
             Failed::Wrong(message) => self.circuit.failed(batch, ItemError::transient(message)),
-            Failed::Unsendable(message) => StepError::Refused(message),
+            Failed::Unsendable(message) => StepError::Fatal(message),
             Failed::Permanent { message, status } if status.is_redirection() => {
-                StepError::Refused(format!("{message}; name the final URL in step.http"))
+                StepError::Fatal(format!("{message}; name the final URL in step.http"))
             }
             Failed::Permanent { ref message, status } if refuses_callers(status) => {
                 let message = message.clone();
                 match self.probe(batch, failed).await {
                     Err(Failed::Permanent { status, .. }) if refuses_callers(status) => {
                         let advice = "are step.http and step.headers right?";
-                        StepError::Refused(format!("{message}; {advice}"))
+                        StepError::Fatal(format!("{message}; {advice}"))
                     }
                     Err(Failed::Passing { message, retry_after }) => {
                         self.circuit.open(message, retry_after)
@@ -222,7 +222,7 @@ impl Step for HttpStep {
         self.circuit.enter()?;
         // Whoever waits here waits for others, which is no failure of its own.
         let room = tokio::time::timeout(self.timeout, self.room.acquire()).await;
-        let _room = room.map_err(|_| StepError::Busy)?;
+        let _room = room.map_err(|_| StepError::Saturated)?;
         self.work(&batch).await
     }
 }

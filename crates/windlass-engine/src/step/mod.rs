@@ -4,17 +4,17 @@
 //! process, `http.rs` to a service. The last two speak the JSON of `wire.rs` and give up for a
 //! while, by `circuit.rs`, when nothing succeeds any more. `steps.rs` knows them all.
 
-mod circuit;
+mod circuit_breaker;
 mod command;
 mod function;
 mod http;
 mod redact;
-mod steps;
+mod registry;
 mod wire;
 
 pub(crate) use function::FunctionStep;
-pub(crate) use steps::Refusing;
-pub use steps::Steps;
+pub(crate) use registry::Refusing;
+pub use registry::Steps;
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use uuid::fmt::Simple;
 use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record, Secret};
-use windlass_store::Pinned;
+use windlass_store::JobSnapshot;
 
 /// Works batches of records. What it changes it says; Windlass commits it.
 #[async_trait]
@@ -48,7 +48,7 @@ pub enum StepError {
     /// Nothing is wrong with the batch, but it cannot be worked now: the job type is held for so
     /// long, and no item fails.
     #[error("{reason}")]
-    Away {
+    Unavailable {
         /// What is away, for people.
         reason: String,
         /// How long to wait before the next try.
@@ -56,13 +56,13 @@ pub enum StepError {
     },
     /// There is no room for the batch at this moment: the chunk is handed back for a little while.
     #[error("there was no room for the batch")]
-    Busy,
+    Saturated,
     /// Somebody must mend something first: the job is paused with this reason.
     #[error("{0}")]
-    Refused(String),
+    Fatal(String),
     /// The chunk fails, which counts as one of its attempts.
     #[error("the step failed: {0}")]
-    Chunk(String),
+    ChunkFailed(String),
 }
 
 /// Records to work.
@@ -111,7 +111,7 @@ pub(crate) struct JobFacts {
 
 impl JobFacts {
     /// What the items of a job share.
-    pub(crate) fn new(job: &Pinned, token: Option<Secret>, dry_run: bool) -> JobFacts {
+    pub(crate) fn new(job: &JobSnapshot, token: Option<Secret>, dry_run: bool) -> JobFacts {
         JobFacts {
             id: job.id,
             root: job.root,

@@ -4,8 +4,8 @@
 use crate::common::*;
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect, WriteItem};
 use windlass_core::{Change, Counts, Cursor, ItemError, Key};
-use windlass_data::{Commit, DataError, Effect, Held, HeldState, WriteItem};
 use windlass_engine::Engine;
 use windlass_testkit::Proxy;
 
@@ -92,7 +92,7 @@ pub(crate) async fn a_commit_of_held_items_is_refused_the_second_time(world: Wor
     let worker = ByHand::claim(&engine, job).await;
     let begun = worker.fence().await.unwrap();
     let connection = worker.connection();
-    let read = connection.read(&worker.scope, &worker.claimed.extent, 10, 1 << 20).await.unwrap();
+    let read = connection.read(&worker.scope, &worker.claimed.key_set, 10, 1 << 20).await.unwrap();
     let item = read.items.into_iter().next().unwrap();
     let hold = Commit { hold: vec![held(&item.key)], ..commit_of(Effect::Nothing) };
     let hold = Commit { counts: Counts { read: 1, ..Counts::default() }, ..hold };
@@ -177,10 +177,10 @@ async fn keep_cutting(proxy: Arc<Proxy>, arm: fn(&Proxy)) {
     }
 }
 
-fn held(key: &Key) -> Held {
-    Held {
+fn held(key: &Key) -> DeferredItem {
+    DeferredItem {
         key: key.clone(),
-        state: HeldState::Retry,
+        state: DeferredState::Retry,
         attempts: 1,
         conflicts: 0,
         error: "not yet".to_owned(),

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use windlass_core::{Change, ItemError, Job, JobId, Outcome, Request, Value};
 use windlass_engine::{Audit, Drift, Engine, Verdict};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 
 /// Something that is done to a table behind the job's back.
 struct Mutation {
@@ -285,7 +285,7 @@ pub(crate) async fn a_redrive(world: World) {
     let engine = emitting(&world).await;
     let first = run(&engine).await;
     world.app.run("UPDATE visits SET note = 'mended'").await;
-    let filter = LetterFilter { job: Some(first.id), ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(first.id), ..DeadLetterFilter::default() };
     let id: JobId = engine.redrive(&filter).await.unwrap()[0].job_id;
     let done = work(&engine, id).await;
     assert_eq!((done.items.processed, done.chunks.total), (3, 1));
@@ -310,11 +310,15 @@ pub(crate) async fn a_redrive(world: World) {
 
 const PARTS: [Mutation; 2] = [
     store(
-        "windlass_parts",
-        "DELETE FROM windlass_parts WHERE chunk = 1",
+        "windlass_export",
+        "DELETE FROM windlass_export WHERE chunk = 1",
         "the part of chunk 1 is missing",
     ),
-    store("windlass_parts", "DELETE FROM windlass_parts WHERE chunk = -1", "what was made of all"),
+    store(
+        "windlass_export",
+        "DELETE FROM windlass_export WHERE chunk = -1",
+        "what was made of all",
+    ),
 ];
 
 pub(crate) async fn a_map(world: World) {
@@ -330,8 +334,8 @@ pub(crate) async fn a_map(world: World) {
     let engine = world.engine(&jobs(&step, "")).await;
     let done = run(&engine).await;
     let altered = store(
-        "windlass_parts",
-        "UPDATE windlass_parts SET sha256 = 'x' WHERE chunk = 1",
+        "windlass_export",
+        "UPDATE windlass_export SET sha256 = 'x' WHERE chunk = 1",
         "the part of chunk 1 is damaged",
     );
     let loaded = app("windlass_ledger", "DELETE FROM windlass_ledger", "loaded into totals");

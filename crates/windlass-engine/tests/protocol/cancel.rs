@@ -3,8 +3,8 @@
 use crate::common::*;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
+use windlass_connectors::DataError;
 use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
-use windlass_data::DataError;
 use windlass_testkit::eventually;
 
 pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World) {
@@ -15,15 +15,15 @@ pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(world: World
     load(&engine, job).await;
     let stalled = ByHand::claim(&engine, job).await;
     let ledger = stalled.fence().await.unwrap();
-    let extent = &stalled.claimed.extent;
-    stalled.connection().mark(&stalled.scope, &ledger, extent).await.unwrap();
+    let key_set = &stalled.claimed.key_set;
+    stalled.connection().mark(&stalled.scope, &ledger, key_set).await.unwrap();
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE busy").await, 10);
 
     assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
 
     let committed = stalled.commit(&ledger).await;
     assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
-    let marked = stalled.connection().mark(&stalled.scope, &ledger, extent).await;
+    let marked = stalled.connection().mark(&stalled.scope, &ledger, key_set).await;
     assert!(matches!(marked, Err(DataError::LeaseLost)), "{marked:?}");
     assert_eq!(world.int("SELECT sum(amount) FROM visits").await, 0);
     assert_eq!(world.int("SELECT count(*) FROM visits WHERE busy").await, 0);
@@ -151,10 +151,10 @@ pub(crate) async fn what_a_cancelled_job_emitted_is_removed(world: World) {
     let working = Working::start(&engine, "emits", 2);
     let rows = "SELECT count(*) FROM windlass_emitted";
     eventually("all but one are emitted", PATIENCE, async || world.int(rows).await == 19).await;
-    assert_eq!(engine.output(job, &windlass_data::FIRST, 100).await.unwrap().len(), 19);
+    assert_eq!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().len(), 19);
     engine.cancel(job).await.unwrap();
     assert_eq!(world.int(rows).await, 0);
-    assert!(engine.output(job, &windlass_data::FIRST, 100).await.unwrap().is_empty());
+    assert!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().is_empty());
     working.stop().await;
 }
 

@@ -4,7 +4,7 @@ use crate::common::*;
 use std::path::{Path, PathBuf};
 use windlass_core::{Job, JobId, JobStatus};
 use windlass_engine::Engine;
-use windlass_parts::Manifest;
+use windlass_export::Manifest;
 use windlass_store::{MERGED, Standing};
 
 fn exporting(world: &World, format: &str) -> String {
@@ -27,7 +27,7 @@ fn folder(world: &World, job: JobId) -> PathBuf {
 
 async fn manifest(world: &World, job: JobId) -> Option<Manifest> {
     let url = format!("file:{}/", folder(world, job).display());
-    Manifest::read(&windlass_parts::Place::open(&url).unwrap()).await.unwrap()
+    Manifest::read(&windlass_export::Destination::open(&url).unwrap()).await.unwrap()
 }
 
 /// The lines of all parts that a manifest lists, in order.

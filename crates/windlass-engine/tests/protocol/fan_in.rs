@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use serde_json::json;
+use windlass_connectors::FIRST;
 use windlass_core::{Change, JobStatus, Outcome, PaginationState};
-use windlass_data::FIRST;
 use windlass_engine::Engine;
 
 const MAP: &str = "step.map = \"SELECT county, count(*) AS n, sum(amount) AS total FROM {source} \
@@ -108,7 +108,7 @@ pub(crate) async fn a_merger_that_wakes_up_late_loads_nothing(world: World) {
     world.expire("windlass_segments").await;
     engine.store().rescue().await.unwrap();
     let next = engine.store().claim_segments(&by, 1).await.unwrap().remove(0);
-    let fence = |lease: windlass_store::SegmentLease| windlass_data::Fence {
+    let fence = |lease: windlass_store::SegmentLease| windlass_connectors::Fence {
         chunk: windlass_core::ChunkId { job: id, number: windlass_store::MERGED },
         epoch: lease.epoch,
         nonce: lease.nonce,

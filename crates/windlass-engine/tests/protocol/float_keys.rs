@@ -3,9 +3,9 @@
 
 use crate::common::*;
 use serde_json::json;
-use windlass_core::{Change, ItemError, JobStatus, LetterStatus, Outcome};
+use windlass_core::{Change, DeadLetterStatus, ItemError, JobStatus, Outcome};
 use windlass_engine::Engine;
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 
 /// The keys that are hardest to keep, as each database writes them.
 const POSTGRES: &str = "('NaN'), ('Infinity'), ('-Infinity'), ('5e-324'), ('1.7976931348623157e308'), \
@@ -78,14 +78,15 @@ pub(crate) async fn every_row_is_a_dead_letter_and_is_redriven(world: World) {
     assert_eq!(letters(&engine, first.id).await.len() as i64, rows);
 
     world.app.run("UPDATE f SET n = 1, version = version + 1").await;
-    let filter = LetterFilter { job: Some(first.id), limit: 1000, ..LetterFilter::default() };
+    let filter =
+        DeadLetterFilter { job: Some(first.id), limit: 1000, ..DeadLetterFilter::default() };
     let redriven = engine.redrive(&filter).await.unwrap();
     let again = work(&engine, redriven[0].job_id).await;
     proven(&engine, &again).await;
     assert_eq!((again.items.processed, again.items.skipped), (rows, 0));
     assert_eq!(world.int("SELECT count(*) FROM f WHERE n = 2").await, rows);
     let open = letters(&engine, first.id).await;
-    assert!(open.iter().all(|letter| letter.status == LetterStatus::Reprocessed));
+    assert!(open.iter().all(|letter| letter.status == DeadLetterStatus::Reprocessed));
 }
 
 /// What a `map` finds of infinite values is what `reduce` adds up.

@@ -96,7 +96,7 @@ pub(crate) async fn of_two_items_that_insert_one_row_one_is_set_aside(world: Wor
     world.logged_once(5).await;
 }
 
-/// Held items are halved as well: the refusal comes with the second try.
+/// DeferredItem items are halved as well: the refusal comes with the second try.
 pub(crate) async fn held_items_are_halved_too(world: World) {
     world.visits(20).await;
     world.app.run("CREATE UNIQUE INDEX one_line ON log (visit)").await;

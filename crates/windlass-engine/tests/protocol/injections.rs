@@ -4,7 +4,7 @@
 use crate::common::*;
 use serde_json::{Value as Json, json};
 use windlass_core::{Identity, JobStatus, Value};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 
 const PAYLOADS: [&str; 31] = [
     "'; DROP TABLE canary; --",
@@ -103,10 +103,13 @@ pub(crate) async fn sql_in_a_request_is_never_run(world: World) {
         }
         // What operators look for among dead letters.
         for filter in [
-            LetterFilter { error: Some(payload.to_owned()), ..LetterFilter::default() },
-            LetterFilter { job_type: Some(payload.to_owned()), ..LetterFilter::default() },
-            LetterFilter { pattern: Some(payload.to_owned()), ..LetterFilter::default() },
-            LetterFilter { submitted_by: Some(payload.to_owned()), ..LetterFilter::default() },
+            DeadLetterFilter { error: Some(payload.to_owned()), ..DeadLetterFilter::default() },
+            DeadLetterFilter { job_type: Some(payload.to_owned()), ..DeadLetterFilter::default() },
+            DeadLetterFilter { pattern: Some(payload.to_owned()), ..DeadLetterFilter::default() },
+            DeadLetterFilter {
+                submitted_by: Some(payload.to_owned()),
+                ..DeadLetterFilter::default()
+            },
         ] {
             attempts += 1;
             assert!(engine.store().letters(&filter).await.unwrap().is_empty(), "{payload}");

@@ -4,9 +4,9 @@ use crate::common::*;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use windlass_core::{Change, Identity, ItemError, Job, JobId, LetterStatus, Outcome, Request};
+use windlass_core::{Change, DeadLetterStatus, Identity, ItemError, Job, JobId, Outcome, Request};
 use windlass_engine::{Drift, Engine, ItemContext};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 use windlass_testkit::eventually;
 
 const ITEMS: i64 = 50;
@@ -70,7 +70,7 @@ async fn submit_items(engine: &Engine, items: i64) -> JobId {
 }
 
 async fn redrive(engine: &Engine, job: JobId) -> Job {
-    let filter = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let redriven = engine.redrive(&filter).await.unwrap();
     assert_eq!(redriven.len(), 1);
     work(engine, redriven[0].job_id).await
@@ -109,7 +109,7 @@ pub(crate) async fn a_redrive_takes_the_items_of_the_first_job(world: World) {
     proven(&engine, &last).await;
     world.logged_once(ITEMS).await;
     let letters = letters(&engine, first).await;
-    assert!(letters.iter().all(|letter| letter.status == LetterStatus::Reprocessed));
+    assert!(letters.iter().all(|letter| letter.status == DeadLetterStatus::Reprocessed));
     for (id, keys) in seen.lock().unwrap().iter() {
         assert!(keys.iter().all(|key| *key == keys[0]), "{id} has several idempotency keys");
     }

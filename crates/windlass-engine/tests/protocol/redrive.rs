@@ -4,9 +4,9 @@
 use crate::common::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use windlass_core::{Identity, ItemError, Job, JobStatus, LetterStatus};
+use windlass_core::{DeadLetterStatus, Identity, ItemError, Job, JobStatus};
 use windlass_engine::{Engine, ItemContext};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 
 const ROWS: i64 = 30;
 const BAD: [i64; 4] = [3, 7, 11, 30];
@@ -24,7 +24,7 @@ pub(crate) async fn mended_rows_are_reprocessed(world: World) {
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
     for letter in letters(&engine, first.id).await {
-        assert_eq!(letter.status, LetterStatus::Reprocessed);
+        assert_eq!(letter.status, DeadLetterStatus::Reprocessed);
         assert_eq!(letter.redrive_job, Some(redriven.id));
     }
     let again = engine.redrive(&of(&first)).await.unwrap();
@@ -50,7 +50,7 @@ pub(crate) async fn a_letter_that_fails_again_stays_one_letter(world: World) {
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(before.id, after.id);
         let mended = after.key == 7;
-        let expected = if mended { LetterStatus::Reprocessed } else { LetterStatus::New };
+        let expected = if mended { DeadLetterStatus::Reprocessed } else { DeadLetterStatus::New };
         assert_eq!(after.status, expected, "{}", after.key);
         // Every try counts, over three jobs; a retryable error is tried three times in each.
         let attempts = match after.key.as_i64() {
@@ -109,8 +109,8 @@ pub(crate) async fn a_redrive_keeps_the_identity_of_the_original(world: World) {
     world.app.run("UPDATE visits SET note = NULL").await;
     let redriven = redrive(&engine, &first).await;
 
-    let pinned = engine.store().pinned(redriven.id).await.unwrap().unwrap();
-    assert_eq!((pinned.identity, pinned.root), (north, first.id));
+    let snapshot = engine.store().snapshot(redriven.id).await.unwrap().unwrap();
+    assert_eq!((snapshot.identity, snapshot.root), (north, first.id));
     assert_eq!(redriven.submitted_by, "ann");
     assert_eq!((redriven.items.processed, redriven.items.skipped), (2, 1));
     let touched = "SELECT sum(amount) FROM visits WHERE county = 'south'";
@@ -143,7 +143,8 @@ pub(crate) async fn a_letter_is_free_again_when_its_redrive_is_cancelled(world: 
     let redriven = engine.redrive(&of(&first)).await.unwrap();
     assert_eq!((redriven.len(), redriven[0].letters), (1, 4));
     assert!(engine.redrive(&of(&first)).await.unwrap().is_empty());
-    let ignored = engine.store().mark_letters(&of(&first), LetterStatus::Ignored).await.unwrap();
+    let ignored =
+        engine.store().mark_letters(&of(&first), DeadLetterStatus::Ignored).await.unwrap();
     assert_eq!(ignored, 0, "they are being redriven");
 
     engine.cancel(redriven[0].job_id).await.unwrap();
@@ -198,8 +199,8 @@ async fn refuse_bad(visit: Visit, _: ItemContext) -> Result<windlass_core::Outco
     }
 }
 
-fn of(job: &Job) -> LetterFilter {
-    LetterFilter { job: Some(job.id), ..LetterFilter::default() }
+fn of(job: &Job) -> DeadLetterFilter {
+    DeadLetterFilter { job: Some(job.id), ..DeadLetterFilter::default() }
 }
 
 /// Redrives what there is of a job in one new job, and works it.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use windlass_core::{Change, ItemError, Job, JobId, JobStatus, Outcome};
 use windlass_engine::Engine;
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 use windlass_testkit::eventually;
 
 const ROWS: i64 = 30;
@@ -62,7 +62,7 @@ async fn has_all_but(world: &World, missing: &[i64]) {
 
 async fn redrive(engine: &Engine, first: &Job, error: &str) -> JobId {
     let error = Some(error.to_owned());
-    let filter = LetterFilter { job: Some(first.id), error, ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(first.id), error, ..DeadLetterFilter::default() };
     engine.redrive(&filter).await.unwrap().remove(0).job_id
 }
 

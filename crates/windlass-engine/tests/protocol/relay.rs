@@ -37,7 +37,7 @@ async fn jobs(engine: &Engine) -> Vec<windlass_core::Job> {
     engine.store().jobs(&JobFilter { limit: 1000, ..JobFilter::default() }).await.unwrap()
 }
 
-async fn waiting(engine: &Engine) -> Vec<windlass_data::Waiting> {
+async fn waiting(engine: &Engine) -> Vec<windlass_connectors::Waiting> {
     engine.waiting("app", 100).await.unwrap().unwrap()
 }
 

@@ -4,9 +4,9 @@
 use crate::common::*;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
-use windlass_core::{ItemError, Job, JobStatus, LetterStatus, Outcome};
+use windlass_core::{DeadLetterStatus, ItemError, Job, JobStatus, Outcome};
 use windlass_engine::{Engine, ItemContext};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 
 /// A type of key, the keys that are stored, and ids: of all of them, some more than once, and one
 /// that is not there.
@@ -100,7 +100,7 @@ async fn ask(engine: &Engine, ids: &Json) -> Job {
 }
 
 async fn redriven(engine: &Engine, job: &Job) -> Job {
-    let filter = LetterFilter { job: Some(job.id), limit: 100, ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(job.id), limit: 100, ..DeadLetterFilter::default() };
     let started = engine.redrive(&filter).await.unwrap();
     assert_eq!(started.len(), 1, "{started:?}");
     work(engine, started[0].job_id).await
@@ -128,7 +128,7 @@ pub(crate) async fn a_key_is_worked_once_however_its_id_is_written(world: World)
         assert_eq!(world.int(sum).await, rows, "{kind}: all are done");
         let letters = letters(&engine, done.id).await;
         assert_eq!(letters.len(), 1, "{kind}: {letters:?}");
-        assert_eq!(letters[0].status, LetterStatus::Reprocessed, "{kind}");
+        assert_eq!(letters[0].status, DeadLetterStatus::Reprocessed, "{kind}");
     }
 }
 
@@ -198,7 +198,7 @@ async fn a_key_that_is_written_otherwise_meanwhile_is_the_same() {
     assert_eq!(world.int("SELECT amount FROM words WHERE id = 'abc'").await, 3);
     let letters = letters(&engine, done.id).await;
     assert_eq!(letters.len(), 1);
-    assert_eq!(letters[0].status, LetterStatus::Reprocessed);
+    assert_eq!(letters[0].status, DeadLetterStatus::Reprocessed);
     let seen = seen.lock().unwrap().clone();
     let of_abc: std::collections::BTreeSet<&String> = seen.iter().collect();
     assert_eq!(of_abc.len(), 2, "one idempotency key for each record: {seen:?}");

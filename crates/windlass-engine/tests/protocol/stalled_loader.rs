@@ -155,7 +155,7 @@ async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) 
         items_enqueued: items_enqueued + cut as u64,
     };
     let chunks =
-        cuts.chunks.into_iter().map(|(extent, items)| NewChunk { extent, items }).collect();
+        cuts.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
     Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
 }
 
@@ -166,7 +166,7 @@ async fn whole(world: &World, engine: &Engine, job: JobId) {
     assert_eq!((done.items.total, done.chunks.total), (ROWS, ROWS / 10));
     let mut covered = 0;
     for chunk in chunks(engine, job).await {
-        covered += count(engine, job, &chunk.extent).await;
+        covered += count(engine, job, &chunk.key_set).await;
     }
     assert_eq!(covered, ROWS);
     world.each_once(ROWS).await;

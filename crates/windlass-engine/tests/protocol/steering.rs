@@ -215,7 +215,7 @@ impl Step for Flaky {
         let ids: Vec<i64> =
             batch.items.iter().map(|item| item.record.parse::<Visit>().unwrap().id).collect();
         if self.broken.load(Ordering::SeqCst) && (ids.contains(&15) || ids.contains(&77)) {
-            return Err(StepError::Chunk("the service is away".to_owned()));
+            return Err(StepError::ChunkFailed("the service is away".to_owned()));
         }
         Ok(ids.iter().map(|_| Change::default().set("amount", 1).into()).collect())
     }

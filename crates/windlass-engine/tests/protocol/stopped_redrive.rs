@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, Semaphore};
-use windlass_core::{Change, ChunkStatus, ItemError, Job, JobId, JobStatus, LetterStatus, Outcome};
+use windlass_core::{
+    Change, ChunkStatus, DeadLetterStatus, ItemError, Job, JobId, JobStatus, Outcome,
+};
 use windlass_engine::{Engine, Options, Redriven, Step, StepBatch, StepError, Worker};
-use windlass_store::LetterFilter;
+use windlass_store::DeadLetterFilter;
 use windlass_testkit::eventually;
 
 const ROWS: i64 = 10;
@@ -90,7 +92,7 @@ impl Step for Script {
                 Next::Stop(Stop::Definition) => {
                     Change::default().insert("nowhere", [("a", visit.id.into())]).into()
                 }
-                Next::Stop(Stop::Attempts) => return Err(StepError::Chunk("no".to_owned())),
+                Next::Stop(Stop::Attempts) => return Err(StepError::ChunkFailed("no".to_owned())),
             });
         }
         Ok(outcomes)
@@ -142,8 +144,9 @@ impl Stopped {
         };
         let before = letters(&engine, first.id).await;
         assert_eq!(before.len() as i64, ROWS);
-        assert_eq!(status(LetterStatus::Reprocessed)(&before), effects, "{before:#?}");
-        for letter in before.iter().filter(|letter| letter.status == LetterStatus::Reprocessed) {
+        assert_eq!(status(DeadLetterStatus::Reprocessed)(&before), effects, "{before:#?}");
+        for letter in before.iter().filter(|letter| letter.status == DeadLetterStatus::Reprocessed)
+        {
             let key = letter.key.as_i64().unwrap();
             let amount = format!("SELECT amount FROM visits WHERE id = {key}");
             assert_eq!(world.int(&amount).await, 1, "{key}");
@@ -159,7 +162,7 @@ impl Stopped {
         world.each_once(ROWS).await;
         world.logged_once(ROWS).await;
         let after = letters(&engine, first.id).await;
-        assert_eq!(status(LetterStatus::Reprocessed)(&after), ROWS, "{after:#?}");
+        assert_eq!(status(DeadLetterStatus::Reprocessed)(&after), ROWS, "{after:#?}");
         assert!(engine.redrive(&of(&first)).await.unwrap().is_empty());
     }
 
@@ -300,9 +303,9 @@ pub(crate) async fn what_a_cancelled_redrive_emitted_stays(world: World) {
     engine.cancel(redrive).await.unwrap();
     worker.stop().await;
     let letters = letters(&engine, first.id).await;
-    let done = letters.iter().filter(|letter| letter.status == LetterStatus::Reprocessed);
+    let done = letters.iter().filter(|letter| letter.status == DeadLetterStatus::Reprocessed);
     let done: Vec<_> = done.map(|letter| letter.key.clone()).collect();
-    let output = engine.output(redrive, &windlass_data::FIRST, 100).await.unwrap();
+    let output = engine.output(redrive, &windlass_connectors::FIRST, 100).await.unwrap();
     assert_eq!((done.len(), output.len()), (1, 1));
     assert_eq!(output[0].fields.replace(' ', ""), format!("{{\"id\":{}}}", done[0]));
 }
@@ -317,6 +320,6 @@ on_each!(
     what_a_cancelled_redrive_emitted_stays,
 );
 
-fn of(job: &Job) -> LetterFilter {
-    LetterFilter { job: Some(job.id), ..LetterFilter::default() }
+fn of(job: &Job) -> DeadLetterFilter {
+    DeadLetterFilter { job: Some(job.id), ..DeadLetterFilter::default() }
 }

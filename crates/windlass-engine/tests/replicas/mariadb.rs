@@ -4,8 +4,8 @@
 use crate::world::{PATIENCE, builder, completed, run, serving, start, submit};
 use std::collections::BTreeMap;
 use tempfile::TempDir;
+use windlass_connectors::FIRST;
 use windlass_core::{Change, Outcome, Request};
-use windlass_data::FIRST;
 use windlass_engine::{Engine, ItemContext};
 use windlass_testkit::{MariaDatabase, MariaServer, eventually};
 

@@ -2,7 +2,7 @@
 
 use crate::world::{MAP, Reads, World, builder, run};
 use tempfile::TempDir;
-use windlass_db::Sqlite;
+use windlass_drivers::Sqlite;
 use windlass_testkit::free_port;
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn a_file_is_a_replica_too() {
     let engine = builder(&folder, &url("app.db"), &urls, "10s", job).connect().await.unwrap();
     let read = async || {
         let id = run(&engine).await.id;
-        engine.output(id, &windlass_data::FIRST, 10).await.unwrap().remove(0).fields
+        engine.output(id, &windlass_connectors::FIRST, 10).await.unwrap().remove(0).fields
     };
     assert_eq!(read().await, "{\"file\":\"app.db\"}");
     make("copy.db").await;

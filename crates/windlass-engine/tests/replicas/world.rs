@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 use tempfile::TempDir;
+use windlass_connectors::FIRST;
 use windlass_core::{Config, Job, JobId, JobStatus, Request};
-use windlass_data::FIRST;
 use windlass_engine::{Builder, Engine, Handle, Options, Worker};
 use windlass_testkit::{Database, PostgresServer, eventually};
 
@@ -130,7 +130,9 @@ pub(crate) async fn submit(engine: &Engine) -> JobId {
 }
 
 /// A worker that runs until it is dropped with its runtime.
-pub(crate) fn start(engine: &Engine) -> (Handle, tokio::task::JoinHandle<windlass_engine::Tally>) {
+pub(crate) fn start(
+    engine: &Engine,
+) -> (Handle, tokio::task::JoinHandle<windlass_engine::WorkerStats>) {
     let options = Options { slots: 2, name: "worker".to_owned(), only: None };
     let (worker, handle) = Worker::new(engine.clone(), options);
     (handle, tokio::spawn(worker.run()))

@@ -1,6 +1,6 @@
 //! The caller of a request, and the extractors that say what a handler asks of them.
 
-use super::{Door, Lock};
+use super::{Authenticator, Lock};
 use crate::App;
 use crate::problem::{Answer, Failure};
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -136,8 +136,8 @@ impl Caller {
     /// Who signs in with a token.
     pub(crate) async fn signing_in(parts: &Parts, app: &App, token: &str) -> Answer<Caller> {
         match &app.door {
-            Door::Open => super::door::local(&parts.headers, &parts.uri),
-            Door::Locked(lock) => Caller::known(lock, Some(token), app, parts).await,
+            Authenticator::Open => super::authenticate::local(&parts.headers, &parts.uri),
+            Authenticator::Locked(lock) => Caller::known(lock, Some(token), app, parts).await,
         }
     }
 
@@ -156,9 +156,9 @@ impl Caller {
     /// Finds out who asks, counts the request, and looks whether they may.
     async fn of(parts: &Parts, app: &App, permission: Permission) -> Answer<Caller> {
         let mut caller = match &app.door {
-            Door::Open => super::door::local(&parts.headers, &parts.uri)?,
-            Door::Locked(lock) => {
-                Caller::known(lock, super::door::token_of(parts), app, parts).await?
+            Authenticator::Open => super::authenticate::local(&parts.headers, &parts.uri)?,
+            Authenticator::Locked(lock) => {
+                Caller::known(lock, super::authenticate::token_of(parts), app, parts).await?
             }
         };
         app.limiter.admit(&format!("caller {}", caller.name), Instant::now())?;

@@ -20,11 +20,11 @@ pub(super) struct Key {
 /// All keys.
 pub(super) enum Keys {
     Given(Key),
-    Set(KeySet),
+    Set(JwkSet),
 }
 
 /// A set of keys at its issuer's, as it was last read.
-pub(super) struct KeySet {
+pub(super) struct JwkSet {
     place: String,
     client: reqwest::Client,
     known: RwLock<Known>,
@@ -55,7 +55,7 @@ pub async fn try_keys(auth: &Auth) -> Result<(), AuthError> {
     else {
         return Keys::load(auth).await.map(drop);
     };
-    let set = KeySet::new(place, auth.insecure)?;
+    let set = JwkSet::new(place, auth.insecure)?;
     set.read().await.map_err(|detail| AuthError::new("jwks", detail))?;
     match set.known().keys.is_empty() {
         true => Err(AuthError::new("jwks", "has no public key of RSA, P-256 or Ed25519")),
@@ -75,7 +75,7 @@ impl Keys {
             return Ok(Keys::Given(given(text.trim(), "key_file")?));
         }
         let place = auth.jwks.clone().unwrap_or_default();
-        let set = KeySet::new(place, auth.insecure)?;
+        let set = JwkSet::new(place, auth.insecure)?;
         // An issuer that is away for the moment is asked again when a token comes.
         if let Err(error) = set.read().await {
             tracing::warn!(%error, "auth.jwks cannot be read yet");
@@ -118,8 +118,8 @@ fn given(text: &str, field: &'static str) -> Result<Key, AuthError> {
     Ok(Key { key: DecodingKey::from_secret(bytes), algorithm: Algorithm::HS256 })
 }
 
-impl KeySet {
-    fn new(place: String, insecure: bool) -> Result<KeySet, AuthError> {
+impl JwkSet {
+    fn new(place: String, insecure: bool) -> Result<JwkSet, AuthError> {
         if is_plaintext(&place) && !insecure {
             let detail = "is read over http://, where anybody between could put a key of their own; \
                           https:// would be right";
@@ -129,7 +129,7 @@ impl KeySet {
             .and_then(|client| client.timeout(PATIENCE).build().map_err(|error| error.to_string()));
         let client = client.map_err(|detail| AuthError::new("jwks", detail))?;
         let known = Known { keys: Arc::new([]), read: Instant::now() };
-        Ok(KeySet { place, client, known: RwLock::new(known), asked: Mutex::default() })
+        Ok(JwkSet { place, client, known: RwLock::new(known), asked: Mutex::default() })
     }
 
     async fn find(&self, kid: Option<&str>) -> Option<Key> {

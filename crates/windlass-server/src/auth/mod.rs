@@ -1,14 +1,14 @@
 //! Who asks, and what they may do.
 
+mod authenticate;
 mod caller;
-mod door;
 mod keys;
 pub(crate) mod session;
 mod token;
 
+pub(crate) use authenticate::Authenticator;
+use authenticate::Lock;
 pub(crate) use caller::{Administrator, Caller, Operator, Submitter, Viewer};
-pub(crate) use door::Door;
-use door::Lock;
 pub use keys::try_keys;
 pub use token::{TokenRequest, make_token};
 

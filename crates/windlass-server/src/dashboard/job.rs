@@ -1,12 +1,12 @@
 //! One job: how it stands, what it did when, what failed, who asked for what, and the buttons.
 
 use super::chart::{Node, graph};
+use super::dead_letters::{groups, search};
+use super::format::{class, end, full_time, mark, number, phase, rate, rate_text, short, word};
 use super::job_chunks::{self, Asked};
 use super::jobs::took;
 use super::layout::{Frame, Here, Live, facts, figure, job_type_page, nothing};
-use super::letters::{groups, search};
 use super::overview::{bar, left, progress, promise};
-use super::words::{class, end, full_time, mark, number, phase, rate, rate_text, short, word};
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::{Id, Query};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use windlass_core::config::Permission;
 use windlass_core::{Job, JobStatus, StepKind};
 use windlass_engine::{Audit, Verdict};
-use windlass_page::throughput::{stretch, throughput};
-use windlass_store::{AS_DEFINED, Control, LetterFilter, Linked, Pinned, UNLIMITED};
+use windlass_html::throughput::{stretch, throughput};
+use windlass_store::{AS_DEFINED, Control, DeadLetterFilter, JobSnapshot, Linked, UNLIMITED};
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
@@ -31,10 +31,10 @@ pub(super) async fn show(
 ) -> Answer<Html<String>> {
     let job = app.listed(&caller, id).await?;
     let store = app.engine.store();
-    let filter = LetterFilter { job: Some(id), limit: 100, ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(id), limit: 100, ..DeadLetterFilter::default() };
     let stretch = stretch(&job, Utc::now());
-    let (pinned, deadline, mut linked, errors, paces, chunks) = try_join!(
-        async { Ok(store.pinned(id).await?) },
+    let (snapshot, deadline, mut linked, errors, paces, chunks) = try_join!(
+        async { Ok(store.snapshot(id).await?) },
         async { Ok(app.engine.deadline(id).await?) },
         async { Ok(app.engine.graph(id).await?) },
         app.letter_groups(&caller, filter),
@@ -43,7 +43,7 @@ pub(super) async fn show(
     )?;
     linked.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
     let frame = Frame::of(&app, caller).await?;
-    let key = pinned.as_ref().map(|pinned| pinned.definition.source.key.as_slice());
+    let key = snapshot.as_ref().map(|snapshot| snapshot.definition.source.key.as_slice());
     let chunks = job_chunks::section(&job, &asked, &chunks, key.unwrap_or_default());
     let now = frame.now;
     let title = format!("{} {}", job.job_type, short(job.id));
@@ -60,7 +60,7 @@ pub(super) async fn show(
                 }
             }
             @if let Some(error) = &job.error { p.problem { (error) } }
-            (buttons(&frame, &job, pinned.as_ref().is_some_and(|pinned| pinned.root != pinned.id)))
+            (buttons(&frame, &job, snapshot.as_ref().is_some_and(|snapshot| snapshot.root != snapshot.id)))
         }
         (figures(&job, now))
         section aria-labelledby="errors" {
@@ -83,8 +83,8 @@ pub(super) async fn show(
         }
         (chunks)
         @if linked.len() > 1 { (dependencies(&linked)) }
-        (about(&job, pinned.as_ref(), now))
-        (output(&job, pinned.as_ref()))
+        (about(&job, snapshot.as_ref(), now))
+        (output(&job, snapshot.as_ref()))
     };
     Ok(frame.page(Here::Jobs, &title, Live::Job(id), content))
 }
@@ -193,15 +193,16 @@ fn dependencies(linked: &[Linked]) -> Markup {
     }
 }
 
-fn about(job: &Job, pinned: Option<&Pinned>, now: DateTime<Utc>) -> Markup {
+fn about(job: &Job, snapshot: Option<&JobSnapshot>, now: DateTime<Utc>) -> Markup {
     let request = serde_json::to_string_pretty(&job.request).unwrap_or_default();
     let when = |at: Option<DateTime<Utc>>| match at {
         Some(at) => full_time(at, now),
         None => html! { "–" },
     };
-    let claims = pinned.map(|pinned| &pinned.identity.claims).filter(|claims| !claims.is_empty());
+    let claims =
+        snapshot.map(|snapshot| &snapshot.identity.claims).filter(|claims| !claims.is_empty());
     let claims = claims.map(|claims| serde_json::to_string(claims).unwrap_or_default());
-    let root = pinned.map(|pinned| pinned.root).filter(|root| *root != job.id);
+    let root = snapshot.map(|snapshot| snapshot.root).filter(|root| *root != job.id);
     let mut known = vec![
         ("Id", html! { code { (job.id) } }),
         ("Job type", html! { a href=(job_type_page(&job.job_type)) { (job.job_type) } }),
@@ -236,8 +237,8 @@ fn about(job: &Job, pinned: Option<&Pinned>, now: DateTime<Utc>) -> Markup {
 }
 
 /// Where the rows that the job made can be fetched.
-fn output(job: &Job, pinned: Option<&Pinned>) -> Markup {
-    let Some(definition) = pinned.map(|pinned| &pinned.definition) else { return html! {} };
+fn output(job: &Job, snapshot: Option<&JobSnapshot>) -> Markup {
+    let Some(definition) = snapshot.map(|snapshot| &snapshot.definition) else { return html! {} };
     let rows = definition.reduces()
         || matches!(
             definition.step.kind,

@@ -1,10 +1,10 @@
 //! The chunks of a job: a grid of cells for the eye, and a list, a page at a time, for the rest.
 
+use super::dead_letters::query;
+use super::format::{chunk_word, class, count, full_time, number, span};
 use super::jobs::filled;
 use super::layout::{facts, heads, nothing};
-use super::letters::query;
 use super::records::records;
-use super::words::{chunk_word, class, count, full_time, number, span};
 use crate::App;
 use crate::problem::Answer;
 use chrono::Utc;
@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use windlass_core::{ChunkCounts, ChunkStatus, Job};
-use windlass_store::{Cell, ChunkRow};
+use windlass_store::{ChunkBucket, ChunkRow};
 
 /// Above so many, a cell stands for several chunks.
 const MOST_CELLS: i64 = 1000;
@@ -41,7 +41,7 @@ pub(super) struct Asked {
 pub(super) struct Looked {
     /// Chunks that a cell stands for.
     width: i64,
-    cells: Vec<Cell>,
+    cells: Vec<ChunkBucket>,
     chosen: Option<ChunkRow>,
     listed: Vec<ChunkRow>,
 }
@@ -119,8 +119,8 @@ fn legend(job: &Job) -> Markup {
 }
 
 /// The cells. They are for the pointer; the keyboard and the ear have the counts above, and the list.
-fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
-    let mut stretches: BTreeMap<i64, Vec<&Cell>> = BTreeMap::new();
+fn grid(job: &Job, cells: &[ChunkBucket], width: i64) -> Markup {
+    let mut stretches: BTreeMap<i64, Vec<&ChunkBucket>> = BTreeMap::new();
     for cell in cells {
         stretches.entry(cell.cell).or_default().push(cell);
     }
@@ -141,7 +141,7 @@ fn grid(job: &Job, cells: &[Cell], width: i64) -> Markup {
 }
 
 /// The colour of a cell: the worst of it first, and what goes on before what is done.
-fn colour(parts: &[&Cell]) -> String {
+fn colour(parts: &[&ChunkBucket]) -> String {
     let has = |status| parts.iter().any(|part| part.status == status);
     let first = [ChunkStatus::Failed, ChunkStatus::Processing].into_iter().find(|s| has(*s));
     match (first, parts) {
@@ -151,9 +151,9 @@ fn colour(parts: &[&Cell]) -> String {
     }
 }
 
-fn title(first: i64, last: i64, parts: &[&Cell]) -> String {
+fn title(first: i64, last: i64, parts: &[&ChunkBucket]) -> String {
     let dead: i64 = parts.iter().map(|part| part.dead).sum();
-    let each = |part: &&Cell| match first == last {
+    let each = |part: &&ChunkBucket| match first == last {
         true => chunk_word(part.status).to_owned(),
         false => format!("{} {}", number(part.chunks), chunk_word(part.status)),
     };
@@ -187,7 +187,7 @@ fn detail(row: &ChunkRow, key: &[String]) -> Markup {
                     (number(row.items)) ": " (number(counts.processed)) " processed, "
                     (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead"
                 }),
-                ("Records", html! { (records(&row.extent, key)) }),
+                ("Records", html! { (records(&row.key_set, key)) }),
                 ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
                 ("Began", when(row.started_at)),
                 ("Ended", when(row.finished_at)),
@@ -237,7 +237,7 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
         @if rows.is_empty() { (nothing("No such chunk.")) } @else {
             div.scroll {
                 table {
-                    (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "Took", "Worker", "Error"]))
+                    (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "DurationBucket", "Worker", "Error"]))
                     tbody {
                         @for row in rows {
                             tr {
@@ -279,8 +279,8 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
 mod tests {
     use super::*;
 
-    fn cell(status: ChunkStatus, chunks: i64) -> Cell {
-        Cell { cell: 0, status, chunks, dead: 0 }
+    fn cell(status: ChunkStatus, chunks: i64) -> ChunkBucket {
+        ChunkBucket { cell: 0, status, chunks, dead: 0 }
     }
 
     #[test]

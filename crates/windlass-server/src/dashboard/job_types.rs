@@ -1,12 +1,12 @@
 //! Job types: what each does and promises, how long its jobs took, and a form to run it now.
 
 use super::chart::{Bar, bars};
+use super::format::{absolute, number, time, word};
 use super::job::limits;
 use super::jobs::{table, took};
 use super::layout::{Frame, Here, Live, facts, heads, job_type_page, nothing};
 use super::run::form;
 use super::schedules::times;
-use super::words::{absolute, number, time, word};
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Name;

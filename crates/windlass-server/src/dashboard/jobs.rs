@@ -1,9 +1,9 @@
 //! All jobs, newest first, a page at a time.
 
+pub(super) use super::format::took;
+use super::format::{mark, number, percent, rate, rate_text, short, time, word};
 use super::layout::{Frame, Here, Live, heads, nothing};
 use super::overview::bar;
-pub(super) use super::words::took;
-use super::words::{mark, number, percent, rate, rate_text, short, time, word};
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Query;
@@ -62,7 +62,7 @@ pub(super) async fn show(
             ("status", status),
             ("before", &before),
         ];
-        super::letters::query("/jobs", &pairs)
+        super::dead_letters::query("/jobs", &pairs)
     });
     let content = html! {
         h1 { "Jobs" }
@@ -102,7 +102,7 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
     html! {
         div.scroll {
             table {
-                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Items/s", "Submitted", "Took", "By"]))
+                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Items/s", "Submitted", "DurationBucket", "By"]))
                 tbody {
                     @for job in jobs {
                         tr #(format!("row-{}", job.id)) {

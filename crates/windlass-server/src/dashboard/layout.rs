@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, html};
 use windlass_core::JobId;
 use windlass_core::config::Permission;
-pub(super) use windlass_page::elements::{facts, figure, heads, nothing};
+pub(super) use windlass_html::components::{facts, figure, heads, nothing};
 use windlass_store::{Control, EVERYTHING};
 
 /// What every page knows.

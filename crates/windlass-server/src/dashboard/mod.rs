@@ -4,18 +4,18 @@
 //! something has happened. A page reads the store and the engine as the routes do, and a button is
 //! a form whose handler calls the route of the same name, so that there is one way to do a thing.
 
-mod act;
-pub(crate) mod door;
+mod actions;
+mod dead_letter;
+mod dead_letters;
 mod job;
 mod job_chunks;
 mod job_types;
 mod jobs;
 mod layout;
-mod letter;
-mod letters;
 mod overview;
 mod records;
 mod run;
+pub(crate) mod same_origin;
 mod schedules;
 mod sign_in;
 mod workers;
@@ -29,40 +29,40 @@ use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use std::sync::Arc;
-use windlass_page::{STYLE, chart, words};
+use windlass_html::{STYLE, chart, format};
 
 /// All pages, and what their buttons do.
 pub(crate) fn routes() -> Router<Arc<App>> {
     let small = DefaultBodyLimit::max(MAX_OPEN_BODY_BYTES);
     Router::new()
         .route("/", get(overview::show))
-        .route("/stop", post(act::stop))
-        .route("/start", post(act::start))
+        .route("/stop", post(actions::stop))
+        .route("/start", post(actions::start))
         .route("/jobs", get(jobs::show))
         .route("/jobs/{id}", get(job::show))
-        .route("/jobs/{id}/cancel", post(act::cancel))
-        .route("/jobs/{id}/pause", post(act::pause))
-        .route("/jobs/{id}/resume", post(act::resume))
-        .route("/jobs/{id}/retry", post(act::retry))
-        .route("/jobs/{id}/throughput", post(act::limit_job))
+        .route("/jobs/{id}/cancel", post(actions::cancel))
+        .route("/jobs/{id}/pause", post(actions::pause))
+        .route("/jobs/{id}/resume", post(actions::resume))
+        .route("/jobs/{id}/retry", post(actions::retry))
+        .route("/jobs/{id}/throughput", post(actions::limit_job))
         .route("/jobs/{id}/audit", get(job::audit))
-        .route("/dead-letters", get(letters::show))
-        .route("/dead-letters/export", get(letters::export))
-        .route("/dead-letters/redrive", post(act::redrive))
-        .route("/dead-letters/ignore", post(act::ignore))
-        .route("/dead-letters/{id}", get(letter::show))
+        .route("/dead-letters", get(dead_letters::show))
+        .route("/dead-letters/export", get(dead_letters::export))
+        .route("/dead-letters/redrive", post(actions::redrive))
+        .route("/dead-letters/ignore", post(actions::ignore))
+        .route("/dead-letters/{id}", get(dead_letter::show))
         .route("/job-types", get(job_types::list))
         .route("/job-types/{name}", get(job_types::show))
         .route("/job-types/{name}/run", post(run::run))
         .route("/job-types/{name}/dry-run", post(run::dry_run))
-        .route("/job-types/{name}/throughput", post(act::limit_job_type))
+        .route("/job-types/{name}/throughput", post(actions::limit_job_type))
         .route("/schedules", get(schedules::show))
-        .route("/schedules/{name}/pause", post(act::pause_schedule))
-        .route("/schedules/{name}/resume", post(act::resume_schedule))
+        .route("/schedules/{name}/pause", post(actions::pause_schedule))
+        .route("/schedules/{name}/resume", post(actions::resume_schedule))
         .route("/workers", get(workers::show))
         .route("/sign-in", get(sign_in::show).post(sign_in::enter).layer(small))
         .route("/sign-out", post(sign_in::leave))
-        .layer(from_fn(door::guard))
+        .layer(from_fn(same_origin::guard))
         .route("/assets/style.css", get(style))
         .route("/assets/live.js", get(script))
         .route("/assets/icon.svg", get(icon))

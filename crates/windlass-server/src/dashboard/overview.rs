@@ -1,12 +1,12 @@
 //! The overview: what runs, how far it is, whether it will make it, what failed, what to press.
 
 use super::chart::{Bar, bars};
-use super::jobs::table;
-use super::layout::{Frame, Here, Live, figure, nothing};
-use super::letters::groups;
-use super::words::{
+use super::dead_letters::groups;
+use super::format::{
     count, end, full_time, mark, number, percent, rate, rate_text, short, span, time, word,
 };
+use super::jobs::table;
+use super::layout::{Frame, Here, Live, figure, nothing};
 use super::workers;
 use crate::App;
 use crate::auth::{Caller, Viewer};
@@ -20,9 +20,11 @@ use maud::{Markup, html};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_core::JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
-use windlass_core::{Job, JobStatus, LetterStatus, Phase};
+use windlass_core::{DeadLetterStatus, Job, JobStatus, Phase};
 use windlass_engine::SCHEDULER;
-use windlass_store::{Alert, AlertFilter, Hour, JobFilter, LetterFilter, LetterGroup};
+use windlass_store::{
+    Alert, AlertFilter, DeadLetterFilter, DeadLetterGroup, HourlyJobs, JobFilter,
+};
 
 /// Jobs of a status that are shown.
 const MOST: u32 = 20;
@@ -35,10 +37,10 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Answer<Html<String>> {
-    let new = LetterFilter {
-        status: Some(LetterStatus::New),
+    let new = DeadLetterFilter {
+        status: Some(DeadLetterStatus::New),
         limit: MOST_GROUPS,
-        ..LetterFilter::default()
+        ..DeadLetterFilter::default()
     };
     // All at once, so that a page takes no longer than the slowest of its parts.
     let (open, ended, alerts, letters, hours, working) = try_join!(
@@ -115,7 +117,7 @@ async fn ended(app: &App, caller: &Caller) -> Answer<Vec<Job>> {
 
 fn figures(
     open: &[Open],
-    letters: &[LetterGroup],
+    letters: &[DeadLetterGroup],
     working: &[windlass_store::WorkerRow],
 ) -> Markup {
     let jobs = |status| open.iter().filter(|(job, _)| job.status == status).count() as i64;
@@ -238,14 +240,14 @@ pub(super) fn progress(job: &Job) -> Markup {
 /// How far a job is, as a bar.
 pub(super) fn bar(job: &Job) -> Markup {
     let said = format!("{} of {}", word(job.status), job.job_type);
-    let class = super::words::class(job.status.as_str());
+    let class = super::format::class(job.status.as_str());
     html! {
         progress class=(class) max="100" value=(percent(job)) aria-label=(said) { (percent(job)) " %" }
     }
 }
 
 /// Jobs by the hour they were submitted in.
-fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
+fn day(hours: &[HourlyJobs], now: DateTime<Utc>) -> Markup {
     const HOUR: TimeDelta = TimeDelta::hours(1);
     let this = now.duration_trunc(HOUR).unwrap_or(now);
     let of = |at: DateTime<Utc>, statuses: &[JobStatus]| {
@@ -297,7 +299,7 @@ fn day(hours: &[Hour], now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn dead(letters: &[LetterGroup], now: DateTime<Utc>) -> Markup {
+fn dead(letters: &[DeadLetterGroup], now: DateTime<Utc>) -> Markup {
     html! {
         @if letters.is_empty() { (nothing("None. Every item was processed or skipped.")) }
         @else {

@@ -1,23 +1,23 @@
 //! Which records a chunk is made of, said in words.
 
-use super::words::{count, number};
-use windlass_core::{Extent, Key, KeyRange, Part, Value};
+use super::format::{count, number};
+use windlass_core::{Key, KeyRange, KeySet, Keys, Value};
 
 /// Keys of a list that are named.
 const MOST: usize = 10;
 
 /// The records of a chunk: `id from 41 to 50`. The columns of a key are not named where the definition
 /// leaves them to the table's primary key.
-pub(super) fn records(extent: &Extent, columns: &[String]) -> String {
+pub(super) fn records(key_set: &KeySet, columns: &[String]) -> String {
     let name = match columns {
         [] => "key".to_owned(),
         columns => columns.join(", "),
     };
-    let said = match &extent.part {
-        Part::Range(range) => within(&name, range),
-        Part::Keys(keys) => listed(&name, keys),
+    let said = match &key_set.keys {
+        Keys::Range(range) => within(&name, range),
+        Keys::List(keys) => listed(&name, keys),
     };
-    match &extent.within {
+    match &key_set.within {
         Some(within) => format!("{} {}: {said}", within.filter, within.value),
         None => said,
     }
@@ -73,7 +73,7 @@ mod tests {
         let id = ["id".to_owned()];
         let range = |after: &[&str], upto: &[&str]| {
             let bound = |values: &[&str]| (!values.is_empty()).then(|| key(values));
-            Extent::range(bound(after), bound(upto))
+            KeySet::range(bound(after), bound(upto))
         };
         assert_eq!(records(&range(&["40"], &["50"]), &id), "id from 41 to 50");
         assert_eq!(records(&range(&["a"], &["b"]), &id), "id after a, up to b");
@@ -83,17 +83,17 @@ mod tests {
         let both = ["county".to_owned(), "id".to_owned()];
         let said = records(&range(&["Kent", "1"], &["Kent", "9"]), &both);
         assert_eq!(said, "county, id after Kent, 1, up to Kent, 9");
-        let of_kent = Extent {
+        let of_kent = KeySet {
             within: Some(FilterValue { filter: "counties".to_owned(), value: "Kent".into() }),
             ..range(&["40"], &["50"])
         };
         assert_eq!(records(&of_kent, &id), "counties Kent: id from 41 to 50");
         let keys = |count: usize| {
-            Extent::keys((1..=count).map(|n| Key(vec![Value::Int(n as i64)])).collect())
+            KeySet::keys((1..=count).map(|n| Key(vec![Value::Int(n as i64)])).collect())
         };
         assert_eq!(records(&keys(3), &id), "id 1, 2, 3");
         let many = "1,200 records by id: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 1,190 more";
         assert_eq!(records(&keys(1200), &id), many);
-        assert_eq!(records(&Extent::keys(vec![key(&[""])]), &id), "id ‘’");
+        assert_eq!(records(&KeySet::keys(vec![key(&[""])]), &id), "id ‘’");
     }
 }

@@ -1,8 +1,8 @@
 //! Running a job type by hand: a form made of its filters and params, a dry run, and the real thing.
 
-use super::act::{Fields, body, field};
+use super::actions::{Fields, body, field};
+use super::format::{number, scalar};
 use super::layout::{Frame, Here, Live, heads, job_type_page, nothing};
-use super::words::{number, scalar};
 use crate::App;
 use crate::auth::Submitter;
 use crate::extract::{Body, Name};

@@ -1,7 +1,7 @@
 //! Schedules: what is submitted by itself, when it was and when it will be.
 
+use super::format::{absolute, full_time, length, short, time};
 use super::layout::{Frame, Here, Live, job_type_page, nothing, segment};
-use super::words::{absolute, full_time, length, short, time};
 use crate::App;
 use crate::auth::Viewer;
 use crate::problem::Answer;

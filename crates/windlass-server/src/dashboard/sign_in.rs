@@ -1,7 +1,7 @@
 //! Signing in with a token, and out.
 
-use super::door::place;
 use super::layout::bare;
+use super::same_origin::place;
 use crate::App;
 use crate::auth::{Caller, session};
 use crate::extract::Query;

@@ -1,7 +1,7 @@
 //! The processes that work.
 
+use super::format::{number, time};
 use super::layout::{Frame, Here, Live, heads, nothing};
-use super::words::{number, time};
 use crate::App;
 use crate::auth::Viewer;
 use crate::problem::Answer;

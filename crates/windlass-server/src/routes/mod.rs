@@ -2,16 +2,16 @@
 
 mod alerts;
 pub(crate) mod control;
+pub(crate) mod dead_letters;
 pub(crate) mod dependencies;
 mod events;
 mod health;
 pub(crate) mod jobs;
-pub(crate) mod letters;
+pub(crate) mod lifecycle;
 mod output;
 mod page;
 mod report;
 pub(crate) mod schedules;
-pub(crate) mod steer;
 
 use crate::{App, document};
 use std::sync::Arc;
@@ -25,18 +25,18 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::chunks))
         .routes(routes!(jobs::segments))
-        .routes(routes!(steer::cancel))
-        .routes(routes!(steer::pause))
-        .routes(routes!(steer::resume))
-        .routes(routes!(steer::retry))
+        .routes(routes!(lifecycle::cancel))
+        .routes(routes!(lifecycle::pause))
+        .routes(routes!(lifecycle::resume))
+        .routes(routes!(lifecycle::retry))
         .routes(routes!(output::download))
         .routes(routes!(report::report))
         .routes(routes!(events::of_job))
         .routes(routes!(events::of_all))
-        .routes(routes!(letters::list))
-        .routes(routes!(letters::show))
-        .routes(routes!(letters::redrive))
-        .routes(routes!(letters::ignore))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::show))
+        .routes(routes!(dead_letters::redrive))
+        .routes(routes!(dead_letters::ignore))
         .routes(routes!(alerts::list))
         .routes(routes!(control::list))
         .routes(routes!(control::limit_job_type))

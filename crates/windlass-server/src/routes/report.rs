@@ -11,7 +11,7 @@ use axum::http::header::{
 };
 use axum::response::IntoResponse;
 use std::sync::Arc;
-use windlass_page::report::POLICY;
+use windlass_html::report::POLICY;
 
 /// Download the report of a job that has ended
 ///

@@ -65,7 +65,7 @@ fn every_shape_is_that_of_its_value() {
         segment: 1,
         status: core::ChunkStatus::Pending,
         epoch: 0,
-        extent: core::Extent::range(None, None),
+        key_set: core::KeySet::range(None, None),
         items: 1,
         cursor: core::Cursor::Start,
         counts: core::Counts::default(),
@@ -94,7 +94,7 @@ fn every_shape_is_that_of_its_value() {
         pattern: "e".to_owned(),
         context: Json::Null,
         attempts: 1,
-        status: core::LetterStatus::New,
+        status: core::DeadLetterStatus::New,
         redrive_job: None,
         created_at: now,
         updated_at: now,
@@ -140,7 +140,7 @@ fn every_status_is_described() {
     core::JobStatus::ALL.iter().for_each(is_described::<JobStatus>);
     core::Phase::ALL.iter().for_each(is_described::<Phase>);
     core::ChunkStatus::ALL.iter().for_each(is_described::<ChunkStatus>);
-    core::LetterStatus::ALL.iter().for_each(is_described::<LetterStatus>);
+    core::DeadLetterStatus::ALL.iter().for_each(is_described::<DeadLetterStatus>);
     let missed = [core::Missed::Skip, core::Missed::RunOnce, core::Missed::RunAll];
     missed.iter().for_each(is_described::<Missed>);
     let overlap = [core::Overlap::Skip, core::Overlap::Queue, core::Overlap::CancelRunning];

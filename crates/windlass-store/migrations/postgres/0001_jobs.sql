@@ -77,7 +77,7 @@ CREATE TABLE windlass_chunks (
     segment       bigint NOT NULL,
     status        text NOT NULL DEFAULT 'PENDING',
     epoch         bigint NOT NULL DEFAULT 0,
-    extent        text NOT NULL,
+    key_set        text NOT NULL,
     items         bigint NOT NULL,
     cursor        text NOT NULL DEFAULT 'null',
     read          bigint NOT NULL DEFAULT 0,

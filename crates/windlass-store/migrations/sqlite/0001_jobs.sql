@@ -72,7 +72,7 @@ CREATE TABLE windlass_chunks (
     segment       INTEGER NOT NULL,
     status        TEXT NOT NULL DEFAULT 'PENDING',
     epoch         INTEGER NOT NULL DEFAULT 0,
-    extent        TEXT NOT NULL,
+    key_set        TEXT NOT NULL,
     items         INTEGER NOT NULL,
     cursor        TEXT NOT NULL DEFAULT 'null',
     read          INTEGER NOT NULL DEFAULT 0,

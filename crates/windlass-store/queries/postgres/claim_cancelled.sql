@@ -36,4 +36,4 @@ SET status = 'PROCESSING',
     lease_until = clock_timestamp() + $5 * interval '1 millisecond'
 FROM picked p JOIN windlass_jobs j ON j.id = p.job_id
 WHERE c.job_id = p.job_id AND c.number = p.number
-RETURNING c.job_id, c.number, c.epoch, c.nonce, c.extent, c.items, c.attempts, p.lost, c.error
+RETURNING c.job_id, c.number, c.epoch, c.nonce, c.key_set, c.items, c.attempts, p.lost, c.error

@@ -94,7 +94,7 @@ claimed AS (
             clock_timestamp() + least(p.lease_ms, p.timeout_ms) * interval '1 millisecond'
     FROM picked p
     WHERE c.job_id = p.job_id AND c.number = p.number
-    RETURNING c.job_id, c.number, c.epoch, c.nonce, c.extent, c.items, c.attempts, p.lost, c.error,
+    RETURNING c.job_id, c.number, c.epoch, c.nonce, c.key_set, c.items, c.attempts, p.lost, c.error,
         p.priority, p.created_at
 ),
 begun AS (
@@ -108,6 +108,6 @@ begun AS (
             FOR NO KEY UPDATE SKIP LOCKED
         )
 )
-SELECT job_id, number, epoch, nonce, extent, items, attempts, lost, error
+SELECT job_id, number, epoch, nonce, key_set, items, attempts, lost, error
 FROM claimed
 ORDER BY priority DESC, created_at, job_id, number

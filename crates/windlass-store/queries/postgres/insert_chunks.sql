@@ -1,5 +1,5 @@
 -- Inserts the chunks of a page, numbered densely from $3. Lock: the new rows, under the job's lock.
 -- Index: the primary key.
-INSERT INTO windlass_chunks (job_id, segment, number, extent, items)
-SELECT $1, $2, $3 + c.place - 1, c.extent, c.items
-FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS c (extent, items, place)
+INSERT INTO windlass_chunks (job_id, segment, number, key_set, items)
+SELECT $1, $2, $3 + c.place - 1, c.key_set, c.items
+FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS c (key_set, items, place)

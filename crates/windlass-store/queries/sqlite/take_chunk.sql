@@ -13,4 +13,4 @@ SET status = 'PROCESSING',
     lease_until = CAST(unixepoch('subsec') * 1000 AS INTEGER)
         + (SELECT min(j.lease_ms, j.timeout_ms) FROM windlass_jobs j WHERE j.id = ?1)
 WHERE job_id = ?1 AND number = ?2
-RETURNING job_id, number, epoch, nonce, extent, items, attempts, ?4 AS lost, error
+RETURNING job_id, number, epoch, nonce, key_set, items, attempts, ?4 AS lost, error

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
-use windlass_db::Row;
+use windlass_drivers::Row;
 
 use super::{PostgresStore, params, sql, texts};
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, listed, millis};
-use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unworked, rows};
+use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unclaimable, rows};
 
 pub(super) async fn raise(store: &PostgresStore, alert: &NewAlert) -> Result<bool> {
     let alert = AlertColumns::of(alert);
@@ -59,8 +59,8 @@ pub(super) async fn letters_by_type(
     store.read(sql!("letters_by_type"), params![most], rows::letters_of_type).await
 }
 
-pub(super) async fn unworked(store: &PostgresStore) -> Result<Vec<Unworked>> {
-    store.read(sql!("unworked"), params![VANISHED], rows::unworked).await
+pub(super) async fn unclaimable(store: &PostgresStore) -> Result<Vec<Unclaimable>> {
+    store.read(sql!("unclaimable"), params![VANISHED], rows::unclaimable).await
 }
 
 pub(super) async fn claim(store: &PostgresStore, lease: Duration) -> Result<Option<Alert>> {

@@ -1,7 +1,7 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
 use windlass_core::{ChunkId, ChunkStatus, JobId, JobStatus};
-use windlass_db::{Param, Transaction};
+use windlass_drivers::{Param, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
@@ -36,8 +36,11 @@ pub(super) async fn list(
     store.read(sql!("parts"), params![job, after, limit], rows::part).await
 }
 
-pub(super) async fn family(store: &PostgresStore, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
-    store.read(sql!("family"), params![root], rows::relative).await
+pub(super) async fn redrive_chain(
+    store: &PostgresStore,
+    root: JobId,
+) -> Result<Vec<(JobId, JobStatus)>> {
+    store.read(sql!("redrive_chain"), params![root], rows::relative).await
 }
 
 pub(super) async fn put_merged(

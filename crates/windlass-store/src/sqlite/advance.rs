@@ -1,27 +1,27 @@
 //! What happens to a job when something of it has ended, in the transaction that ended it.
 
 use windlass_core::JobId;
-use windlass_db::rusqlite::params;
+use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{dependents, sql};
+use super::{dependencies, sql};
 use crate::fields::Fields;
-use crate::rules::{self, FailedUnits, Head, Move, Rest};
+use crate::transitions::{self, FailedUnits, JobState, Rest, Transition};
 use crate::{Result, values};
 
 /// What the rules need to know of a job.
-pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<Head>> {
-    tx.query_opt(sql!("lock_job"), [id.to_string()], |row| Head::read(row))
+pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<JobState>> {
+    tx.query_opt(sql!("lock_job"), [id.to_string()], |row| JobState::read(row))
 }
 
 /// Makes a move and tells those who wait; an end moves on what comes after the job.
-pub(super) fn apply(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<()> {
+pub(super) fn apply(tx: &Transaction<'_>, head: &mut JobState, made: &Transition) -> Result<()> {
     let followed = moved(tx, head, made)?;
-    if followed && made.ends() { dependents::follow(tx, head.id) } else { Ok(()) }
+    if followed && made.ends() { dependencies::follow(tx, head.id) } else { Ok(()) }
 }
 
 /// Makes a move and no more; says whether other jobs come after this one.
-pub(super) fn moved(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Result<bool> {
+pub(super) fn moved(tx: &Transaction<'_>, head: &mut JobState, made: &Transition) -> Result<bool> {
     let (id, status) = (head.id.to_string(), made.status.as_str());
     let params = params![id, status, made.error, made.grants, made.finish];
     let followed = tx.query_one(sql!("move_job"), params, |row| row.flag("followed"))?;
@@ -31,20 +31,20 @@ pub(super) fn moved(tx: &Transaction<'_>, head: &mut Head, made: &Move) -> Resul
 }
 
 /// Ends a job of which nothing is open any more.
-pub(super) fn advance(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
+pub(super) fn advance(tx: &Transaction<'_>, head: &mut JobState) -> Result<()> {
     let id = head.id.to_string();
-    match rules::rest(head) {
+    match transitions::rest(head) {
         Rest::No => return Ok(()),
         Rest::Judge => {
             let segments = failed(tx, sql!("failed_segments"), &id)?;
             let chunks = failed(tx, sql!("failed_chunks"), &id)?;
-            match rules::judge(head, &segments, &chunks) {
+            match transitions::judge(head, &segments, &chunks) {
                 Some(made) => apply(tx, head, &made)?,
                 None => return merge(tx, head),
             }
         }
         Rest::Close => {
-            apply(tx, head, &rules::close())?;
+            apply(tx, head, &transitions::close())?;
             if head.redrive {
                 tx.execute(sql!("free_letters"), [&id])?;
             }
@@ -56,7 +56,7 @@ pub(super) fn advance(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
 }
 
 /// All chunks are completed: what is made of their parts is one more segment.
-fn merge(tx: &Transaction<'_>, head: &mut Head) -> Result<()> {
+fn merge(tx: &Transaction<'_>, head: &mut JobState) -> Result<()> {
     let (state, range) = values::merge()?;
     let id = head.id.to_string();
     tx.execute(sql!("insert_merge"), params![id, state, range])?;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
-use windlass_db::rusqlite::params;
+use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::control::VANISHED;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, listed, millis};
-use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unworked, rows};
+use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unclaimable, rows};
 
 pub(super) async fn raise(store: &SqliteStore, alert: &NewAlert) -> Result<bool> {
     let alert = AlertColumns::of(alert);
@@ -67,8 +67,8 @@ pub(super) async fn letters_by_type(store: &SqliteStore, most: i64) -> Result<Ve
     store.read(work).await
 }
 
-pub(super) async fn unworked(store: &SqliteStore) -> Result<Vec<Unworked>> {
-    store.read(|tx| tx.query(sql!("unworked"), [VANISHED], |row| rows::unworked(row))).await
+pub(super) async fn unclaimable(store: &SqliteStore) -> Result<Vec<Unclaimable>> {
+    store.read(|tx| tx.query(sql!("unclaimable"), [VANISHED], |row| rows::unclaimable(row))).await
 }
 
 pub(super) async fn claim(store: &SqliteStore, lease: Duration) -> Result<Option<Alert>> {

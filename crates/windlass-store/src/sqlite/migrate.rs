@@ -1,6 +1,6 @@
 //! Brings the schema up to date.
 
-use windlass_db::rusqlite::params;
+use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};

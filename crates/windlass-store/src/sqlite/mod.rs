@@ -2,55 +2,56 @@
 
 mod advance;
 mod alerts;
-mod control;
-mod dependents;
-mod digest;
-mod lease;
-mod letters;
-mod load;
-mod look;
+mod chunks;
+mod controls;
+mod dead_letters;
+mod dependencies;
+mod history;
+mod jobs;
+mod leases;
+mod lifecycle;
+mod listener;
 mod migrate;
 mod parts;
-mod prune;
-mod restore;
-mod schedule;
-mod steer;
-mod submit;
+mod queries;
+mod retention;
+mod schedules;
+mod segments;
+mod summaries;
 mod transaction;
-mod wait;
-mod work;
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
-use windlass_core::{AlertKind, ChunkStatus, Delivery, Job, JobId, JobStatus, LetterStatus};
-use windlass_db::Sqlite;
+use windlass_core::{AlertKind, ChunkStatus, DeadLetterStatus, Delivery, Job, JobId, JobStatus};
+use windlass_drivers::Sqlite;
 
-use self::wait::Eye;
-use crate::changes::Changes;
+use self::listener::ChangePoller;
+use crate::change_notifier::ChangeNotifier;
 use crate::door::door;
-use crate::rules::{Ending, Steering};
+use crate::transitions::{Ending, Steering};
 use crate::{
-    Alert, AlertFilter, Beat, Capabilities, Cell, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
-    DeadLetter, Hour, JobFilter, Kept, Lease, LetterFilter, LetterGroup, Linked, MeetingRow,
-    NewAlert, NewJob, NewLetter, NewPart, Occurrence, Owner, Pace, Page, PartRow, Pinned, Progress,
-    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, Standing, Stats, Submitted, Took,
-    Trigger, Unworked, WorkerRow,
+    Alert, AlertFilter, Capabilities, ChunkBucket, ChunkRow, ClaimedChunk, ClaimedSegment, Control,
+    DeadLetter, DeadLetterFilter, DeadLetterGroup, DurationBucket, HourlyJobs, JobFilter,
+    JobSnapshot, JoinPointRow, Kept, Lease, LeaseRenewal, Linked, NewAlert, NewDeadLetter, NewJob,
+    NewPart, Occurrence, Owner, Page, PartRow, Progress, RedriveRoot, Result, ScheduleRow,
+    SegmentLease, SegmentRow, Standing, Stats, Submitted, ThroughputBucket, Trigger, Unclaimable,
+    WorkerRow,
 };
 
 /// A store in a SQLite file, shared by the processes of one machine. Everything that changes it
 /// runs alone, inside BEGIN IMMEDIATE, so that no statement here needs a lock of its own.
 pub(crate) struct SqliteStore {
     database: Sqlite,
-    changes: Changes,
-    eye: Eye,
+    changes: ChangeNotifier,
+    eye: ChangePoller,
 }
 
 impl SqliteStore {
     pub(crate) fn new(database: Sqlite) -> SqliteStore {
-        let eye = Eye::new(database.path());
-        SqliteStore { database, changes: Changes::new(), eye }
+        let eye = ChangePoller::new(database.path());
+        SqliteStore { database, changes: ChangeNotifier::new(), eye }
     }
 }
 

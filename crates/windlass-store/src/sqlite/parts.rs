@@ -1,7 +1,7 @@
 //! Parts: kept with the end of their chunk, listed for the merge, and removed.
 
 use windlass_core::{ChunkId, ChunkStatus, JobId, JobStatus};
-use windlass_db::rusqlite::params;
+use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
@@ -28,9 +28,12 @@ pub(super) async fn list(
     store.read(move |tx| tx.query(sql!("parts"), params, |row| rows::part(row))).await
 }
 
-pub(super) async fn family(store: &SqliteStore, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+pub(super) async fn redrive_chain(
+    store: &SqliteStore,
+    root: JobId,
+) -> Result<Vec<(JobId, JobStatus)>> {
     let params = [root.to_string()];
-    store.read(move |tx| tx.query(sql!("family"), params, |row| rows::relative(row))).await
+    store.read(move |tx| tx.query(sql!("redrive_chain"), params, |row| rows::relative(row))).await
 }
 
 pub(super) async fn put_merged(

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windlass_db::rusqlite::{Connection, Params, Row};
-use windlass_db::{Class, Error};
+use windlass_drivers::rusqlite::{Connection, Params, Row};
+use windlass_drivers::{Class, Error};
 
 use super::{SqliteStore, sql};
 use crate::{Result, StoreError};

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{AlertKind, Delivery, JobId, Request};
 use windlass_store::{
-    Alert, AlertFilter, Capabilities, Kept, LetterFilter, NewAlert, NewLetter, Unworked,
+    Alert, AlertFilter, Capabilities, DeadLetterFilter, Kept, NewAlert, NewDeadLetter, Unclaimable,
 };
 
 use crate::bench::{Bench, by, done, job_with, with_dead};
@@ -178,7 +178,7 @@ async fn letters_are_counted_by_type_up_to_a_bound(bench: Bench) {
         new.definition.name = name.to_owned();
         let job = bench.loaded_as(new, 1).await;
         let chunk = bench.claim(job, 1).await.remove(0);
-        let letter = |number| NewLetter {
+        let letter = |number| NewDeadLetter {
             key: format!("[{number}]"),
             record: json!({}),
             error: "bad".to_owned(),
@@ -192,16 +192,17 @@ async fn letters_are_counted_by_type_up_to_a_bound(bench: Bench) {
     let counts = async |most| bench.store.letters_by_type(most).await.unwrap();
     assert_eq!(counts(10).await, [("OTHER".to_owned(), 2), ("REFRESH".to_owned(), 4)]);
     assert_eq!(counts(3).await, [("OTHER".to_owned(), 2), ("REFRESH".to_owned(), 3)]);
-    let others = LetterFilter { job_type: Some("OTHER".to_owned()), ..LetterFilter::default() };
-    bench.store.mark_letters(&others, windlass_core::LetterStatus::Ignored).await.unwrap();
+    let others =
+        DeadLetterFilter { job_type: Some("OTHER".to_owned()), ..DeadLetterFilter::default() };
+    bench.store.mark_letters(&others, windlass_core::DeadLetterStatus::Ignored).await.unwrap();
     assert_eq!(counts(10).await, [("REFRESH".to_owned(), 4)]);
 }
 
 async fn work_that_nobody_can_take_is_found(bench: Bench) {
-    let found = async || bench.store.unworked().await.unwrap();
+    let found = async || bench.store.unclaimable().await.unwrap();
     assert_eq!(found().await, []);
     let job = bench.submit().await;
-    let waits = Unworked {
+    let waits = Unclaimable {
         job_type: bench.job(job).await.job_type,
         jobs: 1,
         connection: "app".to_owned(),
@@ -210,14 +211,14 @@ async fn work_that_nobody_can_take_is_found(bench: Bench) {
     let waiting = [waits.clone()];
     assert_eq!(found().await, waiting);
     let other = Capabilities { connections: vec!["other".to_owned()], ..by() };
-    bench.store.beat_worker(&other, 1).await.unwrap();
+    bench.store.heartbeat_worker(&other, 1).await.unwrap();
     assert_eq!(found().await, waiting, "it has not the connection");
     let only = Capabilities { only: Some(uuid::Uuid::now_v7()), ..by() };
-    bench.store.beat_worker(&only, 1).await.unwrap();
+    bench.store.heartbeat_worker(&only, 1).await.unwrap();
     assert_eq!(found().await, waiting, "it works another job only");
-    bench.store.beat_worker(&by(), 1).await.unwrap();
+    bench.store.heartbeat_worker(&by(), 1).await.unwrap();
     assert_eq!(found().await, []);
-    bench.store.forget_worker(&by().worker).await.unwrap();
+    bench.store.remove_worker(&by().worker).await.unwrap();
     bench.store.stop(&waits.job_type, true).await.unwrap();
     assert_eq!(found().await, [], "it waits on purpose");
     bench.store.stop(&waits.job_type, false).await.unwrap();
@@ -227,10 +228,10 @@ async fn work_that_nobody_can_take_is_found(bench: Bench) {
 
     let step = json!({ "step": { "handler": "enrich", "version": "version" } });
     bench.store.submit(job_with(step, Request::new("REFRESH"))).await.unwrap();
-    bench.store.beat_worker(&by(), 1).await.unwrap();
-    assert_eq!(found().await, [Unworked { handler: Some("enrich".to_owned()), ..waits }]);
+    bench.store.heartbeat_worker(&by(), 1).await.unwrap();
+    assert_eq!(found().await, [Unclaimable { handler: Some("enrich".to_owned()), ..waits }]);
     let able = Capabilities { handlers: vec!["enrich".to_owned()], ..by() };
-    bench.store.beat_worker(&able, 1).await.unwrap();
+    bench.store.heartbeat_worker(&able, 1).await.unwrap();
     assert_eq!(found().await, []);
 }
 

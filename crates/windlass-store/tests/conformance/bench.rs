@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{
-    ChunkStatus, Counts, Cursor, Extent, Identity, Job, JobId, JobStatus, JobType, Key, KeyRange,
+    ChunkStatus, Counts, Cursor, Identity, Job, JobId, JobStatus, JobType, Key, KeyRange, KeySet,
     PaginationState, Request, Value,
 };
-use windlass_db::rusqlite::Connection;
+use windlass_drivers::rusqlite::Connection;
 use windlass_store::{
     Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, Kept, NewChunk, NewJob, NewSegment, Page,
     Progress, SegmentLease, Store, connect,
@@ -235,8 +235,8 @@ pub(crate) fn key(number: i64) -> Key {
 }
 
 pub(crate) fn cut(chunks: usize) -> Vec<NewChunk> {
-    let extent = |n: i64| Extent::range(Some(key(n * 10)), Some(key(n * 10 + 10)));
-    (0..chunks as i64).map(|n| NewChunk { extent: extent(n), items: 10 }).collect()
+    let key_set = |n: i64| KeySet::range(Some(key(n * 10)), Some(key(n * 10 + 10)));
+    (0..chunks as i64).map(|n| NewChunk { key_set: key_set(n), items: 10 }).collect()
 }
 
 /// The state of a scan that has enqueued so many items.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{ChunkStatus, JobStatus, Request};
-use windlass_store::{Beat, Capabilities, Kept, Lease, Progress, Standing};
+use windlass_store::{Capabilities, Kept, Lease, LeaseRenewal, Progress, Standing};
 
 use crate::bench::{Bench, LIMIT, by, done, job_with};
 
@@ -76,7 +76,7 @@ async fn a_claim_with_another_nonce_is_lost(bench: Bench) {
     let store = &bench.store;
     let standings = store.confirm(&[stale(0), held[0].lease]).await.unwrap();
     assert_eq!(standings, [Standing::Lost, Standing::Held]);
-    let beats = [stale(0), held[0].lease].map(|lease| Beat { lease, progress: None });
+    let beats = [stale(0), held[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
     assert_eq!(store.heartbeat(&beats, &[]).await.unwrap(), [Standing::Lost, Standing::Held]);
     assert_eq!(store.complete(stale(0), &done(1), &[]).await.unwrap(), Kept::Lost);
     assert_eq!(store.fail(stale(0), &done(1), "late", true, &[]).await.unwrap(), Kept::Lost);

@@ -113,12 +113,12 @@ async fn what_is_beyond_a_lowered_limit_is_named(bench: Bench) {
     let job = bench.loaded(5).await;
     let job_type = bench.job(job).await.job_type;
     let claimed = bench.claim(job, 4).await;
-    assert!(bench.store.surplus().await.unwrap().is_empty());
+    assert!(bench.store.over_limit().await.unwrap().is_empty());
     bench.store.set_throughput(&job_type, Some(1), None).await.unwrap();
-    let mut surplus = bench.store.surplus().await.unwrap();
-    surplus.sort_by_key(|lease| lease.chunk.number);
+    let mut over_limit = bench.store.over_limit().await.unwrap();
+    over_limit.sort_by_key(|lease| lease.chunk.number);
     let last: Vec<_> = claimed[1..].iter().map(|chunk| chunk.lease).collect();
-    assert_eq!(surplus, last);
+    assert_eq!(over_limit, last);
 }
 
 async fn items_get_their_time_one_after_the_other(bench: Bench) {
@@ -187,14 +187,14 @@ async fn workers_are_listed_with_what_they_are_at(bench: Bench) {
     let job = bench.loaded(3).await;
     let worker = by().worker;
     let other = Capabilities { worker: "other".to_owned(), ..by() };
-    bench.store.beat_worker(&by(), 4).await.unwrap();
+    bench.store.heartbeat_worker(&by(), 4).await.unwrap();
     bench.claim(job, 2).await;
-    bench.store.beat_worker(&other, 1).await.unwrap();
-    bench.store.beat_worker(&by(), 4).await.unwrap();
+    bench.store.heartbeat_worker(&other, 1).await.unwrap();
+    bench.store.heartbeat_worker(&by(), 4).await.unwrap();
     let workers = bench.store.workers().await.unwrap();
     let busy = workers.iter().find(|row| row.name == worker).unwrap();
     assert_eq!((workers.len(), busy.slots, busy.chunks, busy.vanished), (2, 4, 2, false));
     assert_eq!(busy.job_types.as_deref(), Some(bench.job(job).await.job_type.as_str()));
-    bench.store.forget_worker("other").await.unwrap();
+    bench.store.remove_worker("other").await.unwrap();
     assert_eq!(bench.store.workers().await.unwrap().len(), 1);
 }

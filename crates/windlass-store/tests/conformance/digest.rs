@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_core::{ChunkStatus, JobId, JobStatus, LetterStatus};
-use windlass_store::{Kept, LetterFilter, Progress};
+use windlass_core::{ChunkStatus, DeadLetterStatus, JobId, JobStatus};
+use windlass_store::{DeadLetterFilter, Kept, Progress};
 
 use crate::bench::{Bench, new_job};
 use crate::letters::{begin, dead, letter, redrive};
@@ -93,41 +93,41 @@ async fn letters_are_grouped_by_error(bench: Bench) {
     let job =
         dead(&bench, &[letter(1, "too light"), letter(2, "lost"), letter(3, "too light")]).await;
     dead(&bench, &[letter(4, "too light")]).await;
-    let groups = async |filter: LetterFilter| {
+    let groups = async |filter: DeadLetterFilter| {
         let groups = bench.store.letter_groups(&filter).await.unwrap();
         groups.into_iter().map(|group| (group.error, group.letters)).collect::<Vec<_>>()
     };
     let (light, lost) = ("too light".to_owned(), "lost".to_owned());
-    assert_eq!(groups(LetterFilter::default()).await, [(light.clone(), 3), (lost.clone(), 1)]);
-    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    assert_eq!(groups(DeadLetterFilter::default()).await, [(light.clone(), 3), (lost.clone(), 1)]);
+    let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     assert_eq!(groups(of_job.clone()).await, [(light, 2), (lost.clone(), 1)]);
-    let found = LetterFilter { error: Some("OST".to_owned()), ..of_job };
+    let found = DeadLetterFilter { error: Some("OST".to_owned()), ..of_job };
     assert_eq!(groups(found).await, [(lost, 1)]);
-    assert_eq!(groups(LetterFilter { limit: 1, ..LetterFilter::default() }).await.len(), 1);
+    assert_eq!(groups(DeadLetterFilter { limit: 1, ..DeadLetterFilter::default() }).await.len(), 1);
 }
 
 async fn errors_that_differ_in_values_alone_are_one_group(bench: Bench) {
     let errors = ["row 17 is bad", "row 18 is bad", "row 18 is bad, again", "lost"];
     let letters: Vec<_> = (1..).zip(errors).map(|(key, error)| letter(key, error)).collect();
     let job = dead(&bench, &letters).await;
-    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let groups = bench.store.letter_groups(&of_job).await.unwrap();
     let said: Vec<_> = groups.iter().map(|group| (group.error.as_str(), group.letters)).collect();
     // A group of one error says it as it is.
     assert_eq!(said, [("row … is bad", 2), ("lost", 1), ("row 18 is bad, again", 1)]);
     for group in groups {
-        let filter = LetterFilter { pattern: Some(group.pattern.clone()), ..of_job.clone() };
+        let filter = DeadLetterFilter { pattern: Some(group.pattern.clone()), ..of_job.clone() };
         let found = bench.store.letters(&filter).await.unwrap();
         assert_eq!(found.len() as i64, group.letters, "exactly its letters");
         assert!(found.iter().all(|letter| letter.pattern == group.pattern), "{found:?}");
-        let marked = bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap();
+        let marked = bench.store.mark_letters(&filter, DeadLetterStatus::Ignored).await.unwrap();
         assert_eq!(marked as i64, group.letters);
     }
     // An item that dies of something else goes to its new group.
     let job = dead(&bench, &[letter(5, "row 5 is bad")]).await;
-    let of_job = LetterFilter { job: Some(job), ..LetterFilter::default() };
+    let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let pattern = Some("row … is bad".to_owned());
-    let filter = LetterFilter { pattern, ..of_job.clone() };
+    let filter = DeadLetterFilter { pattern, ..of_job.clone() };
     assert_eq!(bench.store.redrivable(&filter).await.unwrap()[0].letters, 1);
     let (again, taken) = redrive(&bench, job, &filter).await.unwrap();
     assert_eq!(taken, 1);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_core::{AlertKind, JobStatus, LetterStatus, PaginationState, Request};
-use windlass_store::{AlertFilter, Kept, LetterFilter, NewAlert, NewJob, NewPart};
+use windlass_core::{AlertKind, DeadLetterStatus, JobStatus, PaginationState, Request};
+use windlass_store::{AlertFilter, DeadLetterFilter, Kept, NewAlert, NewJob, NewPart};
 use windlass_testkit::{Database, Options, PostgresServer};
 
 use crate::bench::{Bench, by, cut, done, job_with, last_page, new_job, scan, with_dead};
@@ -88,11 +88,11 @@ async fn what_a_call_has_answered_is_flushed() {
     assert_eq!(bench.status(job).await, JobStatus::Completed);
 
     // Letters, and a redrive.
-    let of = |number: i64| LetterFilter {
+    let of = |number: i64| DeadLetterFilter {
         error: Some(["bad", "worse"][number as usize - 1].to_owned()),
-        ..LetterFilter::default()
+        ..DeadLetterFilter::default()
     };
-    log.durable("ignore a letter", store.mark_letters(&of(1), LetterStatus::Ignored)).await;
+    log.durable("ignore a letter", store.mark_letters(&of(1), DeadLetterStatus::Ignored)).await;
     let redrive = NewJob { root: job, ..new_job() };
     let redriven = log.durable("redrive", store.redrive(job, &of(2), redrive)).await;
     let (redrive, _) = redriven.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{ChunkStatus, Cursor, PaginationState};
-use windlass_store::{Beat, ClaimedChunk, Kept, Lease, NewLetter, Progress, Standing};
+use windlass_store::{ClaimedChunk, Kept, Lease, LeaseRenewal, NewDeadLetter, Progress, Standing};
 use windlass_testkit::eventually;
 
 use crate::bench::{Bench, LIMIT, brief, by, cut, done, key, last_page, scan};
@@ -26,12 +26,12 @@ async fn expire(bench: &Bench) {
     eventually("a lease runs out", LIMIT, rescued).await;
 }
 
-fn beat(lease: Lease) -> Beat {
-    Beat { lease, progress: None }
+fn beat(lease: Lease) -> LeaseRenewal {
+    LeaseRenewal { lease, progress: None }
 }
 
-fn letter() -> NewLetter {
-    NewLetter {
+fn letter() -> NewDeadLetter {
+    NewDeadLetter {
         key: key(1).to_text(),
         record: json!({ "id": 1 }),
         error: "bad".to_owned(),
@@ -75,7 +75,7 @@ async fn an_old_epoch_ends_nothing(bench: Bench) {
     assert_eq!(store.end_cancelled(old.lease, &progress, &[]).await.unwrap(), Kept::Lost);
     assert_eq!(store.add_letters(old.lease, &[letter()]).await.unwrap(), Kept::Lost);
     assert_eq!(store.confirm(&[old.lease]).await.unwrap(), [Standing::Lost]);
-    let late = Beat { lease: old.lease, progress: Some(progress.clone()) };
+    let late = LeaseRenewal { lease: old.lease, progress: Some(progress.clone()) };
     assert_eq!(store.heartbeat(&[late], &[]).await.unwrap(), [Standing::Lost]);
 
     assert_eq!(bench.chunk(old.lease.chunk.job, 0).await, before);
@@ -93,7 +93,7 @@ async fn a_heartbeat_extends_a_lease_and_keeps_progress(bench: Bench) {
     let begun = tokio::time::Instant::now();
     // For three times as long as the lease, and somebody looks for lost ones all the while.
     while begun.elapsed() < Duration::from_secs(3) {
-        let beat = Beat { lease: chunk.lease, progress: Some(progress.clone()) };
+        let beat = LeaseRenewal { lease: chunk.lease, progress: Some(progress.clone()) };
         assert_eq!(bench.store.heartbeat(&[beat], &[]).await.unwrap(), [Standing::Held]);
         bench.store.rescue().await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::json;
-use windlass_core::{JobId, JobStatus, Key, LetterStatus, PaginationState, Value};
-use windlass_store::{ClaimedChunk, DeadLetter, Kept, LetterFilter, NewJob, NewLetter};
+use windlass_core::{DeadLetterStatus, JobId, JobStatus, Key, PaginationState, Value};
+use windlass_store::{ClaimedChunk, DeadLetter, DeadLetterFilter, Kept, NewDeadLetter, NewJob};
 
 use crate::bench::{Bench, by, cut, done, last_page, new_job, scan, with_dead};
 
@@ -27,8 +27,8 @@ both!(
     a_composite_key_is_redriven_as_a_list,
 );
 
-pub(crate) fn letter(number: i64, error: &str) -> NewLetter {
-    NewLetter {
+pub(crate) fn letter(number: i64, error: &str) -> NewDeadLetter {
+    NewDeadLetter {
         key: Key(vec![Value::Int(number)]).to_text(),
         record: json!({ "id": number, "text": "ü\u{0}\"" }),
         error: error.to_owned(),
@@ -38,13 +38,13 @@ pub(crate) fn letter(number: i64, error: &str) -> NewLetter {
 }
 
 async fn all(bench: &Bench) -> Vec<DeadLetter> {
-    let mut letters = bench.store.letters(&LetterFilter::default()).await.unwrap();
+    let mut letters = bench.store.letters(&DeadLetterFilter::default()).await.unwrap();
     letters.sort_by_key(|letter| letter.key.as_i64());
     letters
 }
 
 /// A completed job with these letters.
-pub(crate) async fn dead(bench: &Bench, letters: &[NewLetter]) -> JobId {
+pub(crate) async fn dead(bench: &Bench, letters: &[NewDeadLetter]) -> JobId {
     let job = bench.loaded(1).await;
     let chunk = bench.claim(job, 1).await.remove(0);
     assert_eq!(bench.store.add_letters(chunk.lease, letters).await.unwrap(), Kept::Yes);
@@ -60,7 +60,7 @@ fn redriving(original: JobId) -> NewJob {
 pub(crate) async fn redrive(
     bench: &Bench,
     original: JobId,
-    filter: &LetterFilter,
+    filter: &DeadLetterFilter,
 ) -> Option<(JobId, u64)> {
     bench.store.redrive(original, filter, redriving(original)).await.unwrap()
 }
@@ -76,19 +76,22 @@ pub(crate) async fn begin(bench: &Bench, job: JobId) -> ClaimedChunk {
 async fn a_job_and_its_redrives_are_a_family(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad"), letter(2, "worse")]).await;
     dead(&bench, &[letter(3, "bad")]).await;
-    let of = |error: &str| LetterFilter {
+    let of = |error: &str| DeadLetterFilter {
         job: Some(job),
         error: Some(error.to_owned()),
-        ..LetterFilter::default()
+        ..DeadLetterFilter::default()
     };
     let (one, _) = redrive(&bench, job, &of("bad")).await.unwrap();
     let (two, _) = redrive(&bench, job, &of("worse")).await.unwrap();
     let chunk = begin(&bench, one).await;
     assert_eq!(bench.store.complete(chunk.lease, &done(1), &[]).await.unwrap(), Kept::Yes);
-    let family = bench.store.family(job).await.unwrap();
+    let redrive_chain = bench.store.redrive_chain(job).await.unwrap();
     let states = [JobStatus::Completed, JobStatus::Completed, JobStatus::Queued];
-    assert_eq!(family, [job, one, two].into_iter().zip(states).collect::<Vec<_>>());
-    assert!(bench.store.family(two).await.unwrap().len() == 1, "a redrive has none of its own");
+    assert_eq!(redrive_chain, [job, one, two].into_iter().zip(states).collect::<Vec<_>>());
+    assert!(
+        bench.store.redrive_chain(two).await.unwrap().len() == 1,
+        "a redrive has none of its own"
+    );
 }
 
 async fn a_letter_is_written_once(bench: Bench) {
@@ -105,7 +108,7 @@ async fn a_letter_is_written_once(bench: Bench) {
     assert_eq!((first.job_id, first.job_type.as_str(), first.chunk), (job, "REFRESH", 0));
     assert_eq!((&first.key, &first.record), (&json!(1), &letters[0].record));
     assert_eq!((&first.context, first.attempts), (&letters[0].context, 3));
-    assert_eq!((first.status, first.redrive_job), (LetterStatus::New, None));
+    assert_eq!((first.status, first.redrive_job), (DeadLetterStatus::New, None));
     assert_eq!(first.created_at, first.updated_at, "a repetition changes nothing");
     assert_eq!(written[1].error, "worse\u{fffd}");
 }
@@ -113,37 +116,37 @@ async fn a_letter_is_written_once(bench: Bench) {
 async fn letters_are_found_by_what_is_said_of_them(bench: Bench) {
     let one = dead(&bench, &[letter(1, "100% BAD"), letter(2, "a_b")]).await;
     let other = dead(&bench, &[letter(3, "Bad\\path")]).await;
-    let found = async |filter: LetterFilter| {
+    let found = async |filter: DeadLetterFilter| {
         let mut keys: Vec<_> = (bench.store.letters(&filter).await.unwrap().iter())
             .map(|letter| letter.key.as_i64().unwrap())
             .collect();
         keys.sort_unstable();
         keys
     };
-    let error = |text: &str| LetterFilter { error: Some(text.into()), ..Default::default() };
+    let error = |text: &str| DeadLetterFilter { error: Some(text.into()), ..Default::default() };
     assert_eq!(found(error("bad")).await, [1, 3]);
     assert_eq!(found(error("0% b")).await, [1]);
     assert_eq!(found(error("%")).await, [1]);
     assert_eq!(found(error("_")).await, [2]);
     assert_eq!(found(error("\\P")).await, [3]);
-    let none = LetterFilter::default();
-    assert_eq!(found(LetterFilter { job: Some(other), ..none.clone() }).await, [3]);
-    let typed = |name: &str| LetterFilter { job_type: Some(name.into()), ..Default::default() };
+    let none = DeadLetterFilter::default();
+    assert_eq!(found(DeadLetterFilter { job: Some(other), ..none.clone() }).await, [3]);
+    let typed = |name: &str| DeadLetterFilter { job_type: Some(name.into()), ..Default::default() };
     assert_eq!(found(typed("REFRESH")).await, [1, 2, 3]);
     assert!(found(typed("OTHER")).await.is_empty());
     let ids = all(&bench).await.iter().take(2).map(|letter| letter.id).collect();
-    assert_eq!(found(LetterFilter { ids, ..none.clone() }).await, [1, 2]);
-    let old = |age| LetterFilter { older_than: Some(age), ..Default::default() };
+    assert_eq!(found(DeadLetterFilter { ids, ..none.clone() }).await, [1, 2]);
+    let old = |age| DeadLetterFilter { older_than: Some(age), ..Default::default() };
     assert_eq!(found(old(Duration::ZERO)).await, [1, 2, 3]);
     assert!(found(old(Duration::from_secs(3600))).await.is_empty());
     assert!(found(old(Duration::MAX)).await.is_empty());
 
-    let ignored = LetterFilter { job: Some(one), ..none.clone() };
-    let marked = bench.store.mark_letters(&ignored, LetterStatus::Ignored).await.unwrap();
+    let ignored = DeadLetterFilter { job: Some(one), ..none.clone() };
+    let marked = bench.store.mark_letters(&ignored, DeadLetterStatus::Ignored).await.unwrap();
     assert_eq!(marked, 2);
-    let status = |status| LetterFilter { status: Some(status), ..Default::default() };
-    assert_eq!(found(status(LetterStatus::Ignored)).await, [1, 2]);
-    assert_eq!(found(status(LetterStatus::New)).await, [3]);
+    let status = |status| DeadLetterFilter { status: Some(status), ..Default::default() };
+    assert_eq!(found(status(DeadLetterStatus::Ignored)).await, [1, 2]);
+    assert_eq!(found(status(DeadLetterStatus::New)).await, [3]);
     assert_eq!(found(none).await, [1, 2, 3]);
 }
 
@@ -157,7 +160,7 @@ async fn letters_are_listed_newest_first_in_pages(bench: Bench) {
     let mut keys = Vec::new();
     let mut before = None;
     loop {
-        let filter = LetterFilter { before, limit: 3, ..LetterFilter::default() };
+        let filter = DeadLetterFilter { before, limit: 3, ..DeadLetterFilter::default() };
         let page = bench.store.letters(&filter).await.unwrap();
         let Some(last) = page.last() else { break };
         before = Some(last.id);
@@ -168,7 +171,7 @@ async fn letters_are_listed_newest_first_in_pages(bench: Bench) {
 
 async fn a_redrive_names_its_letters_and_settles_them(bench: Bench) {
     let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad"), letter(3, "other")]).await;
-    let filter = LetterFilter { error: Some("bad".into()), ..LetterFilter::default() };
+    let filter = DeadLetterFilter { error: Some("bad".into()), ..DeadLetterFilter::default() };
     let roots = bench.store.redrivable(&filter).await.unwrap();
     assert_eq!((roots.len(), roots[0].job, roots[0].letters), (1, original, 2));
 
@@ -177,9 +180,9 @@ async fn a_redrive_names_its_letters_and_settles_them(bench: Bench) {
     let mut ids = bench.job(job).await.request.ids.unwrap();
     ids.sort_by_key(|id| id.as_i64());
     assert_eq!(ids, [json!(1), json!(2)]);
-    assert_eq!(bench.store.pinned(job).await.unwrap().unwrap().root, original);
+    assert_eq!(bench.store.snapshot(job).await.unwrap().unwrap().root, original);
     let letters = all(&bench).await;
-    assert_eq!(letters[0].status, LetterStatus::New, "until its item is processed");
+    assert_eq!(letters[0].status, DeadLetterStatus::New, "until its item is processed");
     assert_eq!([letters[0].redrive_job, letters[2].redrive_job], [Some(job), None]);
     assert!(bench.store.redrivable(&filter).await.unwrap().is_empty());
     assert!(redrive(&bench, original, &filter).await.is_none(), "they are taken");
@@ -192,7 +195,7 @@ async fn a_redrive_names_its_letters_and_settles_them(bench: Bench) {
     let statuses: Vec<_> = letters.iter().map(|letter| letter.status).collect();
     assert_eq!(
         statuses,
-        [LetterStatus::Reprocessed, LetterStatus::Reprocessed, LetterStatus::New],
+        [DeadLetterStatus::Reprocessed, DeadLetterStatus::Reprocessed, DeadLetterStatus::New],
         "only those that name the redrive"
     );
     assert_eq!(letters[0].redrive_job, Some(job), "it says who did it");
@@ -202,7 +205,7 @@ async fn a_redrive_names_its_letters_and_settles_them(bench: Bench) {
 async fn a_letter_that_dies_again_is_the_same_letter(bench: Bench) {
     let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad")]).await;
     let before = all(&bench).await;
-    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    let (job, _) = redrive(&bench, original, &DeadLetterFilter::default()).await.unwrap();
     let chunk = begin(&bench, job).await;
     for _ in 0..2 {
         let again = [letter(1, "still bad")];
@@ -215,11 +218,11 @@ async fn a_letter_that_dies_again_is_the_same_letter(bench: Bench) {
     assert_eq!(after.len(), 2);
     assert_eq!((after[0].id, after[0].job_id), (before[0].id, original));
     assert_eq!((after[0].error.as_str(), after[0].attempts), ("still bad", 6));
-    assert_eq!((after[0].status, after[0].redrive_job), (LetterStatus::New, None));
+    assert_eq!((after[0].status, after[0].redrive_job), (DeadLetterStatus::New, None));
     assert!(after[0].updated_at > before[0].updated_at);
-    assert_eq!(after[1].status, LetterStatus::Reprocessed);
+    assert_eq!(after[1].status, DeadLetterStatus::Reprocessed);
     // It can be redriven again.
-    assert_eq!(redrive(&bench, original, &LetterFilter::default()).await.unwrap().1, 1);
+    assert_eq!(redrive(&bench, original, &DeadLetterFilter::default()).await.unwrap().1, 1);
 }
 
 async fn two_redrives_at_once_take_each_letter_once(bench: Bench) {
@@ -229,7 +232,7 @@ async fn two_redrives_at_once_take_each_letter_once(bench: Bench) {
         let url = bench.url.clone();
         tokio::spawn(async move {
             let store = windlass_store::connect(&url).await.unwrap();
-            let filter = LetterFilter { limit: 10, ..LetterFilter::default() };
+            let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
             store.redrive(original, &filter, redriving(original)).await.unwrap()
         })
     });
@@ -246,34 +249,34 @@ async fn two_redrives_at_once_take_each_letter_once(bench: Bench) {
     let distinct: HashSet<_> = ids.iter().collect();
     assert_eq!(ids.len(), distinct.len(), "no letter twice");
     // Somebody may have come away empty-handed; nothing is left behind for ever.
-    while redrive(&bench, original, &LetterFilter::default()).await.is_some() {}
+    while redrive(&bench, original, &DeadLetterFilter::default()).await.is_some() {}
     assert!(all(&bench).await.iter().all(|letter| letter.redrive_job.is_some()));
 }
 
 async fn a_cancelled_redrive_frees_its_letters(bench: Bench) {
     let original = dead(&bench, &[letter(1, "bad")]).await;
-    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    let (job, _) = redrive(&bench, original, &DeadLetterFilter::default()).await.unwrap();
     begin(&bench, job).await;
     bench.store.cancel(job).await.unwrap();
     assert_eq!(all(&bench).await[0].redrive_job, Some(job), "a worker may still be at it");
     let ending = bench.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
     assert_eq!(bench.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap(), Kept::Yes);
     assert_eq!(all(&bench).await[0].redrive_job, None);
-    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    let (job, _) = redrive(&bench, original, &DeadLetterFilter::default()).await.unwrap();
 
     // One that has failed holds its letters no longer, either.
     let chunk = begin(&bench, job).await;
     let failed = bench.store.fail(chunk.lease, &done(0), "bad", false, &[]).await.unwrap();
     assert_eq!((failed, bench.status(job).await), (Kept::Yes, JobStatus::Failed));
-    assert_eq!(bench.store.redrivable(&LetterFilter::default()).await.unwrap().len(), 1);
-    assert!(redrive(&bench, original, &LetterFilter::default()).await.is_some());
+    assert_eq!(bench.store.redrivable(&DeadLetterFilter::default()).await.unwrap().len(), 1);
+    assert!(redrive(&bench, original, &DeadLetterFilter::default()).await.is_some());
 }
 
 async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(bench: Bench) {
     for fails in [true, false] {
         let written = [letter(1, "bad"), letter(2, "bad"), letter(3, "bad")];
         let original = dead(&bench, &written).await;
-        let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+        let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
         let (job, _) = redrive(&bench, original, &of).await.unwrap();
         let mut chunk = begin(&bench, job).await;
         if !fails {
@@ -296,7 +299,10 @@ async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(bench
         let mut after = bench.store.letters(&of).await.unwrap();
         after.sort_by_key(|letter| letter.key.as_i64());
         let statuses: Vec<_> = after.iter().map(|letter| letter.status).collect();
-        assert_eq!(statuses, [LetterStatus::Reprocessed, LetterStatus::New, LetterStatus::New]);
+        assert_eq!(
+            statuses,
+            [DeadLetterStatus::Reprocessed, DeadLetterStatus::New, DeadLetterStatus::New]
+        );
         assert_eq!((after[0].redrive_job, after[2].error.as_str()), (Some(job), "worse"));
         assert_eq!(redrive(&bench, original, &of).await.unwrap().1, 2, "exactly the rest");
         bench.check(job).await;
@@ -306,7 +312,7 @@ async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(bench
 /// A redrive of two chunks, of which one has failed it.
 async fn half_failed(bench: &Bench) -> (JobId, JobId) {
     let original = dead(bench, &[letter(1, "bad"), letter(2, "bad")]).await;
-    let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+    let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
     let (job, _) = redrive(bench, original, &of).await.unwrap();
     let plan = bench.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(2));
@@ -321,9 +327,9 @@ async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancell
     let (original, job) = half_failed(&bench).await;
     let error = bench.job(job).await.error.unwrap();
     assert!(error.contains(&format!("no such column; `windlass cancel {job}`")), "{error}");
-    let of = LetterFilter { job: Some(original), ..LetterFilter::default() };
+    let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
     assert!(redrive(&bench, original, &of).await.is_none());
-    assert_eq!(bench.store.mark_letters(&of, LetterStatus::Ignored).await.unwrap(), 0);
+    assert_eq!(bench.store.mark_letters(&of, DeadLetterStatus::Ignored).await.unwrap(), 0);
 
     assert_eq!(bench.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
     let cancelled = bench.job(job).await;
@@ -352,35 +358,36 @@ async fn a_repeated_redrive_is_the_same_job(bench: Bench) {
     let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad")]).await;
     let job = redriving(original);
     for _ in 0..2 {
-        let made = bench.store.redrive(original, &LetterFilter::default(), job.clone()).await;
+        let made = bench.store.redrive(original, &DeadLetterFilter::default(), job.clone()).await;
         assert_eq!(made.unwrap(), Some((job.id, 2)));
     }
-    let nothing = bench.store.redrive(new_job().id, &LetterFilter::default(), new_job()).await;
+    let nothing = bench.store.redrive(new_job().id, &DeadLetterFilter::default(), new_job()).await;
     assert_eq!(nothing.unwrap(), None);
 }
 
 async fn marks_spare_what_is_being_redriven(bench: Bench) {
     let original = dead(&bench, &[letter(1, "bad"), letter(2, "bad"), letter(3, "bad")]).await;
-    let one = LetterFilter { limit: 1, ..LetterFilter::default() };
+    let one = DeadLetterFilter { limit: 1, ..DeadLetterFilter::default() };
     redrive(&bench, original, &one).await.unwrap();
-    let mark = async |filter: LetterFilter| {
-        bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap()
+    let mark = async |filter: DeadLetterFilter| {
+        bench.store.mark_letters(&filter, DeadLetterStatus::Ignored).await.unwrap()
     };
     assert_eq!(mark(one.clone()).await, 1);
-    assert_eq!(mark(LetterFilter::default()).await, 1);
-    assert_eq!(mark(LetterFilter::default()).await, 0);
-    let new = LetterFilter { status: Some(LetterStatus::New), ..LetterFilter::default() };
+    assert_eq!(mark(DeadLetterFilter::default()).await, 1);
+    assert_eq!(mark(DeadLetterFilter::default()).await, 0);
+    let new =
+        DeadLetterFilter { status: Some(DeadLetterStatus::New), ..DeadLetterFilter::default() };
     let left = bench.store.letters(&new).await.unwrap();
     assert_eq!(left.len(), 1);
     assert!(left[0].redrive_job.is_some());
-    assert!(redrive(&bench, original, &LetterFilter::default()).await.is_none());
+    assert!(redrive(&bench, original, &DeadLetterFilter::default()).await.is_none());
 }
 
 async fn a_composite_key_is_redriven_as_a_list(bench: Bench) {
     let key = Key(vec![Value::Text("a".repeat(5000)), Value::Int(2)]);
-    let composite = NewLetter { key: key.to_text(), ..letter(1, "bad") };
+    let composite = NewDeadLetter { key: key.to_text(), ..letter(1, "bad") };
     let original = dead(&bench, &[composite]).await;
-    let (job, _) = redrive(&bench, original, &LetterFilter::default()).await.unwrap();
+    let (job, _) = redrive(&bench, original, &DeadLetterFilter::default()).await.unwrap();
     assert_eq!(bench.job(job).await.request.ids.unwrap(), [key.to_id()]);
     assert_eq!(all(&bench).await[0].key, key.to_id());
 }

@@ -187,28 +187,28 @@ async fn a_failed_segment_fails_the_job(bench: Bench) {
 }
 
 async fn extents_come_back_byte_for_byte(bench: Bench) {
-    use windlass_core::{Extent, FilterValue, Key, Value};
+    use windlass_core::{FilterValue, Key, KeySet, Value};
     use windlass_store::NewChunk;
     let job = bench.submit().await;
     let plan = bench.segment_of(job).await;
     let odd = Key(vec![Value::Text("a\0\"'\\ü%".into()), Value::Int(i64::MIN), Value::Float(0.1)]);
     let within = Some(FilterValue { filter: "f".into(), value: Value::Bytes(vec![0, 255]) });
-    let extents = [
-        Extent { within, ..Extent::range(Some(odd.clone()), None) },
-        Extent::keys(vec![odd.clone(), Key(vec![Value::Null])]),
+    let key_sets = [
+        KeySet { within, ..KeySet::range(Some(odd.clone()), None) },
+        KeySet::keys(vec![odd.clone(), Key(vec![Value::Null])]),
     ];
-    let chunks = extents.iter().map(|e| NewChunk { extent: e.clone(), items: 1 }).collect();
+    let chunks = key_sets.iter().map(|e| NewChunk { key_set: e.clone(), items: 1 }).collect();
     let page = last_page(plan.lease, PaginationState::Plan, scan(2), chunks);
     assert_eq!(bench.store.load(page).await.unwrap(), Kept::Yes);
     let claimed = bench.claim(job, 2).await;
-    assert_eq!(claimed.iter().map(|c| c.extent.clone()).collect::<Vec<_>>(), extents);
+    assert_eq!(claimed.iter().map(|c| c.key_set.clone()).collect::<Vec<_>>(), key_sets);
 }
 
 async fn a_large_page_is_numbered_in_order(bench: Bench) {
     let job = bench.loaded(1000).await;
     let chunks = bench.chunks(job).await;
-    let expected: Vec<_> = cut(1000).into_iter().map(|chunk| chunk.extent).collect();
-    assert_eq!(chunks.into_iter().map(|chunk| chunk.extent).collect::<Vec<_>>(), expected);
+    let expected: Vec<_> = cut(1000).into_iter().map(|chunk| chunk.key_set).collect();
+    assert_eq!(chunks.into_iter().map(|chunk| chunk.key_set).collect::<Vec<_>>(), expected);
     let after = bench.store.chunks(job, Some(ChunkStatus::Pending), Some(989), 5).await.unwrap();
     assert_eq!(after.iter().map(|c| c.chunk).collect::<Vec<_>>(), [990, 991, 992, 993, 994]);
     bench.check(job).await;

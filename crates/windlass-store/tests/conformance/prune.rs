@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_core::{JobId, JobStatus, LetterStatus};
-use windlass_store::{Kept, LetterFilter};
+use windlass_core::{DeadLetterStatus, JobId, JobStatus};
+use windlass_store::{DeadLetterFilter, Kept};
 
 use crate::bench::{Bench, by, done};
 use crate::letters::{begin, dead, letter, redrive};
@@ -80,7 +80,11 @@ async fn a_failed_job_keeps_its_chunks_until_it_is_closed(bench: Bench) {
 async fn a_closed_job_is_removed_with_everything_of_it(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad")]).await;
     bench.store.set_throughput(&job.to_string(), Some(1), None).await.unwrap();
-    bench.store.mark_letters(&LetterFilter::default(), LetterStatus::Ignored).await.unwrap();
+    bench
+        .store
+        .mark_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
+        .await
+        .unwrap();
     let other = completed(&bench, 1).await;
     assert!(!bench.store.close(job, LONG_AGO).await.unwrap(), "not yet");
     assert_eq!(bench.store.remove(job).await.unwrap(), 1, "its chunk");
@@ -88,7 +92,7 @@ async fn a_closed_job_is_removed_with_everything_of_it(bench: Bench) {
     assert_eq!(remove(&bench, job).await, 0);
     assert_eq!(bench.store.job(job).await.unwrap(), None);
     assert!(bench.store.controls().await.unwrap().is_empty());
-    assert!(bench.store.letters(&LetterFilter::default()).await.unwrap().is_empty());
+    assert!(bench.store.letters(&DeadLetterFilter::default()).await.unwrap().is_empty());
     bench.check(other).await;
 }
 
@@ -116,28 +120,32 @@ async fn a_job_with_a_new_letter_stays(bench: Bench) {
     assert_eq!(prunable(&bench, NOW).await, [job], "its chunks go all the same");
     assert!(bench.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
     assert!(!bench.store.close(job, NOW).await.unwrap(), "it is looked at again under its lock");
-    bench.store.mark_letters(&LetterFilter::default(), LetterStatus::Ignored).await.unwrap();
+    bench
+        .store
+        .mark_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
+        .await
+        .unwrap();
     assert_eq!(expired(&bench, NOW).await, [job]);
 }
 
 async fn a_removed_redrive_lets_go_of_its_letters(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad")]).await;
-    let (redriving, _) = redrive(&bench, job, &LetterFilter::default()).await.unwrap();
+    let (redriving, _) = redrive(&bench, job, &DeadLetterFilter::default()).await.unwrap();
     let chunk = begin(&bench, redriving).await;
     assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap(), Kept::Yes);
     assert_eq!(expired(&bench, NOW).await, [redriving]);
     remove(&bench, redriving).await;
-    let again = redrive(&bench, job, &LetterFilter::default()).await;
+    let again = redrive(&bench, job, &DeadLetterFilter::default()).await;
     assert_eq!(again.unwrap().1, 1, "the letter is free");
 }
 
 async fn letters_go_by_age_unless_they_are_being_redriven(bench: Bench) {
     let job = dead(&bench, &[letter(1, "bad"), letter(2, "worse")]).await;
-    let only = LetterFilter { error: Some("worse".to_owned()), ..LetterFilter::default() };
+    let only = DeadLetterFilter { error: Some("worse".to_owned()), ..DeadLetterFilter::default() };
     redrive(&bench, job, &only).await.unwrap();
     assert_eq!(bench.store.remove_letters("REFRESH", LONG_AGO).await.unwrap(), 0);
     assert_eq!(bench.store.remove_letters("OTHER", NOW).await.unwrap(), 0);
     assert_eq!(bench.store.remove_letters("REFRESH", NOW).await.unwrap(), 1);
-    let left = bench.store.letters(&LetterFilter::default()).await.unwrap();
+    let left = bench.store.letters(&DeadLetterFilter::default()).await.unwrap();
     assert_eq!(left.iter().map(|letter| letter.error.as_str()).collect::<Vec<_>>(), ["worse"]);
 }

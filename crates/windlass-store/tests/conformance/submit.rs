@@ -38,11 +38,11 @@ async fn a_job_keeps_what_it_was_submitted_with(bench: Bench) {
     };
     let job = job_with(json!({ "description": "it's \"so\"" }), request);
     bench.store.submit(job.clone()).await.unwrap();
-    let pinned = bench.store.pinned(job.id).await.unwrap().unwrap();
-    assert_eq!(pinned.definition, job.definition);
-    assert_eq!(pinned.request, job.request);
-    assert_eq!(pinned.identity, job.identity);
-    assert_eq!((pinned.id, pinned.root), (job.id, job.root));
+    let snapshot = bench.store.snapshot(job.id).await.unwrap().unwrap();
+    assert_eq!(snapshot.definition, job.definition);
+    assert_eq!(snapshot.request, job.request);
+    assert_eq!(snapshot.identity, job.identity);
+    assert_eq!((snapshot.id, snapshot.root), (job.id, job.root));
 }
 
 async fn a_repeated_submit_is_the_same_job(bench: Bench) {
@@ -138,6 +138,6 @@ async fn jobs_are_listed_newest_first_in_pages(bench: Bench) {
 async fn an_unknown_job_is_none(bench: Bench) {
     let id = new_job().id;
     assert!(bench.store.job(id).await.unwrap().is_none());
-    assert!(bench.store.pinned(id).await.unwrap().is_none());
+    assert!(bench.store.snapshot(id).await.unwrap().is_none());
     assert!(bench.chunks(id).await.is_empty());
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use std::time::Duration;
-use windlass_core::{JobId, LetterStatus};
-use windlass_store::{AlertFilter, JobFilter, Kept, LetterFilter, Owner};
+use windlass_core::{DeadLetterStatus, JobId};
+use windlass_store::{AlertFilter, DeadLetterFilter, JobFilter, Kept, Owner};
 
 use crate::bench::{Bench, done, new_job};
 use crate::letters::{letter, redrive};
@@ -52,13 +52,13 @@ async fn letters_are_listed_marked_and_redriven_by_submitter(bench: Bench) {
         assert_eq!(bench.store.complete(chunk.lease, &done(8), &[]).await.unwrap(), Kept::Yes);
         jobs.push(job);
     }
-    let of = |name: &str| LetterFilter {
+    let of = |name: &str| DeadLetterFilter {
         submitted_by: Some(name.to_owned()),
-        ..LetterFilter::default()
+        ..DeadLetterFilter::default()
     };
     let listed = bench.store.letters(&of("ada")).await.unwrap();
     assert_eq!(listed.iter().map(|l| l.job_id).collect::<Vec<_>>(), [jobs[0], jobs[0]]);
-    let next = LetterFilter { before: Some(listed[0].id), ..of("ada") };
+    let next = DeadLetterFilter { before: Some(listed[0].id), ..of("ada") };
     assert_eq!(bench.store.letters(&next).await.unwrap(), listed[1..]);
     assert!(bench.store.letters(&of("eve")).await.unwrap().is_empty());
     let roots = bench.store.redrivable(&of("bob")).await.unwrap();
@@ -67,8 +67,8 @@ async fn letters_are_listed_marked_and_redriven_by_submitter(bench: Bench) {
         [(jobs[1], 2)]
     );
     assert_eq!(redrive(&bench, jobs[1], &of("ada")).await, None, "they are bob's");
-    assert_eq!(bench.store.mark_letters(&of("eve"), LetterStatus::Ignored).await.unwrap(), 0);
-    assert_eq!(bench.store.mark_letters(&of("ada"), LetterStatus::Ignored).await.unwrap(), 2);
+    assert_eq!(bench.store.mark_letters(&of("eve"), DeadLetterStatus::Ignored).await.unwrap(), 0);
+    assert_eq!(bench.store.mark_letters(&of("ada"), DeadLetterStatus::Ignored).await.unwrap(), 2);
     assert_eq!(redrive(&bench, jobs[1], &of("bob")).await.map(|(_, letters)| letters), Some(2));
     assert_eq!(
         bench.store.letters(&of("bob")).await.unwrap()[0].record,
@@ -93,10 +93,10 @@ async fn jobs_and_letters_are_listed_by_job_types(bench: Bench) {
         let filter = JobFilter { job_types: types(names), ..JobFilter::default() };
         let listed = bench.store.jobs(&filter).await.unwrap();
         assert_eq!(listed.iter().map(|job| job.id).collect::<Vec<_>>(), expected);
-        let filter = LetterFilter { job_types: types(names), ..LetterFilter::default() };
+        let filter = DeadLetterFilter { job_types: types(names), ..DeadLetterFilter::default() };
         let listed = bench.store.letters(&filter).await.unwrap();
         assert_eq!(listed.iter().map(|letter| letter.job_id).collect::<Vec<_>>(), expected);
-        let both = LetterFilter { job_type: Some("B".to_owned()), ..filter.clone() };
+        let both = DeadLetterFilter { job_type: Some("B".to_owned()), ..filter.clone() };
         assert_eq!(bench.store.letters(&both).await.unwrap(), []);
         assert_eq!(bench.store.letter_groups(&filter).await.unwrap().len(), expected.len());
         assert_eq!(bench.store.redrivable(&filter).await.unwrap().len(), expected.len());
@@ -108,8 +108,8 @@ async fn jobs_and_letters_are_listed_by_job_types(bench: Bench) {
         let alerts = AlertFilter { job_types: Some(names), ..AlertFilter::default() };
         assert_eq!(bench.store.alerts(&alerts).await.unwrap(), []);
     }
-    let filter = LetterFilter { job_types: types(&["A"]), ..LetterFilter::default() };
-    assert_eq!(bench.store.mark_letters(&filter, LetterStatus::Ignored).await.unwrap(), 1);
+    let filter = DeadLetterFilter { job_types: types(&["A"]), ..DeadLetterFilter::default() };
+    assert_eq!(bench.store.mark_letters(&filter, DeadLetterStatus::Ignored).await.unwrap(), 1);
     let mut owners = bench.store.owners(&[jobs[1], JobId::nil(), jobs[0]]).await.unwrap();
     owners.sort_by_key(|owner| owner.job_type.clone());
     let submitted_by = new_job().identity.name;

@@ -3,7 +3,7 @@
 use crate::stack::{MISSING, Stack};
 use crate::table::{field, year};
 use serde_json::{Value as Json, json};
-use windlass_aws::letters::{self, Which};
+use windlass_aws::dead_letters::{self, Which};
 
 const YEARS: &str = include_str!("../../requests/years.json");
 const EXACT_COUNT: &str = include_str!("../../requests/exact-count.json");
@@ -69,7 +69,7 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
         assert!(is_there("creator") && is_there("points"), "what was there is kept: {one:?}");
     }
     let which = Which::default();
-    let found = letters::list(&stack.dead, &which, 100).await.unwrap();
+    let found = dead_letters::list(&stack.dead, &which, 100).await.unwrap();
     assert_eq!(found.len(), MISSING);
     for letter in &found {
         assert!(letter.receives >= 3, "{letter:?}");
@@ -79,11 +79,12 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
     }
 
     // Still without originals they come back; with them they are done, and the others not again.
-    letters::redrive(&stack.dead, &stack.work, &which, None).await.unwrap();
+    dead_letters::redrive(&stack.dead, &stack.work, &which, None).await.unwrap();
     stack.trigger.drain().await;
     assert_eq!(stack.letters().await, MISSING);
     stack.generate("--originals --candidates 60").await;
-    let redriven = letters::redrive(&stack.dead, &stack.work, &which, Some(100)).await.unwrap();
+    let redriven =
+        dead_letters::redrive(&stack.dead, &stack.work, &which, Some(100)).await.unwrap();
     assert_eq!(redriven, MISSING);
     stack.trigger.drain().await;
     assert_eq!(stack.letters().await, 0);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use windlass_aws::{DETAIL_TYPE, Queue, SOURCE};
-use windlass_db::dynamodb::{SdkConfig, settings};
+use windlass_drivers::dynamodb::{SdkConfig, settings};
 use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
 use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
 
@@ -138,8 +138,8 @@ impl Stack {
 
     /// How many dead letters there are.
     pub(crate) async fn letters(&self) -> usize {
-        let which = windlass_aws::letters::Which::default();
-        windlass_aws::letters::list(&self.dead, &which, 1000).await.unwrap().len()
+        let which = windlass_aws::dead_letters::Which::default();
+        windlass_aws::dead_letters::list(&self.dead, &which, 1000).await.unwrap().len()
     }
 }
 

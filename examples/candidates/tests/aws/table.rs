@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 use std::collections::HashMap;
-use windlass_db::dynamodb::SdkConfig;
-use windlass_db::dynamodb::sdk::Client;
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_drivers::dynamodb::SdkConfig;
+use windlass_drivers::dynamodb::sdk::Client;
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
 /// A table.
 #[derive(Clone)]

@@ -6,8 +6,8 @@ use crate::table::{Table, field, version};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windlass_db::dynamodb::sdk::error::ProvideErrorMetadata;
-use windlass_db::dynamodb::sdk::types::AttributeValue;
+use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
+use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
 const CANDIDATES: usize = 150;
 

@@ -30,11 +30,11 @@ pub(super) struct Child {
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("{}", ended(*.0))]
-    Ended(Option<ExitStatus>),
+    ClaimOutcome(Option<ExitStatus>),
     #[error("gave no answer within {0:?} and was killed")]
     Late(Duration),
     #[error("wrote more than {} MB to its standard error and was killed", super::stderr::MOST_BYTES >> 20)]
-    Loud,
+    StderrOverflow,
     #[error("answered with more than {} MB in one line and was killed", MOST_ANSWER >> 20)]
     Long,
     #[error(
@@ -106,7 +106,7 @@ impl Child {
         line.push(b'\n');
         let loud = self.stderr.begin(batch);
         let answer = match self.answer(&line, timeout, loud).await {
-            Err(Fault::Ended(None)) => return Err(Fault::Ended(self.status().await)),
+            Err(Fault::ClaimOutcome(None)) => return Err(Fault::ClaimOutcome(self.status().await)),
             answer => answer?,
         };
         if !self.stdout.buffer().is_empty() {
@@ -127,12 +127,12 @@ impl Child {
         tokio::select! {
             biased;
             answer = &mut talk => answer,
-            () = loud => Err(Fault::Loud),
+            () = loud => Err(Fault::StderrOverflow),
             () = tokio::time::sleep(timeout) => Err(Fault::Late(timeout)),
             // Somebody it started may hold its output open. What it wrote itself is there.
             status = self.process.wait() => match tokio::time::timeout(AFTER_END, talk).await {
                 Ok(Ok(answer)) => Ok(answer),
-                _ => Err(Fault::Ended(status.ok())),
+                _ => Err(Fault::ClaimOutcome(status.ok())),
             },
         }
     }
@@ -143,7 +143,7 @@ impl Child {
         stdout: &mut BufReader<ChildStdout>,
         line: &[u8],
     ) -> Result<Vec<u8>, Fault> {
-        let Some(stdin) = stdin else { return Err(Fault::Ended(None)) };
+        let Some(stdin) = stdin else { return Err(Fault::ClaimOutcome(None)) };
         let write = async {
             // A child that ends early shows in what it does not answer.
             let _ = stdin.write_all(line).await;
@@ -156,7 +156,7 @@ impl Child {
             match (read, answer.last()) {
                 (Ok(_), Some(b'\n')) => Ok(answer),
                 (Ok(read), _) if read as u64 == MOST_ANSWER => Err(Fault::Long),
-                _ => Err(Fault::Ended(None)),
+                _ => Err(Fault::ClaimOutcome(None)),
             }
         };
         tokio::try_join!(write, read).map(|((), answer)| answer)
@@ -181,7 +181,7 @@ impl Child {
         let _ = killpg(self.group, Signal::SIGKILL);
         self.killed = true;
         let _ = self.process.wait().await;
-        self.stderr.last_words().await
+        self.stderr.stderr_tail().await
     }
 }
 

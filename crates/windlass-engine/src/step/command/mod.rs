@@ -4,7 +4,7 @@ mod child;
 mod guard;
 mod stderr;
 
-use super::circuit::Circuit;
+use super::circuit_breaker::CircuitBreaker;
 use super::{Step, StepBatch, StepError};
 use async_trait::async_trait;
 use child::{Child, Fault};
@@ -21,7 +21,7 @@ pub(super) struct CommandStep {
     environment: Vec<String>,
     timeout: Duration,
     waiting: Mutex<Vec<(Child, Instant)>>,
-    circuit: Circuit,
+    circuit: CircuitBreaker,
 }
 
 /// Starts that may fail in a row: a child may be killed by accident, but not always.
@@ -33,7 +33,7 @@ impl CommandStep {
         environment: Vec<String>,
         timeout: Duration,
     ) -> CommandStep {
-        let (waiting, circuit) = (Mutex::default(), Circuit::default());
+        let (waiting, circuit) = (Mutex::default(), CircuitBreaker::default());
         CommandStep { words, environment, timeout, waiting, circuit }
     }
 
@@ -58,7 +58,7 @@ impl CommandStep {
         loop {
             let mut child = Child::start(&self.words, &self.environment).map_err(|error| {
                 let program = self.words.first().map_or("", String::as_str);
-                StepError::Refused(format!("the command `{program}` cannot be started: {error}"))
+                StepError::Fatal(format!("the command `{program}` cannot be started: {error}"))
             })?;
             starts += 1;
             match child.ask(&question, self.timeout).await {
@@ -73,9 +73,9 @@ impl CommandStep {
                         let message = format!(
                             "the command does not answer the empty batch it gets at its start: it \
                              {fault}{hint}{}",
-                            last_words(&said)
+                            stderr_tail(&said)
                         );
-                        return Err(StepError::Refused(message));
+                        return Err(StepError::Fatal(message));
                     }
                 }
             }
@@ -129,7 +129,7 @@ impl Step for CommandStep {
 
 /// The fault as an item's error. A program that ends has mostly said why, last of all.
 fn failure(fault: &Fault, said: &str) -> ItemError {
-    let why = said.lines().last().filter(|_| matches!(fault, Fault::Ended(_)));
+    let why = said.lines().last().filter(|_| matches!(fault, Fault::ClaimOutcome(_)));
     let message = match why {
         Some(why) => format!("the command {fault}: {}", why.trim()),
         None => format!("the command {fault}"),
@@ -142,6 +142,6 @@ fn failure(fault: &Fault, said: &str) -> ItemError {
 }
 
 /// What a child said last, to be added to a message.
-fn last_words(said: &str) -> String {
+fn stderr_tail(said: &str) -> String {
     if said.is_empty() { String::new() } else { format!("; it said: {said}") }
 }

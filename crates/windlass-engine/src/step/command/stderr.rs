@@ -60,7 +60,7 @@ impl Stderr {
     }
 
     /// The end of what a child wrote that is dead now.
-    pub(super) async fn last_words(&mut self) -> String {
+    pub(super) async fn stderr_tail(&mut self) -> String {
         // Somebody it started may have escaped with the other end of the pipe.
         let _ = tokio::time::timeout(Duration::from_secs(1), &mut self.reader).await;
         self.heard.batch().end.trim().to_owned()

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use windlass_connectors::{Commit, Connection, Effect, Fence, Ledger, Scope};
 use windlass_core::{
-    Change, ChunkStatus, Cursor, Extent, ItemError, Job, JobId, JobStatus, Outcome, Request,
+    Change, ChunkStatus, Cursor, ItemError, Job, JobId, JobStatus, KeySet, Outcome, Request,
 };
-use windlass_data::{Commit, Connection, Effect, Fence, Ledger, Scope};
-use windlass_engine::{Engine, Handle, Options, Tally, Worker};
-use windlass_store::{Capabilities, ChunkRow, ClaimedChunk, DeadLetter, LetterFilter};
+use windlass_engine::{Engine, Handle, Options, Worker, WorkerStats};
+use windlass_store::{Capabilities, ChunkRow, ClaimedChunk, DeadLetter, DeadLetterFilter};
 use windlass_testkit::eventually;
 
 /// How long anything may take; far longer than anything does.
@@ -61,7 +61,7 @@ pub(crate) async fn submit(engine: &Engine) -> JobId {
 /// A worker at work.
 pub(crate) struct Working {
     pub(crate) handle: Handle,
-    task: JoinHandle<Tally>,
+    task: JoinHandle<WorkerStats>,
 }
 
 impl Working {
@@ -72,7 +72,7 @@ impl Working {
     }
 
     /// Stops it in order; says what it did.
-    pub(crate) async fn stop(self) -> Tally {
+    pub(crate) async fn stop(self) -> WorkerStats {
         self.handle.shutdown();
         tokio::time::timeout(PATIENCE, self.task).await.expect("a worker stops").unwrap()
     }
@@ -132,7 +132,7 @@ pub(crate) async fn chunks(engine: &Engine, job: JobId) -> Vec<ChunkRow> {
 
 /// The dead letters of a job, in the order of their keys.
 pub(crate) async fn letters(engine: &Engine, job: JobId) -> Vec<DeadLetter> {
-    let filter = LetterFilter { job: Some(job), limit: 1000, ..LetterFilter::default() };
+    let filter = DeadLetterFilter { job: Some(job), limit: 1000, ..DeadLetterFilter::default() };
     let mut letters = engine.store().letters(&filter).await.unwrap();
     letters.sort_by_key(|letter| letter.key.as_i64());
     letters
@@ -188,8 +188,8 @@ impl ByHand {
     pub(crate) async fn commit(
         &self,
         ledger: &Ledger,
-    ) -> windlass_data::Result<windlass_data::Committed> {
-        let effect = Effect::Statement(self.claimed.extent.clone());
+    ) -> windlass_connectors::Result<windlass_connectors::Committed> {
+        let effect = Effect::Statement(self.claimed.key_set.clone());
         self.connection().commit(&self.scope, ledger, commit_of(effect)).await
     }
 }
@@ -202,14 +202,14 @@ pub(crate) fn commit_of(effect: Effect) -> Commit {
 
 /// What a job may reach.
 pub(crate) async fn scope(engine: &Engine, job: JobId) -> Scope {
-    let pinned = engine.store().pinned(job).await.unwrap().unwrap();
+    let snapshot = engine.store().snapshot(job).await.unwrap().unwrap();
     let connection = engine.connection("app").unwrap();
-    let table = connection.describe(&pinned.definition.source).await.unwrap();
-    Scope::new(pinned.definition, table, &pinned.request, &pinned.identity).unwrap()
+    let table = connection.describe(&snapshot.definition.source).await.unwrap();
+    Scope::new(snapshot.definition, table, &snapshot.request, &snapshot.identity).unwrap()
 }
 
-/// How many records an extent has now.
-pub(crate) async fn count(engine: &Engine, job: JobId, extent: &Extent) -> i64 {
+/// How many records an key_set has now.
+pub(crate) async fn count(engine: &Engine, job: JobId, key_set: &KeySet) -> i64 {
     let scope = scope(engine, job).await;
-    engine.connection("app").unwrap().count(&scope, extent).await.unwrap()
+    engine.connection("app").unwrap().count(&scope, key_set).await.unwrap()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use tempfile::TempDir;
 use windlass_core::Config;
-use windlass_db::Sqlite;
+use windlass_drivers::Sqlite;
 use windlass_engine::{Builder, Engine};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Proxy};
 

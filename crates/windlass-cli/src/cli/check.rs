@@ -1,0 +1,220 @@
+//! `windlass check`: is the configuration right, and what will each job type do?
+
+use super::check_replicas::{Replica, ask_replicas};
+use super::{config, escape, print};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use windlass::{Checked, Engine, JobType, Problem, step_problem};
+use windlass_core::StepKind;
+use windlass_core::config::Health;
+use windlass_core::problem::Code;
+use windlass_server::try_keys;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
+    let config = config::config(path)?;
+    let mut problems = config.problems();
+    let rules = config.dependencies.clone();
+    let (mut plans, mut healths) = (Vec::new(), Vec::new());
+    let (mut warnings, mut replicas) = (Vec::new(), Vec::new());
+    if problems.is_empty() {
+        // The server may run on another machine, or its issuer be away for a moment.
+        if let Some(auth) = &config.auth
+            && let Err(error) = try_keys(auth).await
+        {
+            warnings.push(error.to_string());
+        }
+        let engine = Engine::builder(config).connect().await?;
+        for (name, connection) in &engine.config().connections {
+            let found = ask_replicas(&engine, name).await;
+            warnings.extend(found.iter().filter_map(|found| found.warning(connection.max_lag)));
+            replicas.extend(found);
+            warnings.extend(durability_risk(&engine, name).await);
+            if let Some(health) = &connection.health {
+                match measure(&engine, name, health).await {
+                    Ok(number) => healths.push((name.clone(), number, health.limit)),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        for job_type in engine.config().jobs.values() {
+            match engine.check_job_type(job_type).await {
+                Ok(checked) => match ask(&engine, job_type).await {
+                    Ok(answered) => plans.push((checked, answered)),
+                    Err(problem) => problems.push(problem),
+                },
+                // A database that is away is so for all its job types.
+                Err(found) => {
+                    let new = found.into_iter().filter(|problem| !problems.contains(problem));
+                    problems.extend(new.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+    if args.json {
+        let plan = |(checked, answered): &(Checked, Option<Duration>)| {
+            json!({
+                "jobType": checked.definition.name,
+                "definition": checked.definition.to_json(),
+                "estimatedRows": checked.table.estimated_rows,
+                "guarantee": checked.definition.guarantee(),
+                "answeredMs": answered.map(|answered| answered.as_millis() as u64),
+            })
+        };
+        let plans: Vec<_> = plans.iter().map(plan).collect();
+        let health = |(name, number, limit): &(String, Option<f64>, f64)| json!({"connection": name, "measures": number, "limit": limit});
+        let healths: Vec<_> = healths.iter().map(health).collect();
+        let ok = problems.is_empty();
+        let replicas: Vec<_> = replicas.iter().map(Replica::to_json).collect();
+        print::json(&json!({
+            "ok": ok,
+            "jobTypes": plans,
+            "health": healths,
+            "replicas": replicas,
+            "warnings": warnings,
+            "problems": problems,
+        }))?;
+    } else {
+        replicas.iter().for_each(Replica::show);
+        for (name, number, limit) in &healths {
+            let number = number.map_or("nothing".to_owned(), |number| number.to_string());
+            println!("connection {name} measures {number}; work slows down above {limit}\n");
+        }
+        plans.iter().for_each(|(checked, answered)| show(checked, *answered));
+        for rule in &rules {
+            println!("{}\n", super::dependencies::describe(rule));
+        }
+        warnings.iter().for_each(|warning| {
+            println!("{}: warning: {}", path.display(), escape::indented(warning, 2));
+        });
+        show_problems(path, &problems);
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+/// Why commits on a connection could be lost. A database that cannot be reached is named elsewhere.
+async fn durability_risk(engine: &Engine, name: &str) -> Option<String> {
+    let risk = engine.connection(name).ok()?.durability_risk().await.ok()??;
+    Some(format!("connections.{name}: {risk}"))
+}
+
+/// What a connection's health statement says now.
+async fn measure(engine: &Engine, name: &str, health: &Health) -> Result<Option<f64>, Problem> {
+    let problem = |error: String| {
+        let field = format!("connections.{name}.health.sql");
+        let detail = format!("{error}; a SELECT of one number would be right");
+        Problem::field(Code::Configuration, field, detail)
+    };
+    let connection = engine.connection(name).map_err(|error| problem(error.to_string()))?;
+    connection.measure(&health.sql).await.map_err(|error| problem(error.to_string()))
+}
+
+/// Asks a command or a service an empty batch, and says how long the answer took. Handlers are
+/// registered in another program, which this one cannot ask.
+async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Problem> {
+    if !matches!(job_type.step.kind, StepKind::Command(_) | StepKind::Http(_)) {
+        return Ok(None);
+    }
+    let begun = Instant::now();
+    let answered = engine.ask_step(job_type, super::request::token()).await;
+    answered.map_err(|error| step_problem(job_type, error))?;
+    Ok(Some(begun.elapsed()))
+}
+
+fn show(checked: &Checked, answered: Option<Duration>) {
+    let Checked { definition, table, commit_items } = checked;
+    println!("{}", definition.name);
+    if !definition.description.is_empty() {
+        println!("  {}", escape::indented(&definition.description, 2));
+    }
+    let rows = table.estimated_rows as i64;
+    let items = i64::from(definition.chunk_items());
+    if definition.source.items {
+        let (key, each) = (definition.source.key.join(", "), print::number(items));
+        println!("  reads     the items of each request by ({key}), in chunks of {each}");
+        if let Some(unit) = &definition.source.unit {
+            println!("  unit      all items of a request have the same {unit}");
+        }
+    } else {
+        reads(definition, rows, items, *commit_items);
+    }
+    for (filter, column) in &definition.source.filters {
+        println!("  filter    {filter}: look-ups in the index on {column}");
+    }
+    let step = match &definition.step.kind {
+        StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
+        StepKind::Sql(sql) => {
+            format!("sql: {}", sql.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+        StepKind::Handler(name) => {
+            format!("handler {name}: runs in the Rust program that registers it")
+        }
+        StepKind::Command(words) => format!("command: {}", words.join(" ")),
+        StepKind::Http(endpoint) => {
+            format!("http: POST {}", endpoint.url)
+        }
+        StepKind::Export(export) => {
+            format!("export: parts as {} to {}", export.format, export.to)
+        }
+        StepKind::Map(sql) => {
+            format!("map: {}", sql.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+    };
+    println!("  does      {step}");
+    if !definition.step.env.is_empty() {
+        let names: Vec<&str> = definition.step.environment().collect();
+        println!("  passes    {} of its environment", names.join(", "));
+    }
+    if let Some(reduce) = &definition.reduce {
+        let reduce = reduce.split_whitespace().collect::<Vec<_>>().join(" ");
+        println!("  then      reduce: {reduce}");
+    }
+    if let Some(load) = &definition.load {
+        println!("  loads     {} on {}", load.table, load.connection);
+    }
+    if let Some(report) = &definition.report {
+        println!("  reports   {}", report.to);
+    }
+    if let Some(answered) = answered {
+        println!("  answers   an empty batch, in {} ms", answered.as_millis());
+    }
+    println!("  promises  {}\n", definition.guarantee());
+}
+
+fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
+    println!(
+        "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
+        definition.source.table.as_deref().unwrap_or("a query"),
+        definition.source.key.join(", "),
+        print::number(rows),
+        print::number((rows + items - 1) / items),
+        print::number(items),
+        print::number(i64::from(commit_items)),
+    );
+    if definition.source.query.is_some() {
+        let unique =
+            if matches!(definition.step.kind, StepKind::Sql(_)) { "" } else { " and unique" };
+        println!(
+            "  checks    that the key is never NULL{unique}: no index promises it of a query, so \
+             planning reads all of its rows once more"
+        );
+    }
+}
+
+fn show_problems(path: &Path, problems: &[Problem]) {
+    for problem in problems {
+        println!("{}: {}", path.display(), escape::indented(&problem.to_string(), 2));
+    }
+    match problems.len() {
+        0 => println!("everything is right"),
+        n => println!("{n} to mend"),
+    }
+}

@@ -1,0 +1,167 @@
+//! `windlass stop`, `start`, `throughput`, `workers`: steering all machines at once.
+
+use super::{config, print};
+use anyhow::{Result, bail};
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{Control, Engine, JobId};
+use windlass_store::{AS_DEFINED, EVERYTHING, UNLIMITED};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  windlass stop                stop everything, everywhere
+  windlass stop REFRESH        stop one job type
+  windlass start               let everything go on")]
+pub(super) struct StopArgs {
+    /// The job type; everything when it is left out
+    #[arg(value_name = "TYPE")]
+    job_type: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  windlass throughput                              what is limited, held or stopped
+  windlass throughput REFRESH --workers 4          at most four chunks at work, over all machines
+  windlass throughput REFRESH --rate 5000          at most 5,000 items a second, over all machines
+  windlass throughput --job 0198… --workers 1      one job alone
+  windlass throughput REFRESH --workers default --rate unlimited")]
+pub(super) struct ThroughputArgs {
+    /// The job type
+    #[arg(value_name = "TYPE", conflicts_with = "job")]
+    job_type: Option<String>,
+    /// One job instead of a job type
+    #[arg(long, value_name = "ID")]
+    job: Option<JobId>,
+    /// Chunks at work at once: a number, `unlimited`, or `default` for what the definition says
+    #[arg(long, value_name = "N", value_parser = limit)]
+    workers: Option<i64>,
+    /// Items a second: a number, `unlimited`, or `default`
+    #[arg(long, value_name = "N", value_parser = limit)]
+    rate: Option<i64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct WorkersArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn stop(args: StopArgs, config: &Path, stopped: bool) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let subject = args.job_type.as_deref().unwrap_or(EVERYTHING);
+    if args.job_type.is_some() {
+        engine.config().job_type(subject)?;
+    }
+    engine.store().stop(subject, stopped).await?;
+    let what = args.job_type.as_deref().unwrap_or("everything");
+    match stopped {
+        true => println!(
+            "{what} is stopped: nothing new is loaded or claimed, on any machine; what is being \
+             committed is finished, the rest handed back. `windlass start` lets it go on"
+        ),
+        false => println!("{what} goes on"),
+    }
+    if !stopped && what != "everything" && is_stopped(&engine).await? {
+        println!("but everything is stopped; `windlass start` lets it go on");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn is_stopped(engine: &Engine) -> Result<bool> {
+    let controls = engine.store().controls().await?;
+    Ok(controls.iter().any(|control| control.subject == EVERYTHING && control.stopped))
+}
+
+pub(super) async fn throughput(args: ThroughputArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let subject = match (&args.job_type, args.job) {
+        (Some(job_type), _) => Some(engine.config().job_type(job_type)?.name.clone()),
+        (None, Some(job)) => Some(engine.job(job).await?.id.to_string()),
+        (None, None) => None,
+    };
+    if args.workers.is_some() || args.rate.is_some() {
+        let Some(subject) = &subject else { bail!("say which: a job type, or --job ID") };
+        engine.store().set_throughput(subject, args.workers, args.rate).await?;
+    }
+    let mut controls = engine.store().controls().await?;
+    controls.retain(|control| subject.as_ref().is_none_or(|subject| control.subject == *subject));
+    if args.json {
+        print::json(&controls)?;
+    } else {
+        show(&controls);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(controls: &[Control]) {
+    if controls.is_empty() {
+        println!("no limits, nothing is stopped");
+        return;
+    }
+    let mut table = print::table(&["SUBJECT", "WORKERS", "ITEMS/S", "STATE", "WHY"]);
+    let number = |limit: Option<i64>| match limit {
+        None | Some(UNLIMITED) => "unlimited".to_owned(),
+        Some(limit) => print::number(limit),
+    };
+    for control in controls {
+        let state = match control {
+            Control { stopped: true, .. } => "stopped",
+            Control { held: Some(why), subject, .. } if subject.starts_with("connection:") => {
+                if why.starts_with("slowed") { "slowed" } else { "unavailable" }
+            }
+            Control { held: Some(_), .. } => "held",
+            _ => "goes",
+        };
+        table.add_row([
+            if control.subject == EVERYTHING { "everything" } else { &control.subject }.to_owned(),
+            number(control.workers),
+            number(control.rate),
+            state.to_owned(),
+            print::short(control.held.as_deref().unwrap_or_default(), 80),
+        ]);
+    }
+    println!("{table}");
+}
+
+pub(super) async fn workers(args: WorkersArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let workers = engine.store().workers().await?;
+    if args.json {
+        print::json(&workers)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if workers.is_empty() {
+        println!("no workers; `windlass worker` starts one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = print::table(&["NAME", "CHUNKS", "SLOTS", "AT", "SINCE", "LAST SEEN", "STATE"]);
+    for worker in &workers {
+        table.add_row([
+            worker.name.clone(),
+            print::number(worker.chunks),
+            print::number(worker.slots),
+            worker.job_types.clone().unwrap_or_default(),
+            print::time(worker.started_at),
+            print::time(worker.seen_at),
+            if worker.vanished { "vanished" } else { "alive" }.to_owned(),
+        ]);
+    }
+    println!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A limit as people write it.
+fn limit(text: &str) -> Result<i64, String> {
+    match text {
+        "unlimited" => Ok(UNLIMITED),
+        "default" => Ok(AS_DEFINED),
+        _ => match text.parse() {
+            Ok(number @ 1..) => Ok(number),
+            _ => Err("a number from 1, `unlimited` or `default` would be right".to_owned()),
+        },
+    }
+}

@@ -1,0 +1,114 @@
+//! All that commands print, without the control characters of others: keys, errors and names come
+//! from records, programs and requests, and must not move the cursor, change the title or turn the
+//! direction of a text around.
+//!
+//! `println!` and `eprintln!` of the commands are the macros of this file. They keep line breaks;
+//! texts that may have some of their own go through [`one_line`] or [`indented`].
+
+use super::print;
+use std::fmt::{Arguments, Write};
+
+macro_rules! println {
+    ($($arg:tt)*) => { $crate::cli::escape::to_stdout(format_args!($($arg)*)) };
+}
+
+macro_rules! eprintln {
+    ($($arg:tt)*) => { $crate::cli::escape::to_stderr(format_args!($($arg)*)) };
+}
+
+/// Prints a line, or several.
+pub(super) fn to_stdout(text: Arguments<'_>) {
+    std::println!("{}", escape(&text.to_string(), |c| is_control(c) && !is_blank(c)));
+}
+
+/// The same on standard error.
+pub(super) fn to_stderr(text: Arguments<'_>) {
+    std::eprintln!("{}", escape(&text.to_string(), |c| is_control(c) && !is_blank(c)));
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    escape(text, is_control)
+}
+
+/// A text whose further lines are indented by this much, so that none looks like one of ours.
+pub(super) fn indented(text: &str, by: usize) -> String {
+    text.trim_end().replace('\n', &format!("\n{:by$}", ""))
+}
+
+/// JSON as it is, with control characters written as JSON's own escapes.
+pub(super) fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_control(c) && !is_blank(c) {
+            // They stand in texts only, and all of them have four digits.
+            true => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Characters that terminals act upon, or by which a text reads as another.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, '\n' | '\t')
+}
+
+fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        // The one thing of ours that has control characters.
+        if let Some(status) = print::leading_status(rest) {
+            out.push_str(&status);
+            rest = &rest[status.len()..];
+            continue;
+        }
+        _ = match c {
+            '\n' => out.write_str("\\n"),
+            '\r' => out.write_str("\\r"),
+            '\t' => out.write_str("\\t"),
+            c if c.is_ascii() => write!(out, "\\x{:02x}", u32::from(c)),
+            c => write!(out, "\\u{{{:x}}}", u32::from(c)),
+        };
+        rest = &rest[c.len_utf8()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_character_is_escaped_and_nothing_else() {
+        for c in ('\0'..='\u{ffff}').chain(['🜁', '\u{e0001}']) {
+            let text = format!("a{c}b");
+            let is_safe = !c.is_control() && one_line(&text) == text;
+            let is_bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            assert!(!(is_safe && is_bidi), "{c:?}");
+            assert!(!one_line(&text).contains(|c: char| c.is_control()), "{c:?}");
+            if c.is_alphanumeric() {
+                assert_eq!(one_line(&text), text);
+            }
+            let document = serde_json::to_string(&text).unwrap();
+            let escaped = json(&document);
+            assert!(!escaped.contains(|c: char| is_control(c)), "{c:?}: {escaped:?}");
+            assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
+        }
+        assert_eq!(one_line("\u{1b}[1m\r\n\t\u{9b}\u{202e}"), "\\x1b[1m\\r\\n\\t\\u{9b}\\u{202e}");
+    }
+
+    #[test]
+    fn further_lines_are_indented() {
+        assert_eq!(indented("a\nb\n", 3), "a\n   b");
+    }
+}

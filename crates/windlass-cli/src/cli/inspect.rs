@@ -1,0 +1,178 @@
+//! `windlass jobs`, `job`, `watch`, `chunks`: looking, without changing anything.
+
+use super::progress::{self, Interrupt};
+use super::{config, dependencies, exit, print, private};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use windlass::{JobFilter, JobId, JobStatus};
+use windlass_core::ChunkStatus;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  windlass jobs --type REFRESH --status FAILED --json")]
+pub(super) struct JobsArgs {
+    /// Only of this type
+    #[arg(long, value_name = "TYPE")]
+    r#type: Option<String>,
+    /// Only in this status
+    #[arg(long)]
+    status: Option<JobStatus>,
+    /// At most so many
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Only jobs older than this one, for the next page
+    #[arg(long, value_name = "ID")]
+    before: Option<JobId>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  windlass job ID --html report.html   # once it has ended")]
+pub(super) struct JobArgs {
+    /// The job's id
+    id: JobId,
+    /// Write its report to this file: one page of HTML, for people
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct WatchArgs {
+    /// The job's id
+    id: JobId,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ChunksArgs {
+    /// The job's id
+    id: JobId,
+    /// Only in this status
+    #[arg(long)]
+    status: Option<ChunkStatus>,
+    /// Only after this chunk, for the next page
+    #[arg(long, value_name = "CHUNK")]
+    after: Option<i64>,
+    /// At most so many
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let filter = JobFilter {
+        job_type: args.r#type,
+        status: args.status,
+        before: args.before,
+        limit: args.limit,
+        ..JobFilter::default()
+    };
+    let jobs = engine.store().jobs(&filter).await?;
+    if args.json {
+        print::json(&jobs)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if jobs.is_empty() {
+        println!("no jobs; `windlass run TYPE` makes one");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table =
+        print::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY", "WHY"]);
+    for job in &jobs {
+        table.add_row([
+            job.id.to_string(),
+            job.job_type.clone(),
+            print::status(job.status),
+            format!("{}/{}", print::number(job.items.done()), print::number(job.items.total)),
+            print::number(job.items.dead),
+            format!("{}/{}", job.chunks.completed, job.chunks.total),
+            print::time(job.created_at),
+            job.submitted_by.clone(),
+            print::short(job.error.as_deref().unwrap_or_default(), 80),
+        ]);
+    }
+    println!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    if let Some(file) = &args.html {
+        let page = engine.report(args.id).await?;
+        private::write(file, &page).with_context(|| format!("--html {}", file.display()))?;
+        println!("the report is in {}", file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let job = engine.job(args.id).await?;
+    if args.json {
+        print::json(&job)?
+    } else {
+        print::summary(&job);
+        dependencies::beside(&engine, &job).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn watch(args: WatchArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let ended = progress::follow(&engine, args.id, &mut Interrupt::listen()?).await?;
+    let job = engine.job(args.id).await?;
+    if args.json {
+        print::json(&job)?
+    } else {
+        print::summary(&job)
+    }
+    Ok(if ended { exit::of(job.status) } else { ExitCode::SUCCESS })
+}
+
+pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let job = engine.job(args.id).await?;
+    let chunks = engine.store().chunks(args.id, args.status, args.after, args.limit).await?;
+    if args.json {
+        print::json(&chunks)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let header = [
+        "CHUNK", "STATUS", "ITEMS", "DONE", "DEAD", "ATTEMPTS", "LOST", "WORKER", "STARTED",
+        "TOOK", "ERROR",
+    ];
+    let mut table = print::table(&header);
+    for chunk in &chunks {
+        let counts = chunk.counts;
+        let took = chunk.started_at.zip(chunk.finished_at).map(|(from, to)| to - from);
+        table.add_row([
+            chunk.chunk.to_string(),
+            chunk.status.to_string(),
+            print::number(chunk.items),
+            print::number(counts.processed + counts.skipped),
+            print::number(counts.dead),
+            chunk.attempts.to_string(),
+            chunk.losses.to_string(),
+            chunk.worker.clone().unwrap_or_default(),
+            chunk.started_at.map(print::time).unwrap_or_default(),
+            took.map(|took| format!("{:.3} s", took.as_seconds_f64())).unwrap_or_default(),
+            chunk.error.clone().unwrap_or_default(),
+        ]);
+    }
+    println!("{table}");
+    if chunks.is_empty() && args.after.is_none() && args.status.is_none() && job.chunks.total > 0 {
+        println!("its {} chunks are pruned", print::number(job.chunks.total));
+    }
+    if chunks.len() == args.limit as usize
+        && let Some(last) = chunks.last()
+    {
+        println!("more: windlass chunks {} --after {}", args.id, last.chunk);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,64 @@
+//! `windlass outbox`: what waits to be submitted, and why.
+
+use super::{config, print};
+use anyhow::Result;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Applications put requests into the outbox of a connection with `outbox = true`.
+`windlass serve` and `windlass worker` submit them; what stays here waits for them, or was refused."
+)]
+pub(super) struct Args {
+    /// Show at most so many of each connection
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let mut outboxes = Vec::new();
+    for name in engine.outboxes() {
+        outboxes.push((name, engine.waiting(name, args.limit).await?));
+    }
+    if args.json {
+        let shown = outboxes.iter().map(|(name, waiting)| {
+            json!({"connection": name, "hasTable": waiting.is_some(), "waiting": waiting.as_deref().unwrap_or_default()})
+        });
+        print::json(&shown.collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if outboxes.is_empty() {
+        println!("no outboxes; `outbox = true` in a connection makes one");
+    }
+    for (name, waiting) in &outboxes {
+        let Some(waiting) = waiting else {
+            println!("connection {name} has no table `windlass_outbox` yet; `windlass migrate`");
+            continue;
+        };
+        if waiting.is_empty() {
+            println!("connection {name}: nothing waits");
+            continue;
+        }
+        println!("connection {name}:");
+        let mut table = print::table(&["ID", "TYPE", "CAME", "REFUSED", "AGAIN", "WHY"]);
+        for row in waiting {
+            let why = row.error.as_deref().unwrap_or("waits for a relay");
+            table.add_row([
+                row.id.to_string(),
+                row.job_type.clone(),
+                print::time(row.created_at),
+                row.attempts.to_string(),
+                row.error.as_ref().map(|_| print::time(row.next_at)).unwrap_or_default(),
+                print::short(why, 120),
+            ]);
+        }
+        println!("{table}");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,77 @@
+//! `windlass output`: the rows that a job's items emitted.
+
+use super::{config, escape};
+use anyhow::Result;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{Engine, JobId, JobStatus};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  windlass output 0198… > rows.jsonl
+  windlass output 0198… --json | jq 'map(.amount) | add'")]
+pub(super) struct Args {
+    /// The job
+    id: JobId,
+    /// Print one JSON array instead of a line per row
+    #[arg(long)]
+    json: bool,
+}
+
+/// Rows fetched at once, so that memory stays flat.
+const PAGE: u32 = 1000;
+
+pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
+    let engine = config::engine(config).await?;
+    let job = engine.job(args.id).await?;
+    match print(&engine, &args).await {
+        // Whoever reads may have enough.
+        Err(error) if is_broken_pipe(&error) => return Ok(ExitCode::SUCCESS),
+        printed => printed?,
+    }
+    if engine.store().segments(args.id).await?.is_empty() {
+        eprintln!("what the job emitted is pruned, with its chunks");
+    }
+    let snapshot = engine.store().snapshot(args.id).await?;
+    let is_redrive = snapshot.is_some_and(|snapshot| snapshot.root != snapshot.id);
+    match job.status {
+        JobStatus::Completed => {}
+        JobStatus::Cancelled if is_redrive => {
+            eprintln!(
+                "the job is CANCELLED: this is what was committed, and belongs to the original job"
+            );
+        }
+        JobStatus::Cancelled => eprintln!("the job is CANCELLED: its output is removed"),
+        status => eprintln!("the job is {status}: this is what is committed so far"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+async fn print(engine: &Engine, args: &Args) -> Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut after = windlass::FIRST;
+    let mut separator = if args.json { "[" } else { "" };
+    loop {
+        let page = engine.output(args.id, &after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.place.clone();
+        for row in page {
+            write!(out, "{separator}{}", escape::json(&row.fields.to_string()))?;
+            separator = if args.json { ",\n" } else { "\n" };
+        }
+    }
+    match (args.json, separator) {
+        (true, "[") => writeln!(out, "[]")?,
+        (true, _) => writeln!(out, "]")?,
+        (false, "") => {}
+        (false, _) => writeln!(out)?,
+    }
+    out.flush()?;
+    Ok(())
+}

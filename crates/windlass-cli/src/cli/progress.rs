@@ -1,0 +1,128 @@
+//! Following a job: a bar with rate and time left on a terminal, plain lines otherwise.
+
+use super::print;
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use windlass::{Engine, EngineError, Job, JobId, JobStatus};
+use windlass_drivers::Class;
+use windlass_store::StoreError;
+
+/// Ctrl-C and SIGTERM.
+pub(super) struct Interrupt {
+    int: Signal,
+    term: Signal,
+}
+
+impl Interrupt {
+    pub(super) fn listen() -> Result<Interrupt> {
+        Ok(Interrupt {
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+        })
+    }
+
+    pub(super) async fn wait(&mut self) {
+        tokio::select! { _ = self.int.recv() => {} _ = self.term.recv() => {} }
+    }
+}
+
+/// Shows a job's progress until it has ended or is paused (true), or the user interrupts (false).
+pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<bool> {
+    let mut show = Show::new();
+    loop {
+        let begun = Instant::now();
+        match engine.job(id).await {
+            Ok(job) => {
+                show.update(&job);
+                if job.status.is_final() || job.status == JobStatus::Paused {
+                    show.finish();
+                    return Ok(true);
+                }
+            }
+            // The workers wait for the store to come back, and so does whoever watches them.
+            Err(error) if is_away(&error) => tracing::warn!(%error, "the store is away; waiting"),
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = engine.next_look(id, begun.elapsed()) => {}
+            () = interrupt.wait() => { show.finish(); return Ok(false); }
+        }
+    }
+}
+
+fn is_away(error: &EngineError) -> bool {
+    matches!(error, EngineError::Store(StoreError::Database(error))
+        if matches!(error.class, Class::Connection | Class::Retry))
+}
+
+/// A bar, or a line every two seconds.
+enum Show {
+    Bar(ProgressBar),
+    Lines { begun: Instant, last: Option<Instant> },
+}
+
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(2);
+
+impl Show {
+    fn new() -> Show {
+        if !std::io::stderr().is_terminal() {
+            return Show::Lines { begun: Instant::now(), last: None };
+        }
+        let bar = ProgressBar::new(0);
+        let style =
+            "{prefix} {bar:30} {percent}%  {human_pos}/{human_len}  {rate}/s  {eta} left{msg}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let _ = out.write_str(&print::number(state.per_sec() as i64));
+            };
+            bar.set_style(style.with_key("rate", rate));
+        }
+        Show::Bar(bar)
+    }
+
+    fn update(&mut self, job: &Job) {
+        let done = job.items.done();
+        match self {
+            Show::Bar(bar) => {
+                bar.set_prefix(job.phase.map_or(job.status.as_str(), |phase| phase.as_str()));
+                bar.set_length(job.items.total as u64);
+                bar.set_position(done as u64);
+                bar.set_message(match job.items.dead {
+                    0 => String::new(),
+                    dead => format!("  {} dead letters", print::number(dead)),
+                });
+            }
+            Show::Lines { begun, last } => {
+                if last.is_some_and(|at| at.elapsed() < LINE_EVERY) {
+                    return;
+                }
+                // A job that ends at once needs no line: its summary follows.
+                if last.is_some() || !job.status.is_final() && begun.elapsed() >= LINE_EVERY {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    let rate = done as f64 / seconds;
+                    eprintln!(
+                        "{}: {} of {} items, {}/s, {} dead letters",
+                        job.phase.map_or(job.status.as_str(), |phase| phase.as_str()),
+                        print::number(done),
+                        print::number(job.items.total),
+                        print::number(rate as i64),
+                        print::number(job.items.dead),
+                    );
+                    *last = Some(Instant::now());
+                } else if last.is_none() && begun.elapsed() >= LINE_EVERY {
+                    *last = Some(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn finish(&self) {
+        if let Show::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `--queue`: the form on AWS, where a queue of SQS carries the work and there is no store.
+
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{DeadLetterFilter, Request};
+
+/// What is to be done with a queue.
+#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "only said, and then refused"))]
+pub(super) enum Ask {
+    /// Work its messages until stopped.
+    Work {
+        /// Batches at once.
+        slots: usize,
+    },
+    /// Put a request's records on it.
+    Load { request: Box<Request>, json: bool },
+    /// List the letters in it.
+    List { filter: DeadLetterFilter, json: bool },
+    /// Send its letters back to where they came from.
+    Redrive { filter: DeadLetterFilter, to: Option<String>, rate: Option<u32>, json: bool },
+    /// Delete letters.
+    Ignore { filter: DeadLetterFilter, json: bool },
+}
+
+#[cfg(not(feature = "aws"))]
+pub(super) async fn run(_: &str, _: Ask, _: &Path) -> Result<ExitCode> {
+    anyhow::bail!(
+        "--queue: this build of windlass does not speak to SQS; build it with `--features aws`"
+    )
+}
+
+#[cfg(feature = "aws")]
+pub(super) async fn run(queue: &str, ask: Ask, config: &Path) -> Result<ExitCode> {
+    sqs::run(queue, ask, config).await
+}
+
+#[cfg(feature = "aws")]
+mod sqs {
+    use super::super::progress::Interrupt;
+    use super::super::{config, print};
+    use super::{Ask, DeadLetterFilter};
+    use anyhow::{Result, bail};
+    use chrono::{DateTime, Utc};
+    use serde_json::{Value as Json, json};
+    use std::path::Path;
+    use std::process::ExitCode;
+    use windlass::Config;
+    use windlass_aws::dead_letters::{self, Which};
+    use windlass_aws::{Delivery, Process, Queue, Start, Steps, Worker};
+
+    pub(super) async fn run(queue: &str, ask: Ask, config: &Path) -> Result<ExitCode> {
+        let config = config::config(config)?;
+        if let Some(problem) = config.problems().into_iter().next() {
+            return Err(problem.into());
+        }
+        let settings = windlass_aws::environment().await?;
+        let queue = Queue::open(&settings, queue).await?;
+        match ask {
+            Ask::Work { slots } => work(config, queue, slots).await?,
+            Ask::Load { request, json } => {
+                let loaded = Start::new(config, queue).load_all(*request).await?;
+                if json {
+                    print::json(&json!({"jobId": loaded.job, "itemsEnqueued": loaded.items}))?;
+                } else {
+                    println!("{}", loaded.job);
+                    eprintln!("{} items are queued", loaded.items);
+                }
+            }
+            Ask::List { filter, json } => list(&config, &queue, &filter, json).await?,
+            Ask::Redrive { filter, to, rate, json } => {
+                let to = match to {
+                    Some(to) => Queue::open(&settings, &to).await?,
+                    None => queue.source().await?,
+                };
+                let which = which(&config, &filter)?;
+                let redriven = dead_letters::redrive(&queue, &to, &which, rate).await?;
+                match json {
+                    true => print::json(&json!({"redriven": redriven, "to": to.url()}))?,
+                    false => println!("{redriven} letters are back in {}", to.url()),
+                }
+            }
+            Ask::Ignore { filter, json } => {
+                let ignored = dead_letters::ignore(&queue, &which(&config, &filter)?).await?;
+                match json {
+                    true => print::json(&json!({"ignored": ignored}))?,
+                    false => println!("{ignored} letters are deleted"),
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn work(config: Config, queue: Queue, slots: usize) -> Result<()> {
+        let mut interrupt = Interrupt::listen()?;
+        if !windlass_aws::processing_enabled() {
+            eprintln!("stopped by PROCESSING_ENABLED: nothing is received");
+            interrupt.wait().await;
+            return Ok(());
+        }
+        eprintln!("working {} with {slots} slots; Ctrl-C or SIGTERM stops", queue.url());
+        let (worker, handle) = Worker::new(Process::new(config, Steps::default()), queue, slots);
+        let mut working = tokio::spawn(worker.run());
+        tokio::select! {
+            ended = &mut working => return Ok(ended??),
+            () = interrupt.wait() => {}
+        }
+        eprintln!("stopping: nothing new is received, what is in hand is finished");
+        handle.shutdown();
+        Ok(working.await??)
+    }
+
+    async fn list(
+        config: &Config,
+        queue: &Queue,
+        filter: &DeadLetterFilter,
+        json: bool,
+    ) -> Result<()> {
+        let which = which(config, filter)?;
+        let found = dead_letters::list(queue, &which, filter.limit as usize).await?;
+        if json {
+            let letters: Vec<Json> = found.iter().map(letter).collect();
+            return print::json(&letters);
+        }
+        if found.is_empty() {
+            println!("no dead letters");
+            return Ok(());
+        }
+        let mut table = print::table(&["ID", "TYPE", "KEY", "JOB", "RECEIVES", "SENT"]);
+        for letter in &found {
+            table.add_row([
+                letter.id.clone(),
+                dead_letters::type_of(letter),
+                print::short(&dead_letters::keys_of(letter, config), 60),
+                letter.job().to_string(),
+                letter.receives.to_string(),
+                sent(letter).map(print::time).unwrap_or_default(),
+            ]);
+        }
+        println!("{table}");
+        println!("why each of them failed is in the log of the process that tried");
+        Ok(())
+    }
+
+    fn letter(letter: &Delivery) -> Json {
+        let body = serde_json::from_str(&letter.body).unwrap_or(Json::from(letter.body.as_str()));
+        json!({"id": letter.id, "jobId": letter.job(), "message": body,
+               "receives": letter.receives, "sentAt": sent(letter)})
+    }
+
+    fn sent(letter: &Delivery) -> Option<DateTime<Utc>> {
+        DateTime::from_timestamp_millis(letter.sent as i64)
+    }
+
+    /// What a queue can tell letters apart by.
+    fn which(config: &Config, filter: &DeadLetterFilter) -> Result<Which> {
+        if filter.error.is_some() {
+            bail!("--error: a queue does not keep errors; they are in the log of who tried");
+        }
+        let named = filter.job_type.as_ref();
+        let message_type = |named: &String| {
+            let job_type = config.jobs.get(named);
+            job_type.map_or_else(|| named.clone(), |job_type| job_type.message_type().to_owned())
+        };
+        Ok(Which {
+            ids: filter.ids.iter().map(ToString::to_string).collect(),
+            job: filter.job,
+            message_types: named.map(message_type).into_iter().collect(),
+            older_than: filter.older_than,
+        })
+    }
+}

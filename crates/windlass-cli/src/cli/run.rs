@@ -1,0 +1,113 @@
+//! `windlass run`: submits a job and works it in this process, to the end.
+
+use super::progress::{self, Interrupt};
+use super::request::RequestArgs;
+use super::{config, escape, exit, print};
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+use windlass::{DryRun, Engine, JobId, Options, StepError, Worker, step_problem};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  windlass run REFRESH
+  windlass run REFRESH --filter year=2024,2025 --workers 4
+  windlass run REFRESH --ids-file keys.txt --dry-run")]
+pub(super) struct Args {
+    #[command(flatten)]
+    request: RequestArgs,
+    /// Change nothing; show a few records before and after
+    #[arg(long)]
+    dry_run: bool,
+    /// Chunks at work at once in this process
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+    /// Print the job as JSON at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    restore: config::Restore,
+}
+
+pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
+    let (request, identity) = args.request.read()?;
+    let engine = config::engine(config).await?;
+    let job_type = engine.config().job_type(&request.job_type)?;
+    match engine.ask_step(job_type, identity.token.clone()).await {
+        Ok(()) => {}
+        // The job waits for it as it would in the middle.
+        Err(StepError::Unavailable { reason, .. }) if !args.dry_run => {
+            eprintln!("{reason}; the job waits until that has passed");
+        }
+        Err(error) => return Err(step_problem(job_type, error).into()),
+    }
+    if args.dry_run {
+        let dry_run = engine.dry_run(request, identity).await?;
+        if args.json {
+            print::json(&dry_run)?
+        } else {
+            show_dry_run(&dry_run)
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.restore.check(&engine).await?;
+    let interrupt = Interrupt::listen()?;
+    let job = engine.submit(request, identity).await?.id();
+    let slots = args.workers.map(usize::from);
+    work_to_end(&engine, job, slots, args.json, interrupt).await
+}
+
+/// Works one job here until it ends, is paused, or the user stops us.
+pub(super) async fn work_to_end(
+    engine: &Engine,
+    job: JobId,
+    slots: Option<usize>,
+    json: bool,
+    mut interrupt: Interrupt,
+) -> Result<ExitCode> {
+    let defaults = Options::default();
+    let slots = slots.unwrap_or(defaults.slots);
+    let (worker, handle) =
+        Worker::new(engine.clone(), Options { slots, only: Some(job), ..defaults });
+    let working = tokio::spawn(worker.run());
+    let followed = progress::follow(engine, job, &mut interrupt).await;
+    handle.shutdown();
+    let tally = working.await?;
+    let finished = followed?;
+    let job = engine.job(job).await?;
+    if json {
+        print::json(&job)?
+    } else {
+        print::summary(&job)
+    }
+    if finished {
+        return Ok(exit::of(job.status));
+    }
+    eprintln!(
+        "stopped: {} chunks were finished here, {} handed back with everything committed so far; \
+         `windlass worker --job {}` goes on",
+        tally.completed, tally.handed_back, job.id
+    );
+    Ok(exit::failed())
+}
+
+fn show_dry_run(dry_run: &DryRun) {
+    println!("{} records would be worked; nothing was changed", print::number(dry_run.records));
+    for sample in &dry_run.sample {
+        let outcome = escape::indented(&sample.outcome.to_string(), 2);
+        println!("\n{}  {outcome}", print::scalar(&sample.key));
+        for (column, before) in sample.before.as_object().into_iter().flatten() {
+            let after = sample.after.get(column);
+            if after != Some(before) {
+                let after = after.map_or("(deleted)".to_owned(), print::scalar);
+                println!("  {}: {} → {after}", escape::one_line(column), print::scalar(before));
+            }
+        }
+        for row in &sample.emits {
+            println!("  + emits {}", row);
+        }
+        for insert in &sample.inserts {
+            println!("  + {} rows into {}", insert.rows.len(), insert.table);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Chunks are cut from the distribution of the keys: disjoint, whole pairs, about equal.
+
+use crate::world::{CHUNKS, ITEMS, World};
+use std::collections::BTreeMap;
+
+#[tokio::test]
+async fn thirty_chunks_of_one_load_are_about_equal() {
+    let world = World::new().await;
+    let id = world.submit().await;
+    world.complete(&id).await;
+    assert_eq!(world.place.chunks(&id).await.len() as i64, CHUNKS);
+    every_pair_is_in_one_of_about_equal_chunks(&world, &id).await;
+}
+
+#[tokio::test]
+async fn chunks_of_several_loads_are_so_too() {
+    let world = World::new().await;
+    let id = world.place.submit("UPDATE_VISITS").await;
+    world.complete(&id).await;
+    let chunks = world.place.chunks(&id).await;
+    assert!(chunks.iter().any(|chunk| chunk["segment"].as_i64() > Some(1)), "one load only");
+    every_pair_is_in_one_of_about_equal_chunks(&world, &id).await;
+}
+
+async fn every_pair_is_in_one_of_about_equal_chunks(world: &World, id: &str) {
+    let chunks = world.place.chunks(id).await;
+    // Each pair of the table, whether it is due or not, is in exactly one chunk.
+    let key_sets: Vec<String> = chunks.iter().map(|chunk| World::within(chunk) + "::int").collect();
+    let elsewhere = format!(
+        "SELECT count(*) FROM (SELECT DISTINCT visit_date, ssn FROM visits) pairs WHERE {} <> 1",
+        key_sets.join(" + ")
+    );
+    assert_eq!(world.number(&elsewhere).await, 0, "pairs in no chunk or in several");
+
+    // A chunk has chunk.items rows and what is left of the pair it ends with. Only the last of
+    // each load may have fewer.
+    let hottest = "SELECT max(rows) FROM (SELECT count(*) AS rows FROM visits \
+                   WHERE conflict_id IS NOT NULL GROUP BY visit_date, ssn) pairs";
+    let hottest = world.number(hottest).await;
+    assert!(hottest > 30, "the data is not skewed: {hottest}");
+    let mut last_of_load = BTreeMap::new();
+    for chunk in &chunks {
+        last_of_load.insert(chunk["segment"].as_i64(), chunk["chunk"].as_i64());
+    }
+    for chunk in &chunks {
+        let within = World::within(chunk);
+        let rows =
+            format!("SELECT count(*) FROM visits WHERE conflict_id IS NOT NULL AND {within}");
+        let rows = world.number(&rows).await;
+        assert_eq!(chunk["items"], rows, "planned: {chunk:#}");
+        assert_eq!(chunk["counts"]["processed"], rows, "processed: {chunk:#}");
+        assert!(rows < ITEMS + hottest, "{rows} rows: {chunk:#}");
+        let is_last = last_of_load[&chunk["segment"].as_i64()] == chunk["chunk"].as_i64();
+        assert!(is_last || rows >= ITEMS, "{rows} rows: {chunk:#}");
+    }
+
+    world.updated_once().await;
+    let audit = world.place.prove(id).await;
+    assert_eq!(audit["planned"], audit["counts"]["processed"], "{audit:#}");
+}

@@ -1,0 +1,114 @@
+//! A column of values as one typed array, which PostgreSQL unnests again.
+
+use std::borrow::Cow;
+use windlass_core::{Column, ColumnType, Value};
+use windlass_drivers::Param;
+
+/// Values of one column. Integers, floats, booleans and bytes travel as they are where the column
+/// is of that kind; everything else as the text the server reads, so that a value that does not
+/// fit is refused as a value and not as a type.
+#[derive(Debug)]
+pub(crate) enum Array<'a> {
+    Ints(Vec<Option<i64>>),
+    Floats(Vec<Option<f64>>),
+    Bools(Vec<Option<bool>>),
+    Bytes(Vec<Option<Cow<'a, [u8]>>>),
+    Texts(Vec<Option<Cow<'a, str>>>),
+}
+
+impl<'a> Array<'a> {
+    /// Borrows the values.
+    pub(crate) fn of(values: &[&'a Value], column: Option<&Column>) -> Array<'a> {
+        let kind = column.map(|column| column.kind);
+        let native = match kind {
+            Some(ColumnType::Int) => gather(values, int).map(Array::Ints),
+            Some(ColumnType::Float) => gather(values, float).map(Array::Floats),
+            Some(ColumnType::Bool) => gather(values, bool).map(Array::Bools),
+            Some(ColumnType::Bytes) => gather(values, bytes).map(Array::Bytes),
+            _ => None,
+        };
+        native
+            .unwrap_or_else(|| Array::Texts(values.iter().map(|value| text(value, kind)).collect()))
+    }
+
+    /// Takes the values.
+    pub(crate) fn own(values: Vec<Value>, column: Option<&Column>) -> Array<'static> {
+        let borrowed: Vec<&Value> = values.iter().collect();
+        match Array::of(&borrowed, column) {
+            Array::Ints(values) => Array::Ints(values),
+            Array::Floats(values) => Array::Floats(values),
+            Array::Bools(values) => Array::Bools(values),
+            Array::Bytes(values) => Array::Bytes(values.into_iter().map(owned).collect()),
+            Array::Texts(values) => Array::Texts(values.into_iter().map(owned).collect()),
+        }
+    }
+
+    /// The type of the parameter.
+    pub(crate) fn sql_type(&self) -> &'static str {
+        match self {
+            Array::Ints(_) => "int8[]",
+            Array::Floats(_) => "float8[]",
+            Array::Bools(_) => "bool[]",
+            Array::Bytes(_) => "bytea[]",
+            Array::Texts(_) => "text[]",
+        }
+    }
+
+    /// The parameter.
+    pub(crate) fn param(&self) -> Param<'_> {
+        match self {
+            Array::Ints(values) => Param::Ints(Cow::Borrowed(values)),
+            Array::Floats(values) => Param::Floats(Cow::Borrowed(values)),
+            Array::Bools(values) => Param::Bools(Cow::Borrowed(values)),
+            Array::Bytes(values) => {
+                Param::BytesArray(values.iter().map(|value| value.as_deref()).collect())
+            }
+            Array::Texts(values) => {
+                Param::Texts(values.iter().map(|value| value.as_deref()).collect())
+            }
+        }
+    }
+}
+
+/// What the server reads as the value. In a JSON column a text is a JSON string, as it is where a
+/// record is handed to a step and comes back.
+fn text<'a>(value: &'a Value, kind: Option<ColumnType>) -> Option<Cow<'a, str>> {
+    match value {
+        Value::Null => None,
+        value if kind == Some(ColumnType::Json) => Some(Cow::Owned(value.to_json().to_string())),
+        Value::Text(text) => Some(Cow::Borrowed(text)),
+        value => value.to_text().map(Cow::Owned),
+    }
+}
+
+/// All the values if each of them is null or of the wanted kind.
+fn gather<'a, T>(
+    values: &[&'a Value],
+    read: impl Fn(&'a Value) -> Option<T>,
+) -> Option<Vec<Option<T>>> {
+    let read = |value: &&'a Value| match value {
+        Value::Null => Some(None),
+        value => read(value).map(Some),
+    };
+    values.iter().map(read).collect()
+}
+
+fn int(value: &Value) -> Option<i64> {
+    if let Value::Int(value) = value { Some(*value) } else { None }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    if let Value::Float(value) = value { Some(*value) } else { None }
+}
+
+fn bool(value: &Value) -> Option<bool> {
+    if let Value::Bool(value) = value { Some(*value) } else { None }
+}
+
+fn bytes(value: &Value) -> Option<Cow<'_, [u8]>> {
+    if let Value::Bytes(value) = value { Some(Cow::Borrowed(value)) } else { None }
+}
+
+fn owned<T: ToOwned + ?Sized>(value: Option<Cow<'_, T>>) -> Option<Cow<'static, T>> {
+    value.map(|value| Cow::Owned(value.into_owned()))
+}

@@ -1,0 +1,244 @@
+//! Reading records by their keys, counting them, and telling values apart.
+
+use super::cut::{self, Pages, Walk};
+use super::describe::named;
+use super::expression::{Attributes, Condition, key_of};
+use super::value::{from_attribute, to_typed};
+use super::{DynamodbData, Patience};
+use crate::{Batch, Item, Result, ScanSegment, Scope};
+use futures::future::try_join_all;
+use std::collections::{HashMap, HashSet};
+use windlass_core::problem::Code;
+use windlass_core::{Columns, FilterValue, Key, KeyRange, KeySet, Keys, Problem, Record, Value};
+use windlass_drivers::dynamodb::sdk::types::KeysAndAttributes;
+
+/// Keys of one request.
+const KEYS: usize = 100;
+/// Parts of a table that are counted side by side.
+const COUNTED: u32 = 8;
+
+/// Reads records of an key_set, those of a list in its order, at most so many and about so many bytes.
+pub(super) async fn read(
+    data: &DynamodbData,
+    scope: &Scope,
+    key_set: &KeySet,
+    limit: u32,
+    bytes: usize,
+) -> Result<Batch> {
+    let mut reader = Reader { scope, columns: Columns::from([]), left: bytes, items: Vec::new() };
+    let end = match &key_set.keys {
+        Keys::List(keys) => {
+            let conditions = Condition::of(scope, key_set.within.as_ref())?;
+            listed(data, keys, &conditions, limit as usize, &mut reader).await?
+        }
+        Keys::Range(KeyRange { after: None, upto: None }) if key_set.within.is_none() => {
+            first(data, limit as usize, &mut reader).await?
+        }
+        Keys::Range(_) => return Err(no_ranges().into()),
+    };
+    Ok(Batch { items: reader.items, end })
+}
+
+/// How many records an key_set has now.
+pub(super) async fn count(data: &DynamodbData, scope: &Scope, key_set: &KeySet) -> Result<i64> {
+    match (&key_set.keys, key_set.within.as_ref()) {
+        (Keys::List(keys), _) => {
+            let all = read(data, scope, key_set, keys.len() as u32, usize::MAX).await?;
+            Ok(all.items.len() as i64)
+        }
+        (Keys::Range(KeyRange { after: None, upto: None }), Some(within)) => {
+            cut::count(data, scope, Walk::Value(within)).await
+        }
+        (Keys::Range(KeyRange { after: None, upto: None }), None) => everything(data, scope).await,
+        (Keys::Range(_), _) => Err(no_ranges().into()),
+    }
+}
+
+/// Counts by the first filter, value by value, or the whole table in parts.
+async fn everything(data: &DynamodbData, scope: &Scope) -> Result<i64> {
+    let counts = match scope.filters.first() {
+        Some((filter, column, values)) => {
+            let rows = values.iter().map(|value| vec![value.clone()]).collect();
+            let rows = distinct(scope, std::slice::from_ref(column), rows)?;
+            let value = |value| FilterValue { filter: filter.clone(), value };
+            let values: Vec<FilterValue> = rows.into_iter().flatten().map(value).collect();
+            let counts = values.iter().map(|value| cut::count(data, scope, Walk::Value(value)));
+            try_join_all(counts).await?
+        }
+        None => {
+            let share = |number| Walk::ScanSegment(ScanSegment { number, of: COUNTED });
+            try_join_all((0..COUNTED).map(|n| cut::count(data, scope, share(n)))).await?
+        }
+    };
+    Ok(counts.into_iter().sum())
+}
+
+/// The rows without those that DynamoDB holds equal to an earlier one, each as it would be read.
+pub(super) fn distinct(
+    scope: &Scope,
+    columns: &[String],
+    rows: Vec<Vec<Value>>,
+) -> Result<Vec<Vec<Value>>> {
+    let mut seen = HashSet::new();
+    let mut once = Vec::new();
+    for row in rows {
+        let value = |(value, column): (&Value, &String)| {
+            let kind = scope.table.column(column).map(|column| column.kind);
+            Ok(from_attribute(to_typed(kind, value)?))
+        };
+        let row: Vec<Value> = row.iter().zip(columns).map(value).collect::<Result<_>>()?;
+        if seen.insert(Key(row.clone()).to_text()) {
+            once.push(row);
+        }
+    }
+    Ok(once)
+}
+
+/// Reads listed keys; says whether all of them were looked up. A record that does not meet the
+/// conditions any more, or is gone, is none.
+async fn listed(
+    data: &DynamodbData,
+    keys: &[Key],
+    conditions: &[Condition],
+    limit: usize,
+    reader: &mut Reader<'_>,
+) -> Result<bool> {
+    for keys in keys.chunks(KEYS) {
+        if reader.left == 0 {
+            return Ok(false);
+        }
+        let mut found = get(data, reader.scope, keys).await?;
+        for key in keys {
+            let key = as_read(reader.scope, key)?.to_text();
+            let Some(item) = found.remove(&key) else { continue };
+            if !conditions.iter().all(|condition| condition.holds(&item)) {
+                continue;
+            }
+            if reader.left == 0 || reader.items.len() >= limit {
+                return Ok(false);
+            }
+            reader.take(item);
+        }
+    }
+    Ok(true)
+}
+
+/// Reads records by their keys, at most a hundred, as they are now.
+async fn get(
+    data: &DynamodbData,
+    scope: &Scope,
+    keys: &[Key],
+) -> Result<HashMap<String, Attributes>> {
+    let mut asked = Vec::with_capacity(keys.len());
+    let mut seen = HashSet::new();
+    for key in keys {
+        if seen.insert(as_read(scope, key)?.to_text()) {
+            asked.push(key_of(scope, key)?);
+        }
+    }
+    let (table, mut found) = (&scope.table.name, HashMap::new());
+    let mut patience = Patience::default();
+    while !asked.is_empty() {
+        let wanted = KeysAndAttributes::builder().set_keys(Some(asked)).consistent_read(true);
+        let wanted = wanted.build().map_err(|error| super::unbuilt(&error))?;
+        let answer = data.client.batch_get_item().request_items(table, wanted).send().await;
+        let answer = answer.map_err(|error| named(table, error.into()))?;
+        let items = answer.responses.unwrap_or_default().remove(table).unwrap_or_default();
+        let any = !items.is_empty();
+        for item in items {
+            let value = |name: &String| item.get(name).cloned().map(from_attribute);
+            let key = scope.key().iter().map(|name| value(name).unwrap_or(Value::Null));
+            found.insert(Key(key.collect()).to_text(), item);
+        }
+        let left = answer.unprocessed_keys.unwrap_or_default().remove(table);
+        asked = left.map(|left| left.keys).unwrap_or_default();
+        if any {
+            patience = Patience::default();
+        } else if !asked.is_empty() {
+            patience.wait().await.map_err(|()| super::throttled())?;
+        }
+    }
+    Ok(found)
+}
+
+/// A key as it is read, whatever way it was written in a request.
+fn as_read(scope: &Scope, key: &Key) -> Result<Key> {
+    let mut rows = distinct(scope, scope.key(), vec![key.0.clone()])?;
+    Ok(Key(rows.pop().unwrap_or_default()))
+}
+
+/// Reads the first records of the whole source, as a dry run does; says whether that was all.
+async fn first(data: &DynamodbData, limit: usize, reader: &mut Reader<'_>) -> Result<bool> {
+    let (scope, values) = (reader.scope, reader.scope.filters.first());
+    let Some((filter, column, values)) = values else {
+        let share = ScanSegment { number: 0, of: 1 };
+        let mut pages = Pages::new(data, scope, Walk::ScanSegment(share), None).await?;
+        while !pages.ended {
+            // One more than is taken, which tells whether there is more.
+            for item in pages.whole(limit + 1 - reader.items.len()).await? {
+                if reader.left == 0 || reader.items.len() >= limit {
+                    return Ok(false);
+                }
+                reader.take(item);
+            }
+        }
+        return Ok(true);
+    };
+    // An index may not carry all of a record: its keys, then the records.
+    let rows = values.iter().map(|value| vec![value.clone()]).collect();
+    for value in distinct(scope, std::slice::from_ref(column), rows)?.into_iter().flatten() {
+        let within = FilterValue { filter: filter.clone(), value };
+        let conditions = Condition::of(scope, Some(&within))?;
+        let mut pages = Pages::new(data, scope, Walk::Value(&within), None).await?;
+        while !pages.ended {
+            let page = pages.next(Some(limit + 1)).await?;
+            let key = |item: &Attributes| {
+                let value = |name| item.get(name).cloned().map_or(Value::Null, from_attribute);
+                Key(scope.key().iter().map(value).collect())
+            };
+            let keys: Vec<Key> = page.iter().map(key).collect();
+            if !listed(data, &keys, &conditions, limit, reader).await? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Makes items as they arrive, up to a limit of bytes.
+struct Reader<'a> {
+    scope: &'a Scope,
+    /// Records of one shape share their columns.
+    columns: Columns,
+    left: usize,
+    items: Vec<Item>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, item: Attributes) {
+        let item = to_item(self.scope, item, &mut self.columns);
+        self.left = self.left.saturating_sub(item.record.size());
+        self.items.push(item);
+    }
+}
+
+/// A record: its key first, then its other attributes by their names.
+pub(super) fn to_item(scope: &Scope, item: Attributes, columns: &mut Columns) -> Item {
+    let place = |name: &str| scope.key().iter().position(|key| key == name).unwrap_or(usize::MAX);
+    let mut fields: Vec<(String, Value)> =
+        item.into_iter().map(|(name, value)| (name, from_attribute(value))).collect();
+    fields.sort_by(|(one, _), (other, _)| (place(one), one).cmp(&(place(other), other)));
+    if !columns.iter().eq(fields.iter().map(|(name, _)| name)) {
+        *columns = fields.iter().map(|(name, _)| name.clone()).collect();
+    }
+    let values = fields.into_iter().map(|(_, value)| value).collect();
+    let record = Record::new(columns.clone(), values);
+    let value = |name: &String| record.get(name).cloned().unwrap_or(Value::Null);
+    let key = Key(scope.key().iter().map(value).collect());
+    let version = scope.job_type.step.version.as_ref().map_or(Value::Null, value);
+    Item { key, version, record }
+}
+
+fn no_ranges() -> Problem {
+    Problem::new(Code::Source, "the keys of DynamoDB have no order, so there are no ranges of them")
+}

@@ -1,0 +1,112 @@
+//! The actions of one item: its record under the version that was read, and the rows it inserts.
+
+use super::cancel::{Action, Of};
+use super::expression::{Bound, key_of};
+use super::rows;
+use super::value::to_attribute;
+use super::{DynamodbData, LEDGER, unbuilt};
+use crate::emitted::TABLE as EMITTED;
+use crate::write::may_set;
+use crate::{Result, Scope, WriteItem};
+use std::collections::HashMap;
+use windlass_core::{ChunkId, Row, Value};
+use windlass_drivers::dynamodb::sdk::types::{AttributeValue, Put, TransactWriteItem, Update};
+use windlass_drivers::{Class, Error};
+
+/// Everything that is committed for an item.
+pub(super) async fn actions(
+    data: &DynamodbData,
+    scope: &Scope,
+    chunk: ChunkId,
+    number: usize,
+    item: &WriteItem,
+) -> Result<Vec<Action>> {
+    let mut actions = Vec::new();
+    if !item.change.update.is_empty() {
+        actions.push(Action { of: Of::Item(number), item: update(scope, item)? });
+    }
+    for insert in &item.change.insert {
+        for row in &insert.rows {
+            let (of, put) = match insert.table.as_str() {
+                EMITTED => {
+                    let put = Put::builder().table_name(LEDGER);
+                    (Of::Row, put.set_item(Some(rows::emitted(chunk, row)?)))
+                }
+                table => (Of::Insert(table.to_owned()), self::insert(data, table, row).await?),
+            };
+            let put = put.build().map_err(|error| unbuilt(&error))?;
+            actions.push(Action { of, item: TransactWriteItem::builder().put(put).build() });
+        }
+    }
+    Ok(actions)
+}
+
+/// How many rows an item emits.
+pub(super) fn emitted(item: &WriteItem) -> i64 {
+    let emitted = item.change.insert.iter().filter(|insert| insert.table == EMITTED);
+    emitted.map(|insert| insert.rows.len() as i64).sum()
+}
+
+/// About how many bytes an item adds to its transaction: its record as it will be, and its rows.
+pub(super) fn size(item: &WriteItem) -> usize {
+    let row = |row: &Row| row.iter().map(|(name, value)| name.len() + value.size()).sum::<usize>();
+    let inserted =
+        item.change.insert.iter().flat_map(|insert| &insert.rows).map(row).sum::<usize>();
+    item.record.size() + row(&item.change.update) + inserted
+}
+
+/// The version column.
+pub(super) fn version(scope: &Scope) -> Result<&str> {
+    let missing = || scope.job_type.problem("step.version", "is missing");
+    Ok(scope.job_type.step.version.as_deref().ok_or_else(missing)?)
+}
+
+/// Writes the changed columns, if the version is still the one that was read. A record without a
+/// version has none that could be equal, as NULL equals nothing.
+fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
+    for column in item.change.update.keys() {
+        may_set(scope, column)?;
+    }
+    let mut bound = Bound::default();
+    let version = bound.name(version(scope)?);
+    let condition = match &item.version {
+        Value::Null => format!("attribute_exists({version}) AND attribute_not_exists({version})"),
+        read => format!("{version} = {}", bound.value(to_attribute(read)?)),
+    };
+    let one = bound.value(AttributeValue::N("1".to_owned()));
+    let mut set = vec![format!("{version} = {version} + {one}")];
+    for (column, value) in &item.change.update {
+        set.push(format!("{} = {}", bound.name(column), bound.value(to_attribute(value)?)));
+    }
+    let update = Update::builder()
+        .table_name(&scope.table.name)
+        .set_key(Some(key_of(scope, &item.key)?))
+        .update_expression(format!("SET {}", set.join(", ")))
+        .condition_expression(condition)
+        .set_expression_attribute_names(bound.names())
+        .set_expression_attribute_values(bound.values());
+    let update = update.build().map_err(|error| unbuilt(&error))?;
+    Ok(TransactWriteItem::builder().update(update).build())
+}
+
+/// A row that must be new, as an INSERT's must.
+pub(super) async fn insert(
+    data: &DynamodbData,
+    table: &str,
+    row: &Row,
+) -> Result<windlass_drivers::dynamodb::sdk::types::builders::PutBuilder> {
+    let shape = data.shape(table).await?;
+    let missing = shape.key.iter().find(|key| row.get(*key).is_none_or(Value::is_null));
+    if let Some(key) = missing {
+        let message = format!("insert: the key `{key}` of `{table}` is missing");
+        return Err(Error::new(Class::Data, message).into());
+    }
+    let attribute = |(name, value): (&String, &Value)| Ok((name.clone(), to_attribute(value)?));
+    let item = row.iter().map(attribute).collect::<Result<HashMap<_, _>>>()?;
+    let mut bound = Bound::default();
+    let hash = shape.key.first().map(|key| bound.name(key)).unwrap_or_default();
+    let put = Put::builder().table_name(table).set_item(Some(item));
+    Ok(put
+        .condition_expression(format!("attribute_not_exists({hash})"))
+        .set_expression_attribute_names(bound.names()))
+}

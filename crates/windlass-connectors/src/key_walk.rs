@@ -1,0 +1,86 @@
+//! The statements of a walk along the keys, jump by jump, for databases that are asked for each.
+
+use crate::Scope;
+use crate::predicate::{Bounds, push_extent, relation};
+use crate::sql::{Dialect, Sql};
+use windlass_core::{Key, KeySet};
+
+/// Which keys of an key_set to take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<'a> {
+    /// Nothing, or ` DESC`.
+    pub(crate) direction: &'a str,
+    pub(crate) limit: u64,
+    pub(crate) offset: u64,
+}
+
+/// Keys of an key_set in order.
+pub(crate) fn select<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    bounds: Bounds,
+    Step { direction, limit, offset }: Step<'_>,
+) -> Sql<'a> {
+    let columns = dialect.quote_columns(scope.key(), None);
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
+    let mut sql = Sql::new(dialect, text);
+    push_extent(&mut sql, scope, key_set, None, bounds);
+    let order = columns.join(&format!("{direction}, "));
+    sql.push(format!(" ORDER BY {order}{direction} LIMIT {limit} OFFSET {offset}"));
+    sql
+}
+
+/// Numbers all keys of an key_set in one pass: for queries and views, where each jump might run the
+/// whole query. A chunk ends with the last record of a key, at or behind the n-th; behind the key
+/// stands how many records there are up to there.
+pub(crate) fn number<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    every: u64,
+    most: u64,
+) -> Sql<'a> {
+    let columns = dialect.quote_columns(scope.key(), None);
+    let named = |(n, column): (usize, &String)| format!("{column} AS windlass_{n}");
+    let selected: Vec<String> = columns.iter().enumerate().map(named).collect();
+    let rendered: Vec<String> = scope
+        .key()
+        .iter()
+        .enumerate()
+        .map(|(n, column)| match scope.table.column(column) {
+            Some(column) => dialect.render(column, &format!("windlass_{n}")),
+            None => format!("windlass_{n}"),
+        })
+        .collect();
+    let order = columns.join(", ");
+    let mut sql = Sql::new(
+        dialect,
+        format!(
+            "SELECT {}, windlass_upto FROM (SELECT {}, \
+             row_number() OVER (ORDER BY {order}) AS windlass_n, \
+             rank() OVER (ORDER BY {order}) AS windlass_first, \
+             count(*) OVER (ORDER BY {order}) AS windlass_upto FROM {} WHERE ",
+            rendered.join(", "),
+            selected.join(", "),
+            relation(dialect, scope),
+        ),
+    );
+    push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    // The records of a key are those from `windlass_first` to `windlass_upto`; a multiple of the
+    // chunk's size is among them when what is left of the division is less than their number.
+    sql.push(format!(
+        ") AS numbered WHERE windlass_n = windlass_upto \
+         AND windlass_upto % {every} < windlass_upto - windlass_first + 1 \
+         ORDER BY windlass_n LIMIT {most}"
+    ));
+    sql
+}
+
+/// The keys at which chunks end, each with the number of records since the one before, of those with
+/// the number of records up to there.
+pub(crate) fn counted(ends: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
+    let mut before = 0;
+    let count = |(key, upto): (Key, i64)| (key, upto - std::mem::replace(&mut before, upto));
+    ends.into_iter().map(count).collect()
+}

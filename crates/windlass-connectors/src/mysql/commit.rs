@@ -1,0 +1,169 @@
+//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+
+use super::{MysqlData, deferred, finish, read, write};
+use crate::sql::Dialect;
+use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, statement};
+use windlass_core::{Counts, Cursor, KeySet, Keys};
+use windlass_drivers::mysql::Transaction;
+
+/// Commits one batch.
+pub(super) async fn commit(
+    data: &MysqlData,
+    scope: &Scope,
+    ledger: &Ledger,
+    commit: Commit,
+) -> Result<Committed> {
+    let mut transaction = data.write_tx(scope).await?;
+    let outcome = within(data, &mut transaction, scope, ledger, commit).await;
+    let ledger = finish(transaction, outcome).await?;
+    Ok(Committed { ledger })
+}
+
+async fn within(
+    data: &MysqlData,
+    transaction: &mut Transaction,
+    scope: &Scope,
+    ledger: &Ledger,
+    commit: Commit,
+) -> Result<Ledger> {
+    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
+    // Items count as processed until one turns out to be a conflict, which is rare: so most
+    // commits touch the ledger once.
+    if let Effect::Write(items) = &effect {
+        counts.processed += items.len() as i64;
+    }
+    let mut ledger = advance(transaction, ledger, cursor, counts).await?;
+    let (found, conflicted) = apply(data, transaction, scope, effect, counts).await?;
+    hold.extend(conflicted);
+    // First out, then in: an item that was held and met a conflict again is in both.
+    deferred::settle(transaction, ledger.chunk, &settle).await?;
+    deferred::hold(transaction, ledger.chunk, &hold).await?;
+    if found != Counts::default() {
+        recount(transaction, &mut ledger, found).await?;
+    }
+    Ok(ledger)
+}
+
+/// Marks the rows of a chunk in a transaction of their own.
+pub(super) async fn mark(
+    data: &MysqlData,
+    scope: &Scope,
+    ledger: &Ledger,
+    key_set: &KeySet,
+) -> Result<()> {
+    let Some(sql) = statement::mark(Dialect::Mysql, scope, key_set)? else { return Ok(()) };
+    let mut transaction = data.write_tx(scope).await?;
+    let outcome = async {
+        let chunk = ledger.chunk;
+        let params = vec![
+            chunk.job.to_string().into(),
+            chunk.number.into(),
+            ledger.epoch.into(),
+            ledger.nonce.into(),
+        ];
+        let lock = include_str!("../../sql/mysql/lock.sql");
+        if transaction.query(lock, params).await?.is_empty() {
+            return Err(DataError::LeaseLost);
+        }
+        transaction.execute(&sql.text, sql.values()).await?;
+        Ok(())
+    };
+    let outcome = outcome.await;
+    finish(transaction, outcome).await
+}
+
+/// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
+///
+/// MySQL does not give back what it updated. It need not: a row at the expected epoch and commit
+/// is the row that was read, since every commit counts and every claim raises the epoch.
+pub(super) async fn advance(
+    transaction: &mut Transaction,
+    ledger: &Ledger,
+    cursor: Cursor,
+    counts: Counts,
+) -> Result<Ledger> {
+    let params = vec![
+        cursor.to_text().into(),
+        counts.read.into(),
+        counts.processed.into(),
+        counts.skipped.into(),
+        counts.dead.into(),
+        counts.conflicts.into(),
+        ledger.chunk.job.to_string().into(),
+        ledger.chunk.number.into(),
+        ledger.epoch.into(),
+        ledger.nonce.into(),
+        ledger.commits.into(),
+    ];
+    let sql = include_str!("../../sql/mysql/advance.sql");
+    if transaction.execute(sql, params).await? == 0 {
+        return Err(DataError::LeaseLost);
+    }
+    let mut advanced = Ledger { cursor, commits: ledger.commits + 1, ..ledger.clone() };
+    advanced.counts += counts;
+    Ok(advanced)
+}
+
+/// Adds what only the effect could know.
+async fn recount(transaction: &mut Transaction, ledger: &mut Ledger, found: Counts) -> Result<()> {
+    let params = vec![
+        found.read.into(),
+        found.processed.into(),
+        found.skipped.into(),
+        found.dead.into(),
+        found.conflicts.into(),
+        ledger.chunk.job.to_string().into(),
+        ledger.chunk.number.into(),
+    ];
+    transaction.execute(include_str!("../../sql/mysql/recount.sql"), params).await?;
+    ledger.counts += found;
+    Ok(())
+}
+
+/// The effect on the user's data, what it adds to the counts, and the items to hold.
+async fn apply(
+    data: &MysqlData,
+    transaction: &mut Transaction,
+    scope: &Scope,
+    effect: Effect,
+    expected: Counts,
+) -> Result<(Counts, Vec<DeferredItem>)> {
+    match effect {
+        Effect::Nothing => Ok(Default::default()),
+        Effect::Unmark(key_set) => {
+            unmark(transaction, scope, &key_set).await?;
+            Ok(Default::default())
+        }
+        Effect::Statement(key_set) => {
+            let counts = run(transaction, scope, &key_set, expected).await?;
+            unmark(transaction, scope, &key_set).await?;
+            Ok((counts, Vec::new()))
+        }
+        Effect::Write(items) => write::write(data, transaction, scope, items).await,
+    }
+}
+
+/// Runs the step's statement: rows matched are processed, the others skipped.
+async fn run(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    key_set: &KeySet,
+    expected: Counts,
+) -> Result<Counts> {
+    let step = statement::step(Dialect::Mysql, scope, key_set)?;
+    let read = match &key_set.keys {
+        _ if statement::touches_all(scope, key_set)? => None,
+        // Keys without a record are part of what was asked for.
+        Keys::List(keys) => Some(keys.len() as i64),
+        Keys::Range(_) => Some(read::count(transaction, scope, key_set).await?),
+    };
+    let affected = transaction.execute(&step.text, step.values()).await? as i64;
+    statement::outcome(scope, expected, read.unwrap_or(affected), affected)
+}
+
+async fn unmark(transaction: &mut Transaction, scope: &Scope, key_set: &KeySet) -> Result<()> {
+    if let Some(sql) = statement::unmark(Dialect::Mysql, scope, key_set)? {
+        transaction.execute(&sql.text, sql.values()).await?;
+    }
+    Ok(())
+}

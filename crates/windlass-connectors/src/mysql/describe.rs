@@ -1,0 +1,266 @@
+//! What the catalog says of a table.
+
+use super::row::{int, text};
+use crate::names::{missing_table, users_own};
+use crate::predicate::query_relation;
+use crate::sql::Dialect;
+use crate::{DataError, Result};
+use windlass_core::problem::{Code, Problem};
+use windlass_core::{Column, ColumnType, Index, Source, Table};
+use windlass_drivers::mysql::{self, ColumnFlags, Transaction, Value};
+use windlass_drivers::{Class, Error};
+
+/// Describes the source's table or query.
+pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> Result<Table> {
+    let Some(name) = &source.table else {
+        let query = source.query.as_deref().unwrap_or_default();
+        let columns = query_columns(transaction, query).await?;
+        return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
+    };
+    let Some(relation) = Relation::find(transaction, name).await? else {
+        return Err(missing_table(name, tables(transaction).await?).into());
+    };
+    if let Some(detail) = relation.untransacted(name) {
+        return Err(Problem::field(Code::Source, "source.table", detail).into());
+    }
+    let columns = relation.columns(transaction).await?;
+    let (primary_key, indexes) = relation.indexes(transaction).await?;
+    let estimated_rows = relation.estimated_rows(transaction, name).await?;
+    // A trigger of MySQL's cannot make an UPDATE pass over a row.
+    let plain = relation.is_table;
+    Ok(Table {
+        name: name.clone(),
+        columns,
+        primary_key,
+        indexes,
+        estimated_rows,
+        plain,
+        ..Table::default()
+    })
+}
+
+/// The names of the user's tables and views.
+pub(super) async fn tables(transaction: &mut Transaction) -> Result<Vec<String>> {
+    let rows = transaction.query(include_str!("../../sql/mysql/names.sql"), Vec::new()).await?;
+    let names = rows.iter().map(|row| text(row, 0)).collect::<Result<Vec<String>>>()?;
+    Ok(users_own(names))
+}
+
+/// The columns of a table by name; `None` when there is no such table. A table without
+/// transactions is refused: what is written to it cannot be taken back.
+pub(super) async fn columns_of(
+    transaction: &mut Transaction,
+    table: &str,
+) -> Result<Option<Vec<Column>>> {
+    let Some(relation) = Relation::find(transaction, table).await? else { return Ok(None) };
+    if let Some(detail) = relation.untransacted(table) {
+        return Err(Error::new(Class::Definition, detail).into());
+    }
+    relation.columns(transaction).await.map(Some)
+}
+
+/// A table or view as the catalog has it.
+struct Relation {
+    schema: String,
+    name: String,
+    is_table: bool,
+    engine: String,
+    /// About how many rows it has, by the engine's own count of pages.
+    rows: i64,
+}
+
+impl Relation {
+    async fn find(transaction: &mut Transaction, name: &str) -> Result<Option<Relation>> {
+        let (schema, table) = match name.split_once('.') {
+            Some((schema, table)) => (Value::from(schema), table),
+            None => (Value::NULL, name),
+        };
+        let params = vec![schema, table.into(), table.into()];
+        let rows = transaction.query(include_str!("../../sql/mysql/relation.sql"), params).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(Some(Relation {
+            schema: text(row, 0)?,
+            name: text(row, 1)?,
+            is_table: text(row, 2)? != "VIEW",
+            engine: text(row, 3)?,
+            rows: int(row, 4)?,
+        }))
+    }
+
+    fn untransacted(&self, name: &str) -> Option<String> {
+        let known = ["InnoDB", "ROCKSDB", "TokuDB", "ndbcluster"];
+        let good = known.iter().any(|engine| self.engine.eq_ignore_ascii_case(engine));
+        (self.is_table && !good).then(|| {
+            let table = Dialect::Mysql.quote_table(name);
+            format!(
+                "`{name}` is kept by {}, which has no transactions, so that an effect could not be \
+                 committed together with the ledger; `ALTER TABLE {table} ENGINE = InnoDB` would do",
+                self.engine
+            )
+        })
+    }
+
+    fn params(&self) -> Vec<Value> {
+        vec![self.schema.as_str().into(), self.name.as_str().into()]
+    }
+
+    async fn columns(&self, transaction: &mut Transaction) -> Result<Vec<Column>> {
+        let sql = include_str!("../../sql/mysql/columns.sql");
+        let mut columns = Vec::new();
+        for row in transaction.query(sql, self.params()).await? {
+            let (data_type, mut sql_type) = (text(&row, 1)?, text(&row, 2)?);
+            let collation = text(&row, 3)?;
+            let kind = match int(&row, 5)? {
+                0 => kind(&data_type, &sql_type),
+                _ => ColumnType::Json,
+            };
+            if !collation.is_empty() {
+                sql_type = format!("{sql_type} COLLATE {collation}");
+            }
+            let nullable = int(&row, 4)? != 0;
+            columns.push(Column { name: text(&row, 0)?, kind, sql_type, nullable });
+        }
+        Ok(columns)
+    }
+
+    /// The primary key and every usable index. An index whose later columns are of no use serves by
+    /// those before them. An entry of InnoDB's secondary indexes ends with the primary key and is in
+    /// order by that too: so an index that says `(year)` is also one on `(year, id)`.
+    async fn indexes(&self, transaction: &mut Transaction) -> Result<(Vec<String>, Vec<Index>)> {
+        let sql = include_str!("../../sql/mysql/indexes.sql");
+        let mut found: Vec<Found> = Vec::new();
+        for row in transaction.query(sql, self.params()).await? {
+            let (name, column) = (text(&row, 0)?, text(&row, 2)?);
+            let (usable, descending) = (int(&row, 3)? != 0, int(&row, 4)? != 0);
+            if found.last().is_none_or(|last| last.name != name) {
+                let index = Index { columns: Vec::new(), unique: int(&row, 1)? != 0 };
+                found.push(Found { name, index, whole: true, descending });
+            }
+            let Some(last) = found.last_mut() else { continue };
+            if last.whole && usable && last.descending == descending {
+                last.index.columns.push(column);
+            } else {
+                (last.whole, last.index.unique) = (false, false);
+            }
+        }
+        let primary_key = found.iter().find(|found| found.name == "PRIMARY");
+        let primary_key = primary_key.map(|key| key.index.columns.clone()).unwrap_or_default();
+        let carries_key = self.engine.eq_ignore_ascii_case("InnoDB");
+        let mut indexes = Vec::new();
+        for Found { name, index, whole, descending } in found {
+            let mut longer = Index { unique: false, ..index.clone() };
+            let more = primary_key.iter().filter(|name| !index.columns.contains(name));
+            longer.columns.extend(more.cloned());
+            indexes.push(index);
+            if carries_key && whole && !descending && name != "PRIMARY" {
+                indexes.push(longer);
+            }
+        }
+        indexes.retain(|index| !index.columns.is_empty());
+        Ok((primary_key, indexes))
+    }
+
+    /// What the engine estimates where that is much; otherwise as far as counting is cheap, since
+    /// its estimate of a small or a new table is often wrong.
+    async fn estimated_rows(&self, transaction: &mut Transaction, name: &str) -> Result<u64> {
+        if self.rows > 10 * COUNTED {
+            return Ok(self.rows.unsigned_abs());
+        }
+        let table = Dialect::Mysql.quote_table(name);
+        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED}) AS few");
+        let rows = transaction.query(&sql, Vec::new()).await?;
+        let counted = rows.first().map_or(Ok(0), |row| int(row, 0))?;
+        let rows = if counted < COUNTED { counted } else { counted.max(self.rows) };
+        Ok(rows.unsigned_abs())
+    }
+}
+
+struct Found {
+    name: String,
+    index: Index,
+    /// Whether every column so far is usable.
+    whole: bool,
+    descending: bool,
+}
+
+/// Up to so many rows are counted.
+const COUNTED: i64 = 100_000;
+
+/// The columns of a query, without running it.
+pub(super) async fn query_columns(
+    transaction: &mut Transaction,
+    query: &str,
+) -> Result<Vec<Column>> {
+    let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
+    let found = transaction.columns(&sql).await.map_err(DataError::from)?;
+    let column = |found: &mysql::Column| {
+        let mut column = column_of(found);
+        // It arrives as a text, and is sorted as the number that it is kept as.
+        if found.flags().intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG) {
+            column.sql_type = "enum()".to_owned();
+        }
+        column
+    };
+    Ok(found.iter().map(column).collect())
+}
+
+pub(super) fn column_of(column: &mysql::Column) -> Column {
+    use mysql::ColumnType as T;
+    let unsigned = column.flags().contains(ColumnFlags::UNSIGNED_FLAG);
+    let int = || if unsigned { "bigint unsigned" } else { "bigint" }.to_owned();
+    let (kind, sql_type) = match column.column_type() {
+        T::MYSQL_TYPE_TINY | T::MYSQL_TYPE_BIT if column.column_length() == 1 => {
+            (ColumnType::Bool, "tinyint(1)".to_owned())
+        }
+        T::MYSQL_TYPE_TINY
+        | T::MYSQL_TYPE_SHORT
+        | T::MYSQL_TYPE_INT24
+        | T::MYSQL_TYPE_LONG
+        | T::MYSQL_TYPE_LONGLONG
+        | T::MYSQL_TYPE_YEAR
+        | T::MYSQL_TYPE_BIT => (ColumnType::Int, int()),
+        T::MYSQL_TYPE_FLOAT | T::MYSQL_TYPE_DOUBLE => (ColumnType::Float, "double".to_owned()),
+        T::MYSQL_TYPE_DECIMAL | T::MYSQL_TYPE_NEWDECIMAL => {
+            (ColumnType::Numeric, decimal(column, unsigned))
+        }
+        T::MYSQL_TYPE_DATE => (ColumnType::Date, "date".to_owned()),
+        T::MYSQL_TYPE_DATETIME => (ColumnType::Timestamp, "datetime(6)".to_owned()),
+        T::MYSQL_TYPE_TIMESTAMP => (ColumnType::Timestamp, "timestamp(6)".to_owned()),
+        T::MYSQL_TYPE_TIME => (ColumnType::Other, "time(6)".to_owned()),
+        T::MYSQL_TYPE_JSON => (ColumnType::Json, "json".to_owned()),
+        T::MYSQL_TYPE_GEOMETRY => (ColumnType::Bytes, "geometry".to_owned()),
+        _ if column.character_set() == 63 => (ColumnType::Bytes, "longblob".to_owned()),
+        _ => (ColumnType::Text, "longtext".to_owned()),
+    };
+    Column { name: column.name_str().into_owned(), kind, sql_type, nullable: true }
+}
+
+/// A decimal of a result: its length counts the point and the sign beside the digits. Files keep the
+/// precision, and few programs read more than 38 digits.
+fn decimal(column: &mysql::Column, unsigned: bool) -> String {
+    let scale = u32::from(column.decimals());
+    let signs = u32::from(scale > 0) + u32::from(!unsigned);
+    let digits = column.column_length().saturating_sub(signs);
+    let digits = if (scale.max(1)..=65).contains(&digits) { digits } else { 65 };
+    format!("decimal({digits},{scale})")
+}
+
+/// The kind of a type by its name, and by the whole of it where the length tells more.
+fn kind(data_type: &str, sql_type: &str) -> ColumnType {
+    match data_type {
+        "tinyint" if sql_type.starts_with("tinyint(1)") => ColumnType::Bool,
+        "bit" if sql_type == "bit(1)" => ColumnType::Bool,
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" | "bit" => ColumnType::Int,
+        "float" | "double" => ColumnType::Float,
+        "decimal" => ColumnType::Numeric,
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => ColumnType::Text,
+        "uuid" => ColumnType::Uuid,
+        "date" => ColumnType::Date,
+        "datetime" | "timestamp" => ColumnType::Timestamp,
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "geometry"
+        | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
+        | "multipolygon" | "geometrycollection" => ColumnType::Bytes,
+        "json" => ColumnType::Json,
+        _ => ColumnType::Other,
+    }
+}

@@ -1,0 +1,155 @@
+//! Rows of MySQL as values.
+
+use super::value::is_zero;
+use crate::{DataError, Ledger, Result, Scope};
+use windlass_core::problem::Code;
+use windlass_core::{ChunkId, Column, ColumnType as Kind, Counts, Cursor, Key, Problem, Value};
+use windlass_drivers::mysql::{self, ColumnType, Row};
+
+/// One column of a row as a value, by the type it arrives in and what the table says of it.
+pub(super) fn value(row: &Row, place: usize, column: Option<&Column>) -> Result<Value> {
+    let (Some(cell), Some(info)) = (row.as_ref(place), row.columns_ref().get(place)) else {
+        return Err(DataError::Unreadable(format!("the row has no column {place}")));
+    };
+    let fraction = usize::from(info.decimals());
+    let single = info.column_length() == 1;
+    Ok(match (cell, info.column_type()) {
+        (mysql::Value::NULL, _) => Value::Null,
+        // BOOLEAN is another name for TINYINT(1), which also holds other numbers.
+        (mysql::Value::Int(n @ (0 | 1)), ColumnType::MYSQL_TYPE_TINY) if single => {
+            Value::Bool(*n == 1)
+        }
+        (mysql::Value::Int(number), _) => Value::Int(*number),
+        (mysql::Value::UInt(number), _) => match i64::try_from(*number) {
+            Ok(number) => Value::Int(number),
+            Err(_) => Value::Text(number.to_string()),
+        },
+        (mysql::Value::Float(number), _) => Value::Float(f64::from(*number)),
+        (mysql::Value::Double(number), _) => Value::Float(*number),
+        (mysql::Value::Date(year, month, day, ..), ColumnType::MYSQL_TYPE_DATE) => {
+            Value::Text(format!("{year:04}-{month:02}-{day:02}"))
+        }
+        (mysql::Value::Date(year, month, day, h, m, s, micros), kind) => {
+            let zone = if kind == ColumnType::MYSQL_TYPE_TIMESTAMP { "+00" } else { "" };
+            let fraction = digits(*micros, fraction);
+            Value::Text(format!(
+                "{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}{fraction}{zone}"
+            ))
+        }
+        (mysql::Value::Time(negative, days, h, m, s, micros), _) => {
+            let sign = if *negative { "-" } else { "" };
+            let hours = days * 24 + u32::from(*h);
+            Value::Text(format!("{sign}{hours:02}:{m:02}:{s:02}{}", digits(*micros, fraction)))
+        }
+        (mysql::Value::Bytes(bytes), ColumnType::MYSQL_TYPE_BIT) => {
+            let number = bytes.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+            match i64::try_from(number) {
+                Ok(number) if single => Value::Bool(number == 1),
+                Ok(number) => Value::Int(number),
+                Err(_) => Value::Text(number.to_string()),
+            }
+        }
+        (mysql::Value::Bytes(bytes), ColumnType::MYSQL_TYPE_GEOMETRY) => {
+            Value::Bytes(bytes.clone())
+        }
+        (mysql::Value::Bytes(bytes), kind) => {
+            let is_json = kind == ColumnType::MYSQL_TYPE_JSON
+                || column.is_some_and(|column| column.kind == Kind::Json);
+            let is_number =
+                matches!(kind, ColumnType::MYSQL_TYPE_NEWDECIMAL | ColumnType::MYSQL_TYPE_DECIMAL);
+            if info.character_set() == BINARY && !is_json && !is_number {
+                return Ok(Value::Bytes(bytes.clone()));
+            }
+            let text = String::from_utf8(bytes.clone())
+                .map_err(|_| DataError::Unreadable("a text that is not UTF-8".to_owned()))?;
+            match is_json.then(|| serde_json::from_str(&text)) {
+                Some(Ok(json)) => Value::Json(json),
+                _ => Value::Text(text),
+            }
+        }
+    })
+}
+
+/// The character set of what is no text.
+pub(super) const BINARY: u16 = 63;
+
+/// So many digits behind the point, and the point.
+fn digits(micros: u32, count: usize) -> String {
+    match count {
+        1..=6 => format!(".{}", &format!("{micros:06}")[..count]),
+        _ => String::new(),
+    }
+}
+
+/// A row of the table's columns as values.
+pub(super) fn values(row: &Row, scope: &Scope) -> Result<Vec<Value>> {
+    let columns = scope.table.columns.iter().enumerate();
+    columns.map(|(place, column)| value(row, place, Some(column))).collect()
+}
+
+/// The first columns of a row as a key.
+pub(super) fn key(row: &Row, scope: &Scope) -> Result<Key> {
+    let value = |(place, name): (usize, &String)| value(row, place, scope.table.column(name));
+    let key = Key(scope.key().iter().enumerate().map(value).collect::<Result<_>>()?);
+    check(&key, scope)?;
+    Ok(key)
+}
+
+/// Refuses a key with a date that is none: MySQL keeps such dates and compares them with nothing,
+/// so that records beyond it would never be reached.
+pub(super) fn check(key: &Key, scope: &Scope) -> Result<()> {
+    for (name, value) in scope.key().iter().zip(&key.0) {
+        let Some(column) = scope.table.column(name) else { continue };
+        if let (Kind::Date | Kind::Timestamp, Value::Text(text)) = (column.kind, value)
+            && is_zero(text)
+        {
+            let detail = format!(
+                "`{name}` holds `{text}`, which is no date and cannot bound a chunk; correct the \
+                 row or name another key"
+            );
+            return Err(Problem::field(Code::Source, "source.key", detail).into());
+        }
+    }
+    Ok(())
+}
+
+/// A column of our own tables that holds an integer.
+pub(super) fn int(row: &Row, place: usize) -> Result<i64> {
+    match value(row, place, None)? {
+        Value::Int(number) => Ok(number),
+        Value::Bool(value) => Ok(value.into()),
+        Value::Text(text) if text.parse::<i64>().is_ok() => Ok(text.parse().unwrap_or_default()),
+        other => Err(DataError::Unreadable(format!("`{other}` is not an integer"))),
+    }
+}
+
+/// A column of our own tables that holds text.
+pub(super) fn text(row: &Row, place: usize) -> Result<String> {
+    match value(row, place, None)? {
+        Value::Text(text) => Ok(text),
+        // What the catalog has of names is bytes on some servers.
+        Value::Bytes(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        other => Err(DataError::Unreadable(format!("`{other}` is not a text"))),
+    }
+}
+
+/// A row of the ledger.
+pub(super) fn ledger(row: &Row) -> Result<Ledger> {
+    let job = text(row, 0)?;
+    let job = job.parse().map_err(|_| DataError::Unreadable(format!("`{job}` is not a job")))?;
+    Ok(Ledger {
+        chunk: ChunkId { job, number: int(row, 1)? },
+        epoch: int(row, 2)?,
+        nonce: int(row, 11)?,
+        commits: int(row, 3)?,
+        cursor: Cursor::from_text(&text(row, 4)?)?,
+        counts: Counts {
+            read: int(row, 5)?,
+            processed: int(row, 6)?,
+            skipped: int(row, 7)?,
+            dead: int(row, 8)?,
+            conflicts: int(row, 9)?,
+        },
+        stalls: u32::try_from(int(row, 10)?).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,172 @@
+//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+
+use super::group_commit::Advance;
+use super::{PostgresData, deferred, finish, row, write, write_tx};
+use crate::sql::Dialect;
+use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, statement};
+use windlass_core::{Counts, KeySet, Keys};
+use windlass_drivers::{Param, Transaction};
+
+/// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
+/// is left with COMMIT. Where only the ledger moves, one is enough, for several chunks together.
+pub(super) async fn commit(
+    data: &PostgresData,
+    scope: &Scope,
+    ledger: &Ledger,
+    commit: Commit,
+) -> Result<Committed> {
+    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
+    // Items count as processed until one turns out to be a conflict, which is rare: so most
+    // commits touch the ledger once.
+    if let Effect::Write(items) = &effect {
+        counts.processed += items.len() as i64;
+    }
+    if effect.is_none() && hold.is_empty() && settle.is_empty() {
+        let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
+        let ledger = data.together.advance(&data.db, advance).await?;
+        return Ok(Committed { ledger });
+    }
+    let params = advance(ledger, cursor.to_text(), counts);
+    let sql = include_str!("../../sql/postgres/advance.sql");
+    let (transaction, advanced) = data.db.transaction_with(&write_tx(scope), sql, &params).await?;
+    // No row: somebody else has the chunk, or this commit has happened.
+    let Some(advanced) = advanced.first() else {
+        let _ = transaction.rollback().await;
+        return Err(DataError::LeaseLost);
+    };
+    let outcome = async {
+        let ledger = row::ledger(advanced)?;
+        let (found, conflicted) = apply(data, &transaction, scope, effect, counts).await?;
+        hold.extend(conflicted);
+        // First out, then in: an item that was held and met a conflict again is in both.
+        deferred::settle(&transaction, ledger.chunk, &settle).await?;
+        deferred::hold(&transaction, ledger.chunk, &hold).await?;
+        Ok((ledger, found))
+    };
+    match outcome.await {
+        Ok((ledger, found)) if found == Counts::default() => {
+            transaction.commit().await?;
+            Ok(Committed { ledger })
+        }
+        Ok((mut ledger, found)) => {
+            let sql = include_str!("../../sql/postgres/recount.sql");
+            transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
+            ledger.counts += found;
+            Ok(Committed { ledger })
+        }
+        Err(error) => finish(transaction, Err(error)).await,
+    }
+}
+
+/// Marks the rows of a chunk in a transaction of their own.
+pub(super) async fn mark(
+    data: &PostgresData,
+    scope: &Scope,
+    ledger: &Ledger,
+    key_set: &KeySet,
+) -> Result<()> {
+    let Some(sql) = statement::mark(Dialect::Postgres, scope, key_set)? else { return Ok(()) };
+    let transaction = data.write_tx(scope).await?;
+    let outcome = async {
+        let chunk = ledger.chunk;
+        let params =
+            [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
+        let lock = include_str!("../../sql/postgres/lock.sql");
+        if transaction.query_opt(lock, &params).await?.is_none() {
+            return Err(DataError::LeaseLost);
+        }
+        transaction.execute(&sql.text, &sql.params()).await?;
+        Ok(())
+    };
+    let outcome = outcome.await;
+    finish(transaction, outcome).await
+}
+
+/// What the compare-and-set expects and sets.
+pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 11] {
+    [
+        Param::from(ledger.chunk.job),
+        Param::from(ledger.chunk.number),
+        Param::from(ledger.epoch),
+        Param::from(ledger.commits),
+        Param::from(cursor),
+        Param::from(counts.read),
+        Param::from(counts.processed),
+        Param::from(counts.skipped),
+        Param::from(counts.dead),
+        Param::from(counts.conflicts),
+        Param::from(ledger.nonce),
+    ]
+}
+
+/// What only the effect could know, to be added to the counts.
+fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
+    [
+        Param::from(ledger.chunk.job),
+        Param::from(ledger.chunk.number),
+        Param::from(found.read),
+        Param::from(found.processed),
+        Param::from(found.skipped),
+        Param::from(found.dead),
+        Param::from(found.conflicts),
+    ]
+}
+
+/// The effect on the user's data, what it adds to the counts, and the items to hold.
+async fn apply(
+    data: &PostgresData,
+    transaction: &Transaction,
+    scope: &Scope,
+    effect: Effect,
+    expected: Counts,
+) -> Result<(Counts, Vec<DeferredItem>)> {
+    match effect {
+        Effect::Nothing => Ok(Default::default()),
+        Effect::Unmark(key_set) => {
+            unmark(transaction, scope, &key_set).await?;
+            Ok(Default::default())
+        }
+        Effect::Statement(key_set) => {
+            let counts = run(transaction, scope, &key_set, expected).await?;
+            unmark(transaction, scope, &key_set).await?;
+            Ok((counts, Vec::new()))
+        }
+        Effect::Write(items) => write::write(data, transaction, scope, items).await,
+    }
+}
+
+/// Runs the step's statement: rows affected are processed, the others skipped.
+async fn run(
+    transaction: &Transaction,
+    scope: &Scope,
+    key_set: &KeySet,
+    expected: Counts,
+) -> Result<Counts> {
+    let step = statement::step(Dialect::Postgres, scope, key_set)?;
+    let step_params = step.params();
+    let run = transaction.execute(&step.text, &step_params);
+    let (read, affected) = match &key_set.keys {
+        _ if statement::touches_all(scope, key_set)? => {
+            let affected = run.await?;
+            (affected as i64, affected)
+        }
+        // Keys without a record are part of what was asked for.
+        Keys::List(keys) => (keys.len() as i64, run.await?),
+        Keys::Range(_) => {
+            let count = statement::count(Dialect::Postgres, scope, key_set);
+            let count_params = count.params();
+            // Sent together, run one after the other.
+            let (counted, affected) =
+                tokio::join!(biased; transaction.query_one(&count.text, &count_params), run);
+            (row::get(&counted?, 0)?, affected?)
+        }
+    };
+    statement::outcome(scope, expected, read, affected as i64)
+}
+
+async fn unmark(transaction: &Transaction, scope: &Scope, key_set: &KeySet) -> Result<()> {
+    if let Some(sql) = statement::unmark(Dialect::Postgres, scope, key_set)? {
+        transaction.execute(&sql.text, &sql.params()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
+
+use super::row::values;
+use super::write::Batch;
+use super::{
+    KEEPING, LOOKING, PostgresData, describe, extract, finish, milliseconds, release, row,
+};
+use crate::fan_in::{Bound, Replacement};
+use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
+use crate::write::insert_column;
+use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use async_trait::async_trait;
+use futures::{SinkExt, TryStreamExt};
+use tokio::sync::mpsc::Sender;
+use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
+use windlass_drivers::{Bytes, Class, Error, Transaction};
+use windlass_export::RecordBatch;
+
+#[async_trait]
+impl FanIn for PostgresData {
+    async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
+        let sql = statement::map(Dialect::Postgres, scope, None)?;
+        let transaction = self.catalog_tx().await?;
+        let columns = describe::query_columns(&transaction, &sql.text, &sql.params()).await;
+        release(transaction, columns).await
+    }
+
+    async fn map(
+        &self,
+        scope: &Scope,
+        columns: &[Column],
+        key_set: &KeySet,
+    ) -> Result<Vec<Vec<Value>>> {
+        let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
+        let transaction = self.reading_chunk(scope).await?;
+        let rows = select(&transaction, &sql, columns).await;
+        release(transaction, rows).await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        key_set: &KeySet,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        let transaction = self.reading_chunk(scope).await?;
+        let extracted = extract::extract(&transaction, scope, key_set, columns, to).await;
+        release(transaction, extracted).await
+    }
+
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows> {
+        let timeout = milliseconds(LOOKING);
+        let settings = format!(
+            "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
+             SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 1"
+        );
+        let transaction = self.db.transaction(&settings).await?;
+        let reduced = reduce(&transaction, columns, parts, select, params).await;
+        // The rollback takes the temporary table with it.
+        release(transaction, reduced).await
+    }
+
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+        bounds: &[Bound],
+    ) -> Result<Ledger> {
+        let replacement = Replacement::of(load, result, params, bounds)?;
+        let inserted = replacement.rows.len() as i64;
+        let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+        let advance = super::commit::advance(ledger, Cursor::End.to_text(), counts);
+        let sql = include_str!("../../sql/postgres/advance.sql");
+        let (transaction, advanced) = self.db.transaction_with(KEEPING, sql, &advance).await?;
+        let Some(advanced) = advanced.first() else {
+            let _ = transaction.rollback().await;
+            return Err(DataError::LeaseLost);
+        };
+        let outcome = async {
+            let ledger = row::ledger(advanced)?;
+            transaction.batch("SET LOCAL statement_timeout = 0").await?;
+            put(&transaction, &load.table, &replacement).await?;
+            Ok(ledger)
+        };
+        let outcome = outcome.await;
+        finish(transaction, outcome).await
+    }
+}
+
+/// The rows of a statement, each column written the one way it always is.
+async fn select(
+    transaction: &Transaction,
+    sql: &Sql<'_>,
+    columns: &[Column],
+) -> Result<Vec<Vec<Value>>> {
+    let rendered: Vec<String> = columns
+        .iter()
+        .map(|column| Dialect::Postgres.render(column, &quote(&column.name)))
+        .collect();
+    // The line break ends a comment at the end of the user's statement.
+    let text = format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text);
+    let rows = transaction.query(&text, &sql.params()).await?;
+    rows.iter().map(|row| values(row, columns.len())).collect()
+}
+
+async fn reduce(
+    transaction: &Transaction,
+    columns: &[Column],
+    mut parts: Parts<'_>,
+    template: &Template,
+    params: &Params,
+) -> Result<Rows> {
+    let columns: &[Column] = &columns.iter().map(typed).collect::<Vec<_>>();
+    let defined: Vec<String> =
+        columns.iter().map(|c| format!("{} {}", quote(&c.name), c.sql_type)).collect();
+    let create = format!("CREATE TEMPORARY TABLE parts ({}) ON COMMIT DROP", defined.join(", "));
+    transaction.batch(&create).await?;
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    while let Some(rows) = parts.try_next().await? {
+        let mut batch = Batch::default();
+        let cell = |place: usize| rows.iter().map(move |row| &row[place]);
+        let cells: Vec<String> = columns
+            .iter()
+            .enumerate()
+            .map(|(place, column)| batch.add(cell(place), Some(column)))
+            .collect();
+        let sql = format!(
+            "{} SELECT {} FROM {}",
+            statement::insert_into(Dialect::Postgres, "pg_temp.parts", &names),
+            cells.join(", "),
+            batch.relation(),
+        );
+        transaction.execute(&sql, &batch.params()).await?;
+    }
+    let sql = statement::reduce(Dialect::Postgres, template, params);
+    let columns = describe::query_columns(transaction, &sql.text, &sql.params()).await?;
+    let rows = select(transaction, &sql, &columns).await?;
+    Ok(Rows { columns, rows })
+}
+
+/// A column that comes from elsewhere, with a type that holds all values of its kind.
+fn typed(column: &Column) -> Column {
+    let sql_type = match column.kind {
+        _ if !column.sql_type.is_empty() => &column.sql_type,
+        ColumnType::Bool => "boolean",
+        ColumnType::Int => "bigint",
+        ColumnType::Float => "double precision",
+        ColumnType::Numeric => "numeric",
+        ColumnType::Text | ColumnType::Other => "text",
+        ColumnType::Uuid => "uuid",
+        ColumnType::Date => "date",
+        ColumnType::Timestamp => "timestamp with time zone",
+        ColumnType::Bytes => "bytea",
+        ColumnType::Json => "jsonb",
+    };
+    Column { sql_type: sql_type.to_owned(), ..column.clone() }
+}
+
+/// Removes what is replaced and copies the new rows in.
+async fn put(transaction: &Transaction, table: &str, replacement: &Replacement) -> Result<()> {
+    let Some(columns) = describe::columns_of(transaction, table).await? else {
+        let message = format!("load: there is no table `{table}`");
+        return Err(Error::new(Class::Definition, message).into());
+    };
+    if !replacement.gone.is_empty() {
+        let mut batch = Batch::default();
+        let mut matched = Vec::new();
+        for (place, name) in replacement.by.iter().enumerate() {
+            let column = insert_column(table, &columns, name)?;
+            let value = batch.add(replacement.gone.iter().map(|row| &row[place]), Some(column));
+            let name = format!("t.{}", quote(name));
+            matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+            if replacement.exact[place] && has_collation(Some(column)) {
+                let (name, value) =
+                    (Dialect::Postgres.bytes(&name), Dialect::Postgres.bytes(&value));
+                matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+            }
+        }
+        let sql = format!(
+            "DELETE FROM {} AS t USING {} WHERE {}",
+            quote_table(table),
+            batch.relation(),
+            matched.join(" AND "),
+        );
+        transaction.execute(&sql, &batch.params()).await?;
+    }
+    for name in &replacement.columns {
+        insert_column(table, &columns, name)?;
+    }
+    let names: Vec<String> = replacement.columns.iter().map(|name| quote(name)).collect();
+    let sql = format!("COPY {} ({}) FROM STDIN", quote_table(table), names.join(", "));
+    let mut copy = std::pin::pin!(transaction.copy_in(&sql).await?);
+    for rows in replacement.rows.chunks(1000) {
+        let lines: String = rows.iter().map(|row| line(row)).collect();
+        copy.send(Bytes::from(lines)).await.map_err(Error::from)?;
+    }
+    copy.finish().await.map_err(Error::from)?;
+    Ok(())
+}
+
+/// A row as COPY reads it.
+fn line(row: &[Value]) -> String {
+    let cell = |value: &Value| match value.to_text() {
+        None => "\\N".to_owned(),
+        Some(text) => text
+            .replace('\\', "\\\\")
+            .replace('\t', "\\t")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r"),
+    };
+    row.iter().map(cell).collect::<Vec<_>>().join("\t") + "\n"
+}

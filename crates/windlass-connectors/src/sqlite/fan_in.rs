@@ -1,0 +1,182 @@
+//! Fan-in: `map` beside the records, `reduce` over a temporary table, and a table's rows replaced.
+
+use super::row::{each, execute, values};
+use super::{SqliteData, commit, describe, failed};
+use crate::fan_in::{BATCH, BATCH_BYTES, Bound, Replacement, misfit};
+use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
+use crate::write::insert_column;
+use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use rusqlite::Connection;
+use std::borrow::Cow;
+use tokio::sync::mpsc::Sender;
+use windlass_core::{Column, Counts, Cursor, KeySet, Load, Template, Value};
+use windlass_drivers::{Class, Error};
+use windlass_export::{RecordBatch, RowBuilder};
+
+#[async_trait]
+impl FanIn for SqliteData {
+    async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
+        let scope = scope.clone();
+        self.read(move |connection| {
+            let sql = statement::map(Dialect::Sqlite, &scope, None)?;
+            describe::query_columns(connection, &sql.text)
+        })
+        .await
+    }
+
+    async fn map(
+        &self,
+        scope: &Scope,
+        columns: &[Column],
+        key_set: &KeySet,
+    ) -> Result<Vec<Vec<Value>>> {
+        let (scope, key_set, width) = (scope.clone(), key_set.clone(), columns.len());
+        self.read(move |connection| {
+            select(connection, &statement::map(Dialect::Sqlite, &scope, Some(&key_set))?, width)
+        })
+        .await
+    }
+
+    async fn extract(
+        &self,
+        scope: &Scope,
+        key_set: &KeySet,
+        columns: &[Column],
+        to: Sender<RecordBatch>,
+    ) -> Result<()> {
+        let (scope, key_set, columns) = (scope.clone(), key_set.clone(), columns.to_vec());
+        self.read(move |connection| extract(connection, &scope, &key_set, &columns, &to)).await
+    }
+
+    async fn reduce(
+        &self,
+        columns: &[Column],
+        parts: Parts<'_>,
+        select: &Template,
+        params: &Params,
+    ) -> Result<Rows> {
+        let parts: Vec<Vec<Vec<Value>>> = parts.try_collect().await?;
+        let (columns, select, params) = (columns.to_vec(), select.clone(), params.clone());
+        self.write(move |transaction| reduce(transaction, &columns, parts, &select, &params)).await
+    }
+
+    async fn replace(
+        &self,
+        ledger: &Ledger,
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+        bounds: &[Bound],
+    ) -> Result<Ledger> {
+        let replacement = Replacement::of(load, result, params, bounds)?;
+        let (ledger, table) = (ledger.clone(), load.table.clone());
+        self.write(move |transaction| {
+            let inserted = replacement.rows.len() as i64;
+            let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+            let ledger = commit::advance(transaction, &ledger, &Cursor::End.to_text(), counts)?;
+            put(transaction, &table, &replacement)?;
+            Ok(ledger)
+        })
+        .await
+    }
+}
+
+fn select(connection: &Connection, sql: &Sql<'_>, width: usize) -> Result<Vec<Vec<Value>>> {
+    let mut rows = Vec::new();
+    each(connection, sql, |row| {
+        rows.push(values(row, width)?);
+        Ok(true)
+    })?;
+    Ok(rows)
+}
+
+fn extract(
+    connection: &Connection,
+    scope: &Scope,
+    key_set: &KeySet,
+    columns: &[Column],
+    to: &Sender<RecordBatch>,
+) -> Result<()> {
+    let sql = statement::extract(Dialect::Sqlite, scope, key_set, columns);
+    let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(misfit)?;
+    let mut wanted = true;
+    each(connection, &sql, |row| {
+        builder.push(&values(row, columns.len())?).map_err(misfit)?;
+        if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
+            wanted = to.blocking_send(builder.finish().map_err(misfit)?).is_ok();
+        }
+        Ok(wanted)
+    })?;
+    if wanted {
+        let _ = to.blocking_send(builder.finish().map_err(misfit)?);
+    }
+    Ok(())
+}
+
+fn reduce(
+    connection: &Connection,
+    columns: &[Column],
+    parts: Vec<Vec<Vec<Value>>>,
+    template: &Template,
+    params: &Params,
+) -> Result<Rows> {
+    let defined: Vec<String> =
+        columns.iter().map(|c| format!("{} {}", quote(&c.name), c.sql_type)).collect();
+    let create = format!("CREATE TEMPORARY TABLE parts ({})", defined.join(", "));
+    connection.execute_batch(&create).map_err(failed)?;
+    let reduced = (|| {
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        for rows in &parts {
+            let mut sql = Sql::new(
+                Dialect::Sqlite,
+                statement::insert_into(Dialect::Sqlite, "temp.parts", &names),
+            );
+            sql.push(" ");
+            sql.json_rows(rows.iter().map(Vec::as_slice), columns.len());
+            execute(connection, &sql)?;
+        }
+        let sql = statement::reduce(Dialect::Sqlite, template, params);
+        let columns = describe::query_columns(connection, &sql.text)?;
+        let rows = select(connection, &sql, columns.len())?;
+        Ok(Rows { columns, rows })
+    })();
+    // It is of the connection, which others use after this.
+    connection.execute_batch("DROP TABLE temp.parts").map_err(failed)?;
+    reduced
+}
+
+/// Removes what is replaced and inserts the new rows.
+fn put(connection: &Connection, table: &str, replacement: &Replacement) -> Result<()> {
+    let Some(columns) = describe::columns_of(connection, table)? else {
+        let message = format!("load: there is no table `{table}`");
+        return Err(Error::new(Class::Definition, message).into());
+    };
+    for gone in &replacement.gone {
+        let mut sql =
+            Sql::new(Dialect::Sqlite, format!("DELETE FROM {} WHERE ", quote_table(table)));
+        for (place, name) in replacement.by.iter().enumerate() {
+            let column = insert_column(table, &columns, name)?;
+            sql.push(if place > 0 { " AND " } else { "" }).push(quote(name)).push(" IS ");
+            sql.bind(Cow::Borrowed(&gone[place]));
+            if replacement.exact[place] && has_collation(Some(column)) {
+                sql.push(" AND ");
+                sql.is_exactly_one_of(&quote(name), std::slice::from_ref(&gone[place]));
+            }
+        }
+        execute(connection, &sql)?;
+    }
+    for name in &replacement.columns {
+        insert_column(table, &columns, name)?;
+    }
+    let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
+    for rows in replacement.rows.chunks(1000) {
+        let mut sql =
+            Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, table, &names));
+        sql.push(" ");
+        sql.json_rows(rows.iter().map(Vec::as_slice), names.len());
+        execute(connection, &sql)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! The statements made for an key_set: select, count, the step's own, and the mark.
+
+use crate::key_check::copy_column;
+use crate::predicate::{Bounds, push_chunk, push_extent, relation};
+use crate::sql::{Dialect, Sql, inner};
+use crate::{Params, Result, Scope};
+use std::borrow::Cow;
+use windlass_core::{
+    Column, ColumnType, Counts, Fragment, KeySet, Keys, StepKind, Template, Value,
+};
+
+/// All columns of an key_set's records, in key order; behind them the number of each among those of
+/// its key, where [`copy_column`] has one.
+pub(crate) fn select<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    bounds: Bounds,
+    limit: u64,
+) -> Sql<'a> {
+    // Without a name of its own a cast column keeps the column's, and ORDER BY would take the text
+    // for the column.
+    let named = |(n, column): (usize, &Column)| {
+        format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
+    };
+    let mut columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
+    columns.extend(copy_column(dialect, scope));
+    let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
+    let mut sql = Sql::new(dialect, text);
+    push_extent(&mut sql, scope, key_set, None, bounds);
+    let order = dialect.quote_columns(scope.key(), None).join(", ");
+    sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
+    sql
+}
+
+/// These columns of an key_set's records, in key order.
+pub(crate) fn extract<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    columns: &[Column],
+) -> Sql<'a> {
+    let render = |column: &Column| dialect.render(column, &dialect.quote(&column.name));
+    let columns: Vec<String> = columns.iter().map(render).collect();
+    extract_into(Sql::new(dialect, ""), scope, key_set, &columns)
+}
+
+/// These expressions of an key_set's records, in key order, with values bound or written as the
+/// statement has it.
+pub(crate) fn extract_into<'a>(
+    mut sql: Sql<'a>,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    expressions: &[String],
+) -> Sql<'a> {
+    let dialect = sql.dialect;
+    let list = expressions.join(", ");
+    sql.push(format!("SELECT {list} FROM {} WHERE ", relation(dialect, scope)));
+    push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
+    sql
+}
+
+/// The number of an key_set's records.
+pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) -> Sql<'a> {
+    let mut sql =
+        Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(dialect, scope)));
+    push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    sql
+}
+
+/// The number of records of each key_set, by its place among them, in one statement.
+pub(crate) fn count_each<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_sets: &'a [KeySet],
+) -> Sql<'a> {
+    let relation = relation(dialect, scope);
+    let mut sql = Sql::new(dialect, "");
+    for (place, key_set) in key_sets.iter().enumerate() {
+        let more = if place > 0 { " UNION ALL " } else { "" };
+        sql.push(format!("{more}SELECT {place}, count(*) FROM {relation} WHERE "));
+        push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    }
+    sql
+}
+
+/// Extents that one statement counts, and values that it binds, at most.
+const MOST_COUNTED: usize = 50;
+const MOST_BOUND: usize = 10_000;
+
+/// Extents that are counted by one statement, each with the place of the first: few enough that the
+/// statement is small, whatever its conditions bind.
+pub(crate) fn count_batches<'a>(
+    scope: &Scope,
+    key_sets: &'a [KeySet],
+) -> impl Iterator<Item = (usize, &'a [KeySet])> {
+    let filters = scope.filters.iter().map(|(_, _, values)| values.len());
+    let claims = scope.claims.iter().map(|(_, values)| values.len());
+    let bound = filters.chain(claims).sum::<usize>() + 2 * scope.key().len();
+    // A list of keys binds each of its keys where the database has no arrays.
+    let size = match key_sets.iter().any(|key_set| matches!(key_set.keys, Keys::List(_))) {
+        true => 1,
+        false => (MOST_BOUND / bound.max(1)).clamp(1, MOST_COUNTED),
+    };
+    (0..).step_by(size).zip(key_sets.chunks(size))
+}
+
+/// Whether the step's statement touches every record of its key_set, so that the rows it affects
+/// need no counting beside it.
+pub(crate) fn touches_all(scope: &Scope, key_set: &KeySet) -> Result<bool> {
+    let job_type = &scope.job_type;
+    let exact = match (&job_type.step.kind, job_type.statement()?, &job_type.source.table) {
+        (StepKind::Refresh, ..) => true,
+        (_, Some(template), Some(table)) => template.updates_exactly(table),
+        _ => false,
+    };
+    // Listed keys without a record are not touched, and count all the same.
+    Ok(exact && scope.table.plain && matches!(key_set.keys, Keys::Range(_)))
+}
+
+/// The `map` of a job on an key_set; on none at all where only its columns are of interest.
+pub(crate) fn map<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: Option<&'a KeySet>,
+) -> Result<Sql<'a>> {
+    let mut sql = Sql::new(dialect, "");
+    let template = scope.job_type.statement()?;
+    for fragment in template.iter().flat_map(|template| template.fragments()) {
+        match (fragment, key_set) {
+            (Fragment::Text(text), _) => {
+                sql.push(text);
+            }
+            (Fragment::Source { named }, _) => {
+                sql.push(source(dialect, scope, *named));
+            }
+            (Fragment::Chunk(alias), Some(key_set)) => {
+                sql.push("(");
+                push_extent(&mut sql, scope, key_set, alias.as_deref(), Bounds::All);
+                sql.push(")");
+            }
+            (Fragment::Chunk(_), None) => {
+                sql.push("(1 = 0)");
+            }
+            (Fragment::Param(name), _) => {
+                sql.bind(Cow::Owned(param(&scope.params, name)));
+            }
+        }
+    }
+    sql.text.truncate(inner(&sql.text).len() + sql.text.len() - sql.text.trim_start().len());
+    Ok(sql)
+}
+
+/// A `reduce`, with its params.
+pub(crate) fn reduce<'a>(dialect: Dialect, template: &Template, params: &Params) -> Sql<'a> {
+    let mut sql = Sql::new(dialect, "");
+    for fragment in template.fragments() {
+        match fragment {
+            Fragment::Text(text) => {
+                sql.push(text);
+            }
+            Fragment::Param(name) => {
+                sql.bind(Cow::Owned(param(params, name)));
+            }
+            // The definition refuses these.
+            Fragment::Chunk(_) | Fragment::Source { .. } => {}
+        }
+    }
+    sql.text.truncate(inner(&sql.text).len() + sql.text.len() - sql.text.trim_start().len());
+    sql
+}
+
+/// What to select from, as `{source}` stands for it.
+fn source(dialect: Dialect, scope: &Scope, named: bool) -> String {
+    let relation = relation(dialect, scope);
+    match relation.strip_suffix(" AS source") {
+        // A query has the name that the statement gives it.
+        Some(query) if named => query.to_owned(),
+        _ => relation,
+    }
+}
+
+/// What a statement adds to the counts that its commit began with: rows affected are processed,
+/// the others skipped. A statement on another table may affect any number of rows for an item: no
+/// more items are processed than were read.
+pub(crate) fn outcome(scope: &Scope, expected: Counts, read: i64, affected: i64) -> Result<Counts> {
+    // Between the count and the statement rows may have come in, which the statement has read.
+    let read = if scope.job_type.changes_source()? { read.max(affected) } else { read };
+    let processed = affected.min(read);
+    Ok(Counts {
+        read: read - expected.read,
+        processed: processed - expected.processed,
+        skipped: read - processed - expected.skipped,
+        ..Counts::default()
+    })
+}
+
+/// The statement of a `sql` or `refresh` step on an key_set.
+pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) -> Result<Sql<'a>> {
+    let job_type = &scope.job_type;
+    let template = job_type.statement()?;
+    let mut sql = Sql::new(dialect, "");
+    match (&job_type.step.kind, template) {
+        (StepKind::Sql(_), Some(template)) => {
+            for fragment in template.fragments() {
+                match fragment {
+                    Fragment::Text(text) => sql.push(text),
+                    Fragment::Chunk(alias) => {
+                        push_chunk(&mut sql, scope, key_set, alias.as_deref());
+                        &mut sql
+                    }
+                    // Statements that change something name their table themselves.
+                    Fragment::Source { named } => sql.push(source(dialect, scope, *named)),
+                    // Each use is bound by itself, since each may ask for another type.
+                    Fragment::Param(name) => sql.bind(Cow::Owned(param(&scope.params, name))),
+                };
+            }
+        }
+        (StepKind::Refresh, _) => {
+            let missing = || job_type.problem("step.version", "is missing");
+            let version = dialect.quote(job_type.step.version.as_deref().ok_or_else(missing)?);
+            let table = relation(dialect, scope);
+            sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
+            push_chunk(&mut sql, scope, key_set, None);
+        }
+        _ => {
+            return Err(job_type
+                .problem("step", "has no statement: its items are worked one by one")
+                .into());
+        }
+    }
+    Ok(sql)
+}
+
+/// Sets the mark of an key_set's rows that do not carry it yet; `None` when the job type has none.
+pub(crate) fn mark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+) -> Result<Option<Sql<'a>>> {
+    let Some(column) = mark_column(scope)? else { return Ok(None) };
+    let value = match (column.kind, dialect) {
+        (ColumnType::Bool, Dialect::Postgres) => "true",
+        (ColumnType::Bool | ColumnType::Int | ColumnType::Float | ColumnType::Numeric, _) => "1",
+        _ => "'1'",
+    };
+    Ok(Some(set_mark(dialect, scope, key_set, column, value, Bounds::All)))
+}
+
+/// Clears the mark of an key_set's rows; `None` when the job type has none. Rows that have left
+/// `source.where` since they were marked are cleared as well.
+pub(crate) fn unmark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+) -> Result<Option<Sql<'a>>> {
+    let Some(column) = mark_column(scope)? else { return Ok(None) };
+    let value = match (column.kind, dialect) {
+        _ if column.nullable => "NULL",
+        (ColumnType::Bool, Dialect::Postgres) => "false",
+        (ColumnType::Bool | ColumnType::Int | ColumnType::Float | ColumnType::Numeric, _) => "0",
+        _ => "''",
+    };
+    Ok(Some(set_mark(dialect, scope, key_set, column, value, Bounds::WithoutWhere)))
+}
+
+fn set_mark<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    column: &Column,
+    value: &str,
+    bounds: Bounds,
+) -> Sql<'a> {
+    let (table, name) = (relation(dialect, scope), dialect.quote(&column.name));
+    let mut sql = Sql::new(dialect, format!("UPDATE {table} SET {name} = {value} WHERE "));
+    push_extent(&mut sql, scope, key_set, None, bounds);
+    sql.push(match dialect {
+        Dialect::Mysql => format!(" AND NOT ({name} <=> {value})"),
+        Dialect::Postgres | Dialect::Sqlite => format!(" AND {name} IS DISTINCT FROM {value}"),
+    });
+    sql
+}
+
+fn mark_column(scope: &Scope) -> Result<Option<&Column>> {
+    let Some(name) = &scope.job_type.step.mark else { return Ok(None) };
+    match scope.table.column(name) {
+        Some(column) => Ok(Some(column)),
+        None => {
+            Err(scope.job_type.problem("step.mark", format!("there is no column `{name}`")).into())
+        }
+    }
+}
+
+fn param(params: &Params, name: &str) -> Value {
+    params.get(name).cloned().map_or(Value::Null, Value::from_json)
+}
+
+/// The places of the key columns and of the version among the table's columns.
+pub(crate) struct Places {
+    key: Vec<Option<usize>>,
+    version: Option<usize>,
+}
+
+impl Places {
+    pub(crate) fn of(scope: &Scope) -> Places {
+        let place =
+            |name: &String| scope.table.columns.iter().position(|column| column.name == *name);
+        Places {
+            key: scope.key().iter().map(place).collect(),
+            version: scope.job_type.step.version.as_ref().and_then(place),
+        }
+    }
+
+    /// Where the columns of the key are.
+    pub(crate) fn of_key(&self) -> impl Iterator<Item = usize> {
+        self.key.iter().flatten().copied()
+    }
+
+    /// The key of a record with these values.
+    pub(crate) fn key(&self, values: &[Value]) -> windlass_core::Key {
+        let value = |place: &Option<usize>| place.and_then(|n| values.get(n)).cloned();
+        windlass_core::Key(
+            self.key.iter().map(|place| value(place).unwrap_or(Value::Null)).collect(),
+        )
+    }
+
+    /// The version of a record with these values.
+    pub(crate) fn version(&self, values: &[Value]) -> Value {
+        self.version.and_then(|n| values.get(n)).cloned().unwrap_or(Value::Null)
+    }
+}
+
+/// The names of the table's columns, shared by every record of a batch.
+pub(crate) fn columns_of(scope: &Scope) -> windlass_core::Columns {
+    scope.table.columns.iter().map(|column| column.name.clone()).collect()
+}
+
+/// `INSERT INTO table (columns)`
+pub(crate) fn insert_into(dialect: Dialect, table: &str, columns: &[&str]) -> String {
+    let columns: Vec<String> = columns.iter().map(|column| dialect.quote(column)).collect();
+    format!("INSERT INTO {} ({})", dialect.quote_table(table), columns.join(", "))
+}

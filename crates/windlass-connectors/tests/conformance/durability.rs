@@ -1,0 +1,157 @@
+//! Every write beside the user's data is on the disk when it is answered, whatever the server, the
+//! database and the role say of `synchronous_commit`. Looked up in the write-ahead log.
+
+use crate::harness::{Db, effect, everything, key};
+use std::time::Duration;
+use windlass_connectors::{
+    Commit, DataError, DeferredItem, DeferredState, Effect, Fence, Ledger, OutboxRow, Params, Rows,
+    SubmitResult, Submitter,
+};
+use windlass_core::{ChunkId, Column, ColumnType, Counts, Cursor, Load, Value};
+use windlass_testkit::{Database, MariaServer, Options, PostgresServer};
+
+/// A server that flushes its log only when a commit waits for it.
+fn lazy_server() -> PostgresServer {
+    let settings = [
+        ("synchronous_commit", "off"),
+        ("wal_writer_delay", "10s"),
+        ("wal_writer_flush_after", "1GB"),
+        ("autovacuum", "off"),
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+        ("checkpoint_timeout", "1h"),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    PostgresServer::start(Options { fsync: false, settings })
+}
+
+struct Log(Database);
+
+impl Log {
+    async fn end(&self) -> i64 {
+        self.0.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").await
+    }
+
+    /// Makes a call that writes something; all of it must be flushed when it returns.
+    async fn durable<T>(&self, what: &str, call: impl Future<Output = Result<T, DataError>>) -> T {
+        let before = self.end().await;
+        let answer = call.await.unwrap();
+        let flushed = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint";
+        let (flushed, end) = (self.0.one::<i64>(flushed).await, self.end().await);
+        assert!(end > before, "{what}: wrote nothing, so this proves nothing");
+        // Where a page ends exactly, its successor's header is counted as written.
+        assert!(end - flushed <= 40, "{what}: {} bytes are not flushed", end - flushed);
+        answer
+    }
+}
+
+struct Taking;
+
+#[async_trait::async_trait]
+impl Submitter for Taking {
+    async fn submit(&self, given: OutboxRow) -> SubmitResult {
+        match given.job_type.as_str() {
+            "BAD" => SubmitResult::Refused("is bad".to_owned()),
+            _ => SubmitResult::Taken,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_call_has_answered_is_flushed() {
+    let server = lazy_server();
+    let database = server.database().await;
+    let (name, off) = (database.name(), "SET synchronous_commit = off");
+    database.run(&format!("ALTER DATABASE {name} {off}; ALTER ROLE windlass {off}")).await;
+    database
+        .run(
+            "CREATE TABLE t (id bigint PRIMARY KEY, n bigint NOT NULL, busy boolean);
+             INSERT INTO t SELECT n, 0 FROM generate_series(1, 10) n;
+             CREATE TABLE result (branch text, n bigint)",
+        )
+        .await;
+    let (log, db) = (Log(database.clone()), Db::postgres_on(database.clone()).await);
+    let data = &db.data;
+    database
+        .run("DROP TABLE windlass_ledger, windlass_held, windlass_emitted, windlass_stores")
+        .await;
+    log.durable("prepare", data.prepare()).await;
+
+    let job = uuid::Uuid::now_v7();
+    let fence =
+        |number: i64| Fence { chunk: ChunkId { job, number }, epoch: 1, nonce: 0, lost: false };
+    let fenced = log.durable("fence", data.fence(&[fence(0), fence(1)])).await;
+    let ledger: Vec<Ledger> = fenced.into_iter().flatten().collect();
+    let toml = "source.table = \"t\"\nstep.sql = \"UPDATE t SET n = n + 1 WHERE {chunk}\"\n\
+                step.mark = \"busy\"";
+    let scope = db.scope(toml).await;
+    log.durable("mark", data.mark(&scope, &ledger[0], &everything())).await;
+    let statement = effect(Effect::Statement(everything()));
+    let committed = log.durable("a statement", data.commit(&scope, &ledger[0], statement)).await;
+    let held = DeferredItem {
+        key: key(1),
+        state: DeferredState::Dead,
+        attempts: 1,
+        conflicts: 0,
+        error: "bad".to_owned(),
+        context: serde_json::Value::Null,
+        record: serde_json::json!({ "id": 1 }),
+        wait: Duration::ZERO,
+    };
+    let dead = Commit { hold: vec![held], ..effect(Effect::Nothing) };
+    log.durable("a dead item", data.commit(&scope, &committed.ledger, dead)).await;
+    let moved = Commit {
+        counts: Counts { read: 1, skipped: 1, ..Counts::default() },
+        ..Commit::new(Cursor::End, Effect::Nothing)
+    };
+    log.durable("a move of the ledger", data.commit(&scope, &ledger[1], moved)).await;
+
+    let column = |name: &str, kind| Column {
+        name: name.to_owned(),
+        kind,
+        sql_type: String::new(),
+        nullable: true,
+    };
+    let rows = Rows {
+        columns: vec![column("branch", ColumnType::Text), column("n", ColumnType::Int)],
+        rows: vec![vec![Value::from("a"), Value::Int(1)]],
+    };
+    let load = Load {
+        connection: "a".to_owned(),
+        table: "result".to_owned(),
+        replace: vec!["branch".to_owned()],
+    };
+    let fenced = data.fence(&[fence(-1)]).await.unwrap().pop().unwrap().unwrap();
+    log.durable("a load", data.replace(&fenced, &load, &rows, &Params::new(), &[])).await;
+
+    log.durable("make the outbox", data.outbox().prepare()).await;
+    for job_type in ["GOOD", "BAD"] {
+        database.run(&format!("SELECT windlass_enqueue('{job_type}', '{{}}')")).await;
+    }
+    log.durable("relay", data.outbox().relay(&Taking)).await;
+    log.durable("prune", data.prune(job)).await;
+}
+
+/// No session can state it there, so the server's settings are looked at.
+#[tokio::test]
+async fn a_server_that_may_lose_commits_is_named() {
+    let db = Db::postgres().await;
+    let risk = db.data.durability_risk().await.unwrap().unwrap();
+    assert!(risk.contains("fsync = off"), "the shared server of the tests has it: {risk}");
+    let safe = PostgresServer::start(Options::default());
+    let safe = Db::postgres_on(safe.database().await).await;
+    assert_eq!(safe.data.durability_risk().await.unwrap(), None);
+
+    let db = Db::mariadb().await;
+    let risk = db.data.durability_risk().await.unwrap().unwrap();
+    assert!(risk.contains("innodb_flush_log_at_trx_commit = 2"), "{risk}");
+    let flushing = "--innodb-flush-log-at-trx-commit=1";
+    let server = MariaServer::start_with(&[flushing]);
+    let safe = windlass_connectors::connect(server.database().await.url(), 1).await.unwrap();
+    assert_eq!(safe.durability_risk().await.unwrap(), None);
+    let server = MariaServer::start_with(&[flushing, "--log-bin=binlog", "--sync-binlog=0"]);
+    let lost = windlass_connectors::connect(server.database().await.url(), 1).await.unwrap();
+    let risk = lost.durability_risk().await.unwrap().unwrap();
+    assert!(risk.contains("sync_binlog = 0"), "{risk}");
+    assert_eq!(Db::sqlite().await.data.durability_risk().await.unwrap(), None);
+}

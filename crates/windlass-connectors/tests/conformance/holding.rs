@@ -1,0 +1,148 @@
+//! DeferredItem items survive the round trip, with the time until they are due by the database's clock.
+
+use crate::harness::{Db, effect, key, on_every_backend};
+use serde_json::json;
+use std::time::Duration;
+use windlass_connectors::{
+    Commit, DeferredItem, DeferredState, Effect, LedgerRow, WriteItem, keep_emitted,
+};
+use windlass_core::{Change, ChunkId, Columns, Counts, Cursor, Key, Record, Value};
+
+on_every_backend!(
+    a_round_trip,
+    paging_by_key,
+    holding_again_overwrites,
+    ledger_rows_come_in_pages_with_what_is_beside_them,
+);
+
+/// An item that waits for another try.
+pub(crate) fn held(number: i64) -> DeferredItem {
+    DeferredItem {
+        key: key(number),
+        state: DeferredState::Retry,
+        attempts: 2,
+        conflicts: 1,
+        error: "it's \"broken\" \\ ${x}".to_owned(),
+        context: json!({"status": 503, "nul": "\u{0}"}),
+        record: json!({"id": number, "name": "日本"}),
+        wait: Duration::ZERO,
+    }
+}
+
+async fn scope(db: &Db) -> windlass_connectors::Scope {
+    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, version INT)").await;
+    db.scope("source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"").await
+}
+
+fn hold(items: Vec<DeferredItem>, settle: Vec<Key>) -> Commit {
+    Commit { hold: items, settle, cursor: Cursor::Start, ..effect(Effect::Nothing) }
+}
+
+pub(crate) async fn a_round_trip(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let odd = DeferredItem {
+        key: Key(vec![Value::from("a'\"\u{0}"), Value::Bytes(vec![1]), Value::from("2025-01-01")]),
+        state: DeferredState::Dead,
+        error: "with a \u{0} byte".to_owned(),
+        ..held(0)
+    };
+    let later = DeferredItem { wait: Duration::from_secs(60), ..held(2) };
+    let mut commit = hold(vec![held(1), later, odd.clone()], vec![]);
+    commit.counts = Counts { read: 3, dead: 1, ..Counts::default() };
+    let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+    assert_eq!(ledger.counts, Counts { read: 3, dead: 1, ..Counts::default() });
+
+    let retries = db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
+    assert_eq!(retries[0], held(1));
+    assert!(
+        retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
+    );
+    let dead = db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
+    assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));
+    assert!(db.data.held(ledger.chunk, DeferredState::Suspect, None, 10).await.unwrap().is_empty());
+
+    let ledger =
+        db.data.commit(&scope, &ledger, hold(vec![], vec![key(1), odd.key])).await.unwrap().ledger;
+    assert_eq!(ledger.commits, 2);
+    assert_eq!(db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().len(), 1);
+    assert!(db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap().is_empty());
+    assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
+}
+
+pub(crate) async fn paging_by_key(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let items = (0..25).map(held).collect();
+    let ledger = db.data.commit(&scope, &ledger, hold(items, vec![])).await.unwrap().ledger;
+    let (mut after, mut seen) = (None::<String>, Vec::new());
+    loop {
+        let page =
+            db.data.held(ledger.chunk, DeferredState::Retry, after.as_deref(), 10).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.to_text());
+        seen.extend(page.into_iter().map(|held| held.key.to_text()));
+    }
+    let mut expected: Vec<String> = (0..25).map(|n| key(n).to_text()).collect();
+    expected.sort();
+    assert_eq!(seen, expected);
+}
+
+pub(crate) async fn holding_again_overwrites(db: Db) {
+    let scope = scope(&db).await;
+    let ledger = db.fenced(1).await;
+    let ledger = db.data.commit(&scope, &ledger, hold(vec![held(1)], vec![])).await.unwrap().ledger;
+    let dead = DeferredItem { state: DeferredState::Dead, attempts: 3, ..held(1) };
+    // Settled and held in one commit: it is held.
+    let commit = hold(vec![dead.clone()], vec![key(1)]);
+    let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+    assert!(db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty());
+    assert_eq!(db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap(), [dead]);
+}
+
+pub(crate) async fn ledger_rows_come_in_pages_with_what_is_beside_them(db: Db) {
+    let scope = scope(&db).await;
+    let job = db.fenced(1).await.chunk.job;
+    let mut expected = Vec::new();
+    for number in 0..5 {
+        let chunk = ChunkId { job, number };
+        let ledger = db.fence(chunk, 2, false).await.unwrap();
+        // As many emitted rows, dead and deferred items as the chunk's number says.
+        let row = |n: i64| [("n".to_owned(), Value::Int(n))].into();
+        let change = Change { emit: (0..number).map(row).collect(), ..Change::default() };
+        let item = WriteItem {
+            key: key(100),
+            version: Value::Null,
+            change: keep_emitted(change, chunk, &key(100)),
+            record: Record::new(Columns::from([]), Vec::new()),
+            attempts: 0,
+            conflicts: 0,
+        };
+        let dead = |n| DeferredItem { state: DeferredState::Dead, ..held(n) };
+        let items = (0..number).map(dead).chain((10..10 + 2 * number).map(held)).collect();
+        let counts = Counts { read: 1 + 3 * number, dead: number, ..Counts::default() };
+        let effect = Effect::Write(vec![item]);
+        let commit = Commit { effect, counts, ..hold(items, vec![]) };
+        let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+        expected.push(LedgerRow {
+            ledger,
+            deferred: 2 * number,
+            dead: number,
+            emitted: number,
+            emitted_rows: number,
+        });
+    }
+    // Another job's rows are not among them.
+    db.fenced(1).await;
+    let mut found: Vec<LedgerRow> = Vec::new();
+    loop {
+        let after = found.last().map_or(-1, |row| row.ledger.chunk.number);
+        let page = db.data.ledger_rows(job, after, 2).await.unwrap();
+        assert!(page.len() <= 2);
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    assert_eq!(found, expected);
+}

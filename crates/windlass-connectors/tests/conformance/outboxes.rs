@@ -1,0 +1,479 @@
+//! The outbox: what an application can put there, and how the relay takes it.
+
+use crate::harness::{Db, on_every_backend};
+use async_trait::async_trait;
+use serde_json::{Value as Json, json};
+use std::sync::Mutex;
+use std::time::Duration;
+use windlass_connectors::outbox::{EnqueueError, enqueue};
+use windlass_connectors::{OutboxRow, SubmitResult, Submitter};
+use windlass_core::{Claims, Identity, JobId, Request, Value};
+
+on_every_backend!(
+    what_is_committed_is_relayed_once_and_what_is_not_never,
+    a_list_of_no_items_makes_no_job,
+    what_can_be_refused_is_refused_in_the_transaction,
+    a_refused_row_keeps_its_reason_and_blocks_nobody,
+    an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows,
+    a_row_that_cannot_be_changed_does_not_block_other_rows,
+    while_the_door_is_away_everything_stays,
+    more_than_a_batch_is_taken_batch_by_batch,
+    without_a_table_it_says_so,
+);
+
+/// A door that remembers what came and answers what it was told to.
+#[derive(Default)]
+struct Memory {
+    given: Mutex<Vec<OutboxRow>>,
+    answer: Mutex<Option<SubmitResult>>,
+}
+
+impl Memory {
+    fn answering(answer: SubmitResult) -> Memory {
+        Memory { answer: Mutex::new(Some(answer)), ..Memory::default() }
+    }
+
+    fn ids(&self) -> Vec<JobId> {
+        self.given.lock().unwrap().iter().map(|given| given.id).collect()
+    }
+}
+
+#[async_trait]
+impl Submitter for Memory {
+    async fn submit(&self, given: OutboxRow) -> SubmitResult {
+        let answer = self.answer.lock().unwrap().clone();
+        let bad = given.job_type == "BAD";
+        self.given.lock().unwrap().push(given);
+        answer.unwrap_or(if bad {
+            SubmitResult::Refused("is bad".to_owned())
+        } else {
+            SubmitResult::Taken
+        })
+    }
+}
+
+/// Puts requests there in one transaction, which is committed or not.
+async fn put(
+    db: &Db,
+    requests: &[Request],
+    commit: bool,
+) -> Result<Vec<Option<JobId>>, EnqueueError> {
+    let claims: Claims = [("county".to_owned(), vec![Value::from("Kent")])].into();
+    let identity = Identity { name: "app".to_owned(), claims, ..Identity::default() };
+    let mut ids = Vec::new();
+    if db.is_postgres() {
+        let mut client = db.database().client().await;
+        let mut tx = client.transaction().await?;
+        for request in requests {
+            ids.push(enqueue(&mut tx, request, &identity).await?);
+        }
+        if commit { tx.commit().await? } else { tx.rollback().await? }
+    } else if !db.is_sqlite() {
+        let mut sql = String::from("BEGIN");
+        for request in requests {
+            request.check_size().map_err(EnqueueError::Problem)?;
+            let mut json = serde_json::to_value(request).unwrap();
+            json.as_object_mut().unwrap().remove("jobType");
+            json["claims"] = json!({"county": ["Kent"]});
+            json["submittedBy"] = json!("app");
+            let id = JobId::now_v7();
+            sql += &format!(
+                "; INSERT INTO windlass_outbox (id, job_type, request) VALUES ('{id}', '{}', '{json}')",
+                request.job_type
+            );
+            let empty = request.items.as_ref().is_some_and(Vec::is_empty);
+            ids.push((!empty).then_some(id));
+        }
+        sql += if commit { "; COMMIT" } else { "; ROLLBACK" };
+        db.run(&sql).await;
+    } else {
+        let mut client = db.client();
+        let mut tx = client.transaction()?;
+        for request in requests {
+            ids.push(enqueue(&mut tx, request, &identity)?);
+        }
+        if commit { tx.commit()? } else { tx.rollback()? }
+    }
+    Ok(ids)
+}
+
+async fn prepared(db: &Db) {
+    db.data.outbox().prepare().await.unwrap();
+    // As every process does at its start.
+    db.data.outbox().prepare().await.unwrap();
+}
+
+async fn rows(db: &Db) -> i64 {
+    db.number("SELECT count(*) FROM windlass_outbox").await
+}
+
+async fn what_is_committed_is_relayed_once_and_what_is_not_never(db: Db) {
+    prepared(&db).await;
+    let request = |n: i64| Request {
+        params: [("n".to_owned(), json!(n))].into(),
+        items: Some(vec![json!({"id": n})]),
+        ..Request::new("J")
+    };
+    put(&db, &[request(1)], false).await.unwrap();
+    let ids = put(&db, &[request(2), request(3)], true).await.unwrap();
+    let ids: Vec<JobId> = ids.into_iter().flatten().collect();
+    assert_eq!(ids.len(), 2);
+    let now = uuid::Uuid::now_v7().get_timestamp().unwrap().to_unix().0;
+    for id in &ids {
+        assert_eq!((id.get_version_num(), id.get_variant()), (7, uuid::Variant::RFC4122));
+        assert!(id.get_timestamp().unwrap().to_unix().0.abs_diff(now) < 600, "{id}");
+    }
+    let door = Memory::default();
+    let relayed = db.data.outbox().relay(&door).await.unwrap();
+    assert_eq!((relayed.taken, relayed.refused, relayed.away, relayed.more), (2, 0, None, false));
+    let mut came = door.ids();
+    came.sort();
+    let mut expected = ids.clone();
+    expected.sort();
+    assert_eq!(came, expected);
+    let given = door.given.lock().unwrap().iter().find(|given| given.id == ids[0]).unwrap().clone();
+    assert_eq!(given.job_type, "J");
+    let whole: Json = serde_json::from_str(&given.request).unwrap();
+    let expected = json!({"params": {"n": 2}, "items": [{"id": 2}],
+        "claims": {"county": ["Kent"]}, "submittedBy": "app"});
+    assert_eq!(whole, expected);
+    assert_eq!(rows(&db).await, 0);
+    let again = Memory::default();
+    db.data.outbox().relay(&again).await.unwrap();
+    assert_eq!(again.ids().len(), 0);
+}
+
+async fn a_list_of_no_items_makes_no_job(db: Db) {
+    prepared(&db).await;
+    let request = Request { items: Some(Vec::new()), ..Request::new("J") };
+    assert_eq!(put(&db, &[request], true).await.unwrap(), [None]);
+    // And by the database's own means.
+    let (function, insert) = (
+        "SELECT windlass_enqueue('J', '{\"items\": []}') IS NULL",
+        "INSERT INTO windlass_outbox (job_type, request) VALUES ('J', '{\"items\": []}') RETURNING id",
+    );
+    if !db.is_postgres() && !db.is_sqlite() {
+        // Here the relay leaves it out.
+        assert_eq!(rows(&db).await, 1);
+        let door = Memory::default();
+        assert_eq!(db.data.outbox().relay(&door).await.unwrap().refused, 0);
+        assert_eq!((door.ids().len(), rows(&db).await), (0, 0));
+        return;
+    }
+    let answer = db.rows(db.pick(function, insert, "")).await;
+    assert_eq!(answer.len(), if db.is_postgres() { 1 } else { 0 }, "{answer:?}");
+    assert!(!db.is_postgres() || answer[0][0] == "t", "{answer:?}");
+    assert_eq!(rows(&db).await, 0);
+}
+
+async fn what_can_be_refused_is_refused_in_the_transaction(db: Db) {
+    prepared(&db).await;
+    let large = format!("{{\"params\": {{\"a\": \"{}\"}}}}", "x".repeat(Request::MOST_BYTES));
+    for (job_type, request, postgres, sqlite) in [
+        ("J", "[1]", "request is no JSON object", "request_is_a_json_object"),
+        ("J", "{\"items\": 1}", "items is no list", "items_is_a_list"),
+        ("J", "{\"claims\": 1}", "claims is no JSON object", "claims_is_a_json_object"),
+        ("J", "{\"jobType\": \"K\"}", "request has a jobType", "request_names_no_job_type"),
+        ("", "{}", "job_type is missing", "job_type_is_missing"),
+        ("J", large.as_str(), "8388608 are the most", "request_has_at_most_8388608_bytes"),
+        ("J", "{\"items\": [{}, 7]}", "items[1] is no JSON object", ""),
+        ("J", "{\"submittedBy\": 7}", "submittedBy is no text", ""),
+        ("J", "{", "invalid input syntax", "request_is_a_json_object"),
+    ] {
+        let expected = db.pick(postgres, sqlite, sqlite);
+        if expected.is_empty() {
+            // The relay refuses it.
+            continue;
+        }
+        let message = db.refusal(job_type, request).await;
+        let shown: String = request.chars().take(30).collect();
+        assert!(message.contains(expected), "{shown}: {message}");
+    }
+    let big = Request {
+        items: Some(vec![json!({"id": "x".repeat(Request::MOST_BYTES)})]),
+        ..Request::new("J")
+    };
+    let error = put(&db, &[big], true).await.unwrap_err();
+    assert!(matches!(&error, EnqueueError::Problem(problem) if problem.detail.contains("8388608")));
+    assert_eq!(rows(&db).await, 0);
+}
+
+async fn a_refused_row_keeps_its_reason_and_blocks_nobody(db: Db) {
+    prepared(&db).await;
+    let ids = put(&db, &[Request::new("BAD"), Request::new("J")], true).await.unwrap();
+    let relayed = db.data.outbox().relay(&Memory::default()).await.unwrap();
+    assert_eq!((relayed.taken, relayed.refused), (1, 1));
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    assert_eq!(waiting.len(), 1);
+    let row = &waiting[0];
+    assert_eq!((Some(row.id), row.job_type.as_str(), row.attempts), (ids[0], "BAD", 1));
+    assert_eq!(row.error.as_deref(), Some("is bad"));
+    assert!(row.next_at > row.created_at);
+    // Not due yet, unless a second has gone by.
+    let later =
+        db.pick("next_at + interval '1 hour'", "next_at + 3600000", "next_at + INTERVAL 1 HOUR");
+    db.run(&format!("UPDATE windlass_outbox SET next_at = {later}")).await;
+    let door = Memory::default();
+    db.data.outbox().relay(&door).await.unwrap();
+    assert_eq!(door.ids().len(), 0);
+    let past = db.pick("now() - interval '1 hour'", "1", "'2001-01-01'");
+    db.run(&format!("UPDATE windlass_outbox SET next_at = {past}")).await;
+    db.data.outbox().relay(&door).await.unwrap();
+    let came = door.given.lock().unwrap().pop().unwrap();
+    assert_eq!((Some(came.id), came.error.as_deref()), (ids[0], Some("is bad")));
+    assert_eq!(db.data.outbox().waiting(10).await.unwrap().unwrap()[0].attempts, 2);
+}
+
+/// The constraint refuses it; where the table was made without the constraint, the count stays where
+/// it is and the rows of the same batch are settled.
+async fn an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows(db: Db) {
+    prepared(&db).await;
+    put(&db, &[Request::new("BAD")], true).await.unwrap();
+    for attempts in ["2147483647", "-1"] {
+        let set = format!("UPDATE windlass_outbox SET attempts = {attempts}");
+        let error = db.error_of(&set).await;
+        assert!(error.contains("attempts_is_a_count"), "{attempts}: {error}");
+    }
+    if db.is_sqlite() {
+        return;
+    }
+    db.run("ALTER TABLE windlass_outbox DROP CONSTRAINT attempts_is_a_count").await;
+    db.run("UPDATE windlass_outbox SET attempts = 2147483647").await;
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    let relayed = db.data.outbox().relay(&Memory::default()).await.unwrap();
+    assert_eq!((relayed.taken, relayed.refused), (1, 1));
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!((waiting[0].attempts, waiting[0].error.as_deref()), (1_000_000_000, Some("is bad")));
+}
+
+/// A trigger of the user's refuses to change one row of a batch.
+async fn a_row_that_cannot_be_changed_does_not_block_other_rows(db: Db) {
+    prepared(&db).await;
+    let ids = put(&db, &[Request::new("BAD"), Request::new("STUCK"), Request::new("J")], true)
+        .await
+        .unwrap();
+    let function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+        IF OLD.job_type = 'STUCK' THEN RAISE EXCEPTION 'stuck'; END IF; RETURN OLD; END $$; \
+        CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox FOR EACH ROW EXECUTE FUNCTION refuse()";
+    let sqlite = "CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox \
+        WHEN OLD.job_type = 'STUCK' BEGIN SELECT RAISE(ABORT, 'stuck'); END";
+    let mysql = "CREATE TRIGGER refuse BEFORE DELETE ON windlass_outbox FOR EACH ROW \
+        IF OLD.job_type = 'STUCK' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'stuck'; END IF";
+    db.run(db.pick(function, sqlite, mysql)).await;
+    db.data.outbox().relay(&Memory::default()).await.unwrap();
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    let mut left: Vec<_> = waiting.iter().map(|row| (Some(row.id), row.attempts)).collect();
+    left.sort();
+    let mut expected = [(ids[0], 1), (ids[1], 0)];
+    expected.sort();
+    assert_eq!(left, expected);
+}
+
+async fn while_the_door_is_away_everything_stays(db: Db) {
+    prepared(&db).await;
+    put(&db, &[Request::new("J"), Request::new("J")], true).await.unwrap();
+    let door = Memory::answering(SubmitResult::Away("no store".to_owned()));
+    let relayed = db.data.outbox().relay(&door).await.unwrap();
+    assert_eq!((relayed.taken, relayed.away.as_deref()), (0, Some("no store")));
+    assert_eq!(door.ids().len(), 1, "the second is not even asked for");
+    let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
+    assert!(
+        waiting.len() == 2 && waiting.iter().all(|row| row.attempts == 0 && row.error.is_none())
+    );
+    assert_eq!(db.data.outbox().relay(&Memory::default()).await.unwrap().taken, 2);
+}
+
+async fn more_than_a_batch_is_taken_batch_by_batch(db: Db) {
+    prepared(&db).await;
+    put(&db, &vec![Request::new("J"); 230], true).await.unwrap();
+    let door = Memory::default();
+    let mut taken = Vec::new();
+    loop {
+        let relayed = db.data.outbox().relay(&door).await.unwrap();
+        taken.push(relayed.taken);
+        if !relayed.more {
+            break;
+        }
+    }
+    assert_eq!(taken, [100, 100, 30]);
+    let mut ids = door.ids();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 230);
+}
+
+async fn without_a_table_it_says_so(db: Db) {
+    assert_eq!(db.data.outbox().waiting(10).await.unwrap(), None);
+    prepared(&db).await;
+    assert_eq!(db.data.outbox().waiting(10).await.unwrap(), Some(Vec::new()));
+}
+
+/// While one relay submits a row, another passes it over, and takes the others.
+#[tokio::test]
+async fn two_relays_on_postgresql_share_the_rows() {
+    let db = Db::postgres().await;
+    prepared(&db).await;
+    let ids = put(&db, &[Request::new("J")], true).await.unwrap();
+    let client = db.database().client().await;
+    client.batch_execute("BEGIN; SELECT * FROM windlass_outbox FOR UPDATE").await.unwrap();
+    let more = put(&db, &[Request::new("J")], true).await.unwrap();
+    let door = Memory::default();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 1);
+    assert_eq!(door.ids(), [more[0].unwrap()]);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 1);
+    assert_eq!(door.ids()[1], ids[0].unwrap());
+}
+
+/// SQLite takes what is no text for text. Such a row is refused, and the others are taken.
+#[tokio::test]
+async fn what_is_no_text_on_sqlite_blocks_nobody() {
+    let db = Db::sqlite().await;
+    prepared(&db).await;
+    let insert = "INSERT INTO windlass_outbox (job_type, request) VALUES ('J',";
+    let bytes = db.client().execute(&format!("{insert} x'7b7d')"), []).unwrap_err().to_string();
+    assert!(bytes.contains("everything_is_text"), "{bytes}");
+    db.run(&format!("{insert} CAST(x'7b2261223a22ff227d' AS TEXT))")).await;
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    let door = Memory::default();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 2);
+    let given = door.given.lock().unwrap();
+    assert!(given.iter().any(|given| given.request == "\"this is no UTF-8 text\""));
+}
+
+/// Whoever waits is woken by the commit, and does not find it by looking: it would look in an hour.
+#[tokio::test]
+async fn a_commit_on_postgresql_wakes_the_relay() {
+    let db = Db::postgres().await;
+    prepared(&db).await;
+    let hour = Duration::from_secs(3600);
+    let woken = async || tokio::time::timeout(hour / 60, db.data.outbox().changed(hour)).await;
+    // When it begins to listen, something may have come before.
+    woken().await.unwrap();
+    put(&db, &[Request::new("J")], true).await.unwrap();
+    woken().await.unwrap();
+}
+
+/// The application may call the function, and touch nothing else.
+#[tokio::test]
+async fn an_application_needs_no_privilege_on_the_table() {
+    let db = Db::postgres().await;
+    prepared(&db).await;
+    let role = format!("app_{}", uuid::Uuid::now_v7().simple());
+    db.run(&format!("CREATE ROLE {role}")).await;
+    let client = db.database().client().await;
+    let call = "SELECT windlass_enqueue('J', '{}')";
+    client.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
+    let refused = |error: tokio_postgres::Error| error.as_db_error().unwrap().message().to_owned();
+    let message = refused(client.batch_execute(call).await.unwrap_err());
+    assert!(message.contains("permission denied for function"), "{message}");
+    db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {role}")).await;
+    client.batch_execute(call).await.unwrap();
+    // A table of the caller's own does not come before ours.
+    client
+        .batch_execute("CREATE TEMP TABLE windlass_outbox (id uuid, job_type text, request jsonb)")
+        .await
+        .unwrap();
+    client.batch_execute(call).await.unwrap();
+    client.batch_execute("DROP TABLE pg_temp.windlass_outbox").await.unwrap();
+    assert_eq!(rows(&db).await, 2);
+    for sql in ["SELECT * FROM windlass_outbox", "DELETE FROM windlass_outbox"] {
+        let message = refused(client.batch_execute(sql).await.unwrap_err());
+        assert!(message.contains("permission denied for table"), "{sql}: {message}");
+    }
+    db.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+}
+
+/// A role that may create things in a schema plants operators, functions and a table there. None of
+/// them runs with the rights of the function's owner.
+#[tokio::test]
+async fn what_another_role_plants_does_not_run_in_windlass_enqueue() {
+    let db = Db::postgres().await;
+    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
+    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
+    prepared(&db).await;
+    db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {mallory}")).await;
+    let attacker = db.database().client().await;
+    attacker.batch_execute(&format!("SET ROLE {mallory}")).await.unwrap();
+    attacker
+        .batch_execute(
+            "CREATE TABLE public.ran (by_user text);
+             GRANT ALL ON public.ran TO PUBLIC;
+             CREATE FUNCTION public.note() RETURNS boolean LANGUAGE sql AS
+                 $$ INSERT INTO public.ran VALUES (current_user); SELECT true $$;",
+        )
+        .await
+        .unwrap();
+    // More exact matches for what the function calls than those of pg_catalog.
+    let planted = [
+        (
+            "operator <> (text, unknown)",
+            "CREATE FUNCTION public.ne(text, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.<> (LEFTARG = text, RIGHTARG = varchar, FUNCTION = public.ne)",
+        ),
+        (
+            "operator + (bigint, integer)",
+            "CREATE FUNCTION public.plus(bigint, integer) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint WHERE public.note() $$; CREATE OPERATOR public.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.plus)",
+        ),
+        (
+            "operator || (text, bigint)",
+            "CREATE FUNCTION public.cat(text, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$; CREATE OPERATOR public.|| (LEFTARG = text, RIGHTARG = bigint, FUNCTION = public.cat)",
+        ),
+        (
+            "operator * (numeric, integer)",
+            "CREATE FUNCTION public.times(numeric, integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 1::numeric WHERE public.note() $$; CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = public.times)",
+        ),
+        (
+            "operator ? (jsonb, varchar)",
+            "CREATE FUNCTION public.has(jsonb, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.? (LEFTARG = jsonb, RIGHTARG = varchar, FUNCTION = public.has)",
+        ),
+        (
+            "function lpad(text, integer, varchar)",
+            "CREATE FUNCTION public.lpad(text, integer, varchar) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function to_hex(numeric)",
+            "CREATE FUNCTION public.to_hex(numeric) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function format(text, bigint, bigint)",
+            "CREATE FUNCTION public.format(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
+        ),
+        (
+            "function octet_length(varchar)",
+            "CREATE FUNCTION public.octet_length(varchar) RETURNS integer LANGUAGE sql AS $$ SELECT 1 WHERE public.note() $$",
+        ),
+    ];
+    for (what, sql) in &planted {
+        attacker.batch_execute(sql).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+    attacker.batch_execute("SET search_path = public, pg_catalog").await.unwrap();
+    for request in ["{}", r#"{"items": [{"id": 1}]}"#] {
+        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
+        attacker.batch_execute(&call).await.unwrap();
+    }
+    for request in ["[]", r#"{"items": [1]}"#, r#"{"jobType": "K"}"#] {
+        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
+        attacker.batch_execute(&call).await.unwrap_err();
+    }
+    assert_eq!(db.number("SELECT count(*) FROM public.ran").await, 0);
+    assert_eq!(rows(&db).await, 2);
+    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
+}
+
+/// A trigger of a table that another role made beforehand would run with the rights of the owner of
+/// the function.
+#[tokio::test]
+async fn a_table_that_another_role_made_beforehand_is_not_used() {
+    let db = Db::postgres().await;
+    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
+    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
+    db.run(&format!(
+        "SET ROLE {mallory}; CREATE TABLE windlass_outbox (id uuid, job_type text, request jsonb, \
+         created_at timestamptz, attempts integer, error text, next_at timestamptz); RESET ROLE"
+    ))
+    .await;
+    let error = db.data.outbox().prepare().await.unwrap_err().to_string();
+    assert!(error.contains("belongs to another role"), "{error}");
+    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
+}

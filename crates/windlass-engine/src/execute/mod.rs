@@ -1,0 +1,13 @@
+//! Execution: a chunk becomes committed effects.
+
+pub(crate) mod chunk_runner;
+pub(crate) mod heartbeat;
+pub(crate) mod lease;
+pub(crate) mod per_item;
+pub(crate) mod poison;
+pub(crate) mod set_based;
+pub(crate) mod settlement;
+pub(crate) mod slots;
+pub(crate) mod stop_reason;
+pub(crate) mod throttle;
+pub(crate) mod worker;

@@ -1,0 +1,242 @@
+//! A job's result as the store keeps it: frames of rows with an index, so that a page or a range of
+//! bytes decodes only the frames it lies in.
+//!
+//! The content is a sequence of zstd frames whose texts together are one JSON array: the names of
+//! the columns, then a thousand rows a frame. The last frame is one that zstd skips; it has the
+//! index.
+
+use crate::Result;
+use crate::merge::map_export::{new_part, unreadable};
+use windlass_connectors::{Emitted, Rows};
+use windlass_core::Value;
+use windlass_store::{MERGED, NewPart};
+
+/// The result of a job, opened.
+pub struct JobResult {
+    names: Vec<String>,
+    content: Vec<u8>,
+    frames: Vec<Frame>,
+    /// Rows and bytes of the whole.
+    end: Frame,
+}
+
+/// Where a frame begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Frame {
+    /// In the content.
+    offset: u64,
+    /// Among the rows.
+    row: u64,
+    /// Among the bytes of the output, a line of JSON per row.
+    byte: u64,
+}
+
+/// Rows of a frame.
+const FRAME_ROWS: usize = 1000;
+/// What begins a frame that zstd skips.
+const SKIPPABLE: u32 = 0x184D_2A50;
+/// What the content ends with.
+const TAG: &[u8; 8] = b"WLINDEX1";
+/// Bytes of an entry of the index.
+const ENTRY_BYTES: usize = 24;
+
+/// The result as it is kept.
+pub(crate) fn encode(result: &Rows) -> Result<NewPart> {
+    let names: Vec<String> = result.columns.iter().map(|column| column.name.clone()).collect();
+    let header: Vec<Value> = names.iter().cloned().map(Value::Text).collect();
+    let mut text = b"[".to_vec();
+    serde_json::to_writer(&mut text, &header).map_err(unreadable)?;
+    let (mut content, mut frames) = (compress(&text)?, Vec::new());
+    let mut at = Frame::default();
+    for rows in result.rows.chunks(FRAME_ROWS) {
+        frames.push(Frame { offset: content.len() as u64, ..at });
+        let start = text.len();
+        for row in rows {
+            text.push(b',');
+            serde_json::to_writer(&mut text, row).map_err(unreadable)?;
+            at.byte += line(&names, row).len() as u64 + 1;
+        }
+        at.row += rows.len() as u64;
+        content.extend(compress(&text[start..])?);
+    }
+    let end = Frame { offset: content.len() as u64, ..at };
+    text.push(b']');
+    content.extend(compress(b"]")?);
+    content.extend(index(&frames, end));
+    new_part(result.rows.len() + 1, &text, content)
+}
+
+fn compress(text: &[u8]) -> Result<Vec<u8>> {
+    zstd::encode_all(text, 3).map_err(unreadable)
+}
+
+fn index(frames: &[Frame], end: Frame) -> Vec<u8> {
+    let entries = frames.iter().chain([&end]);
+    let entries: Vec<u8> = entries
+        .flat_map(|frame| [frame.offset, frame.row, frame.byte])
+        .flat_map(u64::to_le_bytes)
+        .collect();
+    let length = (entries.len() + 4 + TAG.len()) as u32;
+    let count = frames.len() as u32 + 1;
+    [&SKIPPABLE.to_le_bytes()[..], &length.to_le_bytes(), &entries, &count.to_le_bytes(), TAG]
+        .concat()
+}
+
+/// A row as the output has it.
+fn line(names: &[String], row: &[Value]) -> String {
+    let fields = names.iter().cloned().zip(row.iter().map(Value::to_json));
+    serde_json::Value::Object(fields.collect()).to_string()
+}
+
+impl JobResult {
+    pub(crate) fn open(part: NewPart) -> Result<JobResult> {
+        let content = part.content.unwrap_or_default();
+        let (mut frames, begin) =
+            read_index(&content).ok_or_else(|| unreadable("it has no index"))?;
+        let end = frames.pop().ok_or_else(|| unreadable("its index is empty"))?;
+        let first = frames.first().unwrap_or(&end).offset as usize;
+        let header = content.get(..first).filter(|_| first <= begin);
+        let header = zstd::decode_all(header.unwrap_or_default()).map_err(unreadable)?;
+        let names = serde_json::from_slice::<Vec<Value>>(header.get(1..).unwrap_or_default());
+        let names = names.map_err(unreadable)?.iter().filter_map(Value::to_text).collect();
+        Ok(JobResult { names, content, frames, end })
+    }
+
+    /// How many bytes the output has, a line of JSON per row.
+    pub fn bytes(&self) -> u64 {
+        self.end.byte
+    }
+
+    /// How many frames it is read in.
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The frame that a byte of the output lies in.
+    pub fn frame_of_byte(&self, byte: u64) -> usize {
+        self.frames.partition_point(|frame| frame.byte <= byte).saturating_sub(1)
+    }
+
+    /// Where a frame begins among the bytes of the output.
+    pub fn frame_start(&self, frame: usize) -> u64 {
+        self.frames.get(frame).unwrap_or(&self.end).byte
+    }
+
+    /// The output of a frame.
+    pub fn lines(&self, frame: usize) -> Result<String> {
+        let mut lines = String::new();
+        for row in self.rows(frame)? {
+            lines.push_str(&line(&self.names, &row));
+            lines.push('\n');
+        }
+        Ok(lines)
+    }
+
+    /// The rows after this one.
+    pub(crate) fn page(&self, after: i64, limit: u32) -> Result<Vec<Emitted>> {
+        let first = u64::try_from(after + 1).unwrap_or_default();
+        let from = self.frames.partition_point(|frame| frame.row <= first).saturating_sub(1);
+        let mut page = Vec::new();
+        for frame in from..self.frames.len() {
+            let wanted = limit as usize - page.len();
+            if wanted == 0 {
+                break;
+            }
+            let rows = (self.frames[frame].row..).zip(self.rows(frame)?);
+            for (place, row) in rows.skip_while(|(place, _)| *place < first).take(wanted) {
+                let place = (MERGED, String::new(), place as i64);
+                page.push(Emitted { place, fields: line(&self.names, &row) });
+            }
+        }
+        Ok(page)
+    }
+
+    fn rows(&self, frame: usize) -> Result<Vec<Vec<Value>>> {
+        let Some(begin) = self.frames.get(frame) else { return Ok(Vec::new()) };
+        let end = self.frames.get(frame + 1).unwrap_or(&self.end);
+        let content = self.content.get(begin.offset as usize..end.offset as usize);
+        let mut text = zstd::decode_all(content.unwrap_or_default()).map_err(unreadable)?;
+        // A frame begins with the comma after the one before it.
+        if let Some(first) = text.first_mut() {
+            *first = b'[';
+        }
+        text.push(b']');
+        serde_json::from_slice(&text).map_err(unreadable)
+    }
+}
+
+/// The entries of the index, and where it begins.
+fn read_index(content: &[u8]) -> Option<(Vec<Frame>, usize)> {
+    let rest = content.strip_suffix(TAG)?;
+    let (rest, count) = rest.split_last_chunk::<4>()?;
+    let bytes = ENTRY_BYTES.checked_mul(u32::from_le_bytes(*count) as usize)?;
+    let begin = rest.len().checked_sub(bytes)?;
+    let entries = rest.get(begin..)?.chunks_exact(ENTRY_BYTES).map(|entry| {
+        let mut numbers = entry.chunks_exact(8).filter_map(|number| number.try_into().ok());
+        let mut next = || numbers.next().map(u64::from_le_bytes);
+        Some(Frame { offset: next()?, row: next()?, byte: next()? })
+    });
+    Some((entries.collect::<Option<_>>()?, begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{Column, ColumnType};
+
+    fn result(rows: usize) -> (Rows, NewPart) {
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            kind: ColumnType::Other,
+            sql_type: String::new(),
+            nullable: true,
+        };
+        let row = |n: usize| vec![Value::Int(n as i64), Value::Text(format!("é{n}"))];
+        let columns = vec![column("n"), column("name")];
+        let result = Rows { columns, rows: (0..rows).map(row).collect() };
+        let part = encode(&result).unwrap();
+        (result, part)
+    }
+
+    #[test]
+    fn a_result_is_read_as_a_whole_by_frames_and_by_pages() {
+        for rows in [0, 1, 999, 1000, 1001, 2500] {
+            let (result, part) = result(rows);
+            let whole = crate::merge::map_export::decode(&part).unwrap();
+            assert_eq!(whole[1..], result.rows, "{rows} rows");
+            assert_eq!(encode(&result).unwrap(), part, "the same rows are the same part");
+            let opened = JobResult::open(part).unwrap();
+            let lines: String = (0..opened.frames()).map(|f| opened.lines(f).unwrap()).collect();
+            assert_eq!((lines.lines().count(), lines.len() as u64), (rows, opened.bytes()));
+            for frame in 0..opened.frames() {
+                let start = opened.frame_start(frame);
+                assert!(lines[start as usize..].starts_with(&opened.lines(frame).unwrap()));
+                assert_eq!(opened.frame_of_byte(start), frame);
+            }
+            let (mut after, mut paged) = (-1, String::new());
+            loop {
+                let page = opened.page(after, 700).unwrap();
+                let Some(last) = page.last() else { break };
+                after = last.place.2;
+                page.iter().for_each(|row| paged += &(row.fields.clone() + "\n"));
+            }
+            assert_eq!(paged, lines);
+        }
+    }
+
+    #[test]
+    fn a_range_or_a_page_needs_its_own_frames_alone() {
+        let (_, mut part) = result(5000);
+        let whole = JobResult::open(part.clone()).unwrap();
+        // Everything but the third frame is destroyed.
+        let (from, to) = (whole.frames[2].offset as usize, whole.frames[3].offset as usize);
+        let (first, end) = (whole.frames[0].offset as usize, whole.end.offset as usize);
+        let content = part.content.as_mut().unwrap();
+        content[first..from].fill(0);
+        content[to..end].fill(0);
+        let damaged = JobResult::open(part).unwrap();
+        assert_eq!(damaged.lines(2).unwrap(), whole.lines(2).unwrap());
+        assert_eq!(damaged.page(1999, 1000).unwrap(), whole.page(1999, 1000).unwrap());
+        assert!(damaged.lines(1).is_err() && damaged.lines(3).is_err());
+    }
+}

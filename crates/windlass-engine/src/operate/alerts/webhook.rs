@@ -1,0 +1,100 @@
+//! The webhook: an alert as JSON, signed as Standard Webhooks has it. docs/alerts.md is the page for
+//! whoever receives them.
+
+use crate::http_client::{cause, client};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::Utc;
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use ring::hmac;
+use serde_json::json;
+use std::time::Duration;
+use windlass_core::Secret;
+use windlass_core::config::Alerts;
+use windlass_store::Alert;
+
+/// A receiver that has not answered by then will be asked again.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who posts, and where to.
+pub(super) struct Poster {
+    client: Client,
+    url: String,
+    keys: Vec<hmac::Key>,
+}
+
+impl Poster {
+    /// The poster of this configuration, if it posts at all.
+    pub(super) fn new(alerts: &Alerts) -> Result<Option<Poster>, String> {
+        let Some(webhook) = &alerts.webhook else { return Ok(None) };
+        let client = client()?.timeout(TIMEOUT).build().map_err(cause)?;
+        let keys = alerts.secrets.iter().map(key).collect();
+        Ok(Some(Poster { client, url: webhook.url().to_owned(), keys }))
+    }
+
+    /// Posts an alert; what the receiver answers beyond its status is not read.
+    pub(super) async fn post(&self, alert: &Alert) -> Result<(), String> {
+        let (id, timestamp) = (alert.id.to_string(), Utc::now().timestamp());
+        let body = json!({
+            "id": id,
+            "kind": alert.kind,
+            "jobType": alert.job_type,
+            "jobId": alert.job_id,
+            "message": alert.message,
+            "at": alert.at,
+            "details": alert.details,
+        });
+        let body = body.to_string();
+        let request = self.client.post(&self.url).header(CONTENT_TYPE, "application/json");
+        let request = request
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", self.signature(&format!("{id}.{timestamp}.{body}")));
+        let answer = request.body(body).send().await.map_err(|error| match error.is_timeout() {
+            true => format!("the receiver gave no answer within {TIMEOUT:?}"),
+            false => format!("the receiver cannot be reached: {}", cause(error)),
+        })?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status if status.is_redirection() => {
+                Err(format!("the receiver answered {status}; name the final URL in alerts.webhook"))
+            }
+            status => Err(format!("the receiver answered {status}")),
+        }
+    }
+
+    /// A signature by each secret, so that a receiver may know the old one for a while.
+    fn signature(&self, content: &str) -> String {
+        let sign = |key| format!("v1,{}", STANDARD.encode(hmac::sign(key, content.as_bytes())));
+        self.keys.iter().map(sign).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The key that a secret stands for: `whsec_` and base64, or any text as its bytes.
+fn key(secret: &Secret) -> hmac::Key {
+    let text = secret.expose();
+    let decoded = text.strip_prefix("whsec_").and_then(|rest| STANDARD.decode(rest).ok());
+    hmac::Key::new(hmac::HMAC_SHA256, &decoded.unwrap_or_else(|| text.as_bytes().to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_those_of_the_standard() {
+        // The example of the specification.
+        let secret = Secret::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let poster = Poster {
+            client: client().unwrap().build().unwrap(),
+            url: String::new(),
+            keys: vec![key(&secret), key(&Secret::from("another secret".to_owned()))],
+        };
+        let content = "msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{\"test\": 2432232314}";
+        let signature = poster.signature(content);
+        let (first, second) = signature.split_once(' ').unwrap();
+        assert_eq!(first, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(second.starts_with("v1,") && second != first);
+    }
+}

@@ -1,0 +1,297 @@
+//! Availability of the data connections. While one does not answer, nothing of it is claimed, and a
+//! single probe with backoff finds out when it answers again.
+//!
+//! An error only starts the probe: a connection can break while its database is available. So claims
+//! stop at the first error, and the connection counts as unavailable after the first failed probe.
+//! The state is of this process; the row in `windlass_controls` only tells listings, and expires if
+//! this process ends. Another process that still reaches the database keeps claiming.
+
+use crate::EngineError;
+use crate::engine::Engine;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use windlass_connectors::Connection;
+use windlass_core::problem::Code;
+use windlass_core::{JobType, Problem, RetryPolicy};
+use windlass_drivers::Class;
+use windlass_store::{Capabilities, Store, of_connection};
+
+/// The waits between probes: from 100 ms, doubled with each, to 10 s. `attempts` has no meaning here.
+const PROBE_BACKOFF: RetryPolicy = RetryPolicy {
+    attempts: u32::MAX,
+    backoff: Duration::from_millis(100),
+    factor: 2.0,
+    max: Duration::from_secs(10),
+};
+/// A database that takes longer than this to answer a probe counts as unavailable.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether the database of one connection answers, as far as this process knows.
+pub(crate) struct Availability {
+    name: String,
+    connection: Arc<dyn Connection>,
+    store: Arc<dyn Store>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Lost connections and failed probes since work last succeeded. Kept when a probe succeeds: work
+    /// that fails although the database answers backs off too.
+    failures: u32,
+    /// Whether a probe is under way or waits for its time.
+    probing: bool,
+    outage: Option<Outage>,
+}
+
+/// A database that does not answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Outage {
+    /// Which one, since when, and the last error.
+    pub(crate) reason: String,
+    next_probe: Instant,
+}
+
+impl Outage {
+    /// How long until it may be known that the database answers again.
+    pub(crate) fn wait(&self) -> Duration {
+        self.next_probe.saturating_duration_since(Instant::now()) + PROBE_BACKOFF.backoff
+    }
+}
+
+/// Whether a data connection was lost or could not be opened.
+pub(crate) fn is_connection_error(error: &EngineError) -> bool {
+    matches!(error, EngineError::Data(error) if error.class() == Some(Class::Connection))
+}
+
+impl Availability {
+    pub(crate) fn new(name: &str, connection: Arc<dyn Connection>, store: Arc<dyn Store>) -> Self {
+        let state = watch::Sender::new(State::default());
+        Availability { name: name.to_owned(), connection, store, state }
+    }
+
+    /// Whether work on it may be claimed.
+    pub(crate) fn is_claimable(&self) -> bool {
+        !self.state.borrow().probing
+    }
+
+    /// The outage, if a probe has failed and none has succeeded since.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        self.state.borrow().outage.clone()
+    }
+
+    /// Waits until it is claimable.
+    pub(crate) async fn claimable(&self) {
+        // The sender is part of this value, so it cannot be dropped while we wait.
+        let _ = self.state.subscribe().wait_for(|state| !state.probing).await;
+    }
+
+    /// A batch was committed or a page was read: the next lost connection is probed at once.
+    pub(crate) fn succeeded(&self) {
+        if self.state.borrow().failures > 0 {
+            self.state.send_if_modified(|state| {
+                state.failures = if state.probing { state.failures } else { 0 };
+                false
+            });
+        }
+    }
+
+    /// Starts the probe if the error is of the connection and none is under way. Says whether the
+    /// error is one.
+    pub(crate) fn failed(self: &Arc<Self>, error: &EngineError) -> bool {
+        let is_connection_error = is_connection_error(error);
+        if is_connection_error
+            && self.state.send_if_modified(|state| !std::mem::replace(&mut state.probing, true))
+        {
+            tokio::spawn(probe(Arc::downgrade(self), error.to_string()));
+        }
+        is_connection_error
+    }
+
+    fn wait(&self) -> Duration {
+        match self.state.borrow().failures {
+            0 => Duration::ZERO,
+            failures => PROBE_BACKOFF.jittered(failures, rand::random()),
+        }
+    }
+
+    /// Asks the database for its ledger. Any answer will do, also that there is none.
+    async fn ask(&self) -> Result<(), String> {
+        match tokio::time::timeout(PROBE_TIMEOUT, self.connection.check_ledger()).await {
+            Ok(Err(error)) if error.class() == Some(Class::Connection) => Err(error.to_string()),
+            Ok(_) => Ok(()),
+            Err(_) => Err(format!("no answer within {PROBE_TIMEOUT:?}")),
+        }
+    }
+
+    /// A probe failed: says so to listings until the next one. Gives the wait until that.
+    async fn unavailable(&self, since: DateTime<Utc>, error: &str) -> Duration {
+        let reason = format!("{}{}: {error}", prefix(&self.name), text(since));
+        let mut wait = Duration::ZERO;
+        let mut is_new = false;
+        self.state.send_modify(|state| {
+            state.failures += 1;
+            wait = PROBE_BACKOFF.jittered(state.failures, rand::random());
+            let outage = Outage { reason: reason.clone(), next_probe: Instant::now() + wait };
+            is_new = state.outage.replace(outage).is_none();
+        });
+        if is_new {
+            tracing::warn!("{reason}; its chunks wait, probing until it answers");
+        }
+        let shown = wait + PROBE_TIMEOUT + Duration::from_secs(1);
+        if let Err(error) = self.store.hold(&of_connection(&self.name), &reason, shown).await {
+            tracing::debug!(%error, "the store did not record that {} is unavailable", self.name);
+        }
+        wait
+    }
+
+    /// A probe succeeded: work is claimed again.
+    async fn available(&self, begun: Instant, error: &str) {
+        let mut outage = None;
+        self.state.send_modify(|state| {
+            outage = state.outage.take();
+            state.probing = false;
+            state.failures += 1;
+        });
+        let (name, lasted) = (&self.name, begun.elapsed());
+        if outage.is_none() {
+            tracing::warn!("a connection to database `{name}` was lost; it answers: {error}");
+            return;
+        }
+        tracing::warn!("database `{name}` available again after {lasted:.1?}");
+        if let Err(error) = self.store.hold(&of_connection(name), "", Duration::ZERO).await {
+            tracing::debug!(%error, "the store did not record that {name} is available");
+        }
+    }
+
+    /// When the outage began, by the store's clock: as early as any process has recorded it.
+    async fn since(&self, begun: Instant) -> DateTime<Utc> {
+        let now = self.store.now().await.unwrap_or_else(|_| Utc::now());
+        let since = now - TimeDelta::from_std(begun.elapsed()).unwrap_or_default();
+        let controls = self.store.controls().await.unwrap_or_default();
+        let subject = of_connection(&self.name);
+        let recorded = controls.into_iter().find(|control| control.subject == subject);
+        let recorded = recorded.and_then(|control| since_of(&self.name, &control.held?));
+        recorded.map_or(since, |recorded| recorded.min(since))
+    }
+}
+
+/// Probes until the database answers, or until the engine is dropped.
+async fn probe(availability: Weak<Availability>, first_error: String) {
+    let begun = Instant::now();
+    let mut since = None;
+    let Some(mut wait) = availability.upgrade().map(|availability| availability.wait()) else {
+        return;
+    };
+    loop {
+        tokio::time::sleep(wait).await;
+        let Some(availability) = availability.upgrade() else { return };
+        let error = match availability.ask().await {
+            Ok(()) => return availability.available(begun, &first_error).await,
+            Err(error) => error,
+        };
+        let since = match since {
+            Some(since) => since,
+            None => *since.insert(availability.since(begun).await),
+        };
+        wait = availability.unavailable(since, &error).await;
+    }
+}
+
+fn prefix(name: &str) -> String {
+    format!("database `{name}` unavailable since ")
+}
+
+fn text(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Reads the time out of the reason that a process recorded.
+fn since_of(name: &str, reason: &str) -> Option<DateTime<Utc>> {
+    let (since, _) = reason.strip_prefix(&prefix(name))?.split_once(": ")?;
+    Some(DateTime::parse_from_rfc3339(since).ok()?.to_utc())
+}
+
+impl Engine {
+    /// The availability of an open connection.
+    pub(crate) fn availability(&self, name: &str) -> crate::Result<&Arc<Availability>> {
+        self.shared.availability.get(name).ok_or_else(|| {
+            let detail = format!("connection `{name}` is not open");
+            Problem::new(Code::Configuration, detail).into()
+        })
+    }
+
+    /// What may be claimed now: nothing of a connection that is being probed.
+    pub(crate) fn claimable(&self, by: &Capabilities) -> Capabilities {
+        let mut by = by.clone();
+        by.connections.retain(|name| self.is_claimable(name));
+        by
+    }
+
+    /// The open connections that are not being probed.
+    pub(crate) fn claimable_connections(&self) -> Vec<String> {
+        let mut names = self.open_connections();
+        names.retain(|name| self.is_claimable(name));
+        names
+    }
+
+    /// Waits until a connection is not being probed.
+    pub(crate) async fn connection_claimable(&self, name: &str) {
+        if let Ok(availability) = self.availability(name) {
+            availability.claimable().await;
+        }
+    }
+
+    pub(crate) fn is_claimable(&self, name: &str) -> bool {
+        self.availability(name).is_ok_and(|availability| availability.is_claimable())
+    }
+
+    /// Starts the probe of a connection if the error is of a connection. Says whether it is.
+    pub(crate) fn connection_failed(&self, name: &str, error: &EngineError) -> bool {
+        if let Ok(availability) = self.availability(name) {
+            availability.failed(error);
+        }
+        is_connection_error(error)
+    }
+
+    /// The same for work that may use all connections of a job type: the probes tell which of them
+    /// do not answer.
+    pub(crate) fn connections_failed(&self, job_type: &JobType, error: &EngineError) -> bool {
+        for name in connections(job_type) {
+            self.connection_failed(name, error);
+        }
+        is_connection_error(error)
+    }
+
+    /// The first outage among the connections of a job type.
+    pub(crate) fn outage(&self, job_type: &JobType) -> Option<Outage> {
+        connections(job_type).find_map(|name| self.availability(name).ok()?.outage())
+    }
+}
+
+/// The connections that a job type reads, reduces in and loads into.
+fn connections(job_type: &JobType) -> impl Iterator<Item = &str> {
+    let load = job_type.load.as_ref().map(|load| load.connection.as_str());
+    let source = job_type.source.connection.as_str();
+    [Some(source), job_type.reduce_in.as_deref(), load].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_an_outage_is_read_back_from_its_reason() {
+        let since = DateTime::parse_from_rfc3339("2026-01-01T03:00:00Z").unwrap().to_utc();
+        let reason = format!("{}{}: connection refused: 1: 2", prefix("app"), text(since));
+        assert_eq!(
+            reason,
+            "database `app` unavailable since 2026-01-01T03:00:00Z: connection refused: 1: 2"
+        );
+        assert_eq!(since_of("app", &reason), Some(since));
+        assert_eq!(since_of("other", &reason), None);
+        assert_eq!(since_of("app", "slowed, resting 1 times as long"), None);
+    }
+}

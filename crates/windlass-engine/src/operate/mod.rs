@@ -1,0 +1,11 @@
+//! Operation: what keeps jobs, workers and data in order while chunks are worked.
+
+pub(crate) mod after_restore;
+pub(crate) mod alerts;
+pub(crate) mod audit;
+pub(crate) mod availability;
+pub(crate) mod cancellation;
+pub(crate) mod controls;
+pub(crate) mod health_probe;
+pub(crate) mod maintenance;
+pub(crate) mod retention;

@@ -1,0 +1,201 @@
+//! The door: everything that can be refused is refused here, before anything is written.
+
+pub(crate) mod dependents;
+pub(crate) mod dry_run;
+pub(crate) mod outbox_relay;
+pub(crate) mod redrive;
+pub(crate) mod run;
+pub(crate) mod schedule_view;
+pub(crate) mod scheduler;
+pub(crate) mod token_vault;
+
+use crate::EngineError;
+use crate::Result;
+use crate::engine::Engine;
+use crate::step::StepError;
+use crate::submit::token_vault::TokenVault;
+use windlass_connectors::{DataError, Scope};
+use windlass_core::problem::Code;
+use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table};
+use windlass_drivers::Class;
+use windlass_store::{NewJob, Submitted};
+
+/// A job type that fits its table.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The definition with its key columns resolved.
+    pub definition: JobType,
+    /// What the database says of the source.
+    pub table: Table,
+    /// How many items a commit has at most.
+    pub commit_items: u32,
+}
+
+impl Engine {
+    /// Submits a job: a request, by somebody, on the definition as it is now.
+    pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
+        self.submit_as(JobId::now_v7(), request, identity).await
+    }
+
+    /// Submits a job whose id was given out before. The same id again is the same job, so whoever
+    /// submits from a row of a database may do so twice.
+    pub async fn submit_as(
+        &self,
+        id: JobId,
+        request: Request,
+        identity: Identity,
+    ) -> Result<Submitted> {
+        let checked = self.check_request(&request, &identity).await?;
+        self.prepare_for(&checked.definition).await?;
+        let definition = checked.definition;
+        let identity = sealed(&definition, identity, id)?;
+        let rules = self.config().dependencies.iter();
+        let rules = rules.filter(|rule| rule.after.contains(&definition.name)).cloned().collect();
+        let job = NewJob { id, definition, request, identity, root: id, rules };
+        Ok(self.shared.store.submit(job).await?)
+    }
+
+    /// Everything [`Engine::submit`] checks, without submitting.
+    pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
+        let job_type = self.shared.config.job_type(&request.job_type)?;
+        request.check_size()?;
+        request.check_limits()?;
+        let checked = self.check_job_type(job_type).await.map_err(first)?;
+        request.check(&checked.definition, identity, &checked.table)?;
+        crate::merge::destination::check_places(&checked.definition, request, identity)?;
+        Ok(checked)
+    }
+
+    /// Checks a job type against its database: whether it can be reached, has the table, the
+    /// columns and the indexes, and has or can have the ledger.
+    pub async fn check_job_type(
+        &self,
+        job_type: &JobType,
+    ) -> std::result::Result<Checked, Vec<Problem>> {
+        let mut problems = job_type.problems();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let table = self.describe(&job_type.source).await;
+        let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
+        let mut definition = job_type.clone();
+        problems.extend(windlass_connectors::fit(&mut definition, &table));
+        if !job_type.step.kind.makes_parts()
+            && let Err(error) = self.check_ledger(&job_type.source.connection).await
+        {
+            problems.push(describe_problem(job_type, error));
+        }
+        if let Ok(connection) = self.connection(&job_type.source.connection)
+            && let Err(error) = connection.check_statement(&definition)
+        {
+            problems.push(describe_problem(job_type, error.into()));
+        }
+        if problems.is_empty()
+            && let Err(error) = self.check_keys(&definition, &table).await
+        {
+            problems.push(describe_problem(job_type, error));
+        }
+        if problems.is_empty()
+            && let Err(error) = self.check_fan_in(&definition, &table).await
+        {
+            problems.push(describe_problem(job_type, error));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let most = self.connection(&definition.source.connection).map(|c| c.most_items());
+        let commit_items = definition.commit_items().min(most.unwrap_or(u32::MAX));
+        Ok(Checked { definition, table, commit_items })
+    }
+
+    /// Asks the databases whether they understand a job type's `map` and have the table it loads.
+    async fn check_fan_in(&self, definition: &JobType, table: &Table) -> Result<()> {
+        if matches!(definition.step.kind, StepKind::Map(_)) {
+            let scope = Scope::of_all(definition.clone(), table.clone());
+            let connection = self.connection(&definition.source.connection)?;
+            let described = connection.map_columns(&scope).await;
+            described.map_err(|error| definition.problem("step.map", error.to_string()))?;
+        }
+        if let Some(load) = &definition.load {
+            let source = Source { table: Some(load.table.clone()), ..Source::default() };
+            let described = self.connection(&load.connection)?.describe(&source).await;
+            let table =
+                described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            if table.open {
+                let detail = "is in DynamoDB, which cannot replace rows in one transaction; name a \
+                              connection of SQL";
+                return Err(definition.problem("load.connection", detail).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the step of a job type an empty batch: a handler must be registered here, a command
+    /// must start, a service must answer.
+    pub async fn ask_step(
+        &self,
+        job_type: &JobType,
+        token: Option<Secret>,
+    ) -> std::result::Result<(), StepError> {
+        self.shared.steps.ask(job_type, &self.shared.config, token).await
+    }
+}
+
+/// The identity as the job keeps it: with the submitter's token only where the step forwards it,
+/// and then sealed.
+fn sealed(definition: &JobType, identity: Identity, root: JobId) -> Result<Identity> {
+    let sealed_token = match (definition.step.kind.forwards_token(), &identity.token) {
+        (false, _) => None,
+        (true, Some(token)) if token.expose().chars().any(char::is_control) => {
+            let detail = "has a line break or control character";
+            return Err(Problem::field(Code::Request, "token", detail).into());
+        }
+        (true, Some(token)) => Some(TokenVault::from_env()?.seal(token, root)?),
+        (true, None) => {
+            let detail = format!(
+                "`{}` forwards the submitter's token, and the request has none; `windlass run` and \
+                 `submit` take it from WINDLASS_TOKEN",
+                definition.name
+            );
+            return Err(Problem::field(Code::Request, "token", detail).into());
+        }
+    };
+    Ok(Identity { token: None, sealed_token, ..identity })
+}
+
+/// What is wrong with a job type whose step gave no answer.
+pub fn step_problem(job_type: &JobType, error: StepError) -> Problem {
+    let field = job_type.step.kind.field();
+    Problem { code: Code::Handler, ..job_type.problem(field, error.to_string()) }
+}
+
+fn first(problems: Vec<Problem>) -> EngineError {
+    let mut problems = problems.into_iter();
+    let first = problems.next().unwrap_or_else(|| Problem::new(Code::Source, "is not usable"));
+    let more = problems.len();
+    let detail = match more {
+        0 => first.detail,
+        _ => format!("{} (and {more} more; `windlass check` lists them)", first.detail),
+    };
+    EngineError::Problem(Problem { detail, ..first })
+}
+
+fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
+    match error {
+        // The connection itself is the problem, wherever the job type stands.
+        EngineError::Problem(problem) if problem.code == Code::Unreachable => problem,
+        EngineError::Problem(problem) if problem.line.is_none() => {
+            let field = problem.field.as_deref().unwrap_or("source");
+            Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
+        }
+        EngineError::Problem(problem) => problem,
+        EngineError::Data(DataError::Database(error)) if error.class == Class::Connection => {
+            let field = format!("connections.{}.url", job_type.source.connection);
+            let detail = format!(
+                "the database cannot be reached: {error}; is it running, and is the URL right?"
+            );
+            Problem::field(Code::Unreachable, field, detail)
+        }
+        other => job_type.problem("source", other.to_string()),
+    }
+}

@@ -1,0 +1,171 @@
+//! The list of what counts: written last, so that who reads it sees whole parts, each once.
+
+use arrow_schema::SchemaRef;
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Compression, Destination, Error, Format, Output, PartName, Result, Written, type_name,
+};
+
+/// The name of the object.
+const NAME: &str = "manifest.json";
+/// What this code reads and writes.
+const VERSION: u32 = 1;
+
+/// The parts of one job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    version: u32,
+    /// The job.
+    pub job_id: String,
+    /// Its type.
+    pub job_type: String,
+    /// The format of all parts.
+    pub format: Format,
+    /// Their compression.
+    pub compression: Compression,
+    /// Their columns in order.
+    pub schema: Vec<ManifestColumn>,
+    /// The parts, in the order of their chunks.
+    pub parts: Vec<ManifestPart>,
+    /// Their sums.
+    pub totals: Totals,
+}
+
+/// A column of all parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type: `int64`, `decimal(12,2)`, `timestamp with time zone` …
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it may hold nulls.
+    pub nullable: bool,
+}
+
+/// One part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManifestPart {
+    /// The object's name beside the manifest.
+    pub name: String,
+    /// The chunk it is of.
+    pub chunk: i64,
+    /// The epoch under which it was written.
+    pub epoch: i64,
+    /// How many rows it has.
+    pub rows: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// SHA-256 of the bytes, in hex.
+    pub sha256: String,
+    /// The hash of the rows.
+    pub content_hash: String,
+}
+
+/// What the parts are together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// How many parts.
+    pub parts: u64,
+    /// How many rows.
+    pub rows: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// A hash of the parts' content hashes, whatever the order of the chunks: segments that are cut
+    /// side by side number theirs by chance.
+    pub content_hash: String,
+}
+
+impl ManifestPart {
+    /// What a writer has written for a chunk.
+    pub fn new(part: PartName, written: Written) -> ManifestPart {
+        let Written { name, rows, bytes, sha256, content_hash } = written;
+        let PartName { chunk, epoch, nonce: _ } = part;
+        ManifestPart { name, chunk, epoch, rows, bytes, sha256, content_hash }
+    }
+}
+
+impl Manifest {
+    /// A manifest of these parts. Two of one chunk are refused: one would be counted twice.
+    pub fn new(
+        job_id: impl Into<String>,
+        job_type: impl Into<String>,
+        output: Output,
+        schema: &SchemaRef,
+        mut parts: Vec<ManifestPart>,
+    ) -> Result<Manifest> {
+        parts.sort_by_key(|part| (part.chunk, part.epoch));
+        if let Some(twice) = parts.windows(2).find(|two| two[0].chunk == two[1].chunk) {
+            let (one, other) = (&twice[0].name, &twice[1].name);
+            return Err(Error::Wrong(format!("`{one}` and `{other}` are of the same chunk")));
+        }
+        let columns = schema.fields().iter().map(|field| ManifestColumn {
+            name: field.name().clone(),
+            kind: type_name(field),
+            nullable: field.is_nullable(),
+        });
+        Ok(Manifest {
+            version: VERSION,
+            job_id: job_id.into(),
+            job_type: job_type.into(),
+            format: output.format(),
+            compression: output.compression(),
+            schema: columns.collect(),
+            totals: totals(&parts),
+            parts,
+        })
+    }
+
+    /// Writes it: from now on its parts are there for readers.
+    pub async fn write(&self, place: &Destination) -> Result<()> {
+        let failed = |error: serde_json::Error| Error::Manifest {
+            place: place.url().to_owned(),
+            cause: error.to_string(),
+        };
+        let mut text = serde_json::to_vec_pretty(self).map_err(failed)?;
+        text.push(b'\n');
+        place.put(NAME, text).await
+    }
+
+    /// Removes the manifest of a place, if there is one: its parts are not there for readers any more.
+    pub async fn remove(place: &Destination) -> Result<()> {
+        place.remove(NAME).await
+    }
+
+    /// Reads the manifest of a place; `None` if there is none yet.
+    pub async fn read(place: &Destination) -> Result<Option<Manifest>> {
+        let Some(text) = place.get(NAME).await? else { return Ok(None) };
+        let failed = |cause: String| Error::Manifest { place: place.url().to_owned(), cause };
+        let manifest: Manifest =
+            serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+        if manifest.version != VERSION {
+            let version = manifest.version;
+            return Err(failed(format!("its version is {version}, and we know {VERSION}")));
+        }
+        if manifest.totals != totals(&manifest.parts) {
+            return Err(failed("its totals are not those of its parts".into()));
+        }
+        Ok(Some(manifest))
+    }
+}
+
+fn totals(parts: &[ManifestPart]) -> Totals {
+    let mut hash = Context::new(&SHA256);
+    let mut contents: Vec<&str> = parts.iter().map(|part| part.content_hash.as_str()).collect();
+    contents.sort_unstable();
+    for content in contents {
+        hash.update(content.as_bytes());
+        hash.update(b"\n");
+    }
+    Totals {
+        parts: parts.len() as u64,
+        rows: parts.iter().map(|part| part.rows).sum(),
+        bytes: parts.iter().map(|part| part.bytes).sum(),
+        content_hash: hex::encode(hash.finish()),
+    }
+}

@@ -1,0 +1,198 @@
+//! The placeholders in where parts and reports go, filled in with what cannot lead elsewhere.
+
+use chrono::NaiveDate;
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+
+use crate::{Error, Result};
+
+/// What placeholders stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateVars<'a> {
+    /// `{job_id}`.
+    pub job_id: &'a str,
+    /// `{job_type}`.
+    pub job_type: &'a str,
+    /// `{date}`.
+    pub date: NaiveDate,
+    /// Any other name: the request's params.
+    pub params: &'a Map<String, Json>,
+    /// `{claim:name}`: the submitter's claims.
+    pub claims: &'a BTreeMap<String, Vec<String>>,
+}
+
+/// Fills in `{job_id}`, `{job_type}`, `{date}` and the names of params. A value that is empty, that
+/// has `/`, `\`, `..` or a control character in it is refused: it could lead out of the place.
+pub fn fill(template: &str, words: TemplateVars<'_>) -> Result<String> {
+    let mut filled = String::with_capacity(template.len() + 40);
+    for piece in pieces(template)? {
+        match piece {
+            Piece::Text(text) => filled.push_str(text),
+            Piece::Name(name) => filled.push_str(&word(template, name, words)?),
+        }
+    }
+    // Two values may be harmless alone and not beside each other. What the template itself says
+    // is its author's business.
+    let dots = |path: &str| path.split('/').filter(|part| [".", ".."].contains(part)).count();
+    if dots(&filled) > dots(template) {
+        let what = format!("`{template}` becomes `{filled}`, which leads out of its place");
+        return Err(Error::Wrong(what));
+    }
+    Ok(filled)
+}
+
+/// The names of the placeholders in a template, for checks before there is a request.
+pub fn placeholders(template: &str) -> Result<Vec<&str>> {
+    let names = pieces(template)?.into_iter().filter_map(|piece| match piece {
+        Piece::Name(name) => Some(name),
+        Piece::Text(_) => None,
+    });
+    Ok(names.collect())
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Name(&'a str),
+}
+
+fn pieces(template: &str) -> Result<Vec<Piece<'_>>> {
+    let wrong = |what: &str| Error::Wrong(format!("`{template}`: {what}"));
+    let (mut pieces, mut rest) = (Vec::new(), template);
+    while let Some(start) = rest.find(['{', '}']) {
+        if rest[start..].starts_with('}') {
+            return Err(wrong("a `}` has no `{`"));
+        }
+        let end = rest[start..].find('}').ok_or_else(|| wrong("a `{` has no `}`"))? + start;
+        let name = &rest[start + 1..end];
+        if name.is_empty() || name.contains('{') {
+            return Err(wrong("a placeholder is a name in braces, such as `{job_id}`"));
+        }
+        pieces.extend([Piece::Text(&rest[..start]), Piece::Name(name)]);
+        rest = &rest[end + 1..];
+    }
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
+}
+
+fn word(template: &str, name: &str, words: TemplateVars<'_>) -> Result<String> {
+    let value = match name {
+        "job_id" => words.job_id.to_owned(),
+        "job_type" => words.job_type.to_owned(),
+        "date" => words.date.to_string(),
+        _ if name.starts_with("claim:") => claim(template, &name["claim:".len()..], words)?,
+        _ => match words.params.get(name) {
+            Some(Json::String(text)) => text.clone(),
+            Some(single @ (Json::Number(_) | Json::Bool(_))) => single.to_string(),
+            Some(other) => {
+                let what = format!("`{template}`: the param `{name}` is {other}, not one value");
+                return Err(Error::Wrong(what));
+            }
+            None => return Err(Error::Wrong(unknown(template, name, words))),
+        },
+    };
+    let leads_away = value.contains(['/', '\\'])
+        || value.contains("..")
+        || value.chars().any(char::is_control)
+        || value.trim().is_empty();
+    if leads_away {
+        let why = "it may not be empty nor have `/`, `\\`, `..` or control characters in it";
+        return Err(Error::Wrong(format!("`{template}`: `{name}` is {value:?}: {why}")));
+    }
+    Ok(value)
+}
+
+/// The one value of a claim. A claim without restriction is `*`, which no token can carry, so that
+/// its files are never those of a restricted submitter.
+fn claim(template: &str, name: &str, words: TemplateVars<'_>) -> Result<String> {
+    match words.claims.get(name).map(Vec::as_slice) {
+        Some([value]) => Ok(value.clone()),
+        Some([]) | None => {
+            Err(Error::Wrong(format!("`{template}`: the submitter has no claim `{name}`")))
+        }
+        Some(several) => {
+            let found = several.len();
+            Err(Error::Wrong(format!(
+                "`{template}`: the claim `{name}` has {found} values, and a path takes one; submit \
+                 a job for each"
+            )))
+        }
+    }
+}
+
+fn unknown(template: &str, name: &str, words: TemplateVars<'_>) -> String {
+    let params: String = words.params.keys().map(|param| format!(", `{{{param}}}`")).collect();
+    format!(
+        "`{template}`: nothing is called `{{{name}}}`; there is `{{job_id}}`, `{{job_type}}`, \
+         `{{date}}`{params}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn filled(template: &str, params: Json) -> Result<String> {
+        let params = params.as_object().unwrap().clone();
+        let date = NaiveDate::from_ymd_opt(2025, 1, 31).unwrap();
+        let one = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
+        let claims = [
+            ("county".to_owned(), one(&["Kent"])),
+            ("all".to_owned(), one(&["*"])),
+            ("two".to_owned(), one(&["a", "b"])),
+            ("up".to_owned(), one(&["../x"])),
+            ("none".to_owned(), one(&[""])),
+        ];
+        let claims = &claims.into();
+        fill(
+            template,
+            TemplateVars { job_id: "j-1", job_type: "NIGHT", date, params: &params, claims },
+        )
+    }
+
+    #[test]
+    fn a_claim_is_filled_in_by_its_one_value() {
+        let path = filled("file:{claim:county}/{claim:all}.csv", json!({})).unwrap();
+        assert_eq!(path, "file:Kent/*.csv");
+        for (refused, why) in [
+            ("{claim:two}", "2 values"),
+            ("{claim:up}", "`/`"),
+            ("{claim:none}", "empty"),
+            ("{claim:other}", "no claim `other`"),
+        ] {
+            let error = filled(refused, json!({})).unwrap_err().to_string();
+            assert!(error.contains(why), "{refused}: {error}");
+        }
+        // A param cannot pass for a claim.
+        assert!(filled("file:{claim:other}", json!({"claim:other": "x"})).is_err());
+    }
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let template = "s3://bucket/{job_type}/{date}/{job_id}/{month}-{n}/";
+        let path = filled(template, json!({"month": "2025-01", "n": 7})).unwrap();
+        assert_eq!(path, "s3://bucket/NIGHT/2025-01-31/j-1/2025-01-7/");
+        assert_eq!(placeholders("{a}/{b}").unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_refused() {
+        for value in ["", " ", "..", "a/b", "a\\b", "a..b", "a\nb", "\u{7f}", "\u{85}"] {
+            let error = filled("file:x/{p}/", json!({ "p": value })).unwrap_err();
+            assert!(error.to_string().contains("`p`"), "{value:?} {error}");
+        }
+        assert!(filled("file:x/{p}{q}/y", json!({"p": ".", "q": "."})).is_err());
+        assert!(filled("file:x/{p}/y", json!({"p": "."})).is_err());
+        assert!(filled("file:x/{p}/y", json!({"p": ["a"]})).is_err());
+        assert_eq!(filled("file:../x/{job_id}/", json!({})).unwrap(), "file:../x/j-1/");
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_with_what_there_is() {
+        let error = filled("file:{mouth}/", json!({"month": "x"})).unwrap_err().to_string();
+        assert!(error.contains("{mouth}") && error.contains("{month}"), "{error}");
+        for wrong in ["file:{", "file:}", "file:{}", "file:{a{b}}"] {
+            assert!(filled(wrong, json!({})).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The store's identity and generations, and the epochs of a restored store.
+
+use async_trait::async_trait;
+use uuid::Uuid;
+use windlass_core::{JobId, PaginationState};
+use windlass_drivers::rusqlite::params;
+
+use super::transaction::Transaction;
+use super::{SqliteStore, sql};
+use crate::fields::Fields;
+use crate::{MERGED, Result, StoreHistory};
+
+#[async_trait]
+impl StoreHistory for SqliteStore {
+    async fn identity(&self) -> Result<Uuid> {
+        self.read(|tx| tx.query_one(sql!("store_identity"), [], |row| row.id("id"))).await
+    }
+
+    async fn generation(&self, connection: &str) -> Result<i64> {
+        let params = [connection.to_owned()];
+        let found = self
+            .read(move |tx| tx.query_opt(sql!("generation"), params, |row| row.int("generation")));
+        Ok(found.await?.unwrap_or(0))
+    }
+
+    async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64> {
+        let params = (connection.to_owned(), above);
+        let raised = self.write(move |tx| {
+            tx.query_one(sql!("raise_generation"), params, |row| row.int("generation"))
+        });
+        raised.await
+    }
+
+    async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {
+        let epochs = epochs.to_vec();
+        let merge = serde_json::to_string(&PaginationState::Merge)?;
+        let raise = move |tx: &Transaction<'_>| {
+            let (job, mut raised) = (job.to_string(), 0);
+            for (number, epoch) in &epochs {
+                if *number == MERGED {
+                    tx.execute(sql!("raise_merge_epoch"), params![job, merge, epoch])?;
+                }
+                raised += tx.execute(sql!("raise_epoch"), params![job, number, epoch])?;
+            }
+            Ok(raised)
+        };
+        self.write(raise).await
+    }
+}
