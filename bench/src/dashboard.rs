@@ -38,7 +38,7 @@ async fn on(
     report: &mut Report,
 ) -> Result<()> {
     let name = store.name();
-    let served = Served::at(store.url(), data.url(), RAISE, &["--workers", "0"]).await?;
+    let served = Served::at(store.url(), data.url(), RAISE, &["--concurrency", "0"]).await?;
     let id = served.run(&["submit", "RAISE"]).await;
     let jobs = bench.rows(JOBS);
     let shelf = Shelf::fill(&store, id.trim(), jobs).await?;

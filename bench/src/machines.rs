@@ -34,6 +34,6 @@ async fn time(database: &Database, processes: usize) -> Result<Duration> {
     let folder = folder(database, database, JOBS)?;
     let windlass = Windlass::new(folder.path()).binary(binary()?);
     let _workers: Vec<_> =
-        (0..processes).map(|_| windlass.spawn(["worker", "--workers", "8"])).collect();
+        (0..processes).map(|_| windlass.spawn(["worker", "--concurrency", "8"])).collect();
     planned::worked(database, &id.to_string()).await
 }

@@ -11,7 +11,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         let database = bench.database().await;
         accounts(&database, rows).await;
         let folder = folder(&database, &database, RAISE)?;
-        peaks.push(watched(folder.path(), &["run", "RAISE", "--workers", "2"])?.peak);
+        peaks.push(watched(folder.path(), &["run", "RAISE", "--concurrency", "2"])?.peak);
         database.run("DROP TABLE accounts").await;
     }
     let (small, large) = (peaks[0], peaks[1]);

@@ -82,7 +82,7 @@ fn windlass(moto: &Moto, folder: &Path, config: &str) -> Result<Windlass> {
 
 /// Works a queue until it is empty; the CPU seconds of the worker.
 async fn work(windlass: &Windlass, boto: &Boto, queue: &str) -> Result<f64> {
-    let worker = windlass.spawn(["worker", "--queue", queue, "--workers", "2"]);
+    let worker = windlass.spawn(["worker", "--queue", queue, "--concurrency", "2"]);
     boto.run("wait", queue)?;
     let used = cpu(worker.id())?;
     worker.term();

@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn proposes_what_is_close_and_nothing_else() {
-        let there = ["visits", "visit_notes", "patients", "windlass_held"].map(str::to_owned);
+        let there = ["visits", "visit_notes", "patients", "windlass_deferred"].map(str::to_owned);
         let problem = missing_table("public.vists", there.to_vec());
         assert_eq!(problem.detail, "there is no table `public.vists`; perhaps `visits` is meant");
         assert_eq!(missing_table("zzz", there.to_vec()).detail, "there is no table `zzz`");

@@ -72,7 +72,7 @@ pub struct JobType {
 pub struct Throughput {
     /// Chunks at work at once.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
+    pub concurrency: Option<u32>,
     /// Items worked a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_second: Option<u32>,
@@ -299,8 +299,8 @@ impl JobType {
         if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
             refuse("retry.factor", format!("is {}; 1.0 or more would be right", self.retry.factor));
         }
-        if self.throughput.workers == Some(0) {
-            refuse("throughput.workers", "is 0; `windlass stop` stops a job type".into());
+        if self.throughput.concurrency == Some(0) {
+            refuse("throughput.concurrency", "is 0; `windlass stop` stops a job type".into());
         }
         if self.throughput.items_per_second == Some(0) {
             refuse("throughput.items_per_second", "is 0; 1 or more would be right".into());

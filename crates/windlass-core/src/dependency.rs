@@ -219,12 +219,12 @@ mod tests {
     #[test]
     fn fires_when_the_last_parent_is_here() {
         let rule = rule("SUMMARY", &["A", "B"], OnFailed::Block);
-        let mut meeting = JoinPoint::default();
+        let mut join_point = JoinPoint::default();
         let done = |params| arrival(JobStatus::Completed, params);
-        meeting.arrive("A", done(json!({"month": "1", "a": 1, "x": 1})));
-        assert_eq!(meeting.fire(&rule), None);
-        meeting.arrive("B", done(json!({"month": "1", "b": 2, "x": 2})));
-        let request = meeting.fire(&rule).unwrap();
+        join_point.arrive("A", done(json!({"month": "1", "a": 1, "x": 1})));
+        assert_eq!(join_point.fire(&rule), None);
+        join_point.arrive("B", done(json!({"month": "1", "b": 2, "x": 2})));
+        let request = join_point.fire(&rule).unwrap();
         assert_eq!(json!(request.params), json!({"month": "1", "a": 1, "b": 2}));
         assert_eq!(request.after.unwrap().len(), 2);
     }
@@ -236,11 +236,11 @@ mod tests {
         {
             for status in [JobStatus::Failed, JobStatus::Cancelled] {
                 let rule = rule("C", &["P"], on_failed);
-                let mut meeting = JoinPoint::default();
-                meeting.arrive("P", arrival(status, json!({})));
-                assert_eq!(meeting.fire(&rule).is_some(), fires, "{on_failed:?} {status}");
-                meeting.arrive("P", arrival(JobStatus::Completed, json!({})));
-                assert!(meeting.fire(&rule).is_some());
+                let mut join_point = JoinPoint::default();
+                join_point.arrive("P", arrival(status, json!({})));
+                assert_eq!(join_point.fire(&rule).is_some(), fires, "{on_failed:?} {status}");
+                join_point.arrive("P", arrival(JobStatus::Completed, json!({})));
+                assert!(join_point.fire(&rule).is_some());
             }
         }
     }

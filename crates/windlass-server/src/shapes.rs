@@ -195,7 +195,7 @@ shapes! {
         record: Json,
         error: String,
         /// The error without the values in it: what errors of one kind have in common.
-        pattern: String,
+        fingerprint: String,
         /// What helps to understand it.
         #[schema(value_type = Value)]
         context: Json,
@@ -221,9 +221,9 @@ shapes! {
         /// Whether nothing of it is loaded or claimed.
         stopped: bool,
         /// Why none of its chunks is claimed for a while.
-        held: Option<String>,
+        suspended: Option<String>,
         /// Chunks at work at once, over all machines; 9223372036854775807 is no limit.
-        workers: Option<i64>,
+        concurrency: Option<i64>,
         /// Items a second, over all machines; 9223372036854775807 is no limit.
         rate: Option<i64>,
     }

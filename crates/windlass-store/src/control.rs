@@ -19,9 +19,9 @@ pub struct Control {
     /// Whether nothing of it is loaded or claimed.
     pub stopped: bool,
     /// Why none of its chunks is claimed for a while.
-    pub held: Option<String>,
+    pub suspended: Option<String>,
     /// How many of its chunks may be at work at once, over all machines.
-    pub workers: Option<i64>,
+    pub concurrency: Option<i64>,
     /// How many of its items may be worked a second, over all machines.
     pub rate: Option<i64>,
 }

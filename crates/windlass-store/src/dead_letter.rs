@@ -26,7 +26,7 @@ pub struct DeadLetter {
     /// What went wrong.
     pub error: String,
     /// The same without the values in it: what errors of one kind have in common.
-    pub pattern: String,
+    pub fingerprint: String,
     /// What helps to understand it.
     pub context: Json,
     /// How often it was tried, over all redrives.
@@ -69,8 +69,8 @@ pub struct DeadLetterFilter {
     pub job_types: Option<Vec<String>>,
     /// Whose error contains this, whatever the case.
     pub error: Option<String>,
-    /// Whose error has this pattern.
-    pub pattern: Option<String>,
+    /// Whose error has this fingerprint.
+    pub fingerprint: Option<String>,
     /// In this status.
     pub status: Option<DeadLetterStatus>,
     /// At least this old.

@@ -106,9 +106,9 @@ impl Follower {
     }
 }
 
-/// A job that has ended, on its way to the meeting of a rule.
+/// A job that has ended, on its way to the join_point of a rule.
 pub(crate) struct Arriving {
-    /// The meeting: of this rule, for these values. Meetings are locked in order of it.
+    /// The join_point: of this rule, for these values. Meetings are locked in order of it.
     pub(crate) key: String,
     pub(crate) agreed: String,
     pub(crate) identity: String,
@@ -127,7 +127,7 @@ pub(crate) enum Met {
 }
 
 impl Arriving {
-    /// All the meetings that an ended job comes to.
+    /// All the join_points that an ended job comes to.
     pub(crate) fn read(row: &impl Fields) -> Result<Vec<Arriving>> {
         let Some(rules) = row.opt_text("rules")? else { return Ok(Vec::new()) };
         let rules: Vec<Dependency> = serde_json::from_str(&rules)?;
@@ -159,15 +159,15 @@ impl Arriving {
         Ok(serde_json::to_string(&self.rule)?)
     }
 
-    /// Comes to a meeting where these are.
+    /// Comes to a join_point where these are.
     pub(crate) fn meet(&self, arrived: &str) -> Result<Met> {
-        let mut meeting: JoinPoint = serde_json::from_str(arrived)?;
-        meeting.arrive(&self.job_type, self.arrival.clone());
-        Ok(match meeting.fire(&self.rule) {
+        let mut join_point: JoinPoint = serde_json::from_str(arrived)?;
+        join_point.arrive(&self.job_type, self.arrival.clone());
+        Ok(match join_point.fire(&self.rule) {
             Some(request) => {
                 Met::Fires { id: JobId::now_v7(), request: serde_json::to_string(&request)? }
             }
-            None => Met::Waits { arrived: serde_json::to_string(&meeting)? },
+            None => Met::Waits { arrived: serde_json::to_string(&join_point)? },
         })
     }
 }

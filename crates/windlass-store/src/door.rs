@@ -281,10 +281,10 @@ macro_rules! door {
             async fn set_throughput(
                 &self,
                 subject: &str,
-                workers: Option<i64>,
+                concurrency: Option<i64>,
                 rate: Option<i64>,
             ) -> Result<()> {
-                controls::set_throughput(self, subject, workers, rate).await
+                controls::set_throughput(self, subject, concurrency, rate).await
             }
 
             async fn controls(&self) -> Result<Vec<Control>> {
@@ -355,8 +355,8 @@ macro_rules! door {
                 dependencies::graph(self, job, limit).await
             }
 
-            async fn meetings(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
-                dependencies::meetings(self, limit).await
+            async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
+                dependencies::join_points(self, limit).await
             }
 
             async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {

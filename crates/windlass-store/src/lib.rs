@@ -241,7 +241,7 @@ pub trait Store: StoreHistory {
     async fn set_throughput(
         &self,
         subject: &str,
-        workers: Option<i64>,
+        concurrency: Option<i64>,
         rate: Option<i64>,
     ) -> Result<()>;
     /// Everything that is said of subjects.
@@ -295,7 +295,7 @@ pub trait Store: StoreHistory {
     /// A job with all it came after and all that comes after it, the oldest first.
     async fn graph(&self, job: JobId, limit: u32) -> Result<Vec<Linked>>;
     /// The rules of which some parents have ended and others are missing, the newest first.
-    async fn meetings(&self, limit: u32) -> Result<Vec<JoinPointRow>>;
+    async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>>;
     /// The jobs that are still to be submitted, since their parents have ended.
     async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>>;
     /// Takes some of them that are due, for so long.

@@ -176,7 +176,7 @@ pub(crate) fn letter_group(row: &impl Fields) -> Result<DeadLetterGroup> {
     Ok(DeadLetterGroup {
         job_type: row.text("job_type")?,
         error: row.text("error")?,
-        pattern: row.text("pattern")?,
+        fingerprint: row.text("fingerprint")?,
         letters: row.int("letters")?,
         last_at: row.time("last_at")?,
     })
@@ -192,7 +192,7 @@ pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
         key: key_id(&row.text("key")?)?,
         record: row.json("record")?,
         error: row.text("error")?,
-        pattern: row.text("pattern")?,
+        fingerprint: row.text("fingerprint")?,
         context: row.json("context")?,
         attempts: row.small("attempts")?,
         status: row.status("status")?,
@@ -231,8 +231,8 @@ pub(crate) fn control(row: &impl Fields) -> Result<Control> {
     Ok(Control {
         subject: row.text("subject")?,
         stopped: row.flag("stopped")?,
-        held: row.opt_text("held")?,
-        workers: row.opt_int("workers")?,
+        suspended: row.opt_text("suspended")?,
+        concurrency: row.opt_int("concurrency")?,
         rate: row.opt_int("rate")?,
     })
 }
@@ -274,8 +274,8 @@ pub(crate) fn linked(row: &impl Fields) -> Result<Linked> {
     })
 }
 
-/// A meeting.
-pub(crate) fn meeting(row: &impl Fields) -> Result<JoinPointRow> {
+/// A join_point.
+pub(crate) fn join_point(row: &impl Fields) -> Result<JoinPointRow> {
     Ok(JoinPointRow {
         rule: row.json("rule")?,
         agreed: row.json("agreed")?,

@@ -50,10 +50,10 @@ pub struct DurationBucket {
 pub struct DeadLetterGroup {
     /// The job type.
     pub job_type: String,
-    /// The error that all of them have, or else its pattern.
+    /// The error that all of them have, or else its fingerprint.
     pub error: String,
-    /// The pattern ([`windlass_core::pattern`]), by which exactly these letters are found.
-    pub pattern: String,
+    /// The fingerprint ([`windlass_core::error_fingerprint`]), by which exactly these letters are found.
+    pub fingerprint: String,
     /// How many.
     pub letters: i64,
     /// When the last of them died.

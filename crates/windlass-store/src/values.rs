@@ -44,7 +44,7 @@ pub(crate) struct JobColumns {
     pub(crate) handler: Option<String>,
     pub(crate) lease: i64,
     pub(crate) timeout: i64,
-    pub(crate) workers: Option<i64>,
+    pub(crate) concurrency: Option<i64>,
     pub(crate) rate: Option<i64>,
     pub(crate) on_failed: &'static str,
     pub(crate) rules: Option<String>,
@@ -77,7 +77,7 @@ impl JobColumns {
             handler,
             lease: millis(job.definition.chunk.lease),
             timeout: millis(job.definition.chunk.timeout),
-            workers: job.definition.throughput.workers.map(i64::from),
+            concurrency: job.definition.throughput.concurrency.map(i64::from),
             rate: job.definition.throughput.items_per_second.map(i64::from),
             on_failed: job.request.on_failed.unwrap_or_default().as_str(),
             rules: (!job.rules.is_empty())
@@ -124,7 +124,7 @@ pub(crate) struct LetterColumns {
     pub(crate) key: String,
     pub(crate) record: String,
     pub(crate) error: String,
-    pub(crate) pattern: String,
+    pub(crate) fingerprint: String,
     pub(crate) context: String,
     pub(crate) attempts: i64,
 }
@@ -137,7 +137,7 @@ pub(crate) fn letters(letters: &[NewDeadLetter]) -> Vec<LetterColumns> {
         key: letter.key.clone(),
         record: letter.record.to_string(),
         error: clean(&letter.error),
-        pattern: clean(&error_fingerprint(&letter.error)),
+        fingerprint: clean(&error_fingerprint(&letter.error)),
         context: letter.context.to_string(),
         attempts: letter.attempts.into(),
     };
@@ -154,7 +154,7 @@ pub(crate) struct LetterArguments {
     pub(crate) age: Option<i64>,
     pub(crate) before: Option<Uuid>,
     pub(crate) submitter: Option<String>,
-    pub(crate) pattern: Option<String>,
+    pub(crate) fingerprint: Option<String>,
 }
 
 impl LetterArguments {
@@ -168,7 +168,7 @@ impl LetterArguments {
             age: filter.older_than.map(millis),
             before: filter.before,
             submitter: filter.submitted_by.clone(),
-            pattern: filter.pattern.as_deref().map(clean),
+            fingerprint: filter.fingerprint.as_deref().map(clean),
         }
     }
 }

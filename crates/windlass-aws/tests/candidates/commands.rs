@@ -28,7 +28,7 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
     assert_eq!(loaded["itemsEnqueued"], 26);
     // A queue that gives a failed message back at once, so that nobody waits for it.
     world.hide_for(&world.work, 1).await;
-    let worker = windlass.spawn(["worker", "--queue", &queue, "--workers", "3"]);
+    let worker = windlass.spawn(["worker", "--queue", &queue, "--concurrency", "3"]);
     let mapping = world.mapping();
     eventually("all is worked", PATIENCE, async || mapping.depth().await == 0).await;
     worker.term();
@@ -79,7 +79,7 @@ async fn a_worker_that_dies_between_write_and_delete_leaves_nothing_to_do_twice(
     world.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     world.hide_for(&world.work, 1).await;
     let windlass = windlass(&world);
-    let worker = windlass.spawn(["worker", "--queue", &world.work, "--workers", "1"]);
+    let worker = windlass.spawn(["worker", "--queue", &world.work, "--concurrency", "1"]);
     let id = nix::unistd::Pid::from_raw(i32::try_from(worker.id()).unwrap());
     world.gateway.at("DeleteMessageBatch", windlass_testkit::aws::Moment::Before, 1, move || {
         nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL).unwrap();

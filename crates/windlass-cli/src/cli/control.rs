@@ -21,10 +21,10 @@ pub(super) struct StopArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   windlass throughput                              what is limited, held or stopped
-  windlass throughput REFRESH --workers 4          at most four chunks at work, over all machines
+  windlass throughput REFRESH --concurrency 4          at most four chunks at work, over all machines
   windlass throughput REFRESH --rate 5000          at most 5,000 items a second, over all machines
-  windlass throughput --job 0198… --workers 1      one job alone
-  windlass throughput REFRESH --workers default --rate unlimited")]
+  windlass throughput --job 0198… --concurrency 1      one job alone
+  windlass throughput REFRESH --concurrency default --rate unlimited")]
 pub(super) struct ThroughputArgs {
     /// The job type
     #[arg(value_name = "TYPE", conflicts_with = "job")]
@@ -34,7 +34,7 @@ pub(super) struct ThroughputArgs {
     job: Option<JobId>,
     /// Chunks at work at once: a number, `unlimited`, or `default` for what the definition says
     #[arg(long, value_name = "N", value_parser = limit)]
-    workers: Option<i64>,
+    concurrency: Option<i64>,
     /// Items a second: a number, `unlimited`, or `default`
     #[arg(long, value_name = "N", value_parser = limit)]
     rate: Option<i64>,
@@ -83,9 +83,9 @@ pub(super) async fn throughput(args: ThroughputArgs, config: &Path) -> Result<Ex
         (None, Some(job)) => Some(engine.job(job).await?.id.to_string()),
         (None, None) => None,
     };
-    if args.workers.is_some() || args.rate.is_some() {
+    if args.concurrency.is_some() || args.rate.is_some() {
         let Some(subject) = &subject else { bail!("say which: a job type, or --job ID") };
-        engine.store().set_throughput(subject, args.workers, args.rate).await?;
+        engine.store().set_throughput(subject, args.concurrency, args.rate).await?;
     }
     let mut controls = engine.store().controls().await?;
     controls.retain(|control| subject.as_ref().is_none_or(|subject| control.subject == *subject));
@@ -110,18 +110,22 @@ fn show(controls: &[Control]) {
     for control in controls {
         let state = match control {
             Control { stopped: true, .. } => "stopped",
-            Control { held: Some(why), subject, .. } if subject.starts_with("connection:") => {
-                if why.starts_with("slowed") { "slowed" } else { "unavailable" }
+            Control { suspended: Some(why), subject, .. } if subject.starts_with("connection:") => {
+                if why.starts_with("slowed") {
+                    "slowed"
+                } else {
+                    "unavailable"
+                }
             }
-            Control { held: Some(_), .. } => "held",
+            Control { suspended: Some(_), .. } => "held",
             _ => "goes",
         };
         table.add_row([
             if control.subject == EVERYTHING { "everything" } else { &control.subject }.to_owned(),
-            number(control.workers),
+            number(control.concurrency),
             number(control.rate),
             state.to_owned(),
-            print::short(control.held.as_deref().unwrap_or_default(), 80),
+            print::short(control.suspended.as_deref().unwrap_or_default(), 80),
         ]);
     }
     println!("{table}");

@@ -77,14 +77,14 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
     for rule in &dependencies.rules {
         println!("{}", describe(rule));
     }
-    for meeting in &dependencies.waiting {
+    for join_point in &dependencies.waiting {
         let missing = |job_type: &&String| {
-            let here = meeting.arrived.arrived().get(*job_type);
+            let here = join_point.arrived.arrived().get(*job_type);
             here.is_none_or(|arrival| arrival.status != JobStatus::Completed)
         };
-        let missing: Vec<_> = meeting.rule.after.iter().filter(missing).collect();
-        println!("\n{} waits, for {}:", meeting.rule.job, meeting.agreed);
-        for (job_type, arrival) in meeting.arrived.arrived() {
+        let missing: Vec<_> = join_point.rule.after.iter().filter(missing).collect();
+        println!("\n{} waits, for {}:", join_point.rule.job, join_point.agreed);
+        for (job_type, arrival) in join_point.arrived.arrived() {
             println!("  is here  {job_type}  {}  {}", print::status(arrival.status), arrival.job);
         }
         for job_type in missing {

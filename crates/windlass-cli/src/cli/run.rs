@@ -11,7 +11,7 @@ use windlass::{DryRun, Engine, JobId, Options, StepError, Worker, step_problem};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   windlass run REFRESH
-  windlass run REFRESH --filter year=2024,2025 --workers 4
+  windlass run REFRESH --filter year=2024,2025 --concurrency 4
   windlass run REFRESH --ids-file keys.txt --dry-run")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -21,7 +21,7 @@ pub(super) struct Args {
     dry_run: bool,
     /// Chunks at work at once in this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    workers: Option<u16>,
+    concurrency: Option<u16>,
     /// Print the job as JSON at the end
     #[arg(long)]
     json: bool,
@@ -53,7 +53,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     args.restore.check(&engine).await?;
     let interrupt = Interrupt::listen()?;
     let job = engine.submit(request, identity).await?.id();
-    let slots = args.workers.map(usize::from);
+    let slots = args.concurrency.map(usize::from);
     work_to_end(&engine, job, slots, args.json, interrupt).await
 }
 

@@ -11,12 +11,12 @@ use windlass::{Engine, Handle, Options, Server, Worker};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   windlass serve                        dashboard and API on 127.0.0.1:8080, schedules, workers
-  windlass serve --workers 0            the API and the schedules alone
+  windlass serve --concurrency 0            the API and the schedules alone
   windlass serve --listen 0.0.0.0:80    for other machines; needs [auth] in windlass.toml")]
 pub(super) struct Args {
     /// Chunks at work at once in this process; 0 works none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
-    workers: Option<u16>,
+    concurrency: Option<u16>,
     /// The address, instead of what [server] says
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -34,7 +34,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let open = if engine.config().auth.is_some() { "" } else { ", for this machine alone" };
     eprintln!("listening on http://{}{open}; Ctrl-C or SIGTERM stops", server.address()?);
     let (defaults, timekeeper) = (Options::default(), engine.clone());
-    let slots = args.workers.map_or(defaults.slots, usize::from);
+    let slots = args.concurrency.map_or(defaults.slots, usize::from);
     let (working, handle) = (slots > 0)
         .then(|| {
             let (worker, handle) = Worker::new(engine, Options { slots, ..defaults });

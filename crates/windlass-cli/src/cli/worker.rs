@@ -15,7 +15,7 @@ use windlass::{JobId, Options, Worker};
 pub(super) struct Args {
     /// Chunks at work at once in this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    workers: Option<u16>,
+    concurrency: Option<u16>,
     /// Only this job; leave when it has ended
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
@@ -31,13 +31,13 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     if let Some(queue) = &args.queue {
-        let slots = args.workers.map_or(Options::default().slots, usize::from);
+        let slots = args.concurrency.map_or(Options::default().slots, usize::from);
         return queue::run(queue, queue::Ask::Work { slots }, config).await;
     }
     let engine = config::engine(config).await?;
     args.restore.check(&engine).await?;
     let mut interrupt = Interrupt::listen()?;
-    let slots = args.workers.map(usize::from);
+    let slots = args.concurrency.map(usize::from);
     if let Some(job) = args.job {
         engine.job(job).await?;
         return run::work_to_end(&engine, job, slots, args.json, interrupt).await;

@@ -62,7 +62,7 @@ async fn a_worker_that_comes_ends_the_alert_and_nothing_is_posted_without_a_webh
     let data = Data::sqlite().with_accounts(3).await;
     let jobs = crate::world::jobs() + "\n[alerts]\nno_worker = \"1s\"\n";
     let place = crate::common::Place::on(&data, &jobs);
-    let server = place.spawn("serve --listen 127.0.0.1:0 --workers 0");
+    let server = place.spawn("serve --listen 127.0.0.1:0 --concurrency 0");
     let id = place.submit("RAISE").await;
     eventually("nobody is there", async || kinds(&place).await == ["no-worker"]).await;
     assert_eq!(listed(&place).await[0]["delivery"], "logged");

@@ -36,7 +36,7 @@ pub(crate) async fn place(data: &Data, port: u16, more: &str) -> Place {
 }
 
 pub(crate) fn serve(place: &Place) -> Running {
-    place.spawn("serve --listen 127.0.0.1:0 --workers 2")
+    place.spawn("serve --listen 127.0.0.1:0 --concurrency 2")
 }
 
 /// The alerts as the command lists them.

@@ -31,18 +31,19 @@ async fn limits_are_set_for_types_and_jobs() {
     let data = Data::sqlite().with_accounts(20).await;
     let served = Served::start(Place::on(&data, &raise(10))).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
-    let set =
-        served.put("/api/v1/throughput/RAISE", &json!({"workers": 2, "rate": "unlimited"})).await;
-    assert_eq!(set.is(200)[0]["workers"], 2);
+    let set = served
+        .put("/api/v1/throughput/RAISE", &json!({"concurrency": 2, "rate": "unlimited"}))
+        .await;
+    assert_eq!(set.is(200)[0]["concurrency"], 2);
     let own =
         served.put(&format!("/api/v1/jobs/{id}/throughput"), &json!({"rate": 5})).await.is(200);
     assert_eq!((&own[0]["subject"], &own[0]["rate"]), (&json!(id), &json!(5)));
     let listed = served.get("/api/v1/throughput").await.is(200);
     assert_eq!(listed, served.place.json("throughput").await);
-    served.put("/api/v1/throughput/RAISE", &json!({"workers": "default"})).await.is(200);
-    assert_eq!(served.put("/api/v1/throughput/NONE", &json!({"workers": 1})).await.status, 404);
+    served.put("/api/v1/throughput/RAISE", &json!({"concurrency": "default"})).await.is(200);
+    assert_eq!(served.put("/api/v1/throughput/NONE", &json!({"concurrency": 1})).await.status, 404);
     for limit in [json!(0), json!(-1), json!(1.5), json!("many"), json!([1])] {
-        let answer = served.put("/api/v1/throughput/RAISE", &json!({"workers": limit})).await;
+        let answer = served.put("/api/v1/throughput/RAISE", &json!({"concurrency": limit})).await;
         assert!(text(&answer.is(400)["detail"]).contains("from 1"), "{answer:?}");
     }
 }

@@ -75,7 +75,7 @@ async fn metrics_move_while_a_job_runs() {
     let served =
         Served::with(Place::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
-    let worker = served.place.spawn("worker --workers 1");
+    let worker = served.place.spawn("worker --concurrency 1");
     let holds = async || !served.place.held_by(&id, worker.id()).await.is_empty();
     eventually("another process holds a chunk", holds).await;
     worker.kill9();

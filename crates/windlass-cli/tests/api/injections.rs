@@ -181,7 +181,7 @@ async fn in_urls(attack: &mut Attack<'_>, payload: &str) {
         format!("/api/v1/dead-letters?job={word}"),
         format!("/api/v1/dead-letters?jobType={word}"),
         format!("/api/v1/dead-letters?error={word}"),
-        format!("/api/v1/dead-letters?pattern={word}"),
+        format!("/api/v1/dead-letters?fingerprint={word}"),
         format!("/api/v1/dead-letters?status={word}"),
         format!("/api/v1/dead-letters?olderThan={word}"),
         format!("/api/v1/dead-letters?before={word}"),
@@ -206,7 +206,7 @@ async fn in_urls(attack: &mut Attack<'_>, payload: &str) {
         assert!(answer.status >= 400, "{path}: {answer:?}");
     }
     for path in [format!("/api/v1/throughput/{word}"), format!("/api/v1/jobs/{word}/throughput")] {
-        let answer = attack.send(Method::PUT, &path, Some(&json!({"workers": 1}))).await;
+        let answer = attack.send(Method::PUT, &path, Some(&json!({"concurrency": 1}))).await;
         assert!(answer.status >= 400, "{path}: {answer:?}");
     }
 }
@@ -218,7 +218,7 @@ async fn in_letters(attack: &mut Attack<'_>, payload: &str) {
         json!({"job": payload}),
         json!({"jobType": payload}),
         json!({"error": payload}),
-        json!({"pattern": payload}),
+        json!({"fingerprint": payload}),
         json!({"olderThan": payload}),
     ] {
         // There are no letters, and none is found by what is not its text.

@@ -31,13 +31,14 @@ impl Served {
 
     /// Serves the API and works with so many slots.
     pub(crate) async fn with(place: Place, workers: u32) -> Served {
-        let process = place.spawn(&format!("serve -v --listen 127.0.0.1:0 --workers {workers}"));
+        let process =
+            place.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
         Served::of(place, process).await
     }
 
     /// Serves with so few descriptors for files, children and connections.
     pub(crate) async fn with_descriptors(place: Place, descriptors: u32, workers: u32) -> Served {
-        let command = format!("serve -v --listen 127.0.0.1:0 --workers {workers}");
+        let command = format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}");
         let process = place.spawn_with_descriptors(descriptors, &command);
         Served::of(place, process).await
     }

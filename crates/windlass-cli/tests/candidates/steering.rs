@@ -15,13 +15,13 @@ fn some_is_done(job: &Json) -> bool {
 async fn throughput_is_changed_while_it_runs() {
     let world = World::new(3000).await;
     // So slow that it would take an hour and a half.
-    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --workers 1").await.ok();
+    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
     let id = world.place.submit("REFRESH_CANDIDATES").await;
     let _workers = [world.place.spawn("worker"), world.place.spawn("worker")];
     world.place.until(&id, "some is done", some_is_done).await;
     let said = world.place.run("throughput").await.ok().stdout;
     assert!(said.contains("REFRESH_CANDIDATES"), "{said}");
-    let lift = "throughput REFRESH_CANDIDATES --rate unlimited --workers unlimited";
+    let lift = "throughput REFRESH_CANDIDATES --rate unlimited --concurrency unlimited";
     world.place.run(lift).await.ok();
     world.place.completed(&id).await;
     assert_eq!(world.at_version(2, "true").await, 3000);

@@ -8,7 +8,7 @@ use crate::world::{MISSING, World};
 async fn depth_rate_and_dead_letters_are_measured_and_letters_alert() {
     let world = World::new(1000).await;
     // A server hears of a limit within half a second, and of this one before it begins.
-    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --workers 1").await.ok();
+    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
     let server = Server::start(&world.place, 2).await;
     server.submit("{\"jobType\": \"REFRESH_CANDIDATES\"}").await;
     let metric = async |name: &str, labels: &str| {

@@ -157,15 +157,15 @@ async fn an_exceeded_budget_pauses_the_job_and_resuming_grants_another() {
                    ELSE amount + 1 END WHERE {chunk}";
         let budget = "failures = { budget = 4, on_exceeded = \\\"pause\\\" }\n".replace('\\', "");
         let place = Place::on(&data, &(job("RAISE", sql, 10) + &budget));
-        let paused = place.run("run RAISE --workers 1 --json").await;
+        let paused = place.run("run RAISE --concurrency 1 --json").await;
         assert_eq!(paused.code, Some(4), "{paused:?}");
         let job = parse(&paused);
         assert!(text(&job["error"]).contains("failure budget"), "{job:#}");
         let id = text(&job["id"]);
         place.run(&format!("resume {id}")).await.ok();
-        assert_eq!(place.run(&format!("worker --job {id} --workers 1")).await.code, Some(4));
+        assert_eq!(place.run(&format!("worker --job {id} --concurrency 1")).await.code, Some(4));
         place.run(&format!("resume {id}")).await.ok();
-        place.run(&format!("worker --job {id} --workers 1")).await.ok();
+        place.run(&format!("worker --job {id} --concurrency 1")).await.ok();
         assert_eq!(place.job(&id).await["items"]["dead"], 10);
         data.raised_once(90).await;
         place.prove(&id).await;

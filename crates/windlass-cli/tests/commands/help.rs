@@ -75,7 +75,7 @@ async fn wrong_usage_is_exit_code_two() {
     refused(&place.run("juggle").await, &["juggle"]);
     refused(&place.run("job not-an-id").await, &["not-an-id"]);
     refused(&place.run("run").await, &["<TYPE>"]);
-    refused(&place.run("run RAISE --workers 0").await, &["--workers"]);
+    refused(&place.run("run RAISE --concurrency 0").await, &["--concurrency"]);
     refused(&place.run("jobs --status DONE").await, &["DONE", "COMPLETED"]);
     refused(&place.run("demo --transactions 3").await, &["--transactions"]);
 }

@@ -12,7 +12,7 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
             "connection app",
             "CREATE TABLE",
             "windlass_ledger",
-            "windlass_held",
+            "windlass_deferred",
             "windlass_emitted",
         ] {
             assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
@@ -70,7 +70,7 @@ async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
     let print = place.run("migrate --print").await.ok();
     data.run(&print.stdout).await;
     data.run(&format!(
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted, windlass_stores TO {role}"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted, windlass_stores TO {role}"
     ))
     .await;
     place.run("check").await.ok();

@@ -38,7 +38,7 @@ async fn its_json_has_exactly_the_fields_of_the_contract() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let place = Place::on(&data, &raise(100)).env("USER", "clerk");
-        let job = parse(&place.run("run RAISE --json --priority 7 --workers 3").await.ok());
+        let job = parse(&place.run("run RAISE --json --priority 7 --concurrency 3").await.ok());
         let expected = sorted([
             "id",
             "jobType",

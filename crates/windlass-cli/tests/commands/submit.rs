@@ -57,7 +57,7 @@ async fn higher_priority_goes_first() {
     let place = Place::on(&data, &crate::common::job("NOTE", note, 10));
     let low = place.submit("NOTE --param name=low --priority 1").await;
     let high = place.submit("NOTE --param name=high --priority 9").await;
-    let worker = place.spawn("worker --workers 1");
+    let worker = place.spawn("worker --concurrency 1");
     place.completed(&low).await;
     place.completed(&high).await;
     worker.term();

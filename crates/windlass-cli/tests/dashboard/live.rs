@@ -61,15 +61,15 @@ async fn what_is_open_and_half_written_stays_while_the_page_moves() {
     let browser = Browser::on(&served.url).await;
     browser.open(&format!("/jobs/{id}")).await;
     browser.press("Throughput…").await;
-    browser.fill("workers", "12").await;
+    browser.fill("concurrency", "12").await;
     let before = progress(&browser).await;
     eventually("the bar moves", async || progress(&browser).await > before).await;
-    let written = "return document.querySelector('[name=workers]').value";
+    let written = "return document.querySelector('[name=concurrency]').value";
     assert_eq!(browser.run(written).await, json!("12"));
-    let open = "return document.querySelector('[name=workers]').closest('details').open";
+    let open = "return document.querySelector('[name=concurrency]').closest('details').open";
     assert_eq!(browser.run(open).await, json!(true));
     let focus = "return document.activeElement.name";
-    assert_eq!(browser.run(focus).await, json!("workers"));
+    assert_eq!(browser.run(focus).await, json!("concurrency"));
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn the_server_is_lost_and_regained() {
     browser.sees("Connection lost").await;
     // What happens meanwhile is there when the server is back, and so is what happens then.
     place.submit("TAKE").await;
-    let again = place.spawn(&format!("serve --listen {listen} --workers 2"));
+    let again = place.spawn(&format!("serve --listen {listen} --concurrency 2"));
     browser.sees("Running").await;
     browser.misses("Connection lost").await;
     let before = progress(&browser).await;

@@ -138,14 +138,14 @@ async fn a_job_type_is_limited_and_stopped_from_its_page() {
     let browser = Browser::on(&served.url).await;
     browser.open("/job-types/TAKE").await;
     browser.press("Throughput…").await;
-    browser.fill("workers", "3").await;
+    browser.fill("concurrency", "3").await;
     browser.fill("rate", "1,500").await;
     browser.go("Set").await;
     let said = async || {
         let controls = served.get("/api/v1/throughput").await.is(200);
         controls.as_array().unwrap().iter().find(|said| said["subject"] == "TAKE").cloned().unwrap()
     };
-    assert_eq!((&said().await["workers"], &said().await["rate"]), (&json!(3), &json!(1500)));
+    assert_eq!((&said().await["concurrency"], &said().await["rate"]), (&json!(3), &json!(1500)));
     browser.press("Throughput…").await;
     browser.sees("Items a second (now 1,500)").await;
     browser.press("Stop this job type…").await;

@@ -68,7 +68,7 @@ async fn three_roles_see_three_sets_of_buttons() {
 async fn who_is_signed_in_at_one_server_is_at_the_other() {
     let data = purses().await;
     let first = Served::start(Place::on(&data, &(take("") + &auth()))).await;
-    let listen = "serve -v --listen 127.0.0.1:0 --workers 1";
+    let listen = "serve -v --listen 127.0.0.1:0 --concurrency 1";
     let other = first.place.spawn(listen);
     let mut url = None;
     crate::common::eventually("the other listens", async || {

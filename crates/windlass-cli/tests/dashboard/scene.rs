@@ -19,7 +19,7 @@ source.table = "transactions"
 source.filters = { branches = "branch" }
 step.sql = "UPDATE transactions SET settled = true WHERE {chunk}"
 chunk.items = 500
-throughput = { workers = 4, items_per_second = 2000 }
+throughput = { concurrency = 4, items_per_second = 2000 }
 failures = { budget = "0.1%", on_exceeded = "pause" }
 schedule = { cron = "0 2 * * *", timezone = "Europe/London", deadline = "3h" }
 

@@ -80,7 +80,7 @@ async fn nothing_that_is_shown_is_run() {
     // What a link brings: a search, a place to go to, an address that is none.
     for path in [
         "/dead-letters?error=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
-        "/dead-letters?pattern=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
+        "/dead-letters?fingerprint=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
         "/jobs?jobType=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
         "/jobs?status=%3Cimg%20src=x%20onerror=window.pwned=1%3E",
         "/jobs/%3Cimg%20src=x%20onerror=window.pwned=1%3E",
@@ -122,7 +122,7 @@ const PAYLOADS: [&str; 12] = [
 /// Where a link can carry a text into a page.
 const PLACES: [&str; 12] = [
     "/dead-letters?error={}",
-    "/dead-letters?pattern={}",
+    "/dead-letters?fingerprint={}",
     "/dead-letters?jobType={}",
     "/dead-letters/{}",
     "/jobs?jobType={}",

@@ -35,7 +35,7 @@ async fn diamonds(data: Data, processes: usize) {
         place.submit(&format!("TOP --param round={round}")).await;
     }
     let mut dice = Dice::new(20_261_116);
-    let start = || place.spawn("worker --workers 2");
+    let start = || place.spawn("worker --concurrency 2");
     let mut running: Vec<_> = (0..processes).map(|_| start()).collect();
     let mut kills = 0;
     loop {

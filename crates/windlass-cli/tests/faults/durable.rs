@@ -63,7 +63,7 @@ async fn what_went_wrong_survives_with_its_dead_letters() {
     let jobs = job("FAILS", bad, 10) + &budget("fail") + &job("PAUSES", bad, 10) + &budget("pause");
     let (server, _data, place) = prepare(&jobs).await;
     for (name, status, code) in [("FAILS", "FAILED", 1), ("PAUSES", "PAUSED", 4)] {
-        let ended = place.run(&format!("run {name} --workers 1")).await;
+        let ended = place.run(&format!("run {name} --concurrency 1")).await;
         assert_eq!(ended.code, Some(code), "{ended:?}");
         server.restart_immediate();
         let found = last_job(&place).await;
@@ -81,7 +81,7 @@ async fn what_was_submitted_or_relayed_survives() {
     server.restart_immediate();
     assert_eq!(place.status(&id).await, "QUEUED");
 
-    let relay = place.spawn("serve --workers 0 --listen 127.0.0.1:0");
+    let relay = place.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
     data.run("SET synchronous_commit = on; SELECT windlass_enqueue('RAISE', '{}')").await;
     eventually("the request is relayed", async || {
         data.number("SELECT count(*) FROM windlass_outbox").await == 0

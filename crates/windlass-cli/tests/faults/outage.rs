@@ -15,7 +15,7 @@ async fn an_outage_of_the_data_server_is_logged_once_and_listed() {
     let place = Place::with(&config("sqlite:windlass.db", &url, &raise(10)));
     let id = place.submit("RAISE").await;
     server.stop_immediate();
-    let worker = place.spawn("worker --workers 4");
+    let worker = place.spawn("worker --concurrency 4");
     let says = |job: &serde_json::Value| {
         let why = job["error"].as_str().unwrap_or_default();
         why.starts_with("database `app` unavailable since 20")

@@ -33,7 +33,7 @@ async fn a_sqlite_store_copied_back_goes_on_only_when_told_and_does_nothing_twic
     let (live, backup) = (place.path("."), place.path("backup"));
 
     let id = place.submit("RAISE").await;
-    let sleeper = place.spawn("worker --workers 4");
+    let sleeper = place.spawn("worker --concurrency 4");
     eventually("some is done", async || completed(&place, &id).await >= 4).await;
     // No process writes to the store while it is copied.
     sleeper.stop();
@@ -78,7 +78,7 @@ async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_
     let place = Place::with(&config("sqlite:store.db", &data.url(), &jobs));
     let (live, backup) = (place.path("."), place.path("backup"));
     let id = place.submit("RAISE").await;
-    let first = place.spawn("worker --workers 4");
+    let first = place.spawn("worker --concurrency 4");
     eventually("some is done", async || completed(&place, &id).await >= 4).await;
     first.stop();
     copy_store(&live, &backup);
@@ -113,7 +113,7 @@ async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_
 const TABLES: &str =
     "SELECT string_agg(relname::text, ',' ORDER BY relname <> 'windlass_jobs', relname)
     FROM pg_class WHERE relkind = 'r' AND relname LIKE 'windlass\\_%' AND relname NOT IN
-    ('windlass_ledger', 'windlass_held', 'windlass_emitted', 'windlass_stores', 'windlass_outbox')";
+    ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', 'windlass_stores', 'windlass_outbox')";
 
 #[tokio::test]
 async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there_once() {
@@ -124,7 +124,7 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
                   chunk.items = 100\nchunk.lease = \"2s\"\n";
     let place = Place::on(&data, export);
     let id = place.submit("EXPORT").await;
-    let sleeper = place.spawn("worker --workers 4");
+    let sleeper = place.spawn("worker --concurrency 4");
     let done = "SELECT count(*) FROM windlass_chunks WHERE status = 'COMPLETED'";
     eventually("some is done", async || data.number(done).await >= 10).await;
     let Data::Postgres(database) = &data else { panic!("a PostgreSQL database") };
@@ -145,7 +145,7 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     assert_eq!(data.number(done).await, at_backup, "the store went back in time");
 
     // Its chunks are claimed again at the epoch that the sleeper has.
-    let helper = place.spawn("worker --workers 4");
+    let helper = place.spawn("worker --concurrency 4");
     eventually("the helper did the sleeper's chunks", async || {
         let chunks = place.chunks(&id).await;
         held.iter().all(|number| chunks[*number as usize]["status"] == "COMPLETED")

@@ -15,7 +15,7 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     place.write("narrow.toml", &narrow);
     let id = place.submit("RAISE").await;
 
-    let sleeper = place.spawn("worker --workers 8 --config narrow.toml");
+    let sleeper = place.spawn("worker --concurrency 8 --config narrow.toml");
     // All is loaded and its slots are busy, so that it falls asleep over commits.
     let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING' \
                    AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0) \

@@ -16,7 +16,7 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     let left = "SELECT count(*) FROM windlass_schedules WHERE next_at <= clock_timestamp()";
     let fired = async || world.warehouse.one::<i64>(left).await == 0;
     world.warehouse.run(back).await;
-    let server = world.place.spawn("serve --workers 4 --listen 127.0.0.1:0");
+    let server = world.place.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
     eventually("both are fired", fired).await;
     let jobs = world.place.json("jobs").await;
     let jobs = jobs.as_array().unwrap();
@@ -49,7 +49,7 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     server.kill9();
     server.wait().await;
     world.warehouse.run(back).await;
-    let _server = world.place.spawn("serve --workers 4 --listen 127.0.0.1:0");
+    let _server = world.place.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
     eventually("both are fired again", fired).await;
     assert_eq!(world.place.json("jobs").await.as_array().unwrap().len(), 2);
     assert_eq!(chunks().await, before, "nothing was done twice");

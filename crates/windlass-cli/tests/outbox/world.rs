@@ -38,7 +38,7 @@ impl Shop {
 
     /// A process that relays, and works nothing.
     pub(crate) fn relay(&self) -> Running {
-        self.place.spawn("serve --workers 0 --listen 127.0.0.1:0")
+        self.place.spawn("serve --concurrency 0 --listen 127.0.0.1:0")
     }
 
     pub(crate) async fn waiting(&self) -> i64 {

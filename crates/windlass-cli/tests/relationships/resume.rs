@@ -13,7 +13,7 @@ async fn a_job_goes_on_where_its_worker_was_killed() {
         world.place.write("many.py", &functions);
         let config = world.place.read("windlass.toml").replace(
             "chunk.commit = 100",
-            "chunk.commit = 100\nchunk.lease = \"1s\"\nthroughput = { workers = 1 }",
+            "chunk.commit = 100\nchunk.lease = \"1s\"\nthroughput = { concurrency = 1 }",
         );
         world.place.write("windlass.toml", &config);
         // It stops before one point for as long as there is a file of that name.

@@ -10,12 +10,12 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
             Data::Postgres(_) => (
                 "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
                      $$ BEGIN RAISE EXCEPTION 'no letters today'; END $$; \
-                 CREATE TRIGGER refuse BEFORE INSERT ON windlass_held \
+                 CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred \
                      FOR EACH ROW EXECUTE FUNCTION refuse()",
-                "DROP TRIGGER refuse ON windlass_held",
+                "DROP TRIGGER refuse ON windlass_deferred",
             ),
             _ => (
-                "CREATE TRIGGER refuse BEFORE INSERT ON windlass_held \
+                "CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred \
                      BEGIN SELECT RAISE(ABORT, 'no letters today'); END",
                 "DROP TRIGGER refuse",
             ),

@@ -17,7 +17,7 @@ async fn work_slows_down_and_recovers_and_says_so() {
     let (data, place) = with_health(ROWS, &(slow_raise(50) + "chunk.commit = 10\n")).await;
     data.pace(0.2).await;
     let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 4");
+    let worker = place.spawn("worker --concurrency 4");
     let job = place.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
     assert!(job["error"].is_null(), "{job:#}");
 

@@ -38,17 +38,17 @@ impl Watch {
 async fn four_processes_keep_a_limit_that_goes_up_and_down() {
     let data = Arc::new(Data::postgres().await.with_accounts(ROWS).await);
     data.pace(0.02).await;
-    let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { workers = 3 }\n";
+    let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { concurrency = 3 }\n";
     let place = Place::on(&data, &jobs);
     let id = place.submit("RAISE").await;
     let watch = Watch::begin(&data);
-    let _workers: Vec<_> = (0..4).map(|_| place.spawn("worker --workers 3")).collect();
+    let _workers: Vec<_> = (0..4).map(|_| place.spawn("worker --concurrency 3")).collect();
     place.until(&id, "some is done", |job| job["items"]["processed"].as_i64() > Some(300)).await;
     assert_eq!(watch.end().await, 3, "the definition's limit is used and kept");
 
-    place.run("throughput RAISE --workers 8").await.ok();
+    place.run("throughput RAISE --concurrency 8").await.ok();
     eventually("eight are at work", async || data.number(AT_WORK).await == 8).await;
-    place.run("throughput RAISE --workers 1").await.ok();
+    place.run("throughput RAISE --concurrency 1").await.ok();
     eventually("one is at work", async || data.number(AT_WORK).await <= 1).await;
     let watch = Watch::begin(&data);
     let before = place.job(&id).await["items"]["processed"].as_i64();
@@ -56,7 +56,7 @@ async fn four_processes_keep_a_limit_that_goes_up_and_down() {
     assert_eq!(watch.end().await, 1);
 
     data.pace(0.0).await;
-    place.run("throughput RAISE --workers unlimited").await.ok();
+    place.run("throughput RAISE --concurrency unlimited").await.ok();
     place.completed(&id).await;
     data.raised_once(ROWS).await;
     place.prove(&id).await;

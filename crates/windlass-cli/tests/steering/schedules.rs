@@ -17,7 +17,7 @@ async fn servers_that_are_killed_while_they_fire_lose_no_time() {
         format!("UPDATE windlass_schedules SET next_at = next_at - interval '{MINUTES} minutes'");
     data.run(&back).await;
     let made = "SELECT count(*) FROM windlass_jobs";
-    let serve = || place.spawn("serve --workers 0 --listen 127.0.0.1:0");
+    let serve = || place.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
     for round in 1..=4 {
         let servers = [serve(), serve()];
         let enough = MINUTES * round / 5;

@@ -76,6 +76,6 @@ async fn an_unknown_job_type_is_named() {
     let data = Data::sqlite().with_accounts(1).await;
     let place = Place::on(&data, &crate::common::raise(5));
     refused(&place.run("stop RIASE").await, &["WL0002", "RIASE", "`RAISE`"]);
-    refused(&place.run("throughput RAISE --workers 0").await, &["--workers", "unlimited"]);
-    refused(&place.run("throughput --workers 4").await, &["--job"]);
+    refused(&place.run("throughput RAISE --concurrency 0").await, &["--concurrency", "unlimited"]);
+    refused(&place.run("throughput --concurrency 4").await, &["--job"]);
 }

@@ -13,7 +13,7 @@ async fn workers_are_listed_while_they_live() {
         let data = data.with_accounts(10).await;
         let place = Place::on(&data, &raise(5));
         assert!(listed(&place).await.is_empty());
-        let worker = place.spawn("worker --workers 3");
+        let worker = place.spawn("worker --concurrency 3");
         eventually("it is listed", async || listed(&place).await.len() == 1).await;
         let row = listed(&place).await.remove(0);
         assert_eq!((&row["slots"], &row["vanished"]), (&3.into(), &false.into()), "{row}");
@@ -31,7 +31,7 @@ async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
     let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
     let place = Place::on(&data, &jobs);
     let id = place.submit("RAISE").await;
-    let victim = place.spawn("worker --workers 2");
+    let victim = place.spawn("worker --concurrency 2");
     eventually("it is at work", async || {
         listed(&place).await.first().is_some_and(|row| row["chunks"] != 0)
     })

@@ -48,7 +48,7 @@ async fn a_batch_that_is_sent_again_has_the_same_key() {
     let server = Server::start().await;
     let more = "chunk.commit = 5\nretry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, place) = with_accounts(ROWS, &by_service(&server.url("first=503:2"), more)).await;
-    place.run("run RAISE --workers 1").await.ok();
+    place.run("run RAISE --concurrency 1").await.ok();
     data.raised_once(ROWS).await;
     let first = server.batches();
     let batches = by_batch(&first);
@@ -61,7 +61,7 @@ async fn a_batch_that_is_sent_again_has_the_same_key() {
     assert_eq!(own.len(), 4, "no two batches share a key");
 
     // Another job on the same records has other keys, for batches and for items.
-    place.run("run RAISE --workers 1").await.ok();
+    place.run("run RAISE --concurrency 1").await.ok();
     let second: Vec<Json> = server.batches().split_off(first.len());
     assert!(one_each(&first).is_disjoint(&one_each(&second)));
     let other = by_batch(&second);

@@ -53,7 +53,7 @@ struct Hits {
 /// Keeps two workers running, and kills one of them or one of their programs until the job is done.
 async fn kill_until_completed(place: &Place, id: &str) -> Hits {
     let mut dice = Dice::new(20_260_401);
-    let worker = || place.spawn("worker --workers 2");
+    let worker = || place.spawn("worker --concurrency 2");
     let mut running: Vec<Running> = vec![worker(), worker()];
     let mut hits = Hits::default();
     place.until(id, "all is loaded", |job| job["phase"] == "working").await;

@@ -24,7 +24,7 @@ async fn ended_alone(place: &Place, process: Running) -> Output {
 async fn a_program_lives_for_many_batches_and_finishes_at_the_end_of_its_input() {
     let jobs = by_command("python3 raise.py", "chunk.items = 10\nchunk.commit = 5\n");
     let (data, place) = with_accounts(200, &jobs).await;
-    ended_alone(&place, place.spawn("run RAISE --workers 2")).await.ok();
+    ended_alone(&place, place.spawn("run RAISE --concurrency 2")).await.ok();
     data.raised_once(200).await;
     assert_eq!(batches(&place).len(), 40);
     let started = sorted(&place, "started");
@@ -38,7 +38,7 @@ async fn a_worker_that_is_asked_to_leave_lets_its_programs_finish() {
     let jobs = by_command("python3 raise.py", "chunk.items = 10\n");
     let (data, place) = with_accounts(100, &jobs).await;
     let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 2");
+    let worker = place.spawn("worker --concurrency 2");
     place.completed(&id).await;
     worker.term();
     ended_alone(&place, worker).await.ok();
@@ -50,7 +50,7 @@ async fn a_worker_that_is_asked_to_leave_lets_its_programs_finish() {
 async fn a_worker_leaves_although_its_program_hangs() {
     let (data, place) = with_accounts(5, &hanging()).await;
     let _id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 1");
+    let worker = place.spawn("worker --concurrency 1");
     at_work(&place).await;
     worker.term();
     ended_alone(&place, worker).await.ok();
@@ -61,7 +61,7 @@ async fn a_worker_leaves_although_its_program_hangs() {
 #[tokio::test]
 async fn a_program_that_stays_at_the_end_of_its_input_is_killed() {
     let (data, place) = with_accounts(10, &by_command("python3 stubborn.py", "")).await;
-    ended_alone(&place, place.spawn("run RAISE --workers 1")).await.ok();
+    ended_alone(&place, place.spawn("run RAISE --concurrency 1")).await.ok();
     data.raised_once(10).await;
     assert!(!notes(&place, "ended").is_empty(), "it was told to end");
 }
@@ -69,7 +69,7 @@ async fn a_program_that_stays_at_the_end_of_its_input_is_killed() {
 #[tokio::test]
 async fn what_a_program_started_ends_with_it() {
     let (_data, place) = with_accounts(10, &by_command("sh helpers.sh", "")).await;
-    let output = ended_alone(&place, place.spawn("run RAISE --workers 1")).await.ok();
+    let output = ended_alone(&place, place.spawn("run RAISE --concurrency 1")).await.ok();
     assert!(output.stdout.contains("10 processed"), "{}", output.stdout);
     assert!(!notes(&place, "helpers").is_empty());
     assert!(!notes(&place, "ended").is_empty(), "the shell itself saw the end of its input");
@@ -79,7 +79,7 @@ async fn what_a_program_started_ends_with_it() {
 async fn what_a_dead_program_started_ends_too() {
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (_data, place) = with_accounts(10, &by_command("sh helpers.sh 7", more)).await;
-    let worker = place.spawn("worker --workers 1");
+    let worker = place.spawn("worker --concurrency 1");
     let id = place.submit("RAISE").await;
     let job = place.completed(&id).await;
     assert_eq!(job["items"]["dead"], 1, "{job:#}");
@@ -122,7 +122,7 @@ async fn a_program_that_hangs_dies_with_a_killed_worker() {
     let jobs = hanging().replace("\"2s\"", "\"70s\"");
     let (data, place) = with_accounts(5, &jobs).await;
     let _id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 2");
+    let worker = place.spawn("worker --concurrency 2");
     at_work(&place).await;
     leaves_nothing(&place, worker).await;
     data.untouched().await;
@@ -132,7 +132,7 @@ async fn a_program_that_hangs_dies_with_a_killed_worker() {
 async fn a_program_that_ignores_every_signal_dies_with_a_killed_worker() {
     let (_data, place) = with_accounts(5, &by_command("python3 stubborn.py", "")).await;
     let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 1");
+    let worker = place.spawn("worker --concurrency 1");
     place.completed(&id).await;
     leaves_nothing(&place, worker).await;
 }
@@ -141,7 +141,7 @@ async fn a_program_that_ignores_every_signal_dies_with_a_killed_worker() {
 async fn what_a_program_started_dies_with_a_killed_worker() {
     let (_data, place) = with_accounts(5, &by_command("sh helpers.sh", "")).await;
     let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 2");
+    let worker = place.spawn("worker --concurrency 2");
     place.completed(&id).await;
     let helper = |line: &str| line == "sleep 3600";
     assert!(programs(&place).iter().any(|program| helper(&program.line)));

@@ -7,7 +7,7 @@ use crate::world::{by_command, with_accounts};
 async fn each_line_of_standard_error_is_logged_with_its_job_and_chunk() {
     let jobs = by_command("python3 raise.py", "chunk.items = 10\n");
     let (_data, place) = with_accounts(40, &jobs).await;
-    let output = place.run("run RAISE --workers 1").await.ok();
+    let output = place.run("run RAISE --concurrency 1").await.ok();
     let id = text(&place.json("jobs").await[0]["id"]);
     let lines: Vec<&str> =
         output.stderr.lines().filter(|line| line.contains("raising 10 accounts")).collect();

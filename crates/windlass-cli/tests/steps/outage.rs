@@ -50,7 +50,7 @@ async fn a_service_that_is_killed_in_the_middle() {
     let jobs = by_service(&first.url("stick=5:stuck"), MORE);
     let (data, place) = with_accounts(ROWS, &jobs).await;
     let id = place.submit("RAISE").await;
-    let _worker = place.spawn("worker --workers 2");
+    let _worker = place.spawn("worker --concurrency 2");
     eventually("a request is stuck", async || first.batches().len() >= 5).await;
     first.kill9();
     let job = held(&place, &id, "refused").await;
@@ -103,7 +103,7 @@ async fn a_program_that_fails_on_everything() {
     let (data, place) = with_accounts(30, &by_command("python3 poison.py", TWO_TRIES)).await;
     place.write("broken", "");
     let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --workers 1");
+    let worker = place.spawn("worker --concurrency 1");
     held(&place, &id, "exit").await;
     // It is tried again and held again, as often as any item has tries: still nothing is dead.
     eventually("the worker says that it is held, four times", async || {

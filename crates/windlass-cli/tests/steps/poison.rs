@@ -38,7 +38,7 @@ async fn seven_items_that_the_program_fails_on_each_in_another_way() {
     let command = format!("python3 poison.py {}", arguments.join(" "));
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
     let (data, place) = with_accounts(ROWS, &by_command(&command, &more)).await;
-    let job = parse(&place.run("run RAISE --workers 1 --json").await.ok());
+    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
     assert_eq!(job["items"]["processed"], 993, "{job:#}");
     let id = text(&job["id"]);
     let letters = letters(&place, &id).await;

@@ -14,7 +14,7 @@ const CHUNKS: &str = "chunk.items = 5\n";
 async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
     let (data, place) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
-    let job = parse(&place.run("run RAISE --workers 1 --json").await.ok());
+    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
     let id = text(&job["id"]);
     let letters = letters(&place, &id).await;
     assert_eq!(keys(&letters), dead, "{behaviour}: {job:#}");
@@ -137,7 +137,7 @@ async fn a_service_that_closes_in_the_middle_pauses_the_job_that_runs() {
     server.put("hold");
     let behaviour = "during=closed:404&wait=hold";
     let (data, place) = with_accounts(ROWS, &by_service(&server.url(behaviour), CHUNKS)).await;
-    let run = place.spawn("run RAISE --workers 1 --json");
+    let run = place.spawn("run RAISE --concurrency 1 --json");
     eventually("the first batch is under way", async || !server.batches().is_empty()).await;
     server.put("closed");
     server.remove("hold");

@@ -42,7 +42,7 @@ async fn connections_are_kept_alive() {
     let server = Server::start().await;
     let jobs = by_service(&server.url(""), "chunk.commit = 5\n");
     let (data, place) = with_accounts(200, &jobs).await;
-    place.run("run RAISE --workers 1").await.ok();
+    place.run("run RAISE --concurrency 1").await.ok();
     data.raised_once(200).await;
     let requests = server.batches();
     assert_eq!(requests.len(), 40);
@@ -56,7 +56,7 @@ async fn no_more_requests_are_on_their_way_than_the_step_allows() {
     // The service answers nothing until two are there, and then leaves time for a third.
     let more = "step.concurrency = 2\nchunk.items = 10\nchunk.commit = 5\n";
     let (data, place) = with_accounts(200, &by_service(&server.url("gather=2"), more)).await;
-    place.run("run RAISE --workers 6").await.ok();
+    place.run("run RAISE --concurrency 6").await.ok();
     data.raised_once(200).await;
     assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(2));
 }
@@ -66,7 +66,7 @@ async fn each_slot_may_have_a_request_on_its_way() {
     let server = Server::start().await;
     let more = "chunk.items = 10\nchunk.commit = 5\n";
     let (data, place) = with_accounts(200, &by_service(&server.url("gather=3"), more)).await;
-    place.run("run RAISE --workers 3").await.ok();
+    place.run("run RAISE --concurrency 3").await.ok();
     data.raised_once(200).await;
     assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(3));
 }
@@ -113,7 +113,7 @@ async fn retry_after_is_waited_for() {
     let server = Server::start().await;
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, place) = with_accounts(10, &by_service(&server.url("first=429:1:1"), more)).await;
-    let job = parse(&place.run("run RAISE --workers 1 --json").await.ok());
+    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
     assert_eq!(job["items"]["processed"], 10, "{job:#}");
     data.raised_once(10).await;
     let [busy, next] = <[_; 2]>::try_from(server.batches()).unwrap();
@@ -130,7 +130,7 @@ async fn a_long_retry_after_is_waited_for_by_every_worker() {
     let jobs = by_service(&server.url("during=busy:429:6"), "chunk.items = 5\n");
     let (data, place) = with_accounts(100, &jobs).await;
     let id = place.submit("RAISE").await;
-    let _workers = [place.spawn("worker --workers 1"), place.spawn("worker --workers 1")];
+    let _workers = [place.spawn("worker --concurrency 1"), place.spawn("worker --concurrency 1")];
     place.until(&id, "the job waits and says why", is_held).await;
     server.remove("busy");
     let job = place.completed(&id).await;

@@ -62,7 +62,7 @@ async fn a_program_that_is_mended_goes_on_after_resume() {
 async fn a_program_that_cannot_be_started_again_pauses_the_job_that_runs() {
     let jobs = by_command("python3 raise.py 0.2", "chunk.commit = 5\n");
     let (data, place) = with_accounts(200, &jobs).await;
-    let run = place.spawn("run RAISE --workers 1 --json");
+    let run = place.spawn("run RAISE --concurrency 1 --json");
     eventually("the program is at work", async || !batches(&place).is_empty()).await;
     std::fs::remove_file(place.path("raise.py")).unwrap();
     for program in programs(&place) {

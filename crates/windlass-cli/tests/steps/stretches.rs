@@ -24,7 +24,7 @@ async fn a_stretch_of_bad_records_does_not_stop_those_behind_it() {
     let data = Data::sqlite().with_accounts(400).await;
     let place = place(&data, &by_command("python3 stretch.py", TWO_TRIES));
     place.write("stretch.py", STRETCH);
-    let job = parse(&place.run("run RAISE --workers 1 --json").await.ok());
+    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
     let bad: Vec<i64> = (1..=400).filter(|n| (101..=130).contains(n) || n % 100 == 0).collect();
     assert_eq!(keys(&letters(&place, &text(&job["id"])).await), bad);
     raised_but(&data, 400, &bad).await;
@@ -36,7 +36,7 @@ async fn a_program_that_never_answers_rightly_pauses_its_job() {
     let (data, place) = with_accounts(200, &jobs).await;
     place.write("broken", "");
     let id = place.submit("RAISE").await;
-    let worked = place.run(&format!("worker --job {id} --workers 1")).await;
+    let worked = place.run(&format!("worker --job {id} --concurrency 1")).await;
     assert_eq!(worked.code, Some(4), "{worked:?}");
     let job = place.job(&id).await;
     assert_eq!((&job["status"], &job["items"]["dead"]), (&"PAUSED".into(), &0.into()));
@@ -73,7 +73,7 @@ async fn waiting_for_room_costs_no_attempt() {
     let more = format!("{BRIEF}step.concurrency = 1\nretry.attempts = 1\n");
     let jobs = by_service(&server.url("linger=1.5"), &more);
     let (data, place) = with_accounts(200, &jobs).await;
-    let job = parse(&place.run("run RAISE --workers 10 --json").await.ok());
+    let job = parse(&place.run("run RAISE --concurrency 10 --json").await.ok());
     assert_eq!(job["chunks"]["failed"], 0, "{job:#}");
     data.raised_once(200).await;
 }

@@ -22,7 +22,8 @@ pub(crate) struct Answer {
 impl Server {
     /// Starts a server with so many slots.
     pub(crate) async fn start(place: &Place, workers: u32) -> Server {
-        let process = place.spawn(&format!("serve -v --listen 127.0.0.1:0 --workers {workers}"));
+        let process =
+            place.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
         let mut url = None;
         eventually("the server listens", async || {
             let said = process.stderr();

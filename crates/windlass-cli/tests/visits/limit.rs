@@ -22,7 +22,7 @@ async fn three_processes_work_five_chunks_at_once_and_never_more() {
     let id = world.submit().await;
     world.data.run(COUNT).await;
     let workers: Vec<_> =
-        (0..3).map(|_| world.place.spawn(&format!("worker --job {id} --workers 4"))).collect();
+        (0..3).map(|_| world.place.spawn(&format!("worker --job {id} --concurrency 4"))).collect();
     // Twelve slots are free, and five chunks come to their gates.
     world.held_up(5).await;
     eventually("five chunks are at work", async || {

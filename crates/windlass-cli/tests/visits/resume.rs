@@ -6,7 +6,7 @@ use crate::world::{ITEMS, THIRD_CHUNK, World};
 async fn killed_in_the_third_chunk(world: &World) -> String {
     world.close([THIRD_CHUNK]).await;
     let id = world.submit().await;
-    let worker = world.place.spawn(&format!("worker --job {id} --workers 1"));
+    let worker = world.place.spawn(&format!("worker --job {id} --concurrency 1"));
     world.held_up(1).await;
     world.chunks_done(&id, 2).await;
     worker.kill9();

@@ -10,7 +10,7 @@ async fn two_processes_never_update_one_row() {
     // At least one gate in every chunk: whichever chunks they take, both stop in the middle.
     world.close((0..CHUNKS * 2).map(|n| n * 250 + 1)).await;
     let id = world.submit().await;
-    let worker = format!("worker --job {id} --workers 1");
+    let worker = format!("worker --job {id} --concurrency 1");
     let first = world.place.spawn(&worker);
     world.held_up(1).await;
     let second = world.place.spawn(&worker);

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     PRIMARY KEY (job_id, chunk)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
-CREATE TABLE IF NOT EXISTS windlass_held (
+CREATE TABLE IF NOT EXISTS windlass_deferred (
     job_id    CHAR(36)     CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     chunk     BIGINT       NOT NULL,
     item_key  VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -2,7 +2,7 @@
 -- not done. Both live beside the data they speak of, so that one transaction changes both.
 --
 -- Who may not create tables has this run by somebody who may, and needs afterwards:
---   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted,
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted,
 --     windlass_stores TO <the user>;
 --
 -- The ledger row is updated by every commit and no indexed column changes with it: the free space
@@ -31,7 +31,7 @@ ALTER TABLE windlass_ledger ALTER COLUMN job_id SET STATISTICS 0;
 
 -- A key that is longer than an index entry may be stands in `item_key` with its beginning and a
 -- digest, and whole in `long_key`.
-CREATE TABLE IF NOT EXISTS windlass_held (
+CREATE TABLE IF NOT EXISTS windlass_deferred (
     job_id    uuid        NOT NULL,
     chunk     bigint      NOT NULL,
     item_key  text        COLLATE "C" NOT NULL,

@@ -3,10 +3,10 @@
 --
 -- Lock: none. Index: the primary keys of the three tables.
 SELECT job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce,
-    (SELECT count(*) FROM windlass_held AS held
-        WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state <> 'dead'),
-    (SELECT count(*) FROM windlass_held AS held
-        WHERE held.job_id = ledger.job_id AND held.chunk = ledger.chunk AND held.state = 'dead'),
+    (SELECT count(*) FROM windlass_deferred AS deferred
+        WHERE deferred.job_id = ledger.job_id AND deferred.chunk = ledger.chunk AND deferred.state <> 'dead'),
+    (SELECT count(*) FROM windlass_deferred AS deferred
+        WHERE deferred.job_id = ledger.job_id AND deferred.chunk = ledger.chunk AND deferred.state = 'dead'),
     emitted,
     (SELECT count(*) FROM windlass_emitted AS rows_there
         WHERE rows_there.job_id = ledger.job_id AND rows_there.chunk = ledger.chunk)

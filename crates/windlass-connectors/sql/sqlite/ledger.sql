@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     PRIMARY KEY (job_id, chunk)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS windlass_held (
+CREATE TABLE IF NOT EXISTS windlass_deferred (
     job_id    TEXT    NOT NULL,
     chunk     INTEGER NOT NULL,
     item_key  TEXT    NOT NULL,

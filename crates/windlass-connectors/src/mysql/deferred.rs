@@ -24,7 +24,7 @@ pub(super) async fn held(
         limit.into(),
     ];
     let mut transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/mysql/held.sql"), params).await;
+    let rows = transaction.query(include_str!("../../sql/mysql/deferred.sql"), params).await;
     let rows = release(transaction, rows.map_err(DataError::from)).await?;
     let mut held = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -68,7 +68,7 @@ pub(super) async fn hold(
     };
     let rows = serde_json::Value::Array(held.iter().map(row).collect());
     let params = vec![chunk.job.to_string().into(), chunk.number.into(), rows.to_string().into()];
-    transaction.execute(include_str!("../../sql/mysql/hold.sql"), params).await?;
+    transaction.execute(include_str!("../../sql/mysql/defer.sql"), params).await?;
     Ok(())
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn settle(
     let keys: serde_json::Value =
         settled.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
     let params = vec![keys.to_string().into(), chunk.job.to_string().into(), chunk.number.into()];
-    transaction.execute(include_str!("../../sql/mysql/settle.sql"), params).await?;
+    transaction.execute(include_str!("../../sql/mysql/resolve.sql"), params).await?;
     Ok(())
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn emitted(
 /// Forgets everything of a job, in bites: it may have emitted any number of rows.
 pub(super) async fn prune(data: &MysqlData, job: JobId) -> Result<u64> {
     let mut gone = discard(data, job).await?;
-    gone += bites(data, include_str!("../../sql/mysql/prune_held.sql"), job).await?;
+    gone += bites(data, include_str!("../../sql/mysql/prune_deferred.sql"), job).await?;
     gone += bites(data, include_str!("../../sql/mysql/prune_ledger.sql"), job).await?;
     Ok(gone)
 }

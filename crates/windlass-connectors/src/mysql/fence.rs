@@ -88,7 +88,7 @@ pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Opti
 
 pub(super) async fn is_there(transaction: &mut Transaction) -> Result<bool> {
     let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() \
-               AND table_name IN ('windlass_ledger', 'windlass_held', 'windlass_emitted', \
+               AND table_name IN ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', \
                'windlass_stores')";
     let rows = transaction.query(sql, Vec::new()).await?;
     Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? == 4)

@@ -25,7 +25,7 @@ pub(super) async fn held(
         Param::from(limit),
     ];
     let transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/postgres/held.sql"), &params).await;
+    let rows = transaction.query(include_str!("../../sql/postgres/deferred.sql"), &params).await;
     let rows = release(transaction, rows.map_err(DataError::from)).await?;
     let mut held = Vec::with_capacity(rows.len());
     for row in &rows {
@@ -75,7 +75,7 @@ pub(super) async fn hold(
         Param::texts(&records),
         Param::from(number(|held| i64::try_from(held.wait.as_millis()).unwrap_or(i64::MAX))),
     ];
-    transaction.execute(include_str!("../../sql/postgres/hold.sql"), &params).await?;
+    transaction.execute(include_str!("../../sql/postgres/defer.sql"), &params).await?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn settle(
     let keys: Vec<String> =
         settled.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
     let params = [Param::from(chunk.job), Param::from(chunk.number), Param::texts(&keys)];
-    transaction.execute(include_str!("../../sql/postgres/settle.sql"), &params).await?;
+    transaction.execute(include_str!("../../sql/postgres/resolve.sql"), &params).await?;
     Ok(())
 }
 
@@ -122,7 +122,7 @@ pub(super) async fn emitted(
 /// Forgets everything of a job, in bites: it may have emitted any number of rows.
 pub(super) async fn prune(data: &PostgresData, job: JobId) -> Result<u64> {
     let mut gone = discard(data, job).await?;
-    gone += bites(data, include_str!("../../sql/postgres/prune_held.sql"), job).await?;
+    gone += bites(data, include_str!("../../sql/postgres/prune_deferred.sql"), job).await?;
     gone += bites(data, include_str!("../../sql/postgres/prune_ledger.sql"), job).await?;
     Ok(gone)
 }

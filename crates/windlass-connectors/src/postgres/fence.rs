@@ -78,7 +78,7 @@ pub(super) async fn is_made(data: &PostgresData) -> Result<bool> {
 
 async fn is_there(transaction: &Transaction) -> Result<bool> {
     let sql = "SELECT to_regclass('windlass_ledger') IS NOT NULL \
-               AND to_regclass('windlass_held') IS NOT NULL \
+               AND to_regclass('windlass_deferred') IS NOT NULL \
                AND to_regclass('windlass_emitted') IS NOT NULL \
                AND to_regclass('windlass_stores') IS NOT NULL";
     get(&transaction.query_one(sql, &[]).await?, 0)

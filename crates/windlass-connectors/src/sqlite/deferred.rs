@@ -14,7 +14,7 @@ pub(super) fn held(
     after: &str,
     limit: u32,
 ) -> Result<Vec<DeferredItem>> {
-    let sql = include_str!("../../sql/sqlite/held.sql");
+    let sql = include_str!("../../sql/sqlite/deferred.sql");
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let params = params![chunk.job.to_string(), chunk.number, state.as_str(), after, limit];
     let mut rows = statement.query(params).map_err(failed)?;
@@ -42,7 +42,7 @@ pub(super) fn hold(
     chunk: ChunkId,
     held: &[DeferredItem],
 ) -> Result<()> {
-    let sql = include_str!("../../sql/sqlite/hold.sql");
+    let sql = include_str!("../../sql/sqlite/defer.sql");
     let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
     for item in held {
         let params = params![
@@ -64,7 +64,7 @@ pub(super) fn hold(
 
 /// Forgets held items that came to an end, in the transaction of their commit.
 pub(super) fn settle(transaction: &Transaction<'_>, chunk: ChunkId, settled: &[Key]) -> Result<()> {
-    let sql = include_str!("../../sql/sqlite/settle.sql");
+    let sql = include_str!("../../sql/sqlite/resolve.sql");
     let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
     for key in settled {
         let params = params![chunk.job.to_string(), chunk.number, key.to_text()];
@@ -95,7 +95,7 @@ pub(super) fn emitted(
 pub(super) fn prune(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
     let mut gone = discard(transaction, job)?;
     for sql in [
-        include_str!("../../sql/sqlite/prune_held.sql"),
+        include_str!("../../sql/sqlite/prune_deferred.sql"),
         include_str!("../../sql/sqlite/prune_ledger.sql"),
     ] {
         gone += transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64;

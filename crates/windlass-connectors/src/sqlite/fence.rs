@@ -51,7 +51,7 @@ pub(super) fn fence(
 pub(super) fn is_there(connection: &Connection) -> Result<bool> {
     // By a statement: `table_exists` answers from the schema as this connection last read it.
     let sql = "SELECT count(*) = 4 FROM sqlite_master WHERE name IN \
-               ('windlass_ledger', 'windlass_held', 'windlass_emitted', 'windlass_stores')";
+               ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', 'windlass_stores')";
     connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
 }
 

@@ -161,7 +161,7 @@ async fn a_bad_row_takes_everything_back(db: Db) {
     let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
     assert_eq!(error.class(), Some(Class::Data), "{error}");
     assert_eq!(db.number("SELECT count(*) FROM small").await, 0);
-    assert_eq!(db.number("SELECT count(*) FROM windlass_held").await, 0);
+    assert_eq!(db.number("SELECT count(*) FROM windlass_deferred").await, 0);
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
     // Each half is a commit of its own; the good one passes.
     let half = effect(Effect::Statement(KeySet::range(None, Some(key(4)))));

@@ -169,7 +169,7 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     let db = Db::postgres().await;
     let name = format!("poor_{}", db.database().name());
     db.run(&format!(
-        "DROP TABLE windlass_emitted, windlass_held, windlass_ledger, windlass_stores; CREATE ROLE {name} LOGIN; \
+        "DROP TABLE windlass_emitted, windlass_deferred, windlass_ledger, windlass_stores; CREATE ROLE {name} LOGIN; \
          REVOKE CREATE ON SCHEMA public FROM PUBLIC"
     ))
     .await;
@@ -182,7 +182,7 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     // Made by somebody else, they serve.
     db.run(db.data.ledger_ddl()).await;
     db.run(&format!(
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_held, windlass_emitted, windlass_stores TO {name}"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted, windlass_stores TO {name}"
     ))
     .await;
     poor.prepare().await.unwrap();

@@ -73,7 +73,7 @@ async fn what_a_call_has_answered_is_flushed() {
     let (log, db) = (Log(database.clone()), Db::postgres_on(database.clone()).await);
     let data = &db.data;
     database
-        .run("DROP TABLE windlass_ledger, windlass_held, windlass_emitted, windlass_stores")
+        .run("DROP TABLE windlass_ledger, windlass_deferred, windlass_emitted, windlass_stores")
         .await;
     log.durable("prepare", data.prepare()).await;
 

@@ -169,7 +169,7 @@ pub(crate) async fn a_ledger_remembers_stores_and_jobs(db: Db) {
 
 pub(crate) async fn preparing_twice_and_at_once(db: Db) {
     db.run(
-        "DROP TABLE windlass_emitted; DROP TABLE windlass_held; DROP TABLE windlass_ledger; \
+        "DROP TABLE windlass_emitted; DROP TABLE windlass_deferred; DROP TABLE windlass_ledger; \
          DROP TABLE windlass_stores",
     )
     .await;

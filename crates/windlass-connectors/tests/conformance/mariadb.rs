@@ -225,7 +225,7 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     let db = Db::mariadb().await;
     let name = format!("poor_{}", db.maria().name());
     db.run(&format!(
-        "DROP TABLE windlass_emitted, windlass_held, windlass_ledger, windlass_stores; \
+        "DROP TABLE windlass_emitted, windlass_deferred, windlass_ledger, windlass_stores; \
          CREATE USER {name} IDENTIFIED BY 'p'; GRANT SELECT ON *.* TO {name}"
     ))
     .await;
@@ -239,7 +239,7 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     db.data.check_ledger().await.unwrap();
     // Made by somebody else, they serve.
     db.run(db.data.ledger_ddl()).await;
-    for table in ["windlass_ledger", "windlass_held", "windlass_emitted", "windlass_stores"] {
+    for table in ["windlass_ledger", "windlass_deferred", "windlass_emitted", "windlass_stores"] {
         db.run(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {name}")).await;
     }
     poor.check_ledger().await.unwrap();

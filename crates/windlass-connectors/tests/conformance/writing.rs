@@ -93,7 +93,7 @@ pub(crate) async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
     commit.settle = vec![key(2)];
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert!(ledger.counts.add_up(), "{:?}", ledger.counts);
-    assert_eq!(db.number("SELECT count(*) FROM windlass_held").await, 0);
+    assert_eq!(db.number("SELECT count(*) FROM windlass_deferred").await, 0);
     assert_eq!(db.one("SELECT v FROM t WHERE id = 2").await, "0");
 }
 

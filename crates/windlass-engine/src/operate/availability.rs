@@ -173,7 +173,7 @@ impl Availability {
         let controls = self.store.controls().await.unwrap_or_default();
         let subject = of_connection(&self.name);
         let recorded = controls.into_iter().find(|control| control.subject == subject);
-        let recorded = recorded.and_then(|control| since_of(&self.name, &control.held?));
+        let recorded = recorded.and_then(|control| since_of(&self.name, &control.suspended?));
         recorded.map_or(since, |recorded| recorded.min(since))
     }
 }

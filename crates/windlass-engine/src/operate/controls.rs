@@ -53,7 +53,7 @@ impl Engine {
     /// Hears what is said now.
     pub(crate) async fn refresh_controls(&self) -> Result<()> {
         let controls = self.store().controls().await?;
-        let limited = controls.iter().any(|control| control.workers.is_some());
+        let limited = controls.iter().any(|control| control.concurrency.is_some());
         let over_limit = if limited { self.store().over_limit().await? } else { Vec::new() };
         let controls =
             controls.into_iter().map(|control| (control.subject.clone(), control)).collect();

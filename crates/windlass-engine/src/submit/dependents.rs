@@ -75,7 +75,7 @@ impl Engine {
         let due = self.store().triggers(SHOWN).await?.into_iter();
         Ok(Dependencies {
             rules: self.config().dependencies.clone(),
-            waiting: self.store().meetings(SHOWN).await?,
+            waiting: self.store().join_points(SHOWN).await?,
             due: due.map(|Trigger { id, request, error, .. }| Due { id, request, error }).collect(),
         })
     }

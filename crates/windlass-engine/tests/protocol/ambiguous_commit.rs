@@ -52,7 +52,8 @@ pub(crate) async fn updates_and_inserts_are_done_once_though_commits_never_arriv
 pub(crate) async fn held_items_are_done_once_though_answers_are_lost(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_held")).await;
+    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_deferred"))
+        .await;
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
 }
@@ -60,7 +61,8 @@ pub(crate) async fn held_items_are_done_once_though_answers_are_lost(world: Worl
 pub(crate) async fn held_items_are_done_once_though_commits_never_arrive(world: World) {
     let proxy = proxy(&world).await;
     let engine = handling(&world, &proxy, 1).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_held")).await;
+    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_deferred"))
+        .await;
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
 }

@@ -113,8 +113,8 @@ const LEDGER: [Mutation; 7] = [
         "which the store has not",
     ),
     app(
-        "windlass_held",
-        "INSERT INTO windlass_held (job_id, chunk, item_key, state, attempts, conflicts, error,
+        "windlass_deferred",
+        "INSERT INTO windlass_deferred (job_id, chunk, item_key, state, attempts, conflicts, error,
          context, record, due_at) VALUES ('ID', 1, '[5]', 'retry', 1, 0, 'x', 'null', 'null', DUE)",
         "still wait",
     ),
@@ -270,7 +270,11 @@ pub(crate) async fn dead_letters_and_emitted_rows(world: World) {
             "DELETE FROM windlass_dead_letters WHERE key = '[8]'",
             "dead letters",
         ),
-        app("windlass_held", "DELETE FROM windlass_held WHERE item_key = '[8]'", "dead items"),
+        app(
+            "windlass_deferred",
+            "DELETE FROM windlass_deferred WHERE item_key = '[8]'",
+            "dead items",
+        ),
         app(
             "windlass_emitted",
             "DELETE FROM windlass_emitted WHERE item_key = '[7]'",

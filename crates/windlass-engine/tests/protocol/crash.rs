@@ -52,7 +52,7 @@ pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_n
     let engine = world.builder(&jobs).handler("work", hold_first).connect().await.unwrap();
     let job = submit(&engine).await;
     let killed = spawn(&world, &jobs, "holds", job);
-    let waiting = "SELECT count(*) FROM windlass_held WHERE state = 'retry'";
+    let waiting = "SELECT count(*) FROM windlass_deferred WHERE state = 'retry'";
     let held = async || world.int(waiting).await > 0;
     eventually("items are held", PATIENCE, held).await;
     killed.kill9();
@@ -64,7 +64,7 @@ pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_n
     assert_eq!((done.items.processed, done.items.dead), (ROWS, 0));
     world.each_once(ROWS).await;
     world.logged_once(ROWS).await;
-    assert_eq!(world.int("SELECT count(*) FROM windlass_held").await, 0);
+    assert_eq!(world.int("SELECT count(*) FROM windlass_deferred").await, 0);
 }
 
 pub(crate) async fn an_item_that_kills_its_process_becomes_a_dead_letter(world: World) {

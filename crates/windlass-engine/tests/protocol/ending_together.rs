@@ -12,13 +12,14 @@ const JOBS: usize = 20;
 pub(crate) async fn a_job_whose_last_chunks_end_together_completes_once(world: World) {
     world.visits(2).await;
     // Each waits for the other, so that both chunks of a job are committed at about one time.
-    let meetings: Arc<Mutex<HashMap<JobId, Arc<Barrier>>>> = Arc::default();
+    let join_points: Arc<Mutex<HashMap<JobId, Arc<Barrier>>>> = Arc::default();
     let work = move |visit: Visit, context: windlass_engine::ItemContext| {
-        let mut meetings = meetings.lock().unwrap();
-        let meeting = meetings.entry(context.job_id()).or_insert_with(|| Arc::new(Barrier::new(2)));
-        let meeting = meeting.clone();
+        let mut join_points = join_points.lock().unwrap();
+        let join_point =
+            join_points.entry(context.job_id()).or_insert_with(|| Arc::new(Barrier::new(2)));
+        let join_point = join_point.clone();
         async move {
-            meeting.wait().await;
+            join_point.wait().await;
             // Only an insert: the jobs share the rows, and are not to conflict.
             Ok(Change::default().insert("log", [("visit", visit.id.into())]).into())
         }

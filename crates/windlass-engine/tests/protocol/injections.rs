@@ -105,7 +105,10 @@ pub(crate) async fn sql_in_a_request_is_never_run(world: World) {
         for filter in [
             DeadLetterFilter { error: Some(payload.to_owned()), ..DeadLetterFilter::default() },
             DeadLetterFilter { job_type: Some(payload.to_owned()), ..DeadLetterFilter::default() },
-            DeadLetterFilter { pattern: Some(payload.to_owned()), ..DeadLetterFilter::default() },
+            DeadLetterFilter {
+                fingerprint: Some(payload.to_owned()),
+                ..DeadLetterFilter::default()
+            },
             DeadLetterFilter {
                 submitted_by: Some(payload.to_owned()),
                 ..DeadLetterFilter::default()

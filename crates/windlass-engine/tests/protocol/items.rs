@@ -155,9 +155,9 @@ pub(crate) async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothi
     let refuse = world.spell(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
              $$ BEGIN RAISE EXCEPTION 'no letters today'; END $$; \
-         CREATE TRIGGER refuse BEFORE INSERT ON windlass_held FOR EACH ROW \
+         CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred FOR EACH ROW \
              WHEN (NEW.state = 'dead') EXECUTE FUNCTION refuse()",
-        "CREATE TRIGGER refuse BEFORE INSERT ON windlass_held WHEN NEW.state = 'dead' \
+        "CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred WHEN NEW.state = 'dead' \
              BEGIN SELECT RAISE(ABORT, 'no letters today'); END",
     );
     world.app.run(refuse).await;
@@ -175,7 +175,10 @@ pub(crate) async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothi
     assert!(loud.contains("no letters today"), "it is loud: {failed:?}");
     assert!(failed.chunks.completed > 0, "the others went on");
     assert_eq!(letters(&engine, job).await.len(), 0);
-    world.app.run(world.spell("DROP TRIGGER refuse ON windlass_held", "DROP TRIGGER refuse")).await;
+    world
+        .app
+        .run(world.spell("DROP TRIGGER refuse ON windlass_deferred", "DROP TRIGGER refuse"))
+        .await;
     engine.retry(job).await.unwrap();
     eventually("the job ends", PATIENCE, async || engine.job(job).await.unwrap().status.is_final())
         .await;

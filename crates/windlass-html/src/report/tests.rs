@@ -50,7 +50,7 @@ fn report(status: JobStatus) -> JobReport {
     let error = DeadLetterGroup {
         job_type: SCRIPT.to_owned(),
         error: SCRIPT.to_owned(),
-        pattern: SCRIPT.to_owned(),
+        fingerprint: SCRIPT.to_owned(),
         letters: 4,
         last_at: at(9),
     };

@@ -92,7 +92,7 @@ pub(super) async fn limit_job_type(
 /// Limits: numbers as numbers, words as words; what is left empty stays as it is.
 fn limits(fields: &[(String, String)]) -> Answer<Body<Limits>> {
     let mut limits = Map::new();
-    for name in ["workers", "rate"] {
+    for name in ["concurrency", "rate"] {
         if let Some(said) = field(fields, name) {
             let number = said.replace(',', "").parse::<u64>().map(Json::from);
             let limit = number.unwrap_or_else(|_| said.to_lowercase().into());
@@ -131,7 +131,7 @@ fn which(fields: &[(String, String)]) -> Json {
         return json!({ "ids": ids });
     }
     let mut which = Map::new();
-    for name in ["job", "jobType", "error", "pattern"] {
+    for name in ["job", "jobType", "error", "fingerprint"] {
         if let Some(value) = field(fields, name) {
             which.insert(name.to_owned(), value.into());
         }
@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_form_becomes_what_the_api_takes() {
-        let limited = |workers, rate| limits(&fields(&[("workers", workers), ("rate", rate)]));
+        let limited =
+            |concurrency, rate| limits(&fields(&[("concurrency", concurrency), ("rate", rate)]));
         assert!(limited("1,008", "Unlimited").is_ok() && limited(" ", "").is_ok());
         assert!(limited("8", "much").is_err());
         let chosen = which(&fields(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]));

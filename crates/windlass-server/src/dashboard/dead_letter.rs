@@ -25,7 +25,7 @@ pub(super) async fn show(
     let frame = Frame::of(&app, caller).await?;
     let now = frame.now;
     let key = scalar(&letter.key);
-    let alike = search(&[("jobType", &letter.job_type), ("pattern", &letter.pattern)]);
+    let alike = search(&[("jobType", &letter.job_type), ("fingerprint", &letter.fingerprint)]);
     // The rows of a key that is not unique died together.
     let alone = std::slice::from_ref(&letter.record);
     let records = letter.record.as_array().map_or(alone, Vec::as_slice);

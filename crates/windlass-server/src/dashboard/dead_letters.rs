@@ -39,7 +39,7 @@ pub(super) struct Asked {
     error: Option<String>,
     /// Of one group alone.
     #[serde(default, deserialize_with = "filled")]
-    pattern: Option<String>,
+    fingerprint: Option<String>,
     status: Option<String>,
     before: Option<Uuid>,
 }
@@ -57,7 +57,7 @@ impl Asked {
             job: self.job,
             job_type: self.job_type.clone(),
             error: self.error.clone(),
-            pattern: self.pattern.clone(),
+            fingerprint: self.fingerprint.clone(),
             status: self.status(),
             before: self.before,
             limit,
@@ -67,13 +67,13 @@ impl Asked {
 
     /// Whether nothing is said that some letters would not meet.
     fn is_everything(&self) -> bool {
-        let said = [&self.job_type, &self.error, &self.pattern];
+        let said = [&self.job_type, &self.error, &self.fingerprint];
         self.job.is_none() && said.iter().all(|said| said.is_none())
     }
 
-    /// The same search, whatever the pattern.
+    /// The same search, whatever the fingerprint.
     fn elsewhere(&self) -> String {
-        Asked { pattern: None, ..self.clone() }.address("/dead-letters", None)
+        Asked { fingerprint: None, ..self.clone() }.address("/dead-letters", None)
     }
 
     /// The same search, elsewhere or further on.
@@ -82,9 +82,9 @@ impl Asked {
         let (job, before) = (text(self.job), text(before));
         let given = |text: &Option<String>| text.clone().unwrap_or_default();
         let (job_type, error) = (given(&self.job_type), given(&self.error));
-        let pattern = given(&self.pattern);
+        let fingerprint = given(&self.fingerprint);
         let mut pairs = vec![("job", job.as_str()), ("jobType", &job_type), ("error", &error)];
-        pairs.extend([("pattern", pattern.as_str()), ("before", &before)]);
+        pairs.extend([("fingerprint", fingerprint.as_str()), ("before", &before)]);
         pairs.retain(|(_, value)| !value.is_empty());
         if let Some(status) = &self.status {
             pairs.push(("status", status));
@@ -148,10 +148,10 @@ fn form(app: &App, frame: &Frame, asked: &Asked) -> Markup {
                     a href="/dead-letters" { "of all" } ")"
                 }
             }
-            @if let Some(pattern) = &asked.pattern {
-                input type="hidden" name="pattern" value=(pattern);
+            @if let Some(fingerprint) = &asked.fingerprint {
+                input type="hidden" name="fingerprint" value=(fingerprint);
                 span {
-                    "With errors like " q { (pattern) } " ("
+                    "With errors like " q { (fingerprint) } " ("
                     a href=(asked.elsewhere()) { "of all" } ")"
                 }
             }
@@ -187,7 +187,7 @@ pub(super) fn groups(
                     @for group in groups {
                         tr {
                             td.text {
-                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("pattern", &group.pattern), ("status", status)])) {
+                                a href=(search(&[("job", &job), ("jobType", &group.job_type), ("fingerprint", &group.fingerprint), ("status", status)])) {
                                     (group.error)
                                 }
                                 div.faint { (group.job_type) }
@@ -268,7 +268,7 @@ fn act_on_all(asked: &Asked, found: &[DeadLetterGroup]) -> Markup {
         input type="hidden" name="job" value=[asked.job];
         input type="hidden" name="jobType" value=[asked.job_type.as_deref()];
         input type="hidden" name="error" value=[asked.error.as_deref()];
-        input type="hidden" name="pattern" value=[asked.pattern.as_deref()];
+        input type="hidden" name="fingerprint" value=[asked.fingerprint.as_deref()];
         @if asked.is_everything() {
             input type="hidden" name="all" value="yes";
         }

@@ -136,7 +136,7 @@ pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Mar
         Some(UNLIMITED) => "unlimited".to_owned(),
         Some(limit) => number(limit),
     };
-    let (workers, rate) = (control.and_then(|c| c.workers), control.and_then(|c| c.rate));
+    let (concurrency, rate) = (control.and_then(|c| c.concurrency), control.and_then(|c| c.rate));
     html! {
         details.confirm {
             summary { "Throughput…" }
@@ -147,8 +147,8 @@ pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Mar
                     ", or " code { "default" } " for what is defined. Empty leaves it."
                 }
                 label {
-                    "Chunks at once (now " (said(workers)) ") "
-                    input name="workers" inputmode="numeric" autocomplete="off";
+                    "Chunks at once (now " (said(concurrency)) ") "
+                    input name="concurrency" inputmode="numeric" autocomplete="off";
                 }
                 label {
                     "Items a second (now " (said(rate)) ") "

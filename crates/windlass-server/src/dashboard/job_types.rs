@@ -116,7 +116,7 @@ pub(super) async fn show(
 /// Stopping and limiting the job type alone.
 fn switch(frame: &Frame, name: &str) -> Markup {
     let stopped = frame.is_stopped(name);
-    let held = frame.control(name).and_then(|control| control.held.as_deref());
+    let held = frame.control(name).and_then(|control| control.suspended.as_deref());
     let fields = html! {
         input type="hidden" name="jobType" value=(name);
         input type="hidden" name="back" value=(job_type_page(name));

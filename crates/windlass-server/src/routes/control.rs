@@ -53,7 +53,7 @@ async fn sees(app: &App, caller: &Caller, subject: &str) -> Answer<bool> {
 pub(crate) struct Limits {
     /// Chunks at work at once, over all machines.
     #[schema(schema_with = limit_schema, required = false)]
-    workers: Option<Limit>,
+    concurrency: Option<Limit>,
     /// Items a second, over all machines.
     #[schema(schema_with = limit_schema, required = false)]
     rate: Option<Limit>,
@@ -126,10 +126,10 @@ async fn limit(
     subject: &str,
     limits: Limits,
 ) -> Answer<Json<Vec<Control>>> {
-    let (workers, rate) = (limits.workers.map(|Limit(n)| n), limits.rate.map(|Limit(n)| n));
-    if workers.is_some() || rate.is_some() {
-        tracing::info!(by = caller.name(), subject, workers, rate, "limited");
-        app.engine.store().set_throughput(subject, workers, rate).await?;
+    let (concurrency, rate) = (limits.concurrency.map(|Limit(n)| n), limits.rate.map(|Limit(n)| n));
+    if concurrency.is_some() || rate.is_some() {
+        tracing::info!(by = caller.name(), subject, concurrency, rate, "limited");
+        app.engine.store().set_throughput(subject, concurrency, rate).await?;
     }
     said_of(app, subject).await
 }

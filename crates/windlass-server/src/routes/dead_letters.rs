@@ -31,9 +31,9 @@ pub(crate) struct LettersQuery {
     /// Only those whose error contains this.
     #[param(pattern = "^[^\\x00]*$")]
     error: Option<String>,
-    /// Only those whose error has this pattern, which leaves its values out: `row … is bad`.
+    /// Only those whose error has this fingerprint, which leaves its values out: `row … is bad`.
     #[param(pattern = "^[^\\x00]*$")]
-    pattern: Option<String>,
+    fingerprint: Option<String>,
     /// Only in this status.
     #[param(value_type = Option<shapes::DeadLetterStatus>)]
     status: Option<DeadLetterStatus>,
@@ -65,7 +65,7 @@ pub(crate) async fn list(
         job: query.job,
         job_type: query.job_type,
         error: query.error,
-        pattern: query.pattern,
+        fingerprint: query.fingerprint,
         status: query.status,
         older_than: query.older_than.map(age).transpose()?,
         before: query.before,
@@ -104,8 +104,8 @@ pub(crate) struct Which {
     job_type: Option<String>,
     /// Whose error contains this.
     error: Option<String>,
-    /// Whose error has this pattern.
-    pattern: Option<String>,
+    /// Whose error has this fingerprint.
+    fingerprint: Option<String>,
     /// At least this old: `2h`, `7d`.
     #[schema(pattern = "^[0-9]{1,6}[smhdw]$")]
     older_than: Option<String>,
@@ -121,7 +121,7 @@ impl Which {
             job: self.job,
             job_type: self.job_type,
             error: self.error,
-            pattern: self.pattern,
+            fingerprint: self.fingerprint,
             older_than: self.older_than.map(age).transpose()?,
             status: Some(DeadLetterStatus::New),
             ..DeadLetterFilter::default()
@@ -130,11 +130,11 @@ impl Which {
             && filter.job.is_none()
             && filter.job_type.is_none()
             && filter.error.is_none()
-            && filter.pattern.is_none()
+            && filter.fingerprint.is_none()
             && filter.older_than.is_none();
         if unsaid && !self.all {
             let detail =
-                "say which: ids, job, jobType, error, pattern, olderThan, or \"all\": true";
+                "say which: ids, job, jobType, error, fingerprint, olderThan, or \"all\": true";
             return Err(Problem::new(Code::Request, detail).into());
         }
         Ok(filter)

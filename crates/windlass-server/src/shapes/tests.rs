@@ -91,7 +91,7 @@ fn every_shape_is_that_of_its_value() {
         key: Json::from(1),
         record: Json::Null,
         error: "e".to_owned(),
-        pattern: "e".to_owned(),
+        fingerprint: "e".to_owned(),
         context: Json::Null,
         attempts: 1,
         status: core::DeadLetterStatus::New,
@@ -104,8 +104,8 @@ fn every_shape_is_that_of_its_value() {
     is_described::<Control>(&store::Control {
         subject: "*".to_owned(),
         stopped: false,
-        held: None,
-        workers: None,
+        suspended: None,
+        concurrency: None,
         rate: Some(1),
     });
     is_described::<Worker>(&store::WorkerRow {

@@ -3,11 +3,11 @@
 CREATE TABLE windlass_controls (
     subject          text PRIMARY KEY,
     stopped          boolean NOT NULL DEFAULT false,
-    held_until       timestamptz,
+    suspended_until       timestamptz,
     reason           text,
-    workers          bigint,
+    concurrency          bigint,
     rate             bigint,
-    default_workers  bigint,
+    default_concurrency  bigint,
     default_rate     bigint,
     next_at          timestamptz
 );

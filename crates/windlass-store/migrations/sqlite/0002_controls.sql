@@ -3,11 +3,11 @@
 CREATE TABLE windlass_controls (
     subject          TEXT PRIMARY KEY NOT NULL,
     stopped          INTEGER NOT NULL DEFAULT 0,
-    held_until       INTEGER,
+    suspended_until       INTEGER,
     reason           TEXT,
-    workers          INTEGER,
+    concurrency          INTEGER,
     rate             INTEGER,
-    default_workers  INTEGER,
+    default_concurrency  INTEGER,
     default_rate     INTEGER,
     next_at          INTEGER
 );

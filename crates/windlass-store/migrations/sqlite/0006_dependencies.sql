@@ -1,4 +1,4 @@
--- Jobs that come after others. A link says who waits for whom; a meeting keeps the parents of a rule
+-- Jobs that come after others. A link says who waits for whom; a join_point keeps the parents of a rule
 -- that have ended for some values; a trigger is a job that is to be submitted since all of them have.
 ALTER TABLE windlass_jobs ADD COLUMN waits INTEGER NOT NULL DEFAULT 0 CHECK (waits >= 0);
 ALTER TABLE windlass_jobs ADD COLUMN on_failed TEXT NOT NULL DEFAULT 'block';
@@ -17,7 +17,7 @@ CREATE TABLE windlass_links (
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX windlass_links_parent ON windlass_links (parent);
 
-CREATE TABLE windlass_meetings (
+CREATE TABLE windlass_join_points (
     key         TEXT PRIMARY KEY,
     rule        TEXT NOT NULL,
     agreed      TEXT NOT NULL,

@@ -7,13 +7,13 @@
 -- Each job's row is read once: while somebody's long transaction is open it has many old versions.
 -- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until there are enough.
 WITH room AS MATERIALIZED (
-    SELECT l.subject, coalesce(l.workers, l.default_workers) - (
+    SELECT l.subject, coalesce(l.concurrency, l.default_concurrency) - (
         SELECT count(*)
         FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
         WHERE l.subject IN (a.job_type, a.id::text) AND a.status IN ('QUEUED', 'PROCESSING') AND a.waits = 0
     ) AS room
     FROM windlass_controls l
-    WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
+    WHERE coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
 ),
 available AS MATERIALIZED (
     SELECT
@@ -39,7 +39,7 @@ available AS MATERIALIZED (
                 SELECT
                 FROM windlass_controls h
                 WHERE h.subject IN ('*', w.job_type)
-                    AND (h.stopped OR h.held_until > clock_timestamp())
+                    AND (h.stopped OR h.suspended_until > clock_timestamp())
             )
         ORDER BY w.priority DESC, w.created_at, w.id
     ) j

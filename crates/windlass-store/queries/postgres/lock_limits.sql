@@ -3,6 +3,6 @@
 -- Lock: the control rows of limited subjects, in order. Index: none, they are few.
 SELECT
 FROM windlass_controls
-WHERE coalesce(workers, default_workers) IS NOT NULL
+WHERE coalesce(concurrency, default_concurrency) IS NOT NULL
 ORDER BY subject
 FOR UPDATE

@@ -14,7 +14,7 @@ WITH chosen AS MATERIALIZED (
             AND ($6::bigint IS NULL
                 OR m.created_at <= clock_timestamp() - $6 * interval '1 millisecond')
             AND ($8::text IS NULL OR m.submitter = $8)
-            AND ($9::text IS NULL OR m.pattern = $9)
+            AND ($9::text IS NULL OR m.fingerprint = $9)
             AND ($7::uuid IS NULL OR (m.created_at, m.id)
                 < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
             AND m.status = 'new'

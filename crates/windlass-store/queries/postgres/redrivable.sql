@@ -9,7 +9,7 @@ WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
     AND ($5::text IS NULL OR status = $5)
     AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')
     AND ($8::text IS NULL OR submitter = $8)
-    AND ($9::text IS NULL OR pattern = $9)
+    AND ($9::text IS NULL OR fingerprint = $9)
     AND ($7::uuid IS NULL OR (created_at, id)
         < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
     AND status = 'new'

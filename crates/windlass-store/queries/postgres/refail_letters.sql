@@ -2,9 +2,9 @@
 -- none that name the redrive any more.
 -- Lock: the letters, in the order of their ids, after the chunk. Index: windlass_dead_letters_redrive.
 WITH again AS MATERIALIZED (
-    SELECT l.id, n.record, n.error, n.pattern, n.context, n.attempts
+    SELECT l.id, n.record, n.error, n.fingerprint, n.context, n.attempts
     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
-        AS n (key, record, error, pattern, context, attempts)
+        AS n (key, record, error, fingerprint, context, attempts)
     JOIN windlass_dead_letters l ON l.key = n.key
     WHERE l.redrive_job = $1
     ORDER BY l.id
@@ -13,7 +13,7 @@ WITH again AS MATERIALIZED (
 UPDATE windlass_dead_letters l
 SET record = a.record,
     error = a.error,
-    pattern = a.pattern,
+    fingerprint = a.fingerprint,
     context = a.context,
     attempts = l.attempts + a.attempts,
     redrive_job = NULL,

@@ -1,8 +1,8 @@
 -- Sets the limits of a subject: null leaves one as it is, zero gives it back to the definition. What
 -- was reserved at the old rate is forgotten. Lock: the control row. Index: the primary key.
-INSERT INTO windlass_controls AS c (subject, workers, rate)
+INSERT INTO windlass_controls AS c (subject, concurrency, rate)
 VALUES ($1, nullif($2, 0), nullif($3, 0))
 ON CONFLICT (subject) DO UPDATE
-SET workers = CASE WHEN $2 IS NULL THEN c.workers ELSE excluded.workers END,
+SET concurrency = CASE WHEN $2 IS NULL THEN c.concurrency ELSE excluded.concurrency END,
     rate = CASE WHEN $3 IS NULL THEN c.rate ELSE excluded.rate END,
     next_at = NULL

@@ -33,7 +33,7 @@ SELECT
                     -- Its chunks are still to be fenced there.
                     OR p.status = 'CANCELLED' AND p.finished_at IS NULL AND h.subject LIKE 'connection:%'
                 )
-                AND (h.stopped OR h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
+                AND (h.stopped OR h.suspended_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
                 -- One that waits for other jobs does not wait for a database yet.
                 AND (p.waits = 0 OR h.subject NOT LIKE 'connection:%')
             ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'

@@ -1,7 +1,7 @@
--- Dead letters by job type and pattern, the most frequent first. Lock: none.
+-- Dead letters by job type and fingerprint, the most frequent first. Lock: none.
 -- Index: windlass_dead_letters_item when a job is given, or _submitter.
-SELECT job_type, pattern,
-    CASE WHEN min(error) = max(error) THEN min(error) ELSE pattern END AS error,
+SELECT job_type, fingerprint,
+    CASE WHEN min(error) = max(error) THEN min(error) ELSE fingerprint END AS error,
     count(*) AS letters, max(created_at) AS last_at
 FROM windlass_dead_letters
 WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
@@ -11,9 +11,9 @@ WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
     AND (?5 IS NULL OR status = ?5)
     AND (?6 IS NULL OR created_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?6)
     AND (?8 IS NULL OR submitter = ?8)
-    AND (?9 IS NULL OR pattern = ?9)
+    AND (?9 IS NULL OR fingerprint = ?9)
     AND (?7 IS NULL OR (created_at, id)
         < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = ?7))
-GROUP BY job_type, pattern
-ORDER BY count(*) DESC, job_type, pattern
+GROUP BY job_type, fingerprint
+ORDER BY count(*) DESC, job_type, fingerprint
 LIMIT ?10

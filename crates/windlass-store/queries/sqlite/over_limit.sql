@@ -3,13 +3,13 @@
 SELECT job_id, number, epoch, nonce
 FROM (
     SELECT
-        c.job_id, c.number, c.epoch, c.nonce, coalesce(l.workers, l.default_workers) AS most,
+        c.job_id, c.number, c.epoch, c.nonce, coalesce(l.concurrency, l.default_concurrency) AS most,
         row_number() OVER (PARTITION BY l.subject ORDER BY j.priority DESC, j.created_at, j.id, c.number)
             AS place
     FROM windlass_controls l
     JOIN windlass_jobs j ON l.subject IN (j.job_type, j.id)
     JOIN windlass_chunks c ON c.job_id = j.id AND c.status = 'PROCESSING'
-    WHERE coalesce(l.workers, l.default_workers) IS NOT NULL
+    WHERE coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
         AND j.status IN ('QUEUED', 'PROCESSING')
         AND j.waits = 0
 ) ranked

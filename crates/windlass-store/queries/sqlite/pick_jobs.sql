@@ -14,7 +14,7 @@ WHERE status IN ('QUEUED', 'PROCESSING')
         SELECT 1
         FROM windlass_controls h
         WHERE h.subject IN ('*', windlass_jobs.job_type)
-            AND (h.stopped OR ?4 = 'chunks' AND h.held_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
+            AND (h.stopped OR ?4 = 'chunks' AND h.suspended_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
     )
 ORDER BY priority DESC,
     -- Jobs of equal priority take turns at planning; see claim_segments.sql of PostgreSQL.

@@ -3,7 +3,7 @@
 UPDATE windlass_dead_letters
 SET record = ?3,
     error = ?4,
-    pattern = ?5,
+    fingerprint = ?5,
     context = ?6,
     attempts = attempts + ?7,
     redrive_job = NULL,

@@ -3,11 +3,11 @@
 SELECT min(room) AS room
 FROM (
     SELECT
-        coalesce(l.workers, l.default_workers) - (
+        coalesce(l.concurrency, l.default_concurrency) - (
             SELECT count(*)
             FROM windlass_jobs a JOIN windlass_chunks c ON c.job_id = a.id AND c.status = 'PROCESSING'
             WHERE l.subject IN (a.job_type, a.id) AND a.status IN ('QUEUED', 'PROCESSING') AND a.waits = 0
         ) AS room
     FROM windlass_jobs j JOIN windlass_controls l ON l.subject IN (j.job_type, j.id)
-    WHERE j.id = ?1 AND coalesce(l.workers, l.default_workers) IS NOT NULL
+    WHERE j.id = ?1 AND coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
 )

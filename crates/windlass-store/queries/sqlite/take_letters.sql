@@ -12,7 +12,7 @@ WHERE id IN (
         AND (?5 IS NULL OR status = ?5)
         AND (?6 IS NULL OR created_at <= CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?6)
         AND (?8 IS NULL OR submitter = ?8)
-        AND (?9 IS NULL OR pattern = ?9)
+        AND (?9 IS NULL OR fingerprint = ?9)
         AND (?7 IS NULL OR (created_at, id)
             < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = ?7))
         AND status = 'new'

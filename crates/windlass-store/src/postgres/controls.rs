@@ -15,7 +15,7 @@ pub(super) async fn hold(
     wait: Duration,
 ) -> Result<bool> {
     let tx = store.begin().await?;
-    let held = tx.execute(sql!("hold"), params![subject, millis(wait), reason]).await?;
+    let held = tx.execute(sql!("suspend"), params![subject, millis(wait), reason]).await?;
     tx.commit().await?;
     Ok(held > 0)
 }
@@ -27,10 +27,10 @@ pub(super) async fn stop(store: &PostgresStore, subject: &str, stopped: bool) ->
 pub(super) async fn set_throughput(
     store: &PostgresStore,
     subject: &str,
-    workers: Option<i64>,
+    concurrency: Option<i64>,
     rate: Option<i64>,
 ) -> Result<()> {
-    store.single(sql!("set_throughput"), params![subject, workers, rate]).await.map(drop)
+    store.single(sql!("set_throughput"), params![subject, concurrency, rate]).await.map(drop)
 }
 
 pub(super) async fn controls(store: &PostgresStore) -> Result<Vec<Control>> {

@@ -37,7 +37,7 @@ async fn add_in(tx: &Transaction, lease: Lease, letters: &[LetterColumns]) -> Re
         text(|letter| &letter.key),
         text(|letter| &letter.record),
         text(|letter| &letter.error),
-        text(|letter| &letter.pattern),
+        text(|letter| &letter.fingerprint),
         text(|letter| &letter.context),
         attempts.into(),
     ];
@@ -148,7 +148,7 @@ fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
         None => Param::Text(None),
     };
     let (job_types, error) = (texts(filter.job_types.as_deref()), filter.error.as_deref());
-    let (submitter, pattern) = (filter.submitter.as_deref(), filter.pattern.as_deref());
+    let (submitter, fingerprint) = (filter.submitter.as_deref(), filter.fingerprint.as_deref());
     let rest: &[Param<'_>] = params![
         filter.job,
         job_types,
@@ -157,7 +157,7 @@ fn bind(filter: &LetterArguments) -> Vec<Param<'_>> {
         filter.age,
         filter.before,
         submitter,
-        pattern
+        fingerprint
     ];
     [&[ids], rest].concat()
 }

@@ -96,10 +96,10 @@ async fn meet(tx: &Transaction, arriving: &Arriving) -> Result<()> {
     let arrived = tx.query_one(sql!("meet"), place).await?.text("arrived")?;
     match arriving.meet(&arrived)? {
         Met::Waits { arrived } => {
-            tx.execute(sql!("keep_meeting"), params![&arriving.key, arrived]).await?;
+            tx.execute(sql!("keep_join_point"), params![&arriving.key, arrived]).await?;
         }
         Met::Fires { id, request } => {
-            tx.execute(sql!("end_meeting"), params![&arriving.key]).await?;
+            tx.execute(sql!("end_join_point"), params![&arriving.key]).await?;
             let trigger = params![id, request, &arriving.identity, arriving.root];
             tx.execute(sql!("insert_trigger"), trigger).await?;
             advance::signal(tx).await?;
@@ -112,8 +112,8 @@ pub(super) async fn graph(store: &PostgresStore, job: JobId, limit: u32) -> Resu
     store.read(sql!("graph"), params![job, limit], rows::linked).await
 }
 
-pub(super) async fn meetings(store: &PostgresStore, limit: u32) -> Result<Vec<JoinPointRow>> {
-    store.read(sql!("meetings"), params![limit], rows::meeting).await
+pub(super) async fn join_points(store: &PostgresStore, limit: u32) -> Result<Vec<JoinPointRow>> {
+    store.read(sql!("join_points"), params![limit], rows::join_point).await
 }
 
 pub(super) async fn triggers(store: &PostgresStore, limit: u32) -> Result<Vec<Trigger>> {

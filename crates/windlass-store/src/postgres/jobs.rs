@@ -73,7 +73,7 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
     if inserted.is_none() {
         return Ok(false);
     }
-    let limits = params![&job.job_type, job.workers, job.rate];
+    let limits = params![&job.job_type, job.concurrency, job.rate];
     tx.execute(sql!("default_throughput"), limits).await?;
     let (state, range) = values::plan()?;
     let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));

@@ -17,7 +17,7 @@ pub(super) async fn hold(
     wait: Duration,
 ) -> Result<bool> {
     let params = (subject.to_owned(), millis(wait), reason.to_owned());
-    Ok(store.write(move |tx| tx.execute(sql!("hold"), params)).await? > 0)
+    Ok(store.write(move |tx| tx.execute(sql!("suspend"), params)).await? > 0)
 }
 
 pub(super) async fn stop(store: &SqliteStore, subject: &str, stopped: bool) -> Result<()> {
@@ -28,10 +28,10 @@ pub(super) async fn stop(store: &SqliteStore, subject: &str, stopped: bool) -> R
 pub(super) async fn set_throughput(
     store: &SqliteStore,
     subject: &str,
-    workers: Option<i64>,
+    concurrency: Option<i64>,
     rate: Option<i64>,
 ) -> Result<()> {
-    let params = (subject.to_owned(), workers, rate);
+    let params = (subject.to_owned(), concurrency, rate);
     store.write(move |tx| tx.execute(sql!("set_throughput"), params)).await.map(drop)
 }
 

@@ -31,14 +31,23 @@ fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Resu
     let Some((redrive, job_type, submitter)) = held else {
         return Ok(Kept::Lost);
     };
-    for LetterColumns { id, key, record, error, pattern, context, attempts } in letters {
+    for LetterColumns { id, key, record, error, fingerprint, context, attempts } in letters {
         if redrive {
-            let params = params![job, key, record, error, pattern, context, attempts];
+            let params = params![job, key, record, error, fingerprint, context, attempts];
             tx.execute(sql!("refail_letter"), params)?;
         } else {
             let id = id.to_string();
             let params = params![
-                job, job_type, number, id, key, record, error, pattern, context, attempts,
+                job,
+                job_type,
+                number,
+                id,
+                key,
+                record,
+                error,
+                fingerprint,
+                context,
+                attempts,
                 submitter
             ];
             tx.execute(sql!("upsert_letter"), params)?;
@@ -151,6 +160,6 @@ fn bind(filter: &DeadLetterFilter) -> Result<Vec<Value>> {
         filter.age.into(),
         id(filter.before).into(),
         filter.submitter.into(),
-        filter.pattern.into(),
+        filter.fingerprint.into(),
     ])
 }

@@ -95,10 +95,10 @@ fn meet(tx: &Transaction<'_>, arriving: &Arriving) -> Result<()> {
     let arrived = tx.query_one(sql!("meet"), place, |row| row.text("arrived"))?;
     match arriving.meet(&arrived)? {
         Met::Waits { arrived } => {
-            tx.execute(sql!("keep_meeting"), params![arriving.key, arrived])?;
+            tx.execute(sql!("keep_join_point"), params![arriving.key, arrived])?;
         }
         Met::Fires { id, request } => {
-            tx.execute(sql!("end_meeting"), [&arriving.key])?;
+            tx.execute(sql!("end_join_point"), [&arriving.key])?;
             let (id, root) = (id.to_string(), arriving.root.to_string());
             tx.execute(sql!("insert_trigger"), params![id, request, arriving.identity, root])?;
             tx.signal()?;
@@ -112,8 +112,8 @@ pub(super) async fn graph(store: &SqliteStore, job: JobId, limit: u32) -> Result
     store.read(move |tx| tx.query(sql!("graph"), params, |row| rows::linked(row))).await
 }
 
-pub(super) async fn meetings(store: &SqliteStore, limit: u32) -> Result<Vec<JoinPointRow>> {
-    store.read(move |tx| tx.query(sql!("meetings"), [limit], |row| rows::meeting(row))).await
+pub(super) async fn join_points(store: &SqliteStore, limit: u32) -> Result<Vec<JoinPointRow>> {
+    store.read(move |tx| tx.query(sql!("join_points"), [limit], |row| rows::join_point(row))).await
 }
 
 pub(super) async fn triggers(store: &SqliteStore, limit: u32) -> Result<Vec<Trigger>> {

@@ -59,7 +59,7 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
     if inserted.is_none() {
         return Ok(false);
     }
-    tx.execute(sql!("default_throughput"), params![job.job_type, job.workers, job.rate])?;
+    tx.execute(sql!("default_throughput"), params![job.job_type, job.concurrency, job.rate])?;
     let (state, range) = values::plan()?;
     tx.execute(sql!("insert_segment"), params![id, 0, state, range])?;
     tx.signal()?;

@@ -90,14 +90,14 @@ async fn a_job_has_a_limit_of_its_own(bench: Bench) {
 
 async fn the_definition_gives_a_limit_that_operators_change(bench: Bench) {
     let mut job = new_job();
-    let throughput = Throughput { workers: Some(2), items_per_second: Some(50) };
+    let throughput = Throughput { concurrency: Some(2), items_per_second: Some(50) };
     job.definition.throughput = throughput;
     let job_type = job.definition.name.clone();
     bench.store.submit(job).await.unwrap();
     let limits = async || {
         let controls = bench.store.controls().await.unwrap();
         let control = controls.into_iter().find(|control| control.subject == job_type).unwrap();
-        (control.workers, control.rate)
+        (control.concurrency, control.rate)
     };
     assert_eq!(limits().await, (Some(2), Some(50)));
     bench.store.set_throughput(&job_type, Some(9), None).await.unwrap();

@@ -223,14 +223,14 @@ async fn a_rule_fires_for_the_last_parent(bench: Bench) {
     let b = bench.put(parent("B", &rules, month)).await;
     bench.end(b, JobStatus::Completed).await;
     assert!(bench.triggered().await.is_empty());
-    let waiting = bench.store.meetings(10).await.unwrap().remove(0);
+    let waiting = bench.store.join_points(10).await.unwrap().remove(0);
     assert_eq!((waiting.rule.job.as_str(), waiting.arrived.arrived()["B"].job), ("SUMMARY", b));
     bench.end(a, JobStatus::Completed).await;
     let triggered = bench.triggered().await.remove(0);
     assert_eq!(triggered.job_type, "SUMMARY");
     assert_eq!(triggered.after, Some(vec![a, b]));
     assert_eq!(json!(triggered.params), json!({"month": 1}));
-    assert!(bench.store.meetings(10).await.unwrap().is_empty());
+    assert!(bench.store.join_points(10).await.unwrap().is_empty());
 }
 
 async fn a_rule_fires_again_only_for_new_parents(bench: Bench) {

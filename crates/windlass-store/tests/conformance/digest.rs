@@ -116,23 +116,24 @@ async fn errors_that_differ_in_values_alone_are_one_group(bench: Bench) {
     // A group of one error says it as it is.
     assert_eq!(said, [("row … is bad", 2), ("lost", 1), ("row 18 is bad, again", 1)]);
     for group in groups {
-        let filter = DeadLetterFilter { pattern: Some(group.pattern.clone()), ..of_job.clone() };
+        let filter =
+            DeadLetterFilter { fingerprint: Some(group.fingerprint.clone()), ..of_job.clone() };
         let found = bench.store.letters(&filter).await.unwrap();
         assert_eq!(found.len() as i64, group.letters, "exactly its letters");
-        assert!(found.iter().all(|letter| letter.pattern == group.pattern), "{found:?}");
+        assert!(found.iter().all(|letter| letter.fingerprint == group.fingerprint), "{found:?}");
         let marked = bench.store.mark_letters(&filter, DeadLetterStatus::Ignored).await.unwrap();
         assert_eq!(marked as i64, group.letters);
     }
     // An item that dies of something else goes to its new group.
     let job = dead(&bench, &[letter(5, "row 5 is bad")]).await;
     let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
-    let pattern = Some("row … is bad".to_owned());
-    let filter = DeadLetterFilter { pattern, ..of_job.clone() };
+    let fingerprint = Some("row … is bad".to_owned());
+    let filter = DeadLetterFilter { fingerprint, ..of_job.clone() };
     assert_eq!(bench.store.redrivable(&filter).await.unwrap()[0].letters, 1);
     let (again, taken) = redrive(&bench, job, &filter).await.unwrap();
     assert_eq!(taken, 1);
     let chunk = begin(&bench, again).await;
     let worse = [letter(5, "row 5 is worse")];
     assert_eq!(bench.store.add_letters(chunk.lease, &worse).await.unwrap(), Kept::Yes);
-    assert_eq!(bench.store.letter_groups(&of_job).await.unwrap()[0].pattern, "row … is worse");
+    assert_eq!(bench.store.letter_groups(&of_job).await.unwrap()[0].fingerprint, "row … is worse");
 }

@@ -131,7 +131,7 @@ async fn a_held_job_type_is_not_claimed_and_says_why(bench: Bench) {
     let other = bench.submit().await;
     assert_eq!(bench.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, other);
 
-    bench.run("UPDATE windlass_controls SET held_until = NULL").await;
+    bench.run("UPDATE windlass_controls SET suspended_until = NULL").await;
     assert_eq!(bench.job(job).await.error, None);
     assert_eq!(bench.claim(job, 2).await.len(), 2);
     bench.check(job).await;

@@ -362,7 +362,7 @@ const LEDGER: &str = "
     CREATE TABLE windlass_ledger (job_id TEXT, chunk INTEGER, epoch INTEGER, nonce INTEGER, commits INTEGER,
         cursor TEXT, read INTEGER, processed INTEGER, skipped INTEGER, dead INTEGER,
         conflicts INTEGER, stalls INTEGER);
-    CREATE TABLE windlass_held (job_id TEXT, chunk INTEGER, item_key TEXT, state TEXT,
+    CREATE TABLE windlass_deferred (job_id TEXT, chunk INTEGER, item_key TEXT, state TEXT,
         attempts INTEGER, conflicts INTEGER, error TEXT, record TEXT);
     CREATE TABLE windlass_emitted (job_id TEXT, chunk INTEGER, item_key TEXT, place INTEGER,
         fields TEXT);

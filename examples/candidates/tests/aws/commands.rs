@@ -28,7 +28,7 @@ async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
 
     stack.generate("--originals --candidates 60").await;
     stack.windlass(&format!("dead redrive --all --queue {dead} --rate 100")).await.ok();
-    let worker = stack.spawn(&format!("worker --queue {work} --workers 2"));
+    let worker = stack.spawn(&format!("worker --queue {work} --concurrency 2"));
     eventually("all are done", Duration::from_secs(100), async || {
         stack.candidates.versions(|_| true).await == [0, 60]
     })

@@ -3,7 +3,7 @@
 -- Lock: none. Index: the primary key; the states of one chunk are filtered.
 SELECT item_key, state, attempts, conflicts, error, context, record,
     max(0, due_at - CAST(unixepoch('subsec') * 1000 AS INTEGER))
-FROM windlass_held
+FROM windlass_deferred
 WHERE job_id = ?1 AND chunk = ?2 AND state = ?3 AND item_key > ?4
 ORDER BY item_key
 LIMIT ?5

@@ -1,3 +1,3 @@
 -- Forgets the held items of a job, at most so many rows. Lock: the rows.
 -- Index: the primary key's first column.
-DELETE FROM windlass_held WHERE job_id = ? LIMIT ?
+DELETE FROM windlass_deferred WHERE job_id = ? LIMIT ?

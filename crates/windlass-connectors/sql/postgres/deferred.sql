@@ -4,7 +4,7 @@
 -- Lock: none. Index: the primary key; the states of one chunk are filtered.
 SELECT coalesce(long_key, item_key), state, attempts, conflicts, error, context::text, record::text,
     greatest(0, extract(epoch FROM due_at - clock_timestamp()) * 1000)::bigint
-FROM windlass_held
+FROM windlass_deferred
 WHERE job_id = $1 AND chunk = $2 AND state = $3 AND item_key > $4
 ORDER BY item_key
 LIMIT $5

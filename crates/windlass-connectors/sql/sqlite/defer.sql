@@ -1,7 +1,7 @@
 -- Holds an item; a row that is held already is overwritten.
 --
 -- Lock: the file's one writer. Index: the primary key.
-INSERT INTO windlass_held
+INSERT INTO windlass_deferred
     (job_id, chunk, item_key, state, attempts, conflicts, error, context, record, due_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?10)
 ON CONFLICT (job_id, chunk, item_key) DO UPDATE SET

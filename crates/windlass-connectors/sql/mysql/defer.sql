@@ -2,10 +2,10 @@
 --
 -- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
 -- Index: the primary key.
-INSERT INTO windlass_held
+INSERT INTO windlass_deferred
     (job_id, chunk, item_key, long_key, state, attempts, conflicts, error, context, record, due_at)
-SELECT ?, ?, held.k, held.l, held.s, held.a, held.c, held.e, held.x, held.r,
-    CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) + held.w
+SELECT ?, ?, deferred.k, deferred.l, deferred.s, deferred.a, deferred.c, deferred.e, deferred.x, deferred.r,
+    CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) + deferred.w
 FROM JSON_TABLE(?, '$[*]' COLUMNS (
     k LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[0]' ERROR ON ERROR,
     s VARCHAR(10) CHARACTER SET ascii COLLATE ascii_bin PATH '$[1]' ERROR ON ERROR,
@@ -16,7 +16,7 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
     r LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[6]' ERROR ON ERROR,
     w BIGINT PATH '$[7]' ERROR ON ERROR,
     l LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$[8]' ERROR ON ERROR
-)) AS held
+)) AS deferred
 ON DUPLICATE KEY UPDATE
     state = VALUES(state),
     attempts = VALUES(attempts),

@@ -2,4 +2,4 @@
 --
 -- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
 -- Index: the primary key.
-DELETE FROM windlass_held WHERE job_id = $1 AND chunk = $2 AND item_key = ANY($3)
+DELETE FROM windlass_deferred WHERE job_id = $1 AND chunk = $2 AND item_key = ANY($3)

@@ -2,13 +2,13 @@
 --
 -- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
 -- Index: the primary key.
-INSERT INTO windlass_held
+INSERT INTO windlass_deferred
     (job_id, chunk, item_key, long_key, state, attempts, conflicts, error, context, record, due_at)
-SELECT $1, $2, held.item_key, held.long_key, held.state, held.attempts, held.conflicts,
-    held.error, held.context::json, held.record::json,
-    clock_timestamp() + held.wait * interval '1 millisecond'
+SELECT $1, $2, deferred.item_key, deferred.long_key, deferred.state, deferred.attempts, deferred.conflicts,
+    deferred.error, deferred.context::json, deferred.record::json,
+    clock_timestamp() + deferred.wait * interval '1 millisecond'
 FROM unnest($3, $4, $5, $6, $7, $8, $9, $10, $11)
-    AS held(item_key, long_key, state, attempts, conflicts, error, context, record, wait)
+    AS deferred(item_key, long_key, state, attempts, conflicts, error, context, record, wait)
 ON CONFLICT (job_id, chunk, item_key) DO UPDATE SET
     state = excluded.state,
     attempts = excluded.attempts,

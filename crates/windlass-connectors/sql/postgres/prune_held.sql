@@ -1,4 +1,0 @@
--- Forgets the held items of a job, at most $2 rows. Lock: the rows.
--- Index: the primary key's first column.
-DELETE FROM windlass_held
-WHERE ctid = ANY (ARRAY (SELECT ctid FROM windlass_held WHERE job_id = $1 LIMIT $2))
