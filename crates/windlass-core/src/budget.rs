@@ -31,7 +31,7 @@ pub enum Budget {
     /// That many dead letters.
     Count(u64),
     /// That share of the items planned, between 0 and 1.
-    ScanSegment(f64),
+    Share(f64),
 }
 
 /// A share is taken of at least this many items, so that one bad record among the first hundred
@@ -43,9 +43,7 @@ impl Budget {
     pub fn allowance(self, items_planned: u64) -> u64 {
         match self {
             Budget::Count(count) => count,
-            Budget::ScanSegment(share) => {
-                (share * items_planned.max(LEAST_BASE) as f64).floor() as u64
-            }
+            Budget::Share(share) => (share * items_planned.max(LEAST_BASE) as f64).floor() as u64,
         }
     }
 }
@@ -54,7 +52,7 @@ impl Serialize for Budget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Budget::Count(count) => serializer.serialize_u64(*count),
-            Budget::ScanSegment(share) => serializer.serialize_str(&format!("{}%", share * 100.0)),
+            Budget::Share(share) => serializer.serialize_str(&format!("{}%", share * 100.0)),
         }
     }
 }
@@ -74,9 +72,7 @@ impl<'de> Deserialize<'de> for Budget {
         };
         let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse().ok());
         match percent {
-            Some(percent) if (0.0..=100.0).contains(&percent) => {
-                Ok(Budget::ScanSegment(percent / 100.0))
-            }
+            Some(percent) if (0.0..=100.0).contains(&percent) => Ok(Budget::Share(percent / 100.0)),
             _ => Err(D::Error::custom(format!("`{text}`: {WANTED}"))),
         }
     }
@@ -109,7 +105,7 @@ mod tests {
 
     #[test]
     fn round_trips() {
-        for budget in [Budget::Count(5), Budget::ScanSegment(0.5)] {
+        for budget in [Budget::Count(5), Budget::Share(0.5)] {
             assert_eq!(parse(&serde_json::to_string(&budget).unwrap()).unwrap(), budget);
         }
     }

@@ -319,7 +319,7 @@ match = ["month"]
         assert_eq!(job_type.line, 9);
         assert_eq!(job_type.step.kind, StepKind::Refresh);
         assert_eq!(job_type.step.on_conflict, OnConflict::Retry);
-        assert_eq!(job_type.failures.as_ref().unwrap().budget, Budget::ScanSegment(0.0001));
+        assert_eq!(job_type.failures.as_ref().unwrap().budget, Budget::Share(0.0001));
         let again = JobType::from_json("REFRESH_CANDIDATES", job_type.to_json()).unwrap();
         assert_eq!(JobType { line: 9, ..again }, *job_type);
     }

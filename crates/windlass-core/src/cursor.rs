@@ -20,8 +20,8 @@ pub enum Cursor {
 }
 
 impl Cursor {
-    /// What of the key_set is still to be done; `None` at the end.
-    pub fn rest(&self, key_set: &KeySet) -> Option<KeySet> {
+    /// The keys that are not committed yet; `None` at the end.
+    pub fn remaining(&self, key_set: &KeySet) -> Option<KeySet> {
         let keys = match (self, &key_set.keys) {
             (Cursor::End, _) => return None,
             (Cursor::Key(key), Keys::Range(range)) => {
@@ -96,16 +96,16 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_begins_where_the_cursor_stands() {
+    fn the_remaining_keys_begin_behind_the_cursor() {
         let key = |n: i64| Key(vec![Value::Int(n)]);
         let range = KeySet::range(Some(key(0)), Some(key(9)));
-        assert_eq!(Cursor::Start.rest(&range), Some(range.clone()));
+        assert_eq!(Cursor::Start.remaining(&range), Some(range.clone()));
         assert_eq!(
-            Cursor::Key(key(4)).rest(&range),
+            Cursor::Key(key(4)).remaining(&range),
             Some(KeySet::range(Some(key(4)), Some(key(9))))
         );
-        assert_eq!(Cursor::End.rest(&range), None);
+        assert_eq!(Cursor::End.remaining(&range), None);
         let list = KeySet::keys(vec![key(1), key(2), key(3)]);
-        assert_eq!(Cursor::Index(2).rest(&list), Some(KeySet::keys(vec![key(3)])));
+        assert_eq!(Cursor::Index(2).remaining(&list), Some(KeySet::keys(vec![key(3)])));
     }
 }

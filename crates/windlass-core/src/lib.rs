@@ -4,6 +4,7 @@
 //! engine agree on what a job, a chunk, a key range and an outcome are, and so that all of it can
 //! be tested without a database.
 
+pub mod backoff;
 pub mod budget;
 pub mod claims;
 pub mod config;
@@ -33,6 +34,7 @@ pub mod table;
 pub mod template;
 pub mod value;
 
+pub use backoff::Backoff;
 pub use budget::{Budget, Failures, OnExceeded};
 pub use claims::{Claims, Identity};
 pub use config::Config;

@@ -6,6 +6,7 @@
 //! the housekeeper rescues what others left behind. Follow a record: `submit` → `loader` →
 //! `worker` → `executor`.
 
+mod background;
 mod engine;
 mod error;
 mod execute;
@@ -14,6 +15,7 @@ mod job_context;
 mod merge;
 mod operate;
 mod plan;
+mod shutdown;
 mod step;
 mod submit;
 

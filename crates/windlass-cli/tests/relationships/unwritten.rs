@@ -28,7 +28,7 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
         assert_eq!(job["status"], "FAILED");
         assert!(job["error"].as_str().unwrap().contains("no letters today"), "{job:#}");
         let log = worker.stderr();
-        assert!(log.contains("ERROR") && log.contains("could not be set aside"), "{log}");
+        assert!(log.contains("ERROR") && log.contains("failed to store a dead letter"), "{log}");
         // The other file is not stopped by it.
         let other = world.ended(&world.job_of("sources/cart.py").await).await;
         assert_eq!(other["status"], "COMPLETED");

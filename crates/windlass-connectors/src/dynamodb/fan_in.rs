@@ -38,7 +38,8 @@ impl FanIn for DynamodbData {
             Keys::Range(_) => 0,
         };
         for done in (0..keys).step_by(READ as usize) {
-            let rest = Cursor::Index(done).rest(key_set).map(|rest| first(rest, READ as usize));
+            let rest =
+                Cursor::Index(done).remaining(key_set).map(|rest| first(rest, READ as usize));
             let Some(some) = rest else { break };
             let batch = read::read(self, scope, &some, READ as u32, usize::MAX).await?;
             for item in batch.items {

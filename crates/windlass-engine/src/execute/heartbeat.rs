@@ -1,56 +1,60 @@
-//! The heartbeat: keeps every lease of the process alive with one statement a beat.
+//! The heartbeat: renews every lease of the process, in one statement each for chunks and segments.
 
-use crate::execute::worker::Shutdown;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::shutdown::Shutdown;
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use windlass_core::ChunkId;
 use windlass_store::{Lease, LeaseRenewal, Progress, SegmentLease, Standing, Store};
 
-/// All leases this process holds.
+/// The leases of this process.
 #[derive(Default)]
 pub(crate) struct Heartbeat {
     chunks: Mutex<HashMap<ChunkId, Arc<LeaseState>>>,
-    segments: Mutex<HashMap<SegmentLease, ()>>,
+    segments: Mutex<HashSet<SegmentLease>>,
     shutdown: Option<Shutdown>,
 }
 
-/// One chunk's lease: what it reports, and how it stands.
+/// The lease of one chunk: its progress, which the next heartbeat stores, and its status.
 pub(crate) struct LeaseState {
     pub(crate) lease: Lease,
     length: Duration,
     progress: Mutex<Option<Progress>>,
-    standing: watch::Sender<Standing>,
+    status: watch::Sender<Standing>,
 }
 
 impl LeaseState {
-    /// Reports how far the chunk is, with the next beat.
-    pub(crate) fn report(&self, progress: Progress) {
-        *locked(&self.progress) = Some(progress);
+    /// Records the chunk's progress. The next heartbeat stores it.
+    pub(crate) fn record_progress(&self, progress: Progress) {
+        *self.progress.lock() = Some(progress);
     }
 
-    /// How far the chunk is.
     pub(crate) fn progress(&self) -> Progress {
-        locked(&self.progress).clone().unwrap_or_default()
+        self.progress.lock().clone().unwrap_or_default()
     }
 
-    /// How the lease stands, as of the last beat.
-    pub(crate) fn standing(&self) -> Standing {
-        *self.standing.borrow()
+    /// The status as of the last heartbeat.
+    pub(crate) fn status(&self) -> Standing {
+        *self.status.borrow()
     }
 
     /// Waits until the lease is lost.
     pub(crate) async fn lost(&self) {
-        let mut standing = self.standing.subscribe();
-        // The sender lives in this very pulse, so waiting cannot end by its being dropped.
-        let _ = standing.wait_for(|standing| *standing == Standing::Lost).await;
+        // The sender is a field of this value, so it is not dropped during the wait.
+        let _ = self.status.subscribe().wait_for(|status| *status == Standing::Lost).await;
     }
 
-    pub(crate) fn stands(&self, standing: Standing) {
-        self.standing.send_replace(standing);
+    fn renewal(&self) -> LeaseRenewal {
+        LeaseRenewal { lease: self.lease, progress: self.progress.lock().clone() }
     }
 }
+
+/// The interval while there are no leases.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(30);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Heartbeat {
     /// The heartbeat of a worker.
@@ -58,34 +62,34 @@ impl Heartbeat {
         Heartbeat { shutdown: Some(shutdown), ..Heartbeat::default() }
     }
 
-    /// Whether the worker is to stop.
+    /// Whether the worker shuts down.
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown.as_ref().is_some_and(Shutdown::requested)
     }
 
-    /// Begins to keep a chunk's lease of this length.
+    /// Starts to renew a chunk's lease of this length.
     pub(crate) fn keep(&self, lease: Lease, length: Duration) -> Arc<LeaseState> {
-        let standing = watch::Sender::new(Standing::Held);
-        let pulse = Arc::new(LeaseState { lease, length, progress: Mutex::default(), standing });
-        locked(&self.chunks).insert(lease.chunk, pulse.clone());
-        pulse
+        let status = watch::Sender::new(Standing::Held);
+        let state = Arc::new(LeaseState { lease, length, progress: Mutex::default(), status });
+        self.chunks.lock().insert(lease.chunk, state.clone());
+        state
     }
 
-    /// Stops keeping a chunk's lease, unless it was claimed anew meanwhile.
+    /// Stops renewing a chunk's lease, unless this process has leased the chunk again since.
     pub(crate) fn forget(&self, lease: Lease) {
-        let mut chunks = locked(&self.chunks);
-        if chunks.get(&lease.chunk).is_some_and(|pulse| pulse.lease == lease) {
+        let mut chunks = self.chunks.lock();
+        if chunks.get(&lease.chunk).is_some_and(|state| state.lease == lease) {
             chunks.remove(&lease.chunk);
         }
     }
 
-    /// Keeps a segment's lease for as long as the guard lives.
+    /// Renews a segment's lease until the guard is dropped.
     pub(crate) fn keep_segment(self: &Arc<Self>, lease: SegmentLease) -> SegmentGuard {
-        locked(&self.segments).insert(lease, ());
+        self.segments.lock().insert(lease);
         SegmentGuard { heartbeat: self.clone(), lease }
     }
 
-    /// Beats until shutdown is complete, three times in the shortest lease.
+    /// Renews the leases until shutdown is complete, three times within the shortest one.
     pub(crate) async fn run(self: Arc<Self>, store: Arc<dyn Store>, shutdown: Shutdown) {
         while !shutdown.complete() {
             tokio::select! {
@@ -93,38 +97,34 @@ impl Heartbeat {
                 () = shutdown.wait_complete() => break,
             }
             if let Err(error) = self.beat(store.as_ref()).await {
-                tracing::warn!(%error, "a heartbeat failed; leases run out if this goes on");
+                tracing::warn!(%error, "heartbeat failed; leases will expire if this continues");
             }
         }
     }
 
-    /// Extends all leases, and learns how each chunk stands.
+    /// Renews all leases once and learns their status.
     pub(crate) async fn beat(&self, store: &dyn Store) -> windlass_store::Result<()> {
-        let pulses: Vec<Arc<LeaseState>> = locked(&self.chunks).values().cloned().collect();
-        let segments: Vec<SegmentLease> = locked(&self.segments).keys().copied().collect();
-        if pulses.is_empty() && segments.is_empty() {
+        let chunks: Vec<Arc<LeaseState>> = self.chunks.lock().values().cloned().collect();
+        let segments: Vec<SegmentLease> = self.segments.lock().iter().copied().collect();
+        if chunks.is_empty() && segments.is_empty() {
             return Ok(());
         }
-        let beat = |pulse: &Arc<LeaseState>| LeaseRenewal {
-            lease: pulse.lease,
-            progress: locked(&pulse.progress).clone(),
-        };
-        let beats: Vec<LeaseRenewal> = pulses.iter().map(beat).collect();
-        let standings = store.heartbeat(&beats, &segments).await?;
-        for (pulse, standing) in pulses.iter().zip(standings) {
-            pulse.stands(standing);
+        let renewals: Vec<LeaseRenewal> = chunks.iter().map(|state| state.renewal()).collect();
+        let statuses = store.heartbeat(&renewals, &segments).await?;
+        for (state, status) in chunks.iter().zip(statuses) {
+            state.status.send_replace(status);
         }
         Ok(())
     }
 
     fn interval(&self) -> Duration {
-        let shortest = locked(&self.chunks).values().map(|pulse| pulse.length).min();
-        let lease = shortest.unwrap_or(Duration::from_secs(3));
-        (lease / 3).clamp(Duration::from_millis(30), Duration::from_secs(1))
+        let shortest = self.chunks.lock().values().map(|state| state.length).min();
+        shortest
+            .map_or(IDLE_INTERVAL, |lease| (lease / 3).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL))
     }
 }
 
-/// Keeps a segment's lease alive.
+/// Renews a segment's lease while it lives.
 pub(crate) struct SegmentGuard {
     heartbeat: Arc<Heartbeat>,
     lease: SegmentLease,
@@ -132,11 +132,6 @@ pub(crate) struct SegmentGuard {
 
 impl Drop for SegmentGuard {
     fn drop(&mut self) {
-        locked(&self.heartbeat.segments).remove(&self.lease);
+        self.heartbeat.segments.lock().remove(&self.lease);
     }
-}
-
-/// These maps hold plain values, which a panic elsewhere cannot leave half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

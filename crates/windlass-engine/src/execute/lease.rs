@@ -1,38 +1,39 @@
-//! A claimed chunk as an owned handle: its consuming methods are the only way to end it.
+//! The lease of one chunk as an owned handle: its consuming methods are the only way to end it.
 
 use crate::execute::heartbeat::{Heartbeat, LeaseState};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use windlass_core::Backoff;
 use windlass_drivers::Class;
 use windlass_store::{Kept, Lease, NewPart, Result, Standing, Store, StoreError};
 
-/// A chunk this process holds. Dropped without an end, its lease runs out and another process
-/// takes it up.
+/// A chunk that this process may work. If the handle is dropped, the lease expires and another
+/// process takes the chunk.
 pub(crate) struct ChunkLease {
     store: Arc<dyn Store>,
     heartbeat: Arc<Heartbeat>,
-    pulse: Arc<LeaseState>,
+    state: Arc<LeaseState>,
 }
 
 impl ChunkLease {
-    /// Takes charge of a claimed chunk whose lease is of this length.
+    /// Starts to renew a lease of this length.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         heartbeat: Arc<Heartbeat>,
         lease: Lease,
         length: Duration,
     ) -> ChunkLease {
-        let pulse = heartbeat.keep(lease, length);
-        ChunkLease { store, heartbeat, pulse }
+        let state = heartbeat.keep(lease, length);
+        ChunkLease { store, heartbeat, state }
     }
 
     pub(crate) fn lease(&self) -> Lease {
-        self.pulse.lease
+        self.state.lease
     }
 
-    pub(crate) fn pulse(&self) -> &Arc<LeaseState> {
-        &self.pulse
+    pub(crate) fn state(&self) -> &Arc<LeaseState> {
+        &self.state
     }
 
     pub(crate) fn heartbeat(&self) -> &Arc<Heartbeat> {
@@ -43,75 +44,75 @@ impl ChunkLease {
         &self.store
     }
 
-    /// Stops extending the lease, since the end is at hand.
-    pub(crate) fn forget(&self) {
-        self.heartbeat.forget(self.pulse.lease);
+    /// Stops renewing the lease, because the chunk is about to end.
+    pub(crate) fn stop_renewing(&self) {
+        self.heartbeat.forget(self.state.lease);
     }
 
     /// Ends the chunk `COMPLETED`.
     pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
-        let progress = self.pulse.progress();
+        let progress = self.state.progress();
         self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
     }
 
-    /// Ends the chunk `COMPLETED` with its part.
+    /// Ends the chunk `COMPLETED` and stores its part.
     pub(crate) async fn complete_part(self, part: &NewPart) -> Result<Kept> {
-        let progress = self.pulse.progress();
+        let progress = self.state.progress();
         self.persist(|| self.store.complete_part(self.lease(), &progress, part)).await
     }
 
-    /// Hands the chunk back, to be claimed again after `wait`.
+    /// Releases the chunk. It can be leased again after `wait`.
     pub(crate) async fn release(
         self,
         error: Option<&str>,
-        attempt: bool,
+        counts_as_attempt: bool,
         wait: Duration,
     ) -> Result<Kept> {
-        let progress = self.pulse.progress();
-        self.persist(|| self.store.release(self.lease(), &progress, error, attempt, wait)).await
+        let progress = self.state.progress();
+        self.persist(|| self.store.release(self.lease(), &progress, error, counts_as_attempt, wait))
+            .await
     }
 
-    /// Ends the chunk `FAILED`. Only after a fence.
+    /// Ends the chunk `FAILED`. The chunk must be fenced.
     pub(crate) async fn fail(
         self,
         error: &str,
         fail_job: bool,
         settled: &[String],
     ) -> Result<Kept> {
-        let progress = self.pulse.progress();
+        let progress = self.state.progress();
         self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job, settled)).await
     }
 
-    /// Ends the chunk `CANCELLED`. Only after a fence.
+    /// Ends the chunk `CANCELLED`. The chunk must be fenced.
     pub(crate) async fn cancel(self, settled: &[String]) -> Result<Kept> {
-        let progress = self.pulse.progress();
+        let progress = self.state.progress();
         self.persist(|| self.store.end_cancelled(self.lease(), &progress, settled)).await
     }
 
-    /// Repeats a call to the store while the store is away: what is committed beside the data
-    /// must be told to the store, and every one of these calls may be repeated. A process that is
-    /// to stop waits a few seconds only: the lease runs out, and the ledger knows.
+    /// Repeats an idempotent call while the store is unavailable, so that the store learns what is
+    /// committed beside the data. During a shutdown it gives up after a few seconds: the lease
+    /// expires, and the next leaseholder reads the ledger.
     pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<Kept>
     where
         F: FnMut() -> Fut,
         Fut: Future<Output = Result<Kept>>,
     {
-        let mut wait = Duration::from_millis(20);
-        let mut stopping = None::<Instant>;
+        let mut backoff = Backoff::new(SHORTEST_RETRY, LONGEST_RETRY);
+        let mut stopping_since = None::<Instant>;
         loop {
             if self.heartbeat.is_stopping() {
-                stopping.get_or_insert_with(Instant::now);
+                stopping_since.get_or_insert_with(Instant::now);
             }
-            let patient = stopping.is_none_or(|since| since.elapsed() < LAST_TRIES);
+            let may_retry = stopping_since.is_none_or(|since| since.elapsed() < SHUTDOWN_PATIENCE)
+                && self.state.status() != Standing::Lost;
             match call().await {
                 Err(StoreError::Database(error))
-                    if matches!(error.class, Class::Connection | Class::Retry)
-                        && self.pulse.standing() != Standing::Lost
-                        && patient =>
+                    if matches!(error.class, Class::Connection | Class::Retry) && may_retry =>
                 {
-                    tracing::warn!(chunk = %self.lease().chunk, %error, "the store is away; waiting");
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(Duration::from_secs(2));
+                    let chunk = self.lease().chunk;
+                    tracing::warn!(%chunk, %error, "store unavailable; retrying");
+                    tokio::time::sleep(backoff.next_wait()).await;
                 }
                 result => return result,
             }
@@ -119,11 +120,21 @@ impl ChunkLease {
     }
 }
 
-/// How long a process that is to stop tries to reach the store.
-const LAST_TRIES: Duration = Duration::from_secs(3);
+/// Logs that the store did not record the end of a chunk. The lease expires, and the next
+/// leaseholder continues from the ledger.
+pub(crate) fn log_unrecorded(result: Result<Kept>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "failed to record the end of a chunk; its lease will expire");
+    }
+}
+
+const SHORTEST_RETRY: Duration = Duration::from_millis(20);
+const LONGEST_RETRY: Duration = Duration::from_secs(2);
+/// How long a process that shuts down retries to reach the store.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Drop for ChunkLease {
     fn drop(&mut self) {
-        self.heartbeat.forget(self.pulse.lease);
+        self.stop_renewing();
     }
 }

@@ -1,5 +1,7 @@
 //! Execution: a chunk becomes committed effects.
 
+pub(crate) mod acquire;
+pub(crate) mod chunk_end;
 pub(crate) mod chunk_runner;
 pub(crate) mod heartbeat;
 pub(crate) mod lease;

@@ -1,8 +1,8 @@
-//! Steps that give an outcome per item: a batch is read, worked, and its outcomes committed with
-//! the ledger.
+//! Steps with an outcome per item (`command`, `http`, `handler`): a batch is read, given to the
+//! step, and its outcomes are committed together with the ledger row.
 
 use crate::EngineError;
-use crate::execute::chunk_runner::{Chunk, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,34 +12,35 @@ use windlass_connectors::{
 use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
 use windlass_drivers::{Class, Error};
 
-/// About how many bytes of records one batch holds, so that wide rows do not fill the memory.
-const BATCH_BYTES: usize = 8 << 20;
+/// About how many bytes of records a batch has at most, so that wide rows do not fill the memory.
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// An item on its way through the step.
+/// An item that is being processed by the step.
 pub(crate) struct PendingItem {
     pub(crate) item: Item,
     /// How often it has failed before.
     pub(crate) attempts: u32,
-    /// How often it met a concurrent write before.
+    /// How often its write has met a concurrent write before.
     pub(crate) conflicts: u32,
-    /// Its place in a list of keys, from one; none in a range, which is walked by key.
-    place: Option<u64>,
-    /// How many keys the cursor passes with it: itself, and listed keys without a record.
+    /// Its position in a list of keys, from one; none in a key range.
+    position: Option<u64>,
+    /// How many keys the cursor passes with it: its own, and listed keys without a record.
     passed: i64,
 }
 
-/// Where a batch comes from, which decides what its commit does to the cursor.
+/// Where the items of a batch come from. It decides what their commit does to the cursor.
 pub(crate) enum BatchOrigin {
-    /// The cursor moves over it: to this place at its end, passing this many more listed keys.
+    /// The next items behind the cursor. The commit moves the cursor to this position, and passes
+    /// this many more listed keys.
     Cursor(Cursor, i64),
-    /// The cursor has passed it before.
+    /// Deferred items, which the cursor has passed before.
     Deferred,
 }
 
 impl BatchOrigin {
-    /// The same for a part of the batch that others come after.
-    fn before(&self, part: &[PendingItem]) -> BatchOrigin {
-        match (self, part.last()) {
+    /// The origin of the first items of a batch that was split.
+    fn of_first(&self, items: &[PendingItem]) -> BatchOrigin {
+        match (self, items.last()) {
             (BatchOrigin::Cursor(..), Some(last)) => BatchOrigin::Cursor(last.cursor(), 0),
             _ => BatchOrigin::Deferred,
         }
@@ -49,30 +50,30 @@ impl BatchOrigin {
 impl PendingItem {
     /// The cursor once everything up to this item is committed.
     fn cursor(&self) -> Cursor {
-        self.place.map_or_else(|| Cursor::Key(self.item.key.clone()), Cursor::Index)
+        self.position.map_or_else(|| Cursor::Key(self.item.key.clone()), Cursor::Index)
     }
 
-    /// An item that was held.
-    pub(crate) fn held(item: Item, held: &DeferredItem) -> PendingItem {
-        // A trial counts its tries as they begin, so the one that begins now has not failed yet.
-        let on_trial = u32::from(held.state == DeferredState::Suspect);
-        let attempts = held.attempts.saturating_sub(on_trial);
-        PendingItem { item, attempts, conflicts: held.conflicts, place: None, passed: 0 }
+    /// An item that was deferred.
+    pub(crate) fn deferred(item: Item, deferred: &DeferredItem) -> PendingItem {
+        // A suspect item counts an attempt when it starts, and this one has not failed yet.
+        let started = u32::from(deferred.state == DeferredState::Suspect);
+        let attempts = deferred.attempts.saturating_sub(started);
+        PendingItem { item, attempts, conflicts: deferred.conflicts, position: None, passed: 0 }
     }
 }
 
-impl Chunk {
-    /// Reads the next batch, works it and commits it.
+impl ChunkRunner {
+    /// Reads the next batch, gives it to the step and commits its outcomes.
     pub(crate) async fn run_batch(&mut self, rest: KeySet) -> Result<(), StopReason> {
-        let (batch, from) = self.read_next(rest, self.size).await?;
+        let (batch, from) = self.read_next(rest, self.batch_size).await?;
         if matches!(&from, BatchOrigin::Cursor(end, _) if *end != Cursor::End) {
-            // What was read beyond the limit of bytes was thrown away: do not ask for it again.
-            self.size = (batch.len() as u32).clamp(1, self.size);
+            // Rows beyond the byte limit were read in vain: ask for fewer next time.
+            self.batch_size = (batch.len() as u32).clamp(1, self.batch_size);
         }
         self.work_batch(batch, from).await
     }
 
-    /// Reads at most so many items from where the cursor stands.
+    /// Reads at most `limit` items behind the cursor.
     pub(crate) async fn read_next(
         &self,
         rest: KeySet,
@@ -81,12 +82,17 @@ impl Chunk {
         match &rest.keys {
             Keys::Range(_) => {
                 let batch =
-                    self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
+                    self.connection().read(&self.job.scope, &rest, limit, MAX_BATCH_BYTES).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
-                let tried =
-                    |item| PendingItem { item, attempts: 0, conflicts: 0, place: None, passed: 1 };
-                Ok((batch.items.into_iter().map(tried).collect(), BatchOrigin::Cursor(end, 0)))
+                let pending = |item| PendingItem {
+                    item,
+                    attempts: 0,
+                    conflicts: 0,
+                    position: None,
+                    passed: 1,
+                };
+                Ok((batch.items.into_iter().map(pending).collect(), BatchOrigin::Cursor(end, 0)))
             }
             Keys::List(keys) => self.read_listed(keys, limit).await,
         }
@@ -105,31 +111,33 @@ impl Chunk {
         let mut take = keys.len().min(limit as usize);
         let items = loop {
             let key_set = self.of_keys(keys[..take].to_vec());
-            let batch =
-                self.connection().read(&self.job.scope, &key_set, take as u32, BATCH_BYTES).await?;
+            let batch = self
+                .connection()
+                .read(&self.job.scope, &key_set, take as u32, MAX_BATCH_BYTES)
+                .await?;
             if batch.end || take == 1 || batch.items.len() == take {
                 break batch.items;
             }
-            // Wide records: fewer keys at once.
+            // The records are wide: read fewer keys at once.
             take = take.div_ceil(2);
         };
         let mut before = 0;
         let mut batch = Vec::with_capacity(items.len());
-        for (place, item) in self.by_listed_key(&keys[..take], items).await?.into_iter().enumerate()
+        for (index, item) in self.by_listed_key(&keys[..take], items).await?.into_iter().enumerate()
         {
             let Some(item) = item else { continue };
-            let passed = place as i64 + 1 - before;
-            before = place as i64 + 1;
-            let place = Some(done + place as u64 + 1);
-            batch.push(PendingItem { item, attempts: 0, conflicts: 0, place, passed });
+            let passed = index as i64 + 1 - before;
+            before = index as i64 + 1;
+            let position = Some(done + index as u64 + 1);
+            batch.push(PendingItem { item, attempts: 0, conflicts: 0, position, passed });
         }
         let end = if take == keys.len() { Cursor::End } else { Cursor::Index(done + take as u64) };
         Ok((batch, BatchOrigin::Cursor(end, take as i64 - before)))
     }
 
-    /// The item of each listed key, under the key as it is listed. The stored key may be written in
-    /// another way since it was listed (`1.0` and `1.00`, the letters of a citext): then the
-    /// database says which is which. An item counted at the place of another would be left undone.
+    /// The item of each listed key. The database may spell a stored key differently than the list
+    /// (`1.0` and `1.00`, or the case of a citext); then it is asked which key is which. Counting an
+    /// item at the position of another one would leave that one undone.
     async fn by_listed_key(
         &self,
         keys: &[Key],
@@ -155,14 +163,14 @@ impl Chunk {
         Ok(found)
     }
 
-    /// Tries held items again whose time has come.
-    pub(crate) async fn retry_held(&mut self) -> Result<(), StopReason> {
+    /// Works the deferred items whose wait is over.
+    pub(crate) async fn retry_deferred(&mut self) -> Result<(), StopReason> {
         let limit = self.job.commit_items();
-        let held =
+        let deferred =
             self.connection().held(self.lease().chunk, DeferredState::Retry, None, limit).await?;
-        let Some(wait) = held.iter().map(|held| held.wait).min() else {
+        let Some(wait) = deferred.iter().map(|item| item.wait).min() else {
             let message = format!(
-                "the ledger of {} does not add up: {:?}",
+                "the ledger of {} is inconsistent: items are deferred by its counts {:?}, but none is stored",
                 self.lease().chunk,
                 self.ledger.counts
             );
@@ -171,35 +179,41 @@ impl Chunk {
         if wait > Duration::ZERO {
             return Err(StopReason::Wait(wait));
         }
-        let due: Vec<DeferredItem> = held.into_iter().filter(|held| held.wait.is_zero()).collect();
-        self.try_held(due).await
+        let due: Vec<DeferredItem> =
+            deferred.into_iter().filter(|item| item.wait.is_zero()).collect();
+        self.work_deferred(due).await
     }
 
-    /// Reads held items again, works them and commits what comes of it.
-    pub(crate) async fn try_held(&mut self, due: Vec<DeferredItem>) -> Result<(), StopReason> {
-        let keys: Vec<Key> = due.iter().map(|held| held.key.clone()).collect();
+    /// Reads deferred items again, gives them to the step and commits their outcomes.
+    pub(crate) async fn work_deferred(&mut self, due: Vec<DeferredItem>) -> Result<(), StopReason> {
+        let keys: Vec<Key> = due.iter().map(|item| item.key.clone()).collect();
         let key_set = self.of_keys(keys.clone());
         let read = self
             .connection()
-            .read(&self.job.scope, &key_set, due.len() as u32, BATCH_BYTES)
+            .read(&self.job.scope, &key_set, due.len() as u32, MAX_BATCH_BYTES)
             .await?;
         let items = self.by_listed_key(&keys, read.items).await?;
         let mut batch = Vec::new();
-        let mut gone = Vec::new();
-        for (held, item) in due.into_iter().zip(items) {
+        let mut deleted = Vec::new();
+        for (deferred, item) in due.into_iter().zip(items) {
             match item {
-                Some(item) => batch.push(PendingItem::held(item, &held)),
-                // Not read for want of room: the next round takes it.
+                Some(item) => batch.push(PendingItem::deferred(item, &deferred)),
+                // Not read because of the byte limit: the next round reads it.
                 None if !read.end => {}
-                None => gone.push(held.key),
+                None => deleted.push(deferred.key),
             }
         }
-        if !gone.is_empty() {
-            // Deleted meanwhile, or moved out of what the job may reach.
-            let counts = Counts { skipped: gone.len() as i64, ..Counts::default() };
+        if !deleted.is_empty() {
+            // Deleted since, or no longer within the filters and claims of the job.
+            let counts = Counts { skipped: deleted.len() as i64, ..Counts::default() };
             let cursor = self.ledger.cursor.clone();
-            let commit =
-                Commit { cursor, effect: Effect::Nothing, counts, hold: Vec::new(), settle: gone };
+            let commit = Commit {
+                cursor,
+                effect: Effect::Nothing,
+                counts,
+                hold: Vec::new(),
+                settle: deleted,
+            };
             self.commit(commit).await?;
         }
         if batch.is_empty() {
@@ -208,16 +222,17 @@ impl Chunk {
         self.work_batch(batch, BatchOrigin::Deferred).await
     }
 
-    /// Works a batch and commits it. A batch that cannot be worked as it is, is halved, down to
-    /// the item that cannot be worked alone; every part is committed as soon as it is done.
+    /// Gives a batch to the step and commits its outcomes. A batch that the step rejects as a whole
+    /// is halved until the item that causes it is alone. Each half is committed as soon as it is
+    /// done.
     async fn work_batch(
         &mut self,
         batch: Vec<PendingItem>,
         from: BatchOrigin,
     ) -> Result<(), StopReason> {
-        let mut parts = vec![(batch, from, 0)];
-        while let Some((mut batch, from, halved)) = parts.pop() {
-            if halved > 0 && self.is_called_back() {
+        let mut batches = vec![(batch, from, 0)];
+        while let Some((mut batch, from, halved)) = batches.pop() {
+            if halved > 0 && self.must_hand_back() {
                 return Err(StopReason::HandBack);
             }
             match self.process(&batch, halved).await {
@@ -228,9 +243,9 @@ impl Chunk {
                         continue;
                     }
                     let second = batch.split_off(batch.len() / 2);
-                    let first = from.before(&batch);
-                    parts.push((second, from, halved + 1));
-                    parts.push((batch, first, halved + 1));
+                    let first = from.of_first(&batch);
+                    batches.push((second, from, halved + 1));
+                    batches.push((batch, first, halved + 1));
                 }
                 Err(stop) => return Err(stop),
             }
@@ -238,7 +253,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Gives a batch to the step, unless the lease is lost first.
+    /// Calls the step, unless the lease is lost first.
     async fn process(
         &self,
         batch: &[PendingItem],
@@ -248,17 +263,17 @@ impl Chunk {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let item = |tried: &PendingItem| StepItem {
-            key: tried.item.key.clone(),
-            record: tried.item.record.clone(),
-            attempt: tried.attempts + 1,
+        let item = |pending: &PendingItem| StepItem {
+            key: pending.item.key.clone(),
+            record: pending.item.record.clone(),
+            attempt: pending.attempts + 1,
         };
         let items: Vec<StepItem> = batch.iter().map(item).collect();
         let mut request = StepBatch::new(&self.job.facts, Some(self.lease().chunk), items);
         request.halved = halved;
         let outcomes = tokio::select! {
             outcomes = step.process(request) => outcomes?,
-            () = self.pulse().lost() => return Err(StopReason::Lost),
+            () = self.lease_state().lost() => return Err(StopReason::LeaseLost),
         };
         if outcomes.len() != batch.len() {
             let message = format!("the step answered {} of {} items", outcomes.len(), batch.len());
@@ -267,8 +282,8 @@ impl Chunk {
         Ok(outcomes)
     }
 
-    /// Commits outcomes. When the database refuses a value, nothing is kept of the attempt and
-    /// each half is a commit of its own, down to the item that fails alone.
+    /// Commits outcomes. If the database rejects a value, the commit is rolled back and split in two,
+    /// until the item with the value is alone.
     pub(crate) async fn commit_outcomes(
         &mut self,
         batch: Vec<PendingItem>,
@@ -280,10 +295,10 @@ impl Chunk {
         slices.push(0..batch.len());
         while let Some(slice) = slices.pop() {
             let last = slice.end == batch.len();
-            let worked = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);
+            let processed = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);
             let chunk = self.lease().chunk;
             let mut commit =
-                commit_of(worked, chunk, &retry, matches!(from, BatchOrigin::Deferred));
+                commit_of(processed, chunk, &retry, matches!(from, BatchOrigin::Deferred));
             commit.cursor = match &from {
                 BatchOrigin::Deferred => self.ledger.cursor.clone(),
                 BatchOrigin::Cursor(end, missing) if last => {
@@ -300,15 +315,15 @@ impl Chunk {
                     slices.push(middle..slice.end);
                     slices.push(slice.start..middle);
                 }
-                // The item is a dead letter already, and it is the letter that was refused. The cursor
-                // stays before it, so that nothing is lost while the chunk fails.
+                // The database rejects the dead letter itself. The cursor stays before the item, so
+                // nothing is lost when the chunk fails.
                 Err(error)
                     if error.class() == Some(Class::Data)
                         && slice.len() == 1
                         && matches!(outcomes[slice.start], Outcome::Error(_)) =>
                 {
                     let key = &batch[slice.start].item.key;
-                    tracing::error!(%chunk, %key, %error, "a failed item could not be set aside");
+                    tracing::error!(%chunk, %key, %error, "failed to store a dead letter");
                     return Err(error.into());
                 }
                 Err(error) if error.class() == Some(Class::Data) && slice.len() == 1 => {
@@ -322,38 +337,38 @@ impl Chunk {
     }
 }
 
-/// The commit of some items' outcomes; the caller says where the cursor goes.
+/// The commit of outcomes; the caller sets its cursor.
 fn commit_of<'a>(
-    worked: impl Iterator<Item = (&'a PendingItem, &'a Outcome)>,
+    processed: impl Iterator<Item = (&'a PendingItem, &'a Outcome)>,
     chunk: ChunkId,
     retry: &RetryPolicy,
-    held: bool,
+    deferred: bool,
 ) -> Commit {
     let mut counts = Counts::default();
     let (mut writes, mut hold, mut settle) = (Vec::new(), Vec::new(), Vec::new());
-    for (tried, outcome) in worked {
-        counts.read += tried.passed;
-        counts.skipped += (tried.passed - 1).max(0);
-        let key = &tried.item.key;
+    for (pending, outcome) in processed {
+        counts.read += pending.passed;
+        counts.skipped += (pending.passed - 1).max(0);
+        let key = &pending.item.key;
         match outcome {
-            Outcome::Error(error) => hold.push(failed(tried, error, retry, &mut counts)),
+            Outcome::Error(error) => hold.push(failed(pending, error, retry, &mut counts)),
             Outcome::Skip => {
                 counts.skipped += 1;
-                settle.extend(held.then(|| key.clone()));
+                settle.extend(deferred.then(|| key.clone()));
             }
             Outcome::Done(change) if change.is_empty() => {
                 counts.processed += 1;
-                settle.extend(held.then(|| key.clone()));
+                settle.extend(deferred.then(|| key.clone()));
             }
             Outcome::Done(change) => {
-                settle.extend(held.then(|| key.clone()));
+                settle.extend(deferred.then(|| key.clone()));
                 writes.push(WriteItem {
-                    version: tried.item.version.clone(),
+                    version: pending.item.version.clone(),
                     change: keep_emitted(change.clone(), chunk, key),
                     key: key.clone(),
-                    record: tried.item.record.clone(),
-                    attempts: tried.attempts,
-                    conflicts: tried.conflicts,
+                    record: pending.item.record.clone(),
+                    attempts: pending.attempts,
+                    conflicts: pending.conflicts,
                 });
             }
         }
@@ -361,25 +376,25 @@ fn commit_of<'a>(
     Commit { cursor: Cursor::Start, effect: Effect::Write(writes), counts, hold, settle }
 }
 
-/// A failed item is held: for another try while it has attempts left, for good otherwise.
+/// Defers a failed item for another attempt, or makes it a dead letter if none is left.
 fn failed(
-    tried: &PendingItem,
+    pending: &PendingItem,
     error: &ItemError,
     retry: &RetryPolicy,
     counts: &mut Counts,
 ) -> DeferredItem {
-    let attempts = tried.attempts + 1;
+    let attempts = pending.attempts + 1;
     let wait = if error.retryable { retry.wait_after(attempts) } else { None };
     let dead = wait.is_none();
     counts.dead += i64::from(dead);
     DeferredItem {
-        key: tried.item.key.clone(),
+        key: pending.item.key.clone(),
         state: if dead { DeferredState::Dead } else { DeferredState::Retry },
         attempts,
-        conflicts: tried.conflicts,
+        conflicts: pending.conflicts,
         error: error.message.clone(),
         context: error.context.clone(),
-        record: if dead { tried.item.record.to_json() } else { serde_json::Value::Null },
+        record: if dead { pending.item.record.to_json() } else { serde_json::Value::Null },
         wait: wait.unwrap_or_default(),
     }
 }

@@ -1,97 +1,105 @@
-//! An item that kills its process must become a dead letter, not a loop.
+//! Poison items: an item that crashes its process becomes a dead letter instead of an endless loop.
 //!
-//! When a chunk's lease was lost several times in a row without a single commit, an item of it is
-//! under suspicion. Then each item is first held as being on trial, in a commit of its own, and
-//! only then worked alone. A process that dies leaves the trial behind: the next one finds it,
-//! gives the item one more chance, and then sets it aside.
+//! If a chunk loses its lease several times in a row without a commit, one of its items is
+//! suspected. From then on each item is first stored as suspect, in a commit of its own, and then
+//! worked alone. If the process crashes, the suspect item stays in the ledger. The next worker
+//! finds it, tries it once more, and then makes it a dead letter.
 
 use crate::EngineError;
-use crate::execute::chunk_runner::{Chunk, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::per_item::BatchOrigin;
 use std::time::Duration;
 use windlass_connectors::{Commit, DeferredItem, DeferredState, Effect};
 use windlass_core::{Counts, KeySet};
 
-/// Claims lost in a row, without a commit, after which items are worked one by one.
-const MOST_STALLS: u32 = 5;
-/// Deaths of a process on one item, worked alone, that make it a dead letter.
-const MOST_DEATHS: u32 = 2;
+/// Leases lost in a row, without a commit, after which items are worked one by one.
+const MAX_LOST_LEASES: u32 = 5;
+/// Crashes on one item, worked alone, after which it is a dead letter.
+const MAX_CRASHES: u32 = 2;
 
-/// Whether the chunk is to be worked item by item.
-pub(crate) fn is_due(chunk: &Chunk) -> bool {
-    chunk.ledger.stalls >= MOST_STALLS
+/// Whether an item of the chunk is suspected, so that items are worked one by one.
+pub(crate) fn is_suspected(chunk: &ChunkRunner) -> bool {
+    chunk.ledger.stalls >= MAX_LOST_LEASES
 }
 
 /// Works the next item alone.
-pub(crate) async fn run_batch(chunk: &mut Chunk, rest: KeySet) -> Result<(), StopReason> {
-    let (batch, from) = chunk.read_next(rest, 1).await?;
+pub(crate) async fn run_batch(
+    chunk: &mut ChunkRunner,
+    remaining: KeySet,
+) -> Result<(), StopReason> {
+    let (batch, from) = chunk.read_next(remaining, 1).await?;
     let BatchOrigin::Cursor(cursor, missing) = from else { return Ok(()) };
     let counts =
         Counts { read: batch.len() as i64 + missing, skipped: missing, ..Counts::default() };
-    let hold: Vec<DeferredItem> = batch
+    let suspects: Vec<DeferredItem> = batch
         .iter()
-        .map(|tried| on_trial(tried.item.key.clone(), 1, tried.item.record.to_json()))
+        .map(|pending| suspect(pending.item.key.clone(), 1, pending.item.record.to_json()))
         .collect();
-    let commit =
-        Commit { cursor, effect: Effect::Nothing, counts, hold: hold.clone(), settle: Vec::new() };
+    let commit = Commit {
+        cursor,
+        effect: Effect::Nothing,
+        counts,
+        hold: suspects.clone(),
+        settle: Vec::new(),
+    };
     chunk.commit(commit).await?;
-    match hold.into_iter().next() {
-        Some(held) => try_alone(chunk, held).await,
+    match suspects.into_iter().next() {
+        Some(item) => work_alone(chunk, item).await,
         None => Ok(()),
     }
 }
 
-/// Works an item on trial. That its step was not there is no death of the item.
-async fn try_alone(chunk: &mut Chunk, mut held: DeferredItem) -> Result<(), StopReason> {
-    let tried = chunk.try_held(vec![held.clone()]).await;
-    if let Err(StopReason::Failed(EngineError::Step(_))) = &tried {
-        held.attempts = held.attempts.saturating_sub(1);
+/// Works a suspect item alone. An unavailable step is not a crash caused by the item.
+async fn work_alone(chunk: &mut ChunkRunner, mut item: DeferredItem) -> Result<(), StopReason> {
+    let result = chunk.work_deferred(vec![item.clone()]).await;
+    if let Err(StopReason::Failed(EngineError::Step(_))) = &result {
+        item.attempts = item.attempts.saturating_sub(1);
         let cursor = chunk.ledger.cursor.clone();
-        let commit = Commit { hold: vec![held], ..Commit::new(cursor, Effect::Nothing) };
+        let commit = Commit { hold: vec![item], ..Commit::new(cursor, Effect::Nothing) };
         chunk.commit(commit).await?;
     }
-    tried
+    result
 }
 
-/// Takes up the trials that a dead process left behind.
-pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), StopReason> {
-    let left =
+/// Resumes the suspect items that a crashed process left in the ledger.
+pub(crate) async fn resume(chunk: &mut ChunkRunner) -> Result<(), StopReason> {
+    let suspects =
         chunk.connection().held(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
-    for mut held in left {
+    for mut item in suspects {
         let mut counts = Counts::default();
-        if held.attempts >= MOST_DEATHS {
-            held.state = DeferredState::Dead;
-            held.error = format!(
-                "the process died, or the step gave no answer, {} times while it worked on this \
+        if item.attempts >= MAX_CRASHES {
+            item.state = DeferredState::Dead;
+            item.error = format!(
+                "the process crashed, or the step did not answer, {} times while it worked on this \
                  item alone",
-                held.attempts
+                item.attempts
             );
             counts.dead = 1;
         } else {
-            held.attempts += 1;
+            item.attempts += 1;
         }
         let commit = Commit {
             cursor: chunk.ledger.cursor.clone(),
             effect: Effect::Nothing,
             counts,
-            hold: vec![held.clone()],
+            hold: vec![item.clone()],
             settle: Vec::new(),
         };
         chunk.commit(commit).await?;
-        if held.state == DeferredState::Suspect {
-            try_alone(chunk, held).await?;
+        if item.state == DeferredState::Suspect {
+            work_alone(chunk, item).await?;
         }
     }
     Ok(())
 }
 
-fn on_trial(key: windlass_core::Key, attempts: u32, record: serde_json::Value) -> DeferredItem {
+fn suspect(key: windlass_core::Key, attempts: u32, record: serde_json::Value) -> DeferredItem {
     DeferredItem {
         key,
         state: DeferredState::Suspect,
         attempts,
         conflicts: 0,
-        error: "on trial: an item of this chunk seems to kill its process".to_owned(),
+        error: "suspect: an item of this chunk may crash its process".to_owned(),
         context: serde_json::Value::Null,
         record,
         wait: Duration::ZERO,

@@ -1,20 +1,20 @@
-//! Which letters of a redrive are settled when one of its chunks ends short of its end.
+//! Settling a redrive: which dead letters are reprocessed when a chunk ends before its last item.
 //!
-//! The ledger decides: an item is done when the cursor has passed it and it is not held. That is
-//! final once no commit of the chunk can follow, which the caller sees to by a fence.
+//! The ledger decides: an item is done if the cursor has passed it and it is not deferred. The
+//! caller fences the chunk first, so that no later commit can change the answer.
 
-use crate::execute::chunk_runner::{Chunk, ClaimOutcome, StopReason};
-use crate::execute::worker::report;
+use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
+use crate::execute::lease::log_unrecorded;
 use std::collections::HashSet;
 use windlass_connectors::{Commit, Connection, DeferredState, Effect, Ledger};
 use windlass_core::ErrorKind;
 use windlass_core::{Cursor, Keys};
 use windlass_store::ClaimedChunk;
 
-/// DeferredItem items read at once.
-const HELD_PER_PAGE: u32 = 100;
+/// Deferred items read in one call.
+const DEFERRED_PER_PAGE: u32 = 100;
 
-/// The keys of a redrive's chunk whose items are processed or skipped, by its ledger.
+/// The keys of a redrive's chunk whose items the ledger counts as processed or skipped.
 pub(crate) async fn settled_keys(
     connection: &dyn Connection,
     claimed: &ClaimedChunk,
@@ -26,46 +26,49 @@ pub(crate) async fn settled_keys(
         Cursor::End => keys.len(),
         Cursor::Start | Cursor::Key(_) => 0,
     };
-    let held = held_keys(connection, ledger).await?;
+    let deferred = deferred_keys(connection, ledger).await?;
     let passed = keys[..passed].iter().map(|key| key.to_text());
-    Ok(passed.filter(|key| !held.contains(key)).collect())
+    Ok(passed.filter(|key| !deferred.contains(key)).collect())
 }
 
-impl Chunk {
-    /// The keys whose letters are settled when a redrive's chunk fails. The letters that are left
-    /// may then be redriven by another job, so no commit of this claim may follow.
+impl ChunkRunner {
+    /// The keys whose dead letters are settled when a redrive's chunk fails. Another job may redrive
+    /// the remaining ones at once, so no commit of this lease may follow.
     pub(crate) async fn settle(&mut self) -> Result<Vec<String>, StopReason> {
         if !self.job.is_redrive() {
             return Ok(Vec::new());
         }
-        // A commit whose answer was lost may still be on its way. It expects the number of commits
-        // that it read, and this empty one raises that number.
+        // A commit whose answer was lost may still be in flight. It compares the number of commits,
+        // and this empty commit raises that number.
         self.fence_again().await?;
         let cursor = self.ledger.cursor.clone();
         self.commit(Commit::new(cursor, Effect::Nothing)).await?;
         Ok(settled_keys(self.connection(), &self.claimed, &self.ledger).await?)
     }
 
-    /// Hands back a chunk that may not fail yet, since its ledger cannot be read or written.
+    /// Releases a chunk that cannot be failed yet, because its ledger cannot be read or written.
     pub(crate) async fn fail_later(self, stop: StopReason, failure: &str) -> ClaimOutcome {
         let error = match stop {
             StopReason::Failed(error) => error,
-            StopReason::Lost | StopReason::HandBack | StopReason::Wait(_) => {
-                return ClaimOutcome::Lost;
+            StopReason::LeaseLost | StopReason::HandBack | StopReason::Wait(_) => {
+                return ClaimOutcome::LeaseLost;
             }
         };
-        let reason = format!("{failure}; and the ledger is not available: {error}");
+        let reason = format!("{failure}; the ledger is not available either: {error}");
         if matches!(error.kind(), ErrorKind::Permanent) {
             return self.pause_job(&reason).await;
         }
         let wait = self.job.definition().retry.backoff_after(self.claimed.attempts + 1);
-        report(self.hold.release(Some(&reason), false, wait).await);
+        log_unrecorded(self.lease.release(Some(&reason), false, wait).await);
         ClaimOutcome::HandedBack
     }
 }
 
-/// The keys that the cursor has passed and that are not done, or failed for good.
-async fn held_keys(connection: &dyn Connection, ledger: &Ledger) -> crate::Result<HashSet<String>> {
+/// The keys that the cursor has passed and that are deferred or dead.
+async fn deferred_keys(
+    connection: &dyn Connection,
+    ledger: &Ledger,
+) -> crate::Result<HashSet<String>> {
     let mut keys = HashSet::new();
     if ledger.counts.add_up() && ledger.counts.dead == 0 {
         return Ok(keys);
@@ -74,10 +77,10 @@ async fn held_keys(connection: &dyn Connection, ledger: &Ledger) -> crate::Resul
         let mut after: Option<String> = None;
         loop {
             let page =
-                connection.held(ledger.chunk, state, after.as_deref(), HELD_PER_PAGE).await?;
+                connection.held(ledger.chunk, state, after.as_deref(), DEFERRED_PER_PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
-            keys.extend(page.iter().map(|held| held.key.to_text()));
+            keys.extend(page.iter().map(|item| item.key.to_text()));
         }
     }
     Ok(keys)

@@ -1,7 +1,8 @@
-//! The pool: the slots of a process, and the chunks that have left them and are being ended.
+//! The slots of a worker: each works one chunk at a time, and chunks without dead letters are
+//! completed in groups.
 
-use crate::execute::chunk_runner::{self, Chunk, ChunkResult, ClaimOutcome};
-use crate::execute::worker::Shutdown;
+use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, ClaimOutcome};
+use crate::shutdown::Shutdown;
 use metrics::histogram;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,176 +10,183 @@ use tokio::task::{JoinError, JoinSet};
 
 /// What a worker did until it was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerStats {
     /// Chunks it completed.
     pub completed: u64,
     /// Chunks it handed back.
     pub handed_back: u64,
-    /// Chunks it gave up as failed.
+    /// Chunks it failed.
     pub failed: u64,
-    /// Chunks it lost to another worker.
+    /// Chunks whose lease it lost to another worker.
     pub lost: u64,
 }
 
-/// Chunks at work, and plain ones being completed. A slot is free as soon as everything of a plain
-/// chunk is committed beside the data; telling the store goes on beside it. Any other end holds
-/// its slot, since it may pause or fail the job.
+/// The chunks in progress, and those that are being completed.
+///
+/// A slot is free as soon as all effects of a simple chunk are committed; the completion in the
+/// store runs beside it. Any other end keeps its slot, because it may pause or fail the job.
 pub(crate) struct SlotPool {
     slots: usize,
     shutdown: Shutdown,
-    working: JoinSet<(Left, Duration)>,
-    /// Plain chunks that gather, to be completed together.
-    plain: Vec<ChunkResult>,
+    running: JoinSet<(SlotExit, Duration)>,
+    /// Simple chunks that wait to be completed together.
+    simple: Vec<ChunkResult>,
     /// When they are completed at the latest.
-    due: Option<Instant>,
+    complete_at: Option<Instant>,
     completing: JoinSet<Vec<ClaimOutcome>>,
-    pace: Pace,
-    tally: WorkerStats,
+    prefetch: Prefetch,
+    stats: WorkerStats,
 }
 
 /// How a chunk left its slot.
-enum Left {
-    Plain(Box<ChunkResult>),
-    ClaimOutcome(ClaimOutcome),
+enum SlotExit {
+    /// All effects are committed; the store still has to complete the chunk.
+    Simple(Box<ChunkResult>),
+    Ended(ClaimOutcome),
 }
 
-impl Left {
-    /// Whether the chunk is done with, rather than handed back or lost.
-    fn is_over(&self) -> bool {
+impl SlotExit {
+    /// Whether the work on the chunk is over, rather than handed back or lost.
+    fn is_final(&self) -> bool {
         matches!(
             self,
-            Left::Plain(_) | Left::ClaimOutcome(ClaimOutcome::Completed | ClaimOutcome::Failed)
+            SlotExit::Simple(_) | SlotExit::Ended(ClaimOutcome::Completed | ClaimOutcome::Failed)
         )
     }
 }
 
-/// How long plain chunks gather before they are completed, while others are at work: short beside
-/// what people notice, long beside the work on a short chunk.
-const GATHERING: Duration = Duration::from_millis(50);
+/// How long simple chunks wait for others before they are completed together. Too short to notice,
+/// and long compared with the work on a short chunk.
+const COMPLETION_DELAY: Duration = Duration::from_millis(50);
 
-/// Plain chunks per slot that wait for the store, beyond which no slot takes another: the store
-/// cannot keep up.
-const MOST_WAITING: usize = 8;
+/// Simple chunks per slot that may wait for completion. Beyond it no slot takes another chunk,
+/// because the store cannot keep up.
+const MAX_UNCOMPLETED_PER_SLOT: usize = 8;
 
 impl SlotPool {
     pub(crate) fn new(slots: usize, shutdown: Shutdown) -> SlotPool {
         SlotPool {
             slots,
             shutdown,
-            working: JoinSet::new(),
-            plain: Vec::new(),
-            due: None,
+            running: JoinSet::new(),
+            simple: Vec::new(),
+            complete_at: None,
             completing: JoinSet::new(),
-            pace: Pace::default(),
-            tally: WorkerStats::default(),
+            prefetch: Prefetch::default(),
+            stats: WorkerStats::default(),
         }
     }
 
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.working.len() < self.slots && self.plain.len() <= MOST_WAITING * self.slots
+        self.running.len() < self.slots
+            && self.simple.len() <= MAX_UNCOMPLETED_PER_SLOT * self.slots
     }
 
-    /// Puts a chunk to work.
-    pub(crate) fn take(&mut self, chunk: Chunk) {
+    /// Starts a chunk in a free slot.
+    pub(crate) fn start(&mut self, chunk: ChunkRunner) {
         let shutdown = self.shutdown.clone();
         let job = chunk.job.clone();
-        self.working.spawn(async move {
-            let begun = Instant::now();
-            let worked = chunk_runner::work(chunk, shutdown).await;
-            let left = match worked.is_plain() {
-                true => Left::Plain(Box::new(worked)),
-                false => Left::ClaimOutcome(worked.end().await),
+        self.running.spawn(async move {
+            let started = Instant::now();
+            let result = chunk_runner::run(chunk, shutdown).await;
+            let exit = match result.is_simple() {
+                true => SlotExit::Simple(Box::new(result)),
+                false => SlotExit::Ended(result.end().await),
             };
-            let took = begun.elapsed();
-            if left.is_over() {
+            let duration = started.elapsed();
+            if exit.is_final() {
                 let job_type = job.definition().name.clone();
-                histogram!("windlass_chunk_seconds", "job_type" => job_type).record(took);
+                histogram!("windlass_chunk_seconds", "job_type" => job_type).record(duration);
             }
-            (left, took)
+            (exit, duration)
         });
     }
 
-    /// How many chunks to claim now, with so many waiting for a slot.
+    /// How many chunks to acquire now, with `ready` in reserve.
     pub(crate) fn room(&self, ready: usize) -> usize {
-        self.pace.room(self.slots, self.working.len() + ready)
+        self.prefetch.room(self.slots, self.running.len() + ready)
     }
 
-    /// Waits until a chunk leaves its slot or some are completed; for ever when there are none.
+    /// Waits until a chunk leaves its slot or a completion ends; forever if there is neither.
     pub(crate) async fn progress(&mut self) {
-        // Now that free slots have been given what there is.
-        self.complete_plain();
-        let due = self.due.filter(|_| self.completing.is_empty());
+        self.complete_simple();
+        let complete_at = self.complete_at.filter(|_| self.completing.is_empty());
         tokio::select! {
-            Some(left) = self.working.join_next() => self.left(left),
-            Some(ended) = self.completing.join_next() => self.ended(ended),
-            () = sleep_until(due) => {}
+            Some(joined) = self.running.join_next() => self.slot_exited(joined),
+            Some(joined) = self.completing.join_next() => self.count(joined),
+            () = sleep_until(complete_at) => {}
         }
     }
 
-    /// Ends everything: chunks at work finish the commit they are at, the others are handed back.
-    pub(crate) async fn drain(mut self, ready: VecDeque<Chunk>) -> WorkerStats {
+    /// Hands back chunks in reserve, and waits until running chunks have finished their commit and
+    /// are completed or handed back.
+    pub(crate) async fn drain(mut self, ready: VecDeque<ChunkRunner>) -> WorkerStats {
         for chunk in ready {
-            let ended = chunk.hand_back().await;
-            self.ended(Ok(vec![ended]));
+            let outcome = chunk.hand_back().await;
+            self.count(Ok(vec![outcome]));
         }
-        while !(self.working.is_empty() && self.plain.is_empty() && self.completing.is_empty()) {
+        while !(self.running.is_empty() && self.simple.is_empty() && self.completing.is_empty()) {
             self.progress().await;
         }
-        self.tally
+        self.stats
     }
 
-    fn left(&mut self, joined: Result<(Left, Duration), JoinError>) {
+    fn slot_exited(&mut self, joined: Result<(SlotExit, Duration), JoinError>) {
         match joined {
-            Ok((left, took)) => {
-                self.pace.took(took);
-                match left {
-                    Left::ClaimOutcome(ended) => self.ended(Ok(vec![ended])),
-                    Left::Plain(worked) => {
-                        self.plain.push(*worked);
-                        self.due.get_or_insert_with(|| Instant::now() + GATHERING);
+            Ok((exit, duration)) => {
+                self.prefetch.observe(duration);
+                match exit {
+                    SlotExit::Ended(outcome) => self.count(Ok(vec![outcome])),
+                    SlotExit::Simple(result) => {
+                        self.simple.push(*result);
+                        self.complete_at.get_or_insert_with(|| Instant::now() + COMPLETION_DELAY);
                     }
                 }
             }
-            // A bug of ours panicked a slot; its hold is dropped and the chunk goes on elsewhere.
-            Err(error) => tracing::error!(%error, "a slot died"),
+            Err(error) => tracing::error!(
+                %error,
+                "worker slot panicked; its chunk will be retried when the lease expires"
+            ),
         }
     }
 
-    /// Completes what has gathered, a job at a time, when it is due or nothing else is at work;
-    /// unless that is going on already: the longer it takes the more go together.
-    fn complete_plain(&mut self) {
-        let due = self.due.is_some_and(|due| due <= Instant::now())
-            || self.working.is_empty()
-            || self.plain.len() > MOST_WAITING * self.slots;
-        if let Some(first) = self.plain.first()
+    /// Completes waiting chunks of one job in one transaction, if they are due or no slot is busy.
+    /// One completion runs at a time: the longer it takes, the more chunks the next one has.
+    fn complete_simple(&mut self) {
+        let due = self.complete_at.is_some_and(|time| time <= Instant::now())
+            || self.running.is_empty()
+            || self.simple.len() > MAX_UNCOMPLETED_PER_SLOT * self.slots;
+        if let Some(first) = self.simple.first()
             && self.completing.is_empty()
             && due
         {
             let job = first.job();
-            let (together, others): (Vec<_>, _) =
-                self.plain.drain(..).partition(|worked| worked.job() == job);
-            self.plain = others;
-            self.due = self.due.filter(|_| !self.plain.is_empty());
-            self.completing.spawn(ChunkResult::end_together(together));
+            let (group, remaining): (Vec<_>, _) =
+                self.simple.drain(..).partition(|result| result.job() == job);
+            self.simple = remaining;
+            self.complete_at = self.complete_at.filter(|_| !self.simple.is_empty());
+            self.completing.spawn(ChunkResult::complete_all(group));
         }
     }
 
-    fn ended(&mut self, joined: Result<Vec<ClaimOutcome>, JoinError>) {
-        for ended in joined.unwrap_or_else(|error| {
-            tracing::error!(%error, "the end of a chunk died");
+    fn count(&mut self, joined: Result<Vec<ClaimOutcome>, JoinError>) {
+        let outcomes = joined.unwrap_or_else(|error| {
+            tracing::error!(%error, "chunk completion task panicked");
             Vec::new()
-        }) {
-            match ended {
-                ClaimOutcome::Completed => self.tally.completed += 1,
-                ClaimOutcome::HandedBack => self.tally.handed_back += 1,
-                ClaimOutcome::Failed => self.tally.failed += 1,
-                ClaimOutcome::Lost => self.tally.lost += 1,
+        });
+        for outcome in outcomes {
+            match outcome {
+                ClaimOutcome::Completed => self.stats.completed += 1,
+                ClaimOutcome::HandedBack => self.stats.handed_back += 1,
+                ClaimOutcome::Failed => self.stats.failed += 1,
+                ClaimOutcome::LeaseLost => self.stats.lost += 1,
             }
         }
     }
 }
 
-/// For ever where there is no such time.
+/// Sleeps forever without a time.
 async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
@@ -186,27 +194,29 @@ async fn sleep_until(time: Option<Instant>) {
     }
 }
 
-/// How fast chunks go, which decides how many are claimed ahead. Short ones are claimed several
-/// at once, so that claim, fence and confirmation are shared; long ones one per free slot, so that
-/// no process sits on work that another could do.
+/// How many chunks to lease ahead of free slots. Short chunks are leased in groups, so that lease,
+/// fence and confirmation are shared. Long ones are leased one per free slot, so that no process
+/// reserves work that another could do.
 #[derive(Default)]
-struct Pace {
-    average: Option<Duration>,
+struct Prefetch {
+    average_duration: Option<Duration>,
 }
 
-impl Pace {
-    fn took(&mut self, took: Duration) {
-        self.average = Some(self.average.map_or(took, |average| (average * 7 + took) / 8));
+impl Prefetch {
+    fn observe(&mut self, duration: Duration) {
+        let average = self.average_duration;
+        self.average_duration = Some(average.map_or(duration, |old| (old * 7 + duration) / 8));
     }
 
-    /// How many to claim now, with so many held. Where chunks are claimed ahead, none until half
-    /// of them are used up: otherwise each that ends would be replaced by a claim of its own.
-    fn room(&self, slots: usize, held: usize) -> usize {
-        let ahead = match self.average {
+    /// How many to lease now, with `leased` in slots or in reserve. Where chunks are leased ahead,
+    /// none until half of the reserve is used: otherwise each chunk that ends would cost a lease
+    /// statement of its own.
+    fn room(&self, slots: usize, leased: usize) -> usize {
+        let ahead = match self.average_duration {
             Some(average) if average < Duration::from_millis(20) => slots * 16,
             Some(average) if average < Duration::from_millis(100) => slots * 4,
-            _ => return slots.saturating_sub(held),
+            _ => return slots.saturating_sub(leased),
         };
-        if held > ahead / 2 { 0 } else { ahead - held }
+        if leased > ahead / 2 { 0 } else { ahead - leased }
     }
 }

@@ -1,25 +1,25 @@
-//! Why work on a chunk stops before its end, and how its claim ended.
+//! Why the work on a chunk stops early, and how the lease of a chunk ended.
 
 use crate::EngineError;
 use std::time::Duration;
 use windlass_connectors::DataError;
 
-/// How a chunk's claim ended.
+/// How the lease of a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimOutcome {
     Completed,
     HandedBack,
     Failed,
-    Lost,
+    LeaseLost,
 }
 
-/// Why work on a chunk stops before its end.
+/// Why the work on a chunk stops before its end.
 pub(crate) enum StopReason {
     /// The job is paused or cancelled, or the process shuts down.
     HandBack,
-    /// The lease is lost: another worker has the chunk.
-    Lost,
-    /// Only items are left that wait for their next try.
+    /// Another worker has leased the chunk.
+    LeaseLost,
+    /// Only deferred items are left, and none is due before this time.
     Wait(Duration),
     /// The work failed.
     Failed(EngineError),
@@ -28,7 +28,7 @@ pub(crate) enum StopReason {
 impl<E: Into<EngineError>> From<E> for StopReason {
     fn from(error: E) -> StopReason {
         match error.into() {
-            EngineError::Data(DataError::LeaseLost) => StopReason::Lost,
+            EngineError::Data(DataError::LeaseLost) => StopReason::LeaseLost,
             error => StopReason::Failed(error),
         }
     }

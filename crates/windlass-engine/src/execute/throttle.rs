@@ -1,59 +1,60 @@
-//! The pace of a chunk: before each batch it waits as the health of its database and the limit of
-//! its job's items a second ask for.
+//! Throttling: before each batch a chunk waits for the health of its database and for the rate
+//! limit of its job.
 
-use crate::execute::chunk_runner::{Chunk, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::operate::health_probe::LONGEST_REST;
 use std::time::Duration;
 
-/// A slot that waits looks this often whether it still should.
+/// How often a waiting slot checks whether it should still wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A chunk whose time is too far away is looked at again after this.
-const LONGEST: Duration = Duration::from_secs(2);
+/// A chunk whose reserved time is too far ahead is released for at most this long.
+const LONGEST_RELEASE: Duration = Duration::from_secs(2);
 
-/// Waits for the time of the next batch.
-pub(crate) async fn wait(chunk: &Chunk) -> Result<(), StopReason> {
-    // A good part of the chunk's time is left for its work.
-    let most = chunk.job.definition().chunk.timeout / 4;
+/// Waits until the next batch may start.
+pub(crate) async fn wait(chunk: &ChunkRunner) -> Result<(), StopReason> {
+    // Most of the chunk's timeout is left for its work.
+    let longest = chunk.job.definition().chunk.timeout / 4;
     tokio::select! {
         biased;
-        () = chunk.job.throttle.rest(most.min(LONGEST_REST)) => {}
-        stop = called_back(chunk) => return Err(stop),
+        () = chunk.job.throttle.rest(longest.min(LONGEST_REST)) => {}
+        stop = interrupted(chunk) => return Err(stop),
     }
-    limit(chunk, most).await
+    wait_for_rate(chunk, longest).await
 }
 
-/// Waits where the job's items are limited a second. The time is reserved in the store, so that all
-/// machines together keep the limit.
-async fn limit(chunk: &Chunk, most: Duration) -> Result<(), StopReason> {
+/// Waits for the job's limit of items per second. The time is reserved in the store, so that all
+/// machines together stay below the limit.
+async fn wait_for_rate(chunk: &ChunkRunner, longest: Duration) -> Result<(), StopReason> {
     let rate = || chunk.job.controls.rate(&chunk.job.snapshot);
-    let Some(now) = rate() else { return Ok(()) };
+    let Some(current) = rate() else { return Ok(()) };
     let left = chunk.claimed.items - chunk.ledger.counts.read;
-    let items = left.clamp(1, chunk.size.into());
-    let wait = chunk.hold.store().reserve(chunk.lease().chunk.job, items, most).await?;
-    if wait > most {
-        return Err(StopReason::Wait(LONGEST.min(wait)));
+    let items = left.clamp(1, chunk.batch_size.into());
+    let store = chunk.lease.store();
+    let wait = store.reserve(chunk.lease().chunk.job, items, longest).await?;
+    if wait > longest {
+        return Err(StopReason::Wait(LONGEST_RELEASE.min(wait)));
     }
-    let changed = async {
-        while rate() == Some(now) {
+    let rate_changed = async {
+        while rate() == Some(current) {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     tokio::select! {
         () = tokio::time::sleep(wait) => Ok(()),
-        // What was reserved at the old limit is forgotten.
-        () = changed => Ok(()),
-        stop = called_back(chunk) => Err(stop),
+        // What was reserved at the old rate no longer counts.
+        () = rate_changed => Ok(()),
+        stop = interrupted(chunk) => Err(stop),
     }
 }
 
-/// Waits until the chunk is lost or to be handed back.
-async fn called_back(chunk: &Chunk) -> StopReason {
+/// Waits until the lease is lost or the chunk is to be handed back.
+async fn interrupted(chunk: &ChunkRunner) -> StopReason {
     loop {
         tokio::select! {
             () = tokio::time::sleep(POLL_INTERVAL) => {}
-            () = chunk.pulse().lost() => return StopReason::Lost,
+            () = chunk.lease_state().lost() => return StopReason::LeaseLost,
         }
-        if chunk.is_called_back() {
+        if chunk.must_hand_back() {
             return StopReason::HandBack;
         }
     }

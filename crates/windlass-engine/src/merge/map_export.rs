@@ -5,7 +5,7 @@
 
 use crate::EngineError;
 use crate::Result;
-use crate::execute::chunk_runner::{Chunk, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
@@ -21,7 +21,7 @@ const AHEAD: usize = 2;
 
 /// Makes the part of a chunk.
 pub(crate) async fn run_batch(
-    chunk: &mut Chunk,
+    chunk: &mut ChunkRunner,
     rest: KeySet,
 ) -> std::result::Result<(), StopReason> {
     let job = chunk.job.clone();
@@ -40,12 +40,16 @@ pub(crate) async fn run_batch(
     chunk.part = Some(part);
     chunk.ledger.counts = Counts { read, processed: read, ..Counts::default() };
     chunk.ledger.cursor = Cursor::End;
-    chunk.report_progress();
+    chunk.record_progress();
     Ok(())
 }
 
 /// Writes the records of a chunk while they are read.
-async fn export(chunk: &Chunk, destination: &JobDestination, rest: &KeySet) -> Result<NewPart> {
+async fn export(
+    chunk: &ChunkRunner,
+    destination: &JobDestination,
+    rest: &KeySet,
+) -> Result<NewPart> {
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
     let (to, rows) = tokio::sync::mpsc::channel(AHEAD);

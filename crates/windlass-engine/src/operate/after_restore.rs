@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
 use crate::execute::lease::ChunkLease;
-use crate::execute::worker::report;
+use crate::execute::lease::log_unrecorded;
 use crate::merge::merge;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -160,7 +160,7 @@ pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: 
     };
     let reason = reason(&format!("chunk {}", chunk.number), row.as_ref(), epoch, nonce);
     tracing::error!(%chunk, "{reason}");
-    report(hold.release(Some(&reason), false, Duration::ZERO).await);
+    log_unrecorded(hold.release(Some(&reason), false, Duration::ZERO).await);
     pause(engine, chunk.job, &reason).await;
 }
 

@@ -6,7 +6,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
-use crate::execute::chunk_runner::Chunk;
+use crate::execute::chunk_runner::ChunkRunner;
 use crate::execute::heartbeat::Heartbeat;
 use crate::execute::lease::ChunkLease;
 use crate::merge::destination::JobDestination;
@@ -132,7 +132,7 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
             let (store, heartbeat) = (engine.store().clone(), Arc::new(Heartbeat::default()));
             let hold = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
-            let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
+            let _ = ChunkRunner::new(job, hold, chunk, ledger).cancel().await?;
         }
         Ok(())
     };

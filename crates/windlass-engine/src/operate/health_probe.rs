@@ -2,7 +2,7 @@
 //! down, more with every time it says so again, and recovers step by step when it is below.
 
 use crate::engine::Engine;
-use crate::execute::worker::Shutdown;
+use crate::shutdown::Shutdown;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

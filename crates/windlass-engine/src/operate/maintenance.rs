@@ -5,8 +5,8 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
-use crate::execute::worker::Shutdown;
 use crate::operate::cancellation::{discard_output, end_cancelled};
+use crate::shutdown::Shutdown;
 use std::time::{Duration, Instant};
 use windlass_store::Capabilities;
 
@@ -29,7 +29,7 @@ pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown
         }
         // Beside the rest: a child that does not end when it should must not hold up the others.
         let resting = engine.clone();
-        tokio::spawn(async move { resting.shared.steps.rest(UNUSED).await });
+        tokio::spawn(async move { resting.shared.steps.close_idle(UNUSED).await });
         if let Err(error) = round {
             tracing::warn!(%error, "housekeeping failed; trying again");
         }

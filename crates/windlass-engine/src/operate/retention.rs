@@ -7,7 +7,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
-use crate::execute::worker::Shutdown;
+use crate::shutdown::Shutdown;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;

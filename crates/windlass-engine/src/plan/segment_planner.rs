@@ -6,18 +6,18 @@
 use crate::Result;
 use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
-use crate::execute::worker::{IdleBackoff, Shutdown};
 use crate::job_context::JobContext;
 use crate::merge::merge::{self, Merge};
 use crate::operate::health_probe::LONGEST_REST;
 use crate::plan::planner::plan;
+use crate::shutdown::Shutdown;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use windlass_connectors::{ChunkPage, ScanSegment};
-use windlass_core::ErrorKind;
 use windlass_core::pagination::{name_key, unname_key};
+use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
 use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
 
@@ -29,6 +29,10 @@ const CHUNKS_PER_PAGE: u32 = 500;
 /// those of equal priority in rotation.
 const TURN: Duration = Duration::from_secs(1);
 
+/// The waits between looks for segments. Notifications usually end them earlier.
+const SHORTEST_POLL: Duration = Duration::from_millis(40);
+const LONGEST_POLL: Duration = Duration::from_secs(1);
+
 /// Loads segments until shutdown, a few side by side.
 pub(crate) async fn run(
     engine: Engine,
@@ -38,7 +42,7 @@ pub(crate) async fn run(
 ) {
     let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
     let mut loads = JoinSet::new();
-    let mut idle = IdleBackoff::default();
+    let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
     // Whether the last claim took all there was. Then the store says when there is more.
     let mut drained = false;
     while !shutdown.requested() {
@@ -49,7 +53,7 @@ pub(crate) async fn run(
         }
         if drained {
             tokio::select! {
-                () = engine.store().changed(idle.next()) => drained = false,
+                () = engine.store().changed(backoff.next_wait()) => drained = false,
                 () = shutdown.wait() => {}
                 // It may have handed its segment back.
                 Some(_) = loads.join_next() => drained = false,
@@ -60,7 +64,7 @@ pub(crate) async fn run(
             Ok(claimed) => {
                 drained = claimed.len() < free;
                 if !claimed.is_empty() {
-                    idle.reset();
+                    backoff.reset();
                 }
                 for segment in claimed {
                     loads.spawn(load(engine.clone(), segment, heartbeat.clone(), shutdown.clone()));
@@ -68,7 +72,7 @@ pub(crate) async fn run(
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot claim segments; trying again");
-                idle.pause().await;
+                tokio::time::sleep(backoff.next_wait()).await;
             }
         }
     }

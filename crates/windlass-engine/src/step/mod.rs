@@ -35,7 +35,7 @@ pub trait Step: Send + Sync {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError>;
 
     /// Ends what the step keeps running and has not used for so long.
-    async fn rest(&self, _unused: Duration) {}
+    async fn close_idle(&self, _unused: Duration) {}
 }
 
 /// Why there are no outcomes for a batch.

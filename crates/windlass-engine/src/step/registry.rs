@@ -86,14 +86,15 @@ impl Steps {
         let Some(step) = step else { return Ok(()) };
         let token = token.filter(|_| job_type.step.kind.forwards_token());
         let answer = step.process(StepBatch::question(job_type, token)).await;
-        step.rest(Duration::ZERO).await;
+        step.close_idle(Duration::ZERO).await;
         answer.map(drop)
     }
 
     /// Ends what has not been used for so long.
-    pub async fn rest(&self, unused: Duration) {
+    pub async fn close_idle(&self, unused: Duration) {
         let made: Vec<_> = self.made().values().cloned().collect();
-        join_all(made.iter().chain(self.handlers.values()).map(|step| step.rest(unused))).await;
+        join_all(made.iter().chain(self.handlers.values()).map(|step| step.close_idle(unused)))
+            .await;
     }
 
     fn registered(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {

@@ -7,7 +7,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
-use crate::execute::worker::Shutdown;
+use crate::shutdown::Shutdown;
 use crate::submit::token_vault::TokenVault;
 use serde::Serialize;
 use std::time::Duration;

@@ -150,7 +150,7 @@ async fn handler(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Res
     };
     let batch = StepBatch::new(&job.facts, None, items.iter().map(item).collect());
     let outcomes = step.process(batch).await;
-    step.rest(Duration::ZERO).await;
+    step.close_idle(Duration::ZERO).await;
     let outcomes = outcomes?;
     let mut samples = Vec::new();
     for (item, outcome) in items.into_iter().zip(outcomes) {

@@ -7,7 +7,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
-use crate::execute::worker::Shutdown;
+use crate::shutdown::Shutdown;
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value as Json};

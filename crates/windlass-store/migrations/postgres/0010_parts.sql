@@ -1,6 +1,6 @@
 -- Parts: what the chunks of a job have put out, and how far they are merged. A part in a file is
 -- described here; a small one is kept here itself. Number -1 is what was made of all of them.
-CREATE TABLE windlass_export (
+CREATE TABLE windlass_parts (
     job_id        uuid NOT NULL REFERENCES windlass_jobs,
     chunk         bigint NOT NULL,
     epoch         bigint NOT NULL,

@@ -4,7 +4,7 @@
 -- the same nonce with them: the epoch and the nonce together name one claim for ever.
 ALTER TABLE windlass_chunks ADD COLUMN nonce bigint NOT NULL DEFAULT 0;
 ALTER TABLE windlass_segments ADD COLUMN nonce bigint NOT NULL DEFAULT 0;
-ALTER TABLE windlass_export ADD COLUMN nonce bigint NOT NULL DEFAULT 0;
+ALTER TABLE windlass_parts ADD COLUMN nonce bigint NOT NULL DEFAULT 0;
 
 -- The identity of this store, one row. A restored store keeps it.
 CREATE TABLE windlass_store (id uuid PRIMARY KEY);

@@ -198,7 +198,7 @@ impl Table<'_> {
         keys: &mut Vec<Key>,
     ) -> Checked {
         let mut cursor = Cursor::Start;
-        while let Some(rest) = cursor.rest(key_set) {
+        while let Some(rest) = cursor.remaining(key_set) {
             let batch = tried!("read", self.data().read(scope, &rest, 1, usize::MAX).await);
             let end = batch.end;
             for item in batch.items {

@@ -114,7 +114,7 @@ impl Step for CommandStep {
         }
     }
 
-    async fn rest(&self, unused: Duration) {
+    async fn close_idle(&self, unused: Duration) {
         let ending: Vec<Child> = {
             let mut waiting = self.waiting();
             let (resting, kept) =

@@ -1,0 +1,222 @@
+//! The end of a chunk's lease: completed, released, failed or cancelled, and recorded in the store.
+
+use crate::EngineError;
+use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
+use crate::execute::lease::log_unrecorded;
+use crate::execute::settlement;
+use crate::merge::destination;
+use crate::step::StepError;
+use std::time::Duration;
+use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect};
+use windlass_core::{ErrorKind, Keys};
+use windlass_store::{Kept, NewDeadLetter};
+
+/// Dead letters that are copied to the store in one call.
+const DEAD_LETTERS_PER_COPY: u32 = 100;
+/// How long a chunk is released if the step has no capacity.
+const SATURATED_WAIT: Duration = Duration::from_secs(1);
+
+impl ChunkRunner {
+    /// Copies dead letters to the store and completes the chunk.
+    pub(super) async fn complete(self) -> ClaimOutcome {
+        let chunk = self.lease().chunk;
+        match self.copy_dead_letters().await {
+            Ok(Kept::Yes) => {}
+            Ok(Kept::Lost) => return ClaimOutcome::LeaseLost,
+            Err(error) => {
+                tracing::error!(%chunk, %error, "failed to copy dead letters to the store; they stay in the ledger and the chunk is not completed");
+                return self.end(StopReason::Failed(error)).await;
+            }
+        }
+        // A redrive settles the dead letters of the keys it was given.
+        let settled: Vec<String> = match &self.claimed.key_set.keys {
+            Keys::List(keys) if self.job.is_redrive() => {
+                keys.iter().map(|key| key.to_text()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let counts = self.ledger.counts;
+        let seconds = self.acquired.elapsed().as_secs_f64();
+        let completed = match &self.part {
+            Some(part) => self.lease.complete_part(part).await,
+            None => self.lease.complete(&settled).await,
+        };
+        match completed {
+            Ok(Kept::Yes) => {
+                let (rows, dead) = (counts.read, counts.dead);
+                tracing::debug!(%chunk, rows, dead, seconds, "chunk completed");
+                ClaimOutcome::Completed
+            }
+            Ok(Kept::Lost) => {
+                if let Some(part) = &self.part {
+                    destination::forget(&self.job, part).await;
+                }
+                ClaimOutcome::LeaseLost
+            }
+            Err(error) => {
+                tracing::warn!(%chunk, %error, "failed to complete a committed chunk in the store; the next leaseholder completes it");
+                ClaimOutcome::LeaseLost
+            }
+        }
+    }
+
+    /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
+    pub(crate) async fn copy_dead_letters(&self) -> crate::Result<Kept> {
+        if self.ledger.counts.dead == 0 {
+            return Ok(Kept::Yes);
+        }
+        let mut after: Option<String> = None;
+        loop {
+            let lease = self.lease();
+            let page = self
+                .connection()
+                .held(lease.chunk, DeferredState::Dead, after.as_deref(), DEAD_LETTERS_PER_COPY)
+                .await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.to_text());
+            let letters: Vec<NewDeadLetter> = page.into_iter().map(dead_letter).collect();
+            let store = self.lease.store();
+            let added = self.lease.persist(|| store.add_letters(lease, &letters)).await?;
+            if added == Kept::Lost {
+                return Ok(Kept::Lost);
+            }
+        }
+        Ok(Kept::Yes)
+    }
+
+    /// Ends the lease before the end of the chunk.
+    pub(super) async fn end(mut self, stop: StopReason) -> ClaimOutcome {
+        if let Some(part) = self.part.take() {
+            destination::forget(&self.job, &part).await;
+        }
+        match stop {
+            StopReason::LeaseLost => ClaimOutcome::LeaseLost,
+            StopReason::HandBack => {
+                if self.marked {
+                    self.unmark().await;
+                }
+                self.release(None, Duration::ZERO).await
+            }
+            StopReason::Wait(wait) => self.release(None, wait).await,
+            StopReason::Failed(EngineError::Step(StepError::Unavailable { reason, wait })) => {
+                self.suspend_job_type(&reason, wait).await
+            }
+            StopReason::Failed(EngineError::Step(StepError::Saturated)) => {
+                self.release(None, SATURATED_WAIT).await
+            }
+            StopReason::Failed(EngineError::Step(StepError::Fatal(reason))) => {
+                self.pause_job(&reason).await
+            }
+            StopReason::Failed(error) => self.fail(error).await,
+        }
+    }
+
+    /// Releases the chunk without counting a failed attempt.
+    async fn release(self, error: Option<&str>, wait: Duration) -> ClaimOutcome {
+        log_unrecorded(self.lease.release(error, false, wait).await);
+        ClaimOutcome::HandedBack
+    }
+
+    /// Releases a failed chunk for another attempt, or ends it `FAILED` if none is left.
+    async fn fail(mut self, error: EngineError) -> ClaimOutcome {
+        let chunk = self.lease().chunk;
+        // An outage is logged once for the connection, not for each of its chunks.
+        if !self.job.availability.failed(&error) {
+            tracing::warn!(%chunk, %error, "chunk failed");
+        }
+        let message = error.to_string();
+        let retry = self.job.definition().retry.clone();
+        let failures = self.claimed.attempts + 1;
+        let (next_attempt, counts_as_attempt) = match error.kind() {
+            ErrorKind::Unavailable => (Some(retry.backoff_after(failures)), false),
+            ErrorKind::Transient => (retry.wait_after(failures), true),
+            ErrorKind::Permanent => (None, false),
+        };
+        if let Some(wait) = next_attempt {
+            log_unrecorded(self.lease.release(Some(&message), counts_as_attempt, wait).await);
+            return ClaimOutcome::HandedBack;
+        }
+        self.unmark().await;
+        let settled = match self.settle().await {
+            Ok(settled) => settled,
+            Err(stop) => return self.fail_later(stop, &message).await,
+        };
+        if let Err(error) = self.copy_dead_letters().await {
+            tracing::warn!(%chunk, %error, "failed to copy dead letters; they stay in the ledger until the chunk is retried");
+        }
+        let fail_job = !counts_as_attempt;
+        log_unrecorded(self.lease.fail(&message, fail_job, &settled).await);
+        ClaimOutcome::Failed
+    }
+
+    /// Suspends the job type on all workers until its step may be available again, and releases
+    /// the chunk. This is not a failure of the work, so no attempt is counted.
+    async fn suspend_job_type(self, reason: &str, wait: Duration) -> ClaimOutcome {
+        let job_type = &self.job.definition().name;
+        let reason = format!("suspended, retried automatically: {reason}");
+        match self.lease.store().hold(job_type, &reason, wait).await {
+            Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
+            // Another chunk has suspended it already.
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%job_type, %error, "failed to suspend the job type"),
+        }
+        self.release(Some(&reason), wait).await
+    }
+
+    /// Pauses the job, because a person has to correct something, and releases the chunk.
+    pub(crate) async fn pause_job(self, reason: &str) -> ClaimOutcome {
+        let (store, job) = (self.lease.store().clone(), self.lease().chunk.job);
+        tracing::warn!(%job, reason, "job paused");
+        let outcome = self.release(Some(reason), Duration::ZERO).await;
+        let reason = format!("{reason}; correct this, then resume the job");
+        // Another chunk of the job may have paused it already.
+        if let Err(error) = store.pause(job, Some(&reason)).await {
+            tracing::debug!(%job, %error, "job was not paused");
+        }
+        outcome
+    }
+
+    /// Ends a chunk of a cancelled job. The chunk must be fenced.
+    pub(crate) async fn cancel(mut self) -> crate::Result<Kept> {
+        self.unmark().await;
+        let settled = match self.job.is_redrive() {
+            true => {
+                settlement::settled_keys(self.connection(), &self.claimed, &self.ledger).await?
+            }
+            false => Vec::new(),
+        };
+        if let Err(error) = self.copy_dead_letters().await {
+            let chunk = self.lease().chunk;
+            tracing::warn!(%chunk, %error, "failed to copy dead letters; they stay in the ledger");
+        }
+        Ok(self.lease.cancel(&settled).await?)
+    }
+
+    /// Clears the mark on rows behind the cursor.
+    async fn unmark(&mut self) {
+        let Some(remaining) =
+            self.remaining().filter(|_| self.job.definition().step.mark.is_some())
+        else {
+            return;
+        };
+        let cursor = self.ledger.cursor.clone();
+        match self.commit(Commit::new(cursor, Effect::Unmark(remaining))).await {
+            // The next leaseholder clears the mark.
+            Ok(()) | Err(DataError::LeaseLost) => {}
+            Err(error) => {
+                let chunk = self.lease().chunk;
+                tracing::warn!(%chunk, %error, "failed to clear the mark of the chunk's rows");
+            }
+        }
+    }
+}
+
+fn dead_letter(item: DeferredItem) -> NewDeadLetter {
+    NewDeadLetter {
+        key: item.key.to_text(),
+        record: item.record,
+        error: item.error,
+        context: item.context,
+        attempts: item.attempts,
+    }
+}
