@@ -4,7 +4,7 @@ use windlass_core::AlertKind;
 use windlass_core::problem::Code;
 
 /// What each section answers, in this order.
-const ANSWERS: [&str; 5] = ["**Means.**", "**See.**", "**Do.**", "**Well again.**", "**Prevent.**"];
+const ANSWERS: [&str; 5] = ["**Means.**", "**See.**", "**Do.**", "**Resolved.**", "**Prevent.**"];
 
 #[test]
 fn every_code_and_every_kind_of_alert_has_its_section() {

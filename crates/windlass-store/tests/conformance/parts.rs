@@ -211,5 +211,5 @@ async fn parts_go_with_their_job(bench: Bench) {
     bench.store.cancel(job).await.unwrap();
     assert!(bench.store.close(job, std::time::Duration::ZERO).await.unwrap());
     bench.store.remove(job).await.unwrap();
-    assert_eq!(bench.number("SELECT count(*) FROM windlass_export").await, 0);
+    assert_eq!(bench.number("SELECT count(*) FROM windlass_parts").await, 0);
 }
