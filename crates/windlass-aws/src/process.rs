@@ -70,7 +70,7 @@ impl Process {
 
     /// Ends what steps keep running.
     pub async fn rest(&self) {
-        self.steps.rest(Duration::ZERO).await;
+        self.steps.close_idle(Duration::ZERO).await;
     }
 
     /// The items of some messages, by what is done to them. One that several messages name is one.

@@ -258,7 +258,7 @@ impl Chunk {
             Some(_) if poison::is_due(self) => poison::run_batch(self, rest).await?,
             Some(_) => self.run_batch(rest).await?,
         }
-        self.job.throttle.took(begun.elapsed());
+        self.job.throttle.record_batch(begun.elapsed());
         self.job.availability.succeeded();
         Ok(false)
     }
@@ -332,7 +332,7 @@ impl Chunk {
             Ok(Kept::Yes) => ClaimOutcome::Completed,
             Ok(Kept::Lost) => {
                 if let Some(part) = &self.part {
-                    destination::forget(&self.job, part).await;
+                    destination::delete_orphaned_part(&self.job, part).await;
                 }
                 ClaimOutcome::Lost
             }
@@ -372,7 +372,7 @@ impl Chunk {
         let chunk = self.lease().chunk;
         let retry = self.job.definition().retry.clone();
         if let Some(part) = self.part.take() {
-            destination::forget(&self.job, &part).await;
+            destination::delete_orphaned_part(&self.job, &part).await;
         }
         let error = match stop {
             StopReason::Lost => return ClaimOutcome::Lost,

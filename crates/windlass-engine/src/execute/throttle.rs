@@ -2,7 +2,7 @@
 //! its job's items a second ask for.
 
 use crate::execute::chunk_runner::{Chunk, StopReason};
-use crate::operate::health_probe::LONGEST_REST;
+use crate::operate::health_probe::MAX_THROTTLE_DELAY;
 use std::time::Duration;
 
 /// A slot that waits looks this often whether it still should.
@@ -16,7 +16,7 @@ pub(crate) async fn wait(chunk: &Chunk) -> Result<(), StopReason> {
     let most = chunk.job.definition().chunk.timeout / 4;
     tokio::select! {
         biased;
-        () = chunk.job.throttle.rest(most.min(LONGEST_REST)) => {}
+        () = chunk.job.throttle.delay(most.min(MAX_THROTTLE_DELAY)) => {}
         stop = called_back(chunk) => return Err(stop),
     }
     limit(chunk, most).await

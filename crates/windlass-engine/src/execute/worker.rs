@@ -106,7 +106,7 @@ impl Worker {
         for (name, connection) in &self.engine.config().connections {
             if let Some(health) = connection.health.clone() {
                 let (engine, shutdown) = (self.engine.clone(), self.shutdown.clone());
-                watching.spawn(health_probe::watch(engine, name.clone(), health, shutdown));
+                watching.spawn(health_probe::run(engine, name.clone(), health, shutdown));
             }
         }
         let pruning = tokio::spawn(retention::run(self.engine.clone(), self.shutdown.clone()));
@@ -117,7 +117,7 @@ impl Worker {
         let tally = self.work(&by, &heartbeat).await;
         // The heartbeat goes on until everything is handed back.
         let _ = tokio::join!(loading, housekeeping, pruning, following, watching.join_all());
-        self.engine.shared.steps.rest(Duration::ZERO).await;
+        self.engine.shared.steps.close_idle(Duration::ZERO).await;
         self.shutdown.move_to(State::Complete);
         let _ = beating.await;
         tally
@@ -260,7 +260,12 @@ impl Worker {
                     for ((hold, chunk, job), ledger) in group.into_iter().zip(ledgers) {
                         // A row of another claim: another worker was faster, or the store was restored.
                         let Some(ledger) = ledger else {
-                            after_restore::refused(&self.engine, connection.as_ref(), hold).await;
+                            after_restore::handle_refused_fence(
+                                &self.engine,
+                                connection.as_ref(),
+                                hold,
+                            )
+                            .await;
                             continue;
                         };
                         opened.push(Chunk::new(job, hold, chunk, ledger));
