@@ -87,6 +87,7 @@ async fn plan_segment(
 ) {
     let lease = segment.lease;
     let attempts = segment.attempts;
+    let is_merge = segment.state == PaginationState::Merge;
     let _beating = heartbeat.keep_segment(lease);
     let store = engine.store();
     let outcome = match plan_pages(&engine, segment, &shutdown).await {
@@ -104,7 +105,8 @@ async fn plan_segment(
             let logged =
                 definition.as_ref().is_some_and(|job| engine.connections_failed(job, &error));
             if !logged {
-                tracing::warn!(job = %lease.job, segment = lease.segment, %error, "planning failed");
+                let what = if is_merge { "merging failed" } else { "planning failed" };
+                tracing::warn!(job = %lease.job, segment = lease.segment, %error, "{what}");
             }
             let retry = definition.map(|job| job.retry).unwrap_or_default();
             match error.kind() {
@@ -228,7 +230,7 @@ impl PageSummary {
                 tracing::info!(%job, segments, chunks, items, "job planned");
             }
             Some(items) if self.last => {
-                tracing::info!(%job, segment, chunks, items, "segment planned");
+                tracing::info!(%job, segment, items, "segment planned");
             }
             Some(items) => tracing::debug!(%job, segment, chunks, items, "chunks planned"),
         }

@@ -117,7 +117,8 @@ impl Submitter for Engine {
             Err(error) => {
                 let error = error.to_string();
                 if last_error.as_ref() != Some(&error) {
-                    tracing::warn!(%id, error, "outbox request rejected; it stays in the outbox and is retried");
+                    tracing::warn!(%id, error,
+                        "outbox request rejected; it stays in the outbox and is retried");
                 }
                 SubmitResult::Refused(error)
             }
