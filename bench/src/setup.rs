@@ -156,7 +156,7 @@ pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
         match job.status {
             JobStatus::Completed => return Ok(()),
             status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
-            _ => engine.next_look(id, Duration::ZERO).await,
+            _ => engine.wait_for_progress(id, Duration::ZERO).await,
         }
     }
 }

@@ -147,7 +147,7 @@ impl Engine {
         if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {
             return Ok(None);
         }
-        let merged = crate::merge::merge::merged(self, job).await?;
+        let merged = crate::merge::merge::stored_result(self, job).await?;
         // A part with a name is a file, and the store has its place alone.
         let kept = merged.filter(|part| part.content.is_some() && part.name.is_none());
         kept.map(JobResult::open).transpose()

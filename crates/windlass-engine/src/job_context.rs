@@ -1,4 +1,4 @@
-//! What a process knows of a job it works on.
+//! The context of a job: its definition, scope, connection and step, resolved and cached per process.
 
 use crate::EngineError;
 use crate::Result;
@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
-use crate::step::{JobFacts, Refusing, Step};
+use crate::step::{FailingStep, JobFacts, Step};
 use crate::submit::token_vault::TokenVault;
 use chrono::Utc;
 use std::sync::Arc;
@@ -17,70 +17,71 @@ use windlass_core::problem::Code;
 use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, Table};
 use windlass_store::JobSnapshot;
 
-/// A job with everything resolved: its scope, its connection, its step.
+/// A job with everything needed to process it.
 pub(crate) struct JobContext {
     pub(crate) snapshot: JobSnapshot,
     pub(crate) scope: Scope,
     pub(crate) connection: Arc<dyn Connection>,
-    /// What outcomes come from; `None` for steps that are a statement.
+    /// Computes the outcomes; `None` if the database itself runs the step.
     pub(crate) step: MaybeStep,
-    /// What every batch for the step carries.
+    /// What every batch for the step includes.
     pub(crate) facts: Arc<JobFacts>,
-    /// What operators say of its type and of itself.
+    /// The operators' runtime controls.
     pub(crate) controls: Arc<Controls>,
-    /// The columns of its parts, where it maps.
+    /// The columns of its parts, if the step is `map`; else empty.
     pub(crate) part_columns: Arc<[Column]>,
-    /// How far the health of its database slows it.
+    /// Throttles it by the health of its database.
     pub(crate) throttle: Arc<Throttle>,
-    /// Whether its database answers.
+    /// Whether its database is available.
     pub(crate) availability: Arc<Availability>,
     resolved: Instant,
-    /// About how many bytes the items of its request take here.
+    /// Approximate memory of its inline items.
     bytes: usize,
 }
 
-/// None where the step is a statement.
+/// `None` if the database itself runs the step.
 type MaybeStep = Option<Arc<dyn Step>>;
 
-/// How long a context is believed: a table that was mended or changed is looked at again.
-const FRESH: Duration = Duration::from_secs(10);
-/// Contexts kept at once. A context is small; the limit only keeps memory flat over the years.
-const MOST_CONTEXTS: usize = 1000;
-/// Bytes of items kept at once: those are not small. Jobs at work have their own hold on theirs.
-const MOST_BYTES: usize = 64 << 20;
+/// How long a context is cached, so that a changed table is noticed.
+const CONTEXT_CACHE_TTL: Duration = Duration::from_secs(10);
+/// Maximum number of cached contexts. A context is small; the limit bounds the memory of a process that
+/// runs for years.
+const MAX_CACHED_CONTEXTS: usize = 1000;
+/// Maximum memory of inline items in the cache. Running jobs keep their own reference to their items.
+const MAX_CACHED_ITEM_BYTES: usize = 64 << 20;
 
 impl JobContext {
-    /// The definition the job runs by.
+    /// The definition that the job was submitted with.
     pub(crate) fn definition(&self) -> &JobType {
         &self.scope.job_type
     }
 
-    /// How many items a commit has at most: as many as the definition says and the database takes.
+    /// Maximum number of items per commit: the lower of the definition's limit and the database's.
     pub(crate) fn commit_items(&self) -> u32 {
         self.definition().commit_items().min(self.connection.most_items())
     }
 
-    /// Whether an operator has stopped it, and everything of its type.
+    /// Whether an operator has stopped all job types or this one.
     pub(crate) fn is_stopped(&self) -> bool {
         self.controls.is_stopped(&self.snapshot.definition.name)
     }
 
-    /// Refuses to work a job whose submitter's identity has expired, where its type says so.
+    /// Fails if the submitter's identity has expired and the job type requires a valid one.
     pub(crate) fn check_identity(&self) -> std::result::Result<(), Problem> {
         check_identity(&self.snapshot)
     }
 
-    /// Whether the job redrives another job's letters.
+    /// Whether the job redrives dead letters of another job.
     pub(crate) fn is_redrive(&self) -> bool {
         self.snapshot.root != self.snapshot.id
     }
 }
 
 impl Engine {
-    /// The context of a job, resolved now or a moment ago.
+    /// The context of a job, from the cache or resolved now.
     pub(crate) async fn context(&self, id: JobId) -> Result<Arc<JobContext>> {
         if let Some(known) = self.shared.jobs.lock().await.get(&id)
-            && known.resolved.elapsed() < FRESH
+            && known.resolved.elapsed() < CONTEXT_CACHE_TTL
         {
             return Ok(known.clone());
         }
@@ -91,14 +92,14 @@ impl Engine {
         let context = Arc::new(self.resolve(snapshot, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
         let bytes: usize = jobs.values().map(|known| known.bytes).sum();
-        if jobs.len() >= MOST_CONTEXTS || bytes + context.bytes > MOST_BYTES {
+        if jobs.len() >= MAX_CACHED_CONTEXTS || bytes + context.bytes > MAX_CACHED_ITEM_BYTES {
             jobs.clear();
         }
         jobs.insert(id, context.clone());
         Ok(context)
     }
 
-    /// Resolves what a job was submitted with against the database as it is now.
+    /// Resolves the definition and request of a job against the database as it is now.
     pub(crate) async fn resolve(&self, snapshot: JobSnapshot, dry_run: bool) -> Result<JobContext> {
         check_identity(&snapshot)?;
         let (step, token) = self.step_of(&snapshot)?;
@@ -113,7 +114,7 @@ impl Engine {
         Ok(JobContext { step, throttle, part_columns, ..context })
     }
 
-    /// Makes the ledger of a job type where it has one.
+    /// Creates the ledger of a job type, if its step writes.
     pub(crate) async fn prepare_for(&self, definition: &JobType) -> Result<()> {
         match definition.step.kind.makes_parts() {
             true => Ok(()),
@@ -121,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Where the records of a job type are: without a ledger where they are only read.
+    /// The connection to the records of a job type, without a ledger if the step only reads.
     pub(crate) fn connection_of(
         &self,
         definition: &JobType,
@@ -135,8 +136,8 @@ impl Engine {
         })
     }
 
-    /// A connection with its replicas, where nothing of what is read will be written back. The
-    /// primary alone everywhere else.
+    /// A connection that reads from replicas if nothing that is read will be written back; else the
+    /// primary.
     fn reading(&self, name: &str, parts: bool, dry_run: bool) -> Result<Arc<dyn Connection>> {
         let primary = self.connection(name)?.clone();
         let reads = match (parts, dry_run) {
@@ -150,8 +151,8 @@ impl Engine {
         })
     }
 
-    /// The part of a context that every use of a job needs: where its records are, and which of
-    /// them it may reach.
+    /// Resolves the part of a context that every use of a job needs: the connection to its records, and
+    /// the scope that limits which of them it may access.
     async fn resolve_with(
         &self,
         mut snapshot: JobSnapshot,
@@ -191,42 +192,45 @@ impl Engine {
         })
     }
 
-    /// The request that has a job's items: its own, or that of the job whose letters it redrives. The
-    /// job itself lets go of them, so that they are in memory once.
+    /// The request that holds a job's inline items: its own, or for a redrive that of the original job.
+    /// The items are moved out of the snapshot, so that they are in memory only once.
     async fn request_with_items(&self, snapshot: &mut JobSnapshot) -> Result<Request> {
         if snapshot.root == snapshot.id {
             let items = snapshot.request.items.take();
             return Ok(Request { items, ..snapshot.request.clone() });
         }
         let gone = || {
-            let detail = format!("job {} is gone, and its items with it", snapshot.root);
+            let detail = format!(
+                "the original job {} was pruned, and its inline items with it",
+                snapshot.root
+            );
             EngineError::from(Problem::new(Code::NotFound, detail))
         };
         Ok(self.shared.store.snapshot(snapshot.root).await?.ok_or_else(gone)?.request)
     }
 
-    /// A job's step, and the token it sends along. A process that lacks a secret can load the job
-    /// all the same, and may not fail what another could work: its step refuses.
+    /// A job's step, and the token that it forwards. If this process lacks a secret of an HTTP step, it
+    /// can still plan the job, and must not fail chunks that another process could work on: such a step
+    /// pauses the job instead.
     fn step_of(&self, snapshot: &JobSnapshot) -> Result<(MaybeStep, Option<Secret>)> {
         let step = self.shared.steps.of(&snapshot.definition, &self.shared.config);
         let made = step.and_then(|step| Ok((step, token_of(snapshot)?)));
         match made {
             Err(problem) if matches!(snapshot.definition.step.kind, StepKind::Http(_)) => {
-                Ok((Some(Arc::new(Refusing(problem.to_string()))), None))
+                Ok((Some(Arc::new(FailingStep(problem.to_string()))), None))
             }
             made => Ok(made?),
         }
     }
 
-    /// What it takes to end a job that nobody works on any more: no handler, and no table if that
-    /// is gone.
+    /// Resolves what is needed to end a job: no step, and no table if it was dropped.
     pub(crate) async fn resolve_to_end(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         self.prepare_for(&snapshot.definition).await?;
-        self.resolve_to_look(snapshot).await
+        self.resolve_read_only(snapshot).await
     }
 
-    /// The same where nothing is to be changed, not even a missing ledger made.
-    pub(crate) async fn resolve_to_look(&self, snapshot: JobSnapshot) -> Result<JobContext> {
+    /// Like `resolve_to_end`, but changes nothing: a missing ledger is not created.
+    pub(crate) async fn resolve_read_only(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         let table = match self.describe(&snapshot.definition.source).await {
             Err(error) if matches!(error.kind(), ErrorKind::Permanent) => Table::default(),
             described => described?,
@@ -249,7 +253,7 @@ fn check_identity(snapshot: &JobSnapshot) -> std::result::Result<(), Problem> {
     }
 }
 
-/// The token a job's step sends along: sealed in the job, or as it came with a dry run.
+/// The token that a job's step forwards: sealed in the job, or plain in a dry run.
 fn token_of(snapshot: &JobSnapshot) -> std::result::Result<Option<Secret>, Problem> {
     match &snapshot.identity.sealed_token {
         _ if !snapshot.definition.step.kind.forwards_token() => Ok(None),

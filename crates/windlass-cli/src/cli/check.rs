@@ -124,7 +124,7 @@ async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Pr
         return Ok(None);
     }
     let begun = Instant::now();
-    let answered = engine.ask_step(job_type, super::request::token()).await;
+    let answered = engine.check_step(job_type, super::request::token()).await;
     answered.map_err(|error| step_problem(job_type, error))?;
     Ok(Some(begun.elapsed()))
 }

@@ -111,8 +111,8 @@ fn show(controls: &[Control]) {
         let state = match control {
             Control { stopped: true, .. } => "stopped",
             Control { suspended: Some(why), subject, .. } if subject.starts_with("connection:") => {
-                if why.starts_with("slowed") {
-                    "slowed"
+                if why.starts_with("throttled") {
+                    "throttled"
                 } else {
                     "unavailable"
                 }

@@ -47,7 +47,7 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
-            () = engine.next_look(id, begun.elapsed()) => {}
+            () = engine.wait_for_progress(id, begun.elapsed()) => {}
             () = interrupt.wait() => { show.finish(); return Ok(false); }
         }
     }

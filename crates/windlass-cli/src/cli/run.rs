@@ -33,7 +33,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let (request, identity) = args.request.read()?;
     let engine = config::engine(config).await?;
     let job_type = engine.config().job_type(&request.job_type)?;
-    match engine.ask_step(job_type, identity.token.clone()).await {
+    match engine.check_step(job_type, identity.token.clone()).await {
         Ok(()) => {}
         // The job waits for it as it would in the middle.
         Err(StepError::Unavailable { reason, .. }) if !args.dry_run => {

@@ -55,7 +55,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
 }
 
 async fn list(engine: &Engine, as_json: bool) -> Result<()> {
-    engine.put_schedules().await?;
+    engine.register_schedules().await?;
     let schedules = engine.schedules().await?;
     if as_json {
         return print::json(&schedules);

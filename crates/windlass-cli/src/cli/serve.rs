@@ -46,10 +46,10 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         // A worker does the last two by itself.
         let beside = async {
             if alone {
-                tokio::join!(timekeeper.keep_dependents(), timekeeper.keep_outboxes());
+                tokio::join!(timekeeper.run_dependents(), timekeeper.run_outbox_relay());
             }
         };
-        tokio::join!(timekeeper.keep_schedules(), timekeeper.keep_alerts(), beside);
+        tokio::join!(timekeeper.run_scheduler(), timekeeper.run_alerts(), beside);
     });
     let leave = || handle.iter().for_each(Handle::shutdown);
     let stop = async {

@@ -37,7 +37,7 @@ async fn points_of_two_files_are_refused_and_named_while_others_go_on() {
         let shown = world.place.run("outbox").await.ok();
         assert!(shown.stdout.contains("items[2].fileId"), "{}", shown.stdout);
         let log = worker.stderr();
-        assert_eq!(log.matches("is refused; it stays there").count(), 1, "once: {log}");
+        assert_eq!(log.matches("outbox request rejected").count(), 1, "once: {log}");
     }
 }
 

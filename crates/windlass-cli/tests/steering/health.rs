@@ -23,14 +23,14 @@ async fn work_slows_down_and_recovers_and_says_so() {
 
     data.run("UPDATE health SET load = 20").await;
     let slowest = |job: &serde_json::Value| {
-        job["error"].as_str().is_some_and(|said| said.contains("resting 1023 times"))
+        job["error"].as_str().is_some_and(|said| said.contains("throttled to 1/1024 of full speed"))
     };
     let job = place.until(&id, "as slow as can be", slowest).await;
-    assert!(job["error"].as_str().unwrap().contains("measures 20, its limit is 5"), "{job:#}");
+    assert!(job["error"].as_str().unwrap().contains("measures 20, over its limit of 5"), "{job:#}");
     assert_eq!(job["status"], "PROCESSING");
     for listing in ["jobs", "throughput"] {
         let listed = place.run(listing).await.ok().stdout;
-        assert!(listed.contains("slowed"), "{listed}");
+        assert!(listed.contains("throttled"), "{listed}");
     }
     // Each slot makes at most the batch it had begun and one more: their rests are long now.
     let raised = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
@@ -48,8 +48,8 @@ async fn work_slows_down_and_recovers_and_says_so() {
     data.run("UPDATE health SET load = NULL").await;
     data.pace(0.0).await;
     let done = place.completed(&id).await;
-    assert!(worker.stderr().contains("resting 1 times"), "{}", worker.stderr());
-    eventually("full pace is said", async || worker.stderr().contains("full pace again")).await;
+    assert!(worker.stderr().contains("throttled to 1/2 of full speed"), "{}", worker.stderr());
+    eventually("full pace is said", async || worker.stderr().contains("no longer throttled")).await;
     assert!(done["error"].is_null(), "{done:#}");
     data.raised_once(ROWS).await;
     place.prove(&id).await;
@@ -66,6 +66,6 @@ async fn a_health_statement_is_checked() {
     // What cannot be asked is taken for ill, and the job goes on, slowly.
     let ran = place.run("run RAISE --json").await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("does not say how it is"), "{ran:?}");
+    assert!(ran.stderr.contains("failed its health probe"), "{ran:?}");
     data.raised_once(100).await;
 }

@@ -69,7 +69,7 @@ async fn a_program_that_is_killed() {
 
 #[tokio::test]
 async fn a_program_that_hangs() {
-    one_is_poison("hangs", &["no answer within"]).await;
+    one_is_poison("hangs", &["did not respond within"]).await;
 }
 
 #[tokio::test]
@@ -109,10 +109,10 @@ async fn a_program_that_leaves_an_item_out() {
 
 #[tokio::test]
 async fn a_program_that_writes_a_hundred_megabytes_to_standard_error() {
-    one_is_poison("floods", &["standard error", "16 MB"]).await;
+    one_is_poison("floods", &["stderr", "16 MB"]).await;
 }
 
 #[tokio::test]
 async fn a_program_that_writes_a_hundred_megabytes_without_a_line_break() {
-    one_is_poison("gushes", &["standard error", "16 MB"]).await;
+    one_is_poison("gushes", &["stderr", "16 MB"]).await;
 }

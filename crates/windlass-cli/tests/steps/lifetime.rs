@@ -85,7 +85,7 @@ async fn what_a_dead_program_started_ends_too() {
     assert_eq!(job["items"]["dead"], 1, "{job:#}");
     // The shell is dead, although its helper holds its output open.
     let error = text(&letters(&place, &id).await[0]["error"]);
-    assert!(error.contains("exit code 3"), "{error}");
+    assert!(error.contains("exited with code 3"), "{error}");
     // Many died meanwhile. While the worker goes on, at most the last one has its helper left.
     let helpers = notes(&place, "helpers").len();
     assert!(helpers > 4, "only {helpers} were started");

@@ -40,7 +40,7 @@ async fn a_program_that_never_answers_rightly_pauses_its_job() {
     assert_eq!(worked.code, Some(4), "{worked:?}");
     let job = place.job(&id).await;
     assert_eq!((&job["status"], &job["items"]["dead"]), (&"PAUSED".into(), &0.into()));
-    assert!(text(&job["error"]).contains("nothing succeeds"), "{job:#}");
+    assert!(text(&job["error"]).contains("the step only fails"), "{job:#}");
     data.untouched().await;
     std::fs::remove_file(place.path("broken")).unwrap();
     place.run(&format!("resume {id}")).await.ok();
@@ -60,7 +60,7 @@ async fn a_service_that_hangs_holds_the_job_type_and_fails_nothing() {
     let id = place.submit("RAISE").await;
     let _worker = place.spawn("worker");
     let held = place.until(&id, "it is held", is_held).await;
-    assert!(text(&held["error"]).contains("no answer in time"), "{held:#}");
+    assert!(text(&held["error"]).contains("did not respond in time"), "{held:#}");
     server.remove("stuck");
     let job = place.completed(&id).await;
     assert_eq!(job["items"]["dead"], 0, "{job:#}");

@@ -42,5 +42,5 @@ async fn it_goes_on_after_its_last_commit_and_does_not_look_back() {
     world.complete(&id).await;
     assert_eq!((world.changes().await - changes, world.due().await), (left, 1));
     // That row is due in a range that the job has passed, as one that was missed would be.
-    world.cannot_be_judged(&id, "match `source.where`").await;
+    world.cannot_be_judged(&id, "matching `source.where`").await;
 }

@@ -58,5 +58,5 @@ async fn a_finished_chunk_that_is_claimed_again_changes_nothing() {
     assert_eq!((world.changes().await, world.number(VERSIONS).await), before);
     assert_eq!((world.due().await, world.marked().await), (1, 0));
     // That visit is due in a range that the job has passed, as one that was missed would be.
-    world.cannot_be_judged(&id, "match `source.where`").await;
+    world.cannot_be_judged(&id, "matching `source.where`").await;
 }

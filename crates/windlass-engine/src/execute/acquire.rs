@@ -139,7 +139,10 @@ impl Acquirer<'_> {
                         Some(ledger) => fenced.push(ChunkRunner::new(job, lease, chunk, ledger)),
                         // The row has a higher epoch: another worker leased the chunk since, or
                         // the store was restored from a backup.
-                        None => after_restore::refused(self.engine, target.as_ref(), lease).await,
+                        None => {
+                            after_restore::handle_refused_fence(self.engine, target.as_ref(), lease)
+                                .await
+                        }
                     }
                 }
             }

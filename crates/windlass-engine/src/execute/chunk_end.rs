@@ -49,7 +49,7 @@ impl ChunkRunner {
             }
             Ok(Kept::Lost) => {
                 if let Some(part) = &self.part {
-                    destination::forget(&self.job, part).await;
+                    destination::delete_orphaned_part(&self.job, part).await;
                 }
                 ClaimOutcome::LeaseLost
             }
@@ -87,7 +87,7 @@ impl ChunkRunner {
     /// Ends the lease before the end of the chunk.
     pub(super) async fn end(mut self, stop: StopReason) -> ClaimOutcome {
         if let Some(part) = self.part.take() {
-            destination::forget(&self.job, &part).await;
+            destination::delete_orphaned_part(&self.job, &part).await;
         }
         match stop {
             StopReason::LeaseLost => ClaimOutcome::LeaseLost,

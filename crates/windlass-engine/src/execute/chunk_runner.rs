@@ -250,7 +250,7 @@ impl ChunkRunner {
             Some(_) if poison::is_suspected(self) => poison::run_batch(self, remaining).await?,
             Some(_) => self.run_batch(remaining).await?,
         }
-        self.job.throttle.took(started.elapsed());
+        self.job.throttle.record_batch(started.elapsed());
         self.job.availability.succeeded();
         Ok(false)
     }

@@ -2,7 +2,7 @@
 //! limit of its job.
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
-use crate::operate::health_probe::LONGEST_REST;
+use crate::operate::health_probe::MAX_THROTTLE_DELAY;
 use std::time::Duration;
 
 /// How often a waiting slot checks whether it should still wait.
@@ -16,7 +16,7 @@ pub(crate) async fn wait(chunk: &ChunkRunner) -> Result<(), StopReason> {
     let longest = chunk.job.definition().chunk.timeout / 4;
     tokio::select! {
         biased;
-        () = chunk.job.throttle.rest(longest.min(LONGEST_REST)) => {}
+        () = chunk.job.throttle.delay(longest.min(MAX_THROTTLE_DELAY)) => {}
         stop = interrupted(chunk) => return Err(stop),
     }
     wait_for_rate(chunk, longest).await

@@ -105,7 +105,7 @@ impl Worker {
         tasks.spawn("dependents", dependents::run(engine(), shutdown()));
         for (name, connection) in &self.engine.config().connections {
             if let Some(health) = connection.health.clone() {
-                let probe = health_probe::watch(engine(), name.clone(), health, shutdown());
+                let probe = health_probe::run(engine(), name.clone(), health, shutdown());
                 tasks.spawn("health probe", probe);
             }
         }

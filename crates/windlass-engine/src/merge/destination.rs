@@ -1,4 +1,4 @@
-//! Where a job's parts and its report go, and what is written there.
+//! Writes the parts, the manifest and the report of a job to a folder or an object store.
 
 use crate::EngineError;
 use crate::Result;
@@ -14,46 +14,47 @@ use windlass_export::{
 };
 use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, PartRow};
 
-/// The parts of an export: where they go, in which form.
+/// Where and in which format a job exports its parts.
 pub(crate) struct JobDestination {
-    place: Destination,
+    location: Destination,
     output: Output,
     schema: SchemaRef,
     pub(crate) columns: Vec<Column>,
 }
 
-/// Rows of a batch on its way into a report.
-const BATCH: usize = 8192;
-/// Parts listed at once.
-const PARTS: u32 = 1000;
+/// Rows written to a report at once.
+const REPORT_BATCH_ROWS: usize = 8192;
+/// Parts listed per page.
+const PARTS_PER_PAGE: u32 = 1000;
 
 impl JobDestination {
-    /// The destination of a job that exports.
+    /// The destination of a job; `None` if its step is not `export`.
     pub(crate) fn of(job: &JobContext) -> Result<Option<JobDestination>> {
         let StepKind::Export(export) = &job.definition().step.kind else { return Ok(None) };
-        let place = Destination::open(&fill(&job.snapshot, &export.to)?)?;
+        let location = Destination::open(&fill_template(&job.snapshot, &export.to)?)?;
         let columns = columns(job, export)?;
         let (output, schema) = (output(export)?, schema(&columns));
-        Ok(Some(JobDestination { place, output, schema, columns }))
+        Ok(Some(JobDestination { location, output, schema, columns }))
     }
 
-    /// Writes the rows that arrive as a chunk's part. It is there whole, or not at all.
+    /// Writes the received rows as the part of a chunk. The part becomes visible as a whole or not at
+    /// all.
     pub(crate) async fn write(
         &self,
         part: PartName,
         mut rows: tokio::sync::mpsc::Receiver<RecordBatch>,
     ) -> Result<NewPart> {
         let name = part.file(self.output);
-        let mut writer = PartWriter::new(&self.place, name, self.schema.clone(), self.output)?;
+        let mut writer = PartWriter::new(&self.location, name, self.schema.clone(), self.output)?;
         while let Some(batch) = rows.recv().await {
             writer.write(batch).await?;
         }
-        Ok(kept(writer.finish().await?))
+        Ok(new_part(writer.finish().await?))
     }
 
-    /// Lists exactly these parts in the manifest, and removes what workers that lost a chunk left.
-    /// Nothing of it where the merge is not ours any more.
-    pub(crate) async fn close(
+    /// Writes a manifest that lists exactly these parts, and deletes orphaned parts of workers that
+    /// lost their lease. Does nothing if the lease of the merge is lost, which `ours` tells.
+    pub(crate) async fn write_manifest(
         &self,
         job: &JobContext,
         parts: &[PartRow],
@@ -61,13 +62,13 @@ impl JobDestination {
     ) -> Result<Option<NewPart>> {
         let listed = parts.iter().map(|row| {
             let part = PartName { chunk: row.chunk, epoch: row.epoch, nonce: row.nonce };
-            ManifestPart::new(part, written(&row.part))
+            ManifestPart::new(part, written_part(&row.part))
         });
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
         let manifest = Manifest::new(id, name, self.output, &self.schema, listed.collect())?;
-        let found = survey(&self.place, &manifest).await?;
+        let found = survey(&self.location, &manifest).await?;
         if let Some(missing) = found.missing.first() {
-            let cause = format!("`{missing}` of {} is not there any more", self.place.url());
+            let cause = format!("part `{missing}` is missing in {}", self.location.url());
             return Err(
                 windlass_core::Problem::new(windlass_core::problem::Code::Source, cause).into()
             );
@@ -75,11 +76,11 @@ impl JobDestination {
         if ours.await? == Kept::Lost {
             return Ok(None);
         }
-        manifest.write(&self.place).await?;
-        found.sweep(&self.place).await?;
+        manifest.write(&self.location).await?;
+        found.sweep(&self.location).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
         Ok(Some(NewPart {
-            name: Some(format!("{}manifest.json", self.place.url())),
+            name: Some(format!("{}manifest.json", self.location.url())),
             rows: manifest.totals.rows as i64,
             bytes: manifest.totals.bytes as i64,
             sha256: manifest.totals.content_hash.clone(),
@@ -88,60 +89,61 @@ impl JobDestination {
         }))
     }
 
-    /// Removes everything that a cancelled job has put here, first of all what lists it. Whether it is
-    /// still cancelled is asked after the listing: in a store that was restored it may be running, and a
-    /// part of its new claim must stay.
-    pub(crate) async fn clear(
+    /// Deletes everything that a cancelled job has written here, the manifest first. `cancelled` is
+    /// awaited after the files are listed: if the store was restored, the job may be running again, and
+    /// parts written since must stay.
+    pub(crate) async fn delete_all(
         &self,
         job: &JobContext,
         cancelled: impl Future<Output = Result<bool>>,
     ) -> Result<()> {
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
-        let none = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
-        let found = survey(&self.place, &none).await?;
+        let empty = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
+        let found = survey(&self.location, &empty).await?;
         if !cancelled.await? {
             return Ok(());
         }
-        Manifest::remove(&self.place).await?;
-        Ok(found.sweep(&self.place).await?)
+        Manifest::remove(&self.location).await?;
+        Ok(found.sweep(&self.location).await?)
     }
 }
 
-/// Removes the part of a claim that was lost or handed back after all of it was written. Where the
-/// job was cancelled meanwhile, its output has been removed, and nobody would look again.
-pub(crate) async fn forget(job: &JobContext, part: &NewPart) {
-    let removed = async {
+/// Deletes a part that was written completely before its lease was lost or handed back. If the job was
+/// cancelled meanwhile, its output is already deleted and no later clean-up would find this part.
+pub(crate) async fn delete_orphaned_part(job: &JobContext, part: &NewPart) {
+    let deleted = async {
         match (JobDestination::of(job)?, &part.name) {
-            (Some(destination), Some(name)) => Ok(destination.place.remove(name).await?),
+            (Some(destination), Some(name)) => Ok(destination.location.remove(name).await?),
             _ => Ok::<_, EngineError>(()),
         }
     };
-    if let Err(error) = removed.await {
-        tracing::warn!(job = %job.snapshot.id, %error, "a part that does not count stays");
+    if let Err(error) = deleted.await {
+        let part = part.name.as_deref().unwrap_or_default();
+        tracing::warn!(job = %job.snapshot.id, part, %error, "could not delete orphaned part file");
     }
 }
 
-/// Writes a report, replacing the one that is there whole; not where the merge is not ours any more,
-/// since by then it may be that of a later job.
-pub(crate) async fn report(
+/// Writes a report and replaces an existing one atomically. Does nothing if the lease of the merge is
+/// lost: by then the report of a later job may be there.
+pub(crate) async fn write_report(
     job: &JobContext,
     report: &Report,
     result: &Rows,
     ours: impl Future<Output = Result<Kept>>,
 ) -> Result<Kept> {
-    let url = fill(&job.snapshot, &report.to)?;
+    let url = fill_template(&job.snapshot, &report.to)?;
     let (folder, name) = Destination::split(&url)?;
     let output = Output::of_file(name)?;
     let columns: Vec<Column> = result
         .columns
         .iter()
         .enumerate()
-        .map(|(n, column)| known(column, n, &result.rows))
+        .map(|(index, column)| infer_type(column, index, &result.rows))
         .collect();
     let schema = schema_of(&columns, &result.rows);
     let mut builder = RowBuilder::new(schema.clone())?;
     let mut writer = PartWriter::new(&Destination::open(folder)?, name, schema, output)?;
-    for rows in result.rows.chunks(BATCH) {
+    for rows in result.rows.chunks(REPORT_BATCH_ROWS) {
         for row in rows {
             builder.push(row)?;
         }
@@ -150,19 +152,21 @@ pub(crate) async fn report(
     if ours.await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
-    writer.finish().await?;
+    let written = writer.finish().await?;
+    tracing::info!(job = %job.snapshot.id, url, rows = written.rows, bytes = written.bytes,
+        "report written");
     Ok(Kept::Yes)
 }
 
-/// Writes the page of a report beside it, under the same condition. Its name is the report's own and
-/// `.html`, so that reports that differ in their format alone do not share one.
-pub(crate) async fn page(
+/// Writes the HTML page of a report next to it, under the same condition. Its name is the full name of
+/// the report plus `.html`, so that reports that differ only in their format have separate pages.
+pub(crate) async fn write_report_page(
     job: &JobContext,
     report: &Report,
     page: String,
     ours: impl Future<Output = Result<Kept>>,
 ) -> Result<Kept> {
-    let url = format!("{}.html", fill(&job.snapshot, &report.to)?);
+    let url = format!("{}.html", fill_template(&job.snapshot, &report.to)?);
     let (folder, name) = Destination::split(&url)?;
     let folder = Destination::open(folder)?;
     if ours.await? == Kept::Lost {
@@ -172,15 +176,15 @@ pub(crate) async fn page(
     Ok(Kept::Yes)
 }
 
-/// All parts of a job but what was made of them.
-pub(crate) async fn parts(
+/// All parts of a job, without the merged result.
+pub(crate) async fn list_parts(
     engine: &crate::Engine,
     job: windlass_core::JobId,
 ) -> Result<Vec<PartRow>> {
     let mut all: Vec<PartRow> = Vec::new();
     loop {
         let after = all.last().map_or(MERGED, |part| part.chunk);
-        let page = engine.store().parts(job, after, PARTS).await?;
+        let page = engine.store().parts(job, after, PARTS_PER_PAGE).await?;
         if page.is_empty() {
             return Ok(all);
         }
@@ -201,7 +205,7 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
     if export.columns.is_empty() {
         return Ok(table.columns.clone());
     }
-    // Of what a table does not declare nobody knows the type but each record: all of it is text.
+    // Undeclared attributes may have another type in each record, so they are exported as text.
     let undeclared = |name: &String| {
         table.open.then(|| Column {
             name: name.clone(),
@@ -213,22 +217,21 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
     let column = |name: &String| {
         table.column(name).cloned().or_else(|| undeclared(name)).ok_or_else(|| {
             let known = windlass_core::config::names(table.columns.iter().map(|c| &c.name));
-            let detail = format!("there is no column `{name}`; there is {known}");
+            let detail = format!("there is no column `{name}`; the columns are {known}");
             EngineError::from(job.definition().problem("step.export.columns", detail))
         })
     };
     export.columns.iter().map(column).collect()
 }
 
-/// A place with its words filled in. The date is the job's own: its param, or the day it was
-/// submitted on, which its id knows.
-pub(crate) fn fill(job: &JobSnapshot, template: &str) -> Result<String> {
-    fill_for(job.id, &job.definition, &job.request, &job.identity, template)
+/// A path template with its variables filled in. `{date}` is the job's `date` param, or else the day it
+/// was submitted, which is part of its id.
+pub(crate) fn fill_template(job: &JobSnapshot, template: &str) -> Result<String> {
+    fill_template_for(job.id, &job.definition, &job.request, &job.identity, template)
 }
 
-/// Refuses a request whose params or claims could not stand in the name of a file, before anything
-/// is written.
-pub(crate) fn check_places(
+/// Rejects a request whose params or claims cannot be used in a file name, before anything is written.
+pub(crate) fn check_destinations(
     definition: &JobType,
     request: &Request,
     identity: &Identity,
@@ -238,7 +241,7 @@ pub(crate) fn check_places(
         _ => None,
     };
     for template in definition.report.iter().map(|report| &report.to).chain(export) {
-        let filled = fill_for(JobId::now_v7(), definition, request, identity, template);
+        let filled = fill_template_for(JobId::now_v7(), definition, request, identity, template);
         if let Err(error) = filled {
             let is_claim = template.contains("{claim:") && error.to_string().contains("claim");
             let field = if is_claim { "claims.path" } else { "params" };
@@ -248,7 +251,7 @@ pub(crate) fn check_places(
     Ok(())
 }
 
-fn fill_for(
+fn fill_template_for(
     id: JobId,
     definition: &JobType,
     request: &Request,
@@ -260,27 +263,27 @@ fn fill_for(
     let texts = |values: &[Value]| values.iter().filter_map(Value::to_text).collect();
     let claims = identity.claims.iter().map(|(name, values)| (name.clone(), texts(values)));
     let (id, claims) = (id.to_string(), claims.collect());
-    let of_id =
+    let submitted_on =
         chrono::DateTime::from_timestamp(submitted as i64, 0).unwrap_or_default().date_naive();
-    let of_params = params.get("date").and_then(|date| date.as_str()?.parse().ok());
-    let words = TemplateVars {
+    let date_param = params.get("date").and_then(|date| date.as_str()?.parse().ok());
+    let variables = TemplateVars {
         job_id: &id,
         job_type: &definition.name,
-        date: of_params.unwrap_or(of_id),
+        date: date_param.unwrap_or(submitted_on),
         params: &params,
         claims: &claims,
     };
-    Ok(windlass_export::fill(template, words)?)
+    Ok(windlass_export::fill(template, variables)?)
 }
 
-/// A column whose database does not say its type, as SQLite of an expression: that of its values.
-fn known(column: &Column, place: usize, rows: &[Vec<Value>]) -> Column {
+/// A column with the type of its values, if the database reports none, as SQLite does for expressions.
+fn infer_type(column: &Column, index: usize, rows: &[Vec<Value>]) -> Column {
     if column.kind != ColumnType::Other || !column.sql_type.is_empty() {
         return column.clone();
     }
     let mut kind = None;
     for row in rows {
-        let next = match row.get(place) {
+        let next = match row.get(index) {
             None | Some(Value::Null) => continue,
             Some(Value::Int(_)) => ColumnType::Int,
             Some(Value::Float(_)) => ColumnType::Float,
@@ -300,7 +303,7 @@ fn known(column: &Column, place: usize, rows: &[Vec<Value>]) -> Column {
     Column { kind: kind.unwrap_or(ColumnType::Text), ..column.clone() }
 }
 
-fn kept(written: Written) -> NewPart {
+fn new_part(written: Written) -> NewPart {
     NewPart {
         name: Some(written.name),
         rows: written.rows as i64,
@@ -311,7 +314,7 @@ fn kept(written: Written) -> NewPart {
     }
 }
 
-fn written(part: &NewPart) -> Written {
+fn written_part(part: &NewPart) -> Written {
     Written {
         name: part.name.clone().unwrap_or_default(),
         rows: part.rows as u64,

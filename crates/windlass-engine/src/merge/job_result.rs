@@ -1,9 +1,8 @@
-//! A job's result as the store keeps it: frames of rows with an index, so that a page or a range of
-//! bytes decodes only the frames it lies in.
+//! The storage format of a job's result: compressed frames of rows with an index, so that reading a
+//! page or a byte range decodes only the frames it needs.
 //!
-//! The content is a sequence of zstd frames whose texts together are one JSON array: the names of
-//! the columns, then a thousand rows a frame. The last frame is one that zstd skips; it has the
-//! index.
+//! The content is a sequence of zstd frames whose texts together are one JSON array: the column names,
+//! then a thousand rows per frame. The last frame is a zstd skippable frame that holds the index.
 
 use crate::Result;
 use crate::merge::map_export::{new_part, unreadable};
@@ -11,36 +10,36 @@ use windlass_connectors::{Emitted, Rows};
 use windlass_core::Value;
 use windlass_store::{MERGED, NewPart};
 
-/// The result of a job, opened.
+/// A stored result, opened for reading.
 pub struct JobResult {
     names: Vec<String>,
     content: Vec<u8>,
     frames: Vec<Frame>,
-    /// Rows and bytes of the whole.
+    /// Where the next frame would begin: the total rows and bytes.
     end: Frame,
 }
 
 /// Where a frame begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Frame {
-    /// In the content.
+    /// Position in the content.
     offset: u64,
-    /// Among the rows.
+    /// Number of its first row.
     row: u64,
-    /// Among the bytes of the output, a line of JSON per row.
+    /// Position in the output, which has one JSON line per row.
     byte: u64,
 }
 
-/// Rows of a frame.
+/// Rows per frame.
 const FRAME_ROWS: usize = 1000;
-/// What begins a frame that zstd skips.
-const SKIPPABLE: u32 = 0x184D_2A50;
-/// What the content ends with.
-const TAG: &[u8; 8] = b"WLINDEX1";
-/// Bytes of an entry of the index.
-const ENTRY_BYTES: usize = 24;
+/// Magic number of a zstd skippable frame.
+const SKIPPABLE_FRAME_MAGIC: u32 = 0x184D_2A50;
+/// The last bytes of the content.
+const INDEX_MAGIC: &[u8; 8] = b"WLINDEX1";
+/// Size of an index entry.
+const INDEX_ENTRY_BYTES: usize = 24;
 
-/// The result as it is kept.
+/// Encodes a result for the store.
 pub(crate) fn encode(result: &Rows) -> Result<NewPart> {
     let names: Vec<String> = result.columns.iter().map(|column| column.name.clone()).collect();
     let header: Vec<Value> = names.iter().cloned().map(Value::Text).collect();
@@ -54,7 +53,7 @@ pub(crate) fn encode(result: &Rows) -> Result<NewPart> {
         for row in rows {
             text.push(b',');
             serde_json::to_writer(&mut text, row).map_err(unreadable)?;
-            at.byte += line(&names, row).len() as u64 + 1;
+            at.byte += json_line(&names, row).len() as u64 + 1;
         }
         at.row += rows.len() as u64;
         content.extend(compress(&text[start..])?);
@@ -76,14 +75,20 @@ fn index(frames: &[Frame], end: Frame) -> Vec<u8> {
         .flat_map(|frame| [frame.offset, frame.row, frame.byte])
         .flat_map(u64::to_le_bytes)
         .collect();
-    let length = (entries.len() + 4 + TAG.len()) as u32;
+    let length = (entries.len() + 4 + INDEX_MAGIC.len()) as u32;
     let count = frames.len() as u32 + 1;
-    [&SKIPPABLE.to_le_bytes()[..], &length.to_le_bytes(), &entries, &count.to_le_bytes(), TAG]
-        .concat()
+    [
+        &SKIPPABLE_FRAME_MAGIC.to_le_bytes()[..],
+        &length.to_le_bytes(),
+        &entries,
+        &count.to_le_bytes(),
+        INDEX_MAGIC,
+    ]
+    .concat()
 }
 
-/// A row as the output has it.
-fn line(names: &[String], row: &[Value]) -> String {
+/// A row as a JSON line of the output, without the line break.
+fn json_line(names: &[String], row: &[Value]) -> String {
     let fields = names.iter().cloned().zip(row.iter().map(Value::to_json));
     serde_json::Value::Object(fields.collect()).to_string()
 }
@@ -102,37 +107,37 @@ impl JobResult {
         Ok(JobResult { names, content, frames, end })
     }
 
-    /// How many bytes the output has, a line of JSON per row.
+    /// Size of the output in bytes, with one JSON line per row.
     pub fn bytes(&self) -> u64 {
         self.end.byte
     }
 
-    /// How many frames it is read in.
+    /// Number of frames.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// The frame that a byte of the output lies in.
+    /// The frame that contains this byte of the output.
     pub fn frame_of_byte(&self, byte: u64) -> usize {
         self.frames.partition_point(|frame| frame.byte <= byte).saturating_sub(1)
     }
 
-    /// Where a frame begins among the bytes of the output.
+    /// Position of a frame in the output.
     pub fn frame_start(&self, frame: usize) -> u64 {
         self.frames.get(frame).unwrap_or(&self.end).byte
     }
 
-    /// The output of a frame.
+    /// The output of a frame, as JSON lines.
     pub fn lines(&self, frame: usize) -> Result<String> {
         let mut lines = String::new();
         for row in self.rows(frame)? {
-            lines.push_str(&line(&self.names, &row));
+            lines.push_str(&json_line(&self.names, &row));
             lines.push('\n');
         }
         Ok(lines)
     }
 
-    /// The rows after this one.
+    /// The rows after the row with this number.
     pub(crate) fn page(&self, after: i64, limit: u32) -> Result<Vec<Emitted>> {
         let first = u64::try_from(after + 1).unwrap_or_default();
         let from = self.frames.partition_point(|frame| frame.row <= first).saturating_sub(1);
@@ -145,7 +150,7 @@ impl JobResult {
             let rows = (self.frames[frame].row..).zip(self.rows(frame)?);
             for (place, row) in rows.skip_while(|(place, _)| *place < first).take(wanted) {
                 let place = (MERGED, String::new(), place as i64);
-                page.push(Emitted { place, fields: line(&self.names, &row) });
+                page.push(Emitted { place, fields: json_line(&self.names, &row) });
             }
         }
         Ok(page)
@@ -156,7 +161,7 @@ impl JobResult {
         let end = self.frames.get(frame + 1).unwrap_or(&self.end);
         let content = self.content.get(begin.offset as usize..end.offset as usize);
         let mut text = zstd::decode_all(content.unwrap_or_default()).map_err(unreadable)?;
-        // A frame begins with the comma after the one before it.
+        // A frame begins with the comma that separates it from the previous one.
         if let Some(first) = text.first_mut() {
             *first = b'[';
         }
@@ -165,13 +170,13 @@ impl JobResult {
     }
 }
 
-/// The entries of the index, and where it begins.
+/// The entries of the index, and its position in the content.
 fn read_index(content: &[u8]) -> Option<(Vec<Frame>, usize)> {
-    let rest = content.strip_suffix(TAG)?;
+    let rest = content.strip_suffix(INDEX_MAGIC)?;
     let (rest, count) = rest.split_last_chunk::<4>()?;
-    let bytes = ENTRY_BYTES.checked_mul(u32::from_le_bytes(*count) as usize)?;
+    let bytes = INDEX_ENTRY_BYTES.checked_mul(u32::from_le_bytes(*count) as usize)?;
     let begin = rest.len().checked_sub(bytes)?;
-    let entries = rest.get(begin..)?.chunks_exact(ENTRY_BYTES).map(|entry| {
+    let entries = rest.get(begin..)?.chunks_exact(INDEX_ENTRY_BYTES).map(|entry| {
         let mut numbers = entry.chunks_exact(8).filter_map(|number| number.try_into().ok());
         let mut next = || numbers.next().map(u64::from_le_bytes);
         Some(Frame { offset: next()?, row: next()?, byte: next()? })
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_read_as_a_whole_by_frames_and_by_pages() {
+    fn a_result_reads_the_same_as_a_whole_by_frames_and_by_pages() {
         for rows in [0, 1, 999, 1000, 1001, 2500] {
             let (result, part) = result(rows);
             let whole = crate::merge::map_export::decode(&part).unwrap();
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_or_a_page_needs_its_own_frames_alone() {
+    fn a_byte_range_or_a_page_decodes_only_its_own_frames() {
         let (_, mut part) = result(5000);
         let whole = JobResult::open(part.clone()).unwrap();
         // Everything but the third frame is destroyed.

@@ -1,7 +1,7 @@
-//! `map` and `export`: a chunk is read once, and what comes of it is its part.
+//! Runs a chunk of `map` or `export`: reads it once and produces its part.
 //!
-//! There is no effect in the source and so no ledger there: the part and the end of its chunk are one
-//! transaction of the store.
+//! These steps do not change the source, so they need no ledger there. The part and the completion of
+//! its chunk are committed in one store transaction.
 
 use crate::EngineError;
 use crate::Result;
@@ -13,27 +13,27 @@ use windlass_core::{Counts, Cursor, KeySet, Problem, Value};
 use windlass_export::PartName;
 use windlass_store::NewPart;
 
-/// The most bytes of a part that the store keeps.
-const MOST_BYTES: usize = 16 << 20;
+/// Maximum size of a part that is kept in the store, compressed.
+const MAX_STORED_PART_BYTES: usize = 16 << 20;
 
-/// Batches that are read ahead of the writer.
-const AHEAD: usize = 2;
+/// Batches that may be read ahead of the writer.
+const READ_AHEAD_BATCHES: usize = 2;
 
-/// Makes the part of a chunk.
+/// Produces the part of a chunk.
 pub(crate) async fn run_batch(
     chunk: &mut ChunkRunner,
-    rest: KeySet,
+    remaining: KeySet,
 ) -> std::result::Result<(), StopReason> {
     let job = chunk.job.clone();
     let (part, read) = match JobDestination::of(&job)? {
         Some(destination) => {
-            let part = export(chunk, &destination, &rest).await?;
+            let part = export(chunk, &destination, &remaining).await?;
             let rows = part.rows;
             (part, rows)
         }
-        // What a chunk is added up from is not counted again.
+        // `map` returns aggregates, so the rows read are those counted when the chunk was planned.
         None => {
-            let rows = job.connection.map(&job.scope, &job.part_columns, &rest).await?;
+            let rows = job.connection.map(&job.scope, &job.part_columns, &remaining).await?;
             (encode(&rows)?, chunk.claimed.items)
         }
     };
@@ -48,30 +48,30 @@ pub(crate) async fn run_batch(
 async fn export(
     chunk: &ChunkRunner,
     destination: &JobDestination,
-    rest: &KeySet,
+    remaining: &KeySet,
 ) -> Result<NewPart> {
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
-    let (to, rows) = tokio::sync::mpsc::channel(AHEAD);
-    let reading = chunk.connection().extract(&chunk.job.scope, rest, &destination.columns, to);
+    let (to, rows) = tokio::sync::mpsc::channel(READ_AHEAD_BATCHES);
+    let reading = chunk.connection().extract(&chunk.job.scope, remaining, &destination.columns, to);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written
 }
 
-/// Rows as the store keeps them.
+/// Encodes rows as a part that is kept in the store.
 pub(crate) fn encode(rows: &[Vec<Value>]) -> Result<NewPart> {
     let text = serde_json::to_vec(rows).map_err(unreadable)?;
     let content = zstd::encode_all(text.as_slice(), 3).map_err(unreadable)?;
     new_part(rows.len(), &text, content)
 }
 
-/// A part with this number of rows: its uncompressed text, and the content that is stored.
+/// A part of this many rows, from its uncompressed text and the content to store.
 pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<NewPart> {
-    if content.len() > MOST_BYTES {
+    if content.len() > MAX_STORED_PART_BYTES {
         let detail = format!(
-            "a part has {} bytes, and {MOST_BYTES} are the most that the store keeps; let `map` \
-             group more, or use step.export",
+            "the part of a chunk has {} bytes, and the store keeps at most {MAX_STORED_PART_BYTES}; \
+             let `map` group by fewer values, or use step.export",
             content.len()
         );
         return Err(Problem::field(Code::Source, "step.map", detail).into());
@@ -86,7 +86,7 @@ pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<New
     })
 }
 
-/// The rows of a part that the store keeps.
+/// Decodes the rows of a part that is kept in the store.
 pub(crate) fn decode(part: &NewPart) -> Result<Vec<Vec<Value>>> {
     let content = part.content.as_deref().unwrap_or_default();
     let text = zstd::decode_all(content).map_err(unreadable)?;
@@ -94,7 +94,7 @@ pub(crate) fn decode(part: &NewPart) -> Result<Vec<Vec<Value>>> {
 }
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> EngineError {
-    Problem::new(Code::Source, format!("a part cannot be read: {error}")).into()
+    Problem::new(Code::Source, format!("cannot read a stored part: {error}")).into()
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_read_as_it_was_written() {
+    fn decoding_a_part_returns_the_encoded_rows() {
         let rows = vec![
             vec![Value::Text("12345678901234567890.10".into()), Value::Null, Value::Int(-7)],
             vec![Value::Bytes(vec![0, 255]), Value::Bool(true), Value::Float(0.1)],

@@ -1,9 +1,9 @@
-//! The merger: makes one result of all parts, after the last chunk.
+//! Merges all parts of a job into one result, after its last chunk.
 //!
-//! It works a segment like a loader, under its epoch and lease. Everything but the load may be done
-//! again: a result is the same, and a report is replaced whole. A load is committed with a row of the
-//! ledger beside its table, so that it is done once. A report or a manifest becomes visible only after
-//! another look at whether the merge is still ours.
+//! The merge is a segment with an epoch and a lease, like those that are planned. All of it except the
+//! load may be repeated: the result is the same, and a report is replaced atomically. The load is
+//! committed together with a ledger row beside its table, so it happens once. A report or a manifest
+//! is made visible only after the lease was checked again.
 
 use crate::EngineError;
 use crate::Result;
@@ -21,32 +21,37 @@ use windlass_core::{
 use windlass_drivers::Class;
 use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, Page, SegmentLease};
 
-/// Parts fetched at once.
-const PARTS: u32 = 10;
-/// Emitted rows fetched at once.
-const ROWS: u32 = 5000;
+/// Parts fetched per page.
+const PARTS_PER_PAGE: u32 = 10;
+/// Emitted rows fetched per page.
+const EMITTED_ROWS_PER_PAGE: u32 = 5000;
 
 /// What became of a merge.
-pub(crate) enum Merge {
+pub(crate) enum MergeOutcome {
+    /// The result, report and load are committed.
     Done,
-    /// Somebody else does it.
+    /// The lease is lost: another process merges.
     Lost,
-    /// Its turn has not come.
-    Later,
+    /// An older job of the same redrive chain has not ended.
+    NotYet,
 }
 
-/// Merges a job. What a job and its redrives emit is one result, so they merge in order of age:
-/// whoever is last has everything.
-pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease) -> Result<Merge> {
+/// Merges a job. A job and its redrives produce one result together, so they merge in order of age,
+/// and the last one has all rows.
+pub(crate) async fn merge(
+    engine: &Engine,
+    job: &JobContext,
+    lease: SegmentLease,
+) -> Result<MergeOutcome> {
     let redrive_chain = engine.store().redrive_chain(job.snapshot.root).await?;
     let mut older = redrive_chain.iter().take_while(|(id, _)| *id != job.snapshot.id);
     if older.any(|(_, status)| !status.is_final()) {
-        return Ok(Merge::Later);
+        return Ok(MergeOutcome::NotYet);
     }
     let redrive_chain: Vec<JobId> = redrive_chain.into_iter().map(|(id, _)| id).collect();
     Ok(match merge_all(engine, job, &redrive_chain, lease).await? {
-        Kept::Yes => Merge::Done,
-        Kept::Lost => Merge::Lost,
+        Kept::Yes => MergeOutcome::Done,
+        Kept::Lost => MergeOutcome::Lost,
     })
 }
 
@@ -57,19 +62,19 @@ async fn merge_all(
     lease: SegmentLease,
 ) -> Result<Kept> {
     if let Some(destination) = JobDestination::of(job)? {
-        let parts = destination::parts(engine, job.snapshot.id).await?;
-        let kept = match destination.close(job, &parts, still_ours(engine, lease)).await? {
+        let parts = destination::list_parts(engine, job.snapshot.id).await?;
+        let kept = match destination.write_manifest(job, &parts, still_ours(engine, lease)).await? {
             Some(manifest) => engine.store().put_merged(lease, &manifest).await?,
             None => Kept::Lost,
         };
         if kept == Kept::Lost && is_cancelled(engine, job).await? {
-            // What was on its way when the rest was removed. Nobody else would look again.
-            destination.clear(job, is_cancelled(engine, job)).await?;
+            // Parts that were being written while the output was deleted; no later clean-up finds them.
+            destination.delete_all(job, is_cancelled(engine, job)).await?;
         }
         return Ok(kept);
     }
     if job.definition().reduces() {
-        let result = result(engine, job, redrive_chain).await?;
+        let result = compute_result(engine, job, redrive_chain).await?;
         if let Some(load) = &job.definition().load {
             let root = root_request(engine, &job.snapshot).await?;
             match root.filter(|root| !is_partial(&job.snapshot.definition, root)) {
@@ -81,12 +86,12 @@ async fn merge_all(
                 }
                 None => tracing::info!(
                     job = %job.snapshot.id,
-                    "not loaded: the job covers a part of the source that load.replace does not name"
+                    "result not loaded: the request is partial, and `load.replace` does not cover its filters"
                 ),
             }
         }
         if let Some(report) = &job.definition().report
-            && destination::report(job, report, &result, still_ours(engine, lease)).await?
+            && destination::write_report(job, report, &result, still_ours(engine, lease)).await?
                 == Kept::Lost
         {
             return Ok(Kept::Lost);
@@ -101,8 +106,8 @@ async fn merge_all(
     Ok(Kept::Yes)
 }
 
-/// Puts a page for people beside the report. It comes of what the store has, so that it can be had
-/// again at any time: one that cannot be written is no reason to fail a job whose result is there.
+/// Writes the HTML page next to the report. A failure does not fail the job: the page is rendered from
+/// the store and can be produced again at any time.
 async fn write_page(
     engine: &Engine,
     job: &JobContext,
@@ -114,30 +119,32 @@ async fn write_page(
     }
     let id = job.snapshot.id;
     let written = async {
-        let page = crate::merge::report_page::of_merged(engine, id).await?;
-        destination::page(job, report, page, still_ours(engine, lease)).await
+        let page = crate::merge::report_page::render_merged(engine, id).await?;
+        destination::write_report_page(job, report, page, still_ours(engine, lease)).await
     };
     written.await.unwrap_or_else(|error| {
-        tracing::warn!(job = %id, %error, "the page of a report is not there; `windlass job {id} --html FILE` makes it");
+        tracing::warn!(job = %id, %error,
+            "failed to write the HTML report; create it with `windlass job {id} --html FILE`");
         Kept::Yes
     })
 }
 
-/// What was made of all parts of a job, where it is there.
-pub(crate) async fn merged(engine: &Engine, job: JobId) -> Result<Option<NewPart>> {
+/// The merged result or the manifest of a job, if it is stored.
+pub(crate) async fn stored_result(engine: &Engine, job: JobId) -> Result<Option<NewPart>> {
     let kept = engine.store().parts(job, MERGED - 1, 1).await?;
     Ok(kept.into_iter().find(|part| part.chunk == MERGED).map(|part| part.part))
 }
 
-/// The names of a result's columns, and its rows.
-pub(crate) fn rows_of(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
+/// The column names and the rows of a stored result.
+pub(crate) fn decode_result(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     let mut rows = map_export::decode(merged)?.into_iter();
     let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
     Ok((names, rows.collect()))
 }
 
-/// A request for some of the records reports them, and never loads: it would replace the whole by a
-/// part of it. Filters whose columns are all in `load.replace` replace just their part.
+/// Whether a request covers only some records. Its result is reported but never loaded, because it
+/// would replace the rows of all records. Filters whose columns are all in `load.replace` do not count,
+/// because they replace only their own rows.
 pub(crate) fn is_partial(definition: &JobType, request: &Request) -> bool {
     let replaced = |filter: &str| {
         let column = definition.source.filters.get(filter);
@@ -149,8 +156,8 @@ pub(crate) fn is_partial(definition: &JobType, request: &Request) -> bool {
         || !request.filters().all(|(filter, _)| replaced(filter))
 }
 
-/// The request whose output a job's merge makes whole: its own, or that of the job it redrives,
-/// whose keys alone it has. None where that job is gone, and with it what it was restricted to.
+/// The request whose output a merge completes: the job's own, or for a redrive that of the original
+/// job. `None` if the original job was pruned, since its filters are then unknown.
 pub(crate) async fn root_request(engine: &Engine, job: &JobSnapshot) -> Result<Option<Request>> {
     if job.root == job.id {
         return Ok(Some(job.request.clone()));
@@ -158,7 +165,7 @@ pub(crate) async fn root_request(engine: &Engine, job: &JobSnapshot) -> Result<O
     Ok(engine.store().snapshot(job.root).await?.map(|root| root.request))
 }
 
-/// What the loaded rows must keep to: the filters of the request and the claims of the identity.
+/// Restricts a load to the rows that the filters of the request and the claims of the identity allow.
 fn bounds(job: &JobContext, root: &Request) -> Result<Vec<Bound>> {
     let request = Request {
         filter: root.filter.clone(),
@@ -172,8 +179,12 @@ fn bounds(job: &JobContext, root: &Request) -> Result<Vec<Bound>> {
     Ok(Scope::new(definition, table, &request, &job.snapshot.identity)?.bounds())
 }
 
-/// What `reduce` makes of the parts; without one, the parts as they are.
-async fn result(engine: &Engine, job: &JobContext, redrive_chain: &[JobId]) -> Result<Rows> {
+/// The result of `reduce` over the parts; without `reduce`, all rows of the parts.
+async fn compute_result(
+    engine: &Engine,
+    job: &JobContext,
+    redrive_chain: &[JobId],
+) -> Result<Rows> {
     let definition = job.definition();
     let (columns, parts) = match &definition.step.kind {
         StepKind::Map(_) => (job.part_columns.to_vec(), mapped(engine, job.snapshot.id)),
@@ -191,7 +202,7 @@ async fn result(engine: &Engine, job: &JobContext, redrive_chain: &[JobId]) -> R
         None => engine.connection(&definition.source.connection)?,
     };
     let columns = match definition.reduce_in {
-        // The types of one database mean nothing to another.
+        // The SQL types of the source may not exist in the other database.
         Some(_) => columns.into_iter().map(untyped).collect(),
         None => columns,
     };
@@ -202,28 +213,29 @@ fn untyped(column: Column) -> Column {
     Column { sql_type: String::new(), ..column }
 }
 
-/// The rows of a job's parts, a few parts at a time.
+/// Streams the rows of a job's parts, a page of parts at a time.
 fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
     let pages = stream::try_unfold(MERGED, move |after| async move {
-        let page = engine.store().parts(job, after, PARTS).await.map_err(away)?;
+        let page =
+            engine.store().parts(job, after, PARTS_PER_PAGE).await.map_err(into_data_error)?;
         let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
         let rows = page.iter().map(|row| map_export::decode(&row.part));
-        let rows = rows.collect::<Result<Vec<_>>>().map_err(away)?.concat();
+        let rows = rows.collect::<Result<Vec<_>>>().map_err(into_data_error)?.concat();
         Ok::<_, DataError>(Some((rows, last)))
     });
     pages.boxed()
 }
 
-/// The rows that the items of these jobs emitted, each with the values of these columns.
+/// Streams the rows that the items of these jobs emitted, as values of these columns.
 fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Column>) -> Parts<'a> {
     let pages = stream::iter(redrive_chain.iter().copied()).flat_map(move |id| {
         let columns = columns.clone();
         stream::try_unfold(FIRST, move |after| {
             let columns = columns.clone();
             async move {
-                let page = job.connection.emitted(id, &after, ROWS).await?;
+                let page = job.connection.emitted(id, &after, EMITTED_ROWS_PER_PAGE).await?;
                 let Some(last) = page.last().map(|row| row.place.clone()) else { return Ok(None) };
-                let rows = page.iter().map(|row| cells(&row.fields, &columns));
+                let rows = page.iter().map(|row| row_values(&row.fields, &columns));
                 Ok::<_, DataError>(Some((rows.collect::<std::result::Result<Vec<_>, _>>()?, last)))
             }
         })
@@ -232,19 +244,19 @@ fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Col
     pages.boxed()
 }
 
-fn cells(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, DataError> {
+fn row_values(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, DataError> {
     let json: serde_json::Map<String, serde_json::Value> = serde_json::from_str(fields)
         .map_err(|error| DataError::Unreadable(format!("an emitted row: {error}")))?;
     if columns.is_empty() {
-        // Only the names and kinds are of interest.
+        // The caller wants the names and types, not the values.
         return Ok(vec![Value::Json(json.into())]);
     }
-    let cell =
+    let value =
         |column: &Column| json.get(&column.name).cloned().map_or(Value::Null, Value::from_json);
-    Ok(columns.iter().map(cell).collect())
+    Ok(columns.iter().map(value).collect())
 }
 
-/// The columns of emitted rows: whatever one of them has, of the kind that holds all its values.
+/// The columns of emitted rows: every field of any row, with a type that holds all its values.
 async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
     let mut columns: Vec<Column> = Vec::new();
     while let Some(page) = rows.try_next().await? {
@@ -254,9 +266,9 @@ async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
                 continue;
             };
             for (name, value) in fields {
-                let kind = kind_of(&value);
+                let kind = json_type(&value);
                 match columns.iter_mut().find(|column| column.name == name) {
-                    Some(column) => column.kind = wider(column.kind, kind),
+                    Some(column) => column.kind = widen(column.kind, kind),
                     None => columns.push(Column {
                         name,
                         kind: kind.unwrap_or(ColumnType::Other),
@@ -270,7 +282,7 @@ async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-fn kind_of(value: &serde_json::Value) -> Option<ColumnType> {
+fn json_type(value: &serde_json::Value) -> Option<ColumnType> {
     use serde_json::Value as Json;
     Some(match value {
         Json::Null => return None,
@@ -282,8 +294,8 @@ fn kind_of(value: &serde_json::Value) -> Option<ColumnType> {
     })
 }
 
-/// The kind for values of both kinds; `Other` stands for a column of nulls so far.
-fn wider(known: ColumnType, kind: Option<ColumnType>) -> ColumnType {
+/// A type that holds values of both types. `Other` stands for a column with only nulls so far.
+fn widen(known: ColumnType, kind: Option<ColumnType>) -> ColumnType {
     use ColumnType as T;
     match (known, kind) {
         (known, None) => known,
@@ -294,7 +306,7 @@ fn wider(known: ColumnType, kind: Option<ColumnType>) -> ColumnType {
     }
 }
 
-/// Replaces rows of the table by the result, once, whoever tries.
+/// Replaces rows of the table by the result, once per job, however often it is called.
 async fn load_into(
     engine: &Engine,
     job: &JobContext,
@@ -307,25 +319,30 @@ async fn load_into(
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
-    let fenced = place.fence(&[fence]).await.map_err(held);
+    let fenced = place.fence(&[fence]).await.map_err(lock_as_unavailable);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return after_restore::refused_load(engine, place, lease).await;
+        return after_restore::handle_refused_load(engine, place, lease).await;
     };
     if ledger.cursor == Cursor::End {
         return Ok(Kept::Yes);
     }
-    // As after every fence: nobody loads for a job that is over.
+    // As after every fence: do not load for a job that has ended.
     if still_ours(engine, lease).await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
-    match place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await {
+    let loaded = place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await;
+    if loaded.is_ok() {
+        tracing::info!(job = %lease.job, connection = load.connection, table = load.table,
+            rows = result.rows.len(), "result loaded");
+    }
+    match loaded {
         Ok(_) => Ok(Kept::Yes),
         Err(DataError::LeaseLost) => Ok(Kept::Lost),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A page that changes nothing is kept only while the segment is ours.
+/// Checks that the lease of the merge is still ours, by committing a page that changes nothing.
 pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
     let page = Page {
         lease,
@@ -338,12 +355,12 @@ pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<K
     Ok(engine.store().load(page).await?)
 }
 
-/// Whoever lost the merge may still hold the row, until the database ends its transaction. To wait for
-/// that is no failure of ours.
-fn held(error: DataError) -> DataError {
+/// A lock timeout as an unavailable database, so that it does not count as an attempt: a process that
+/// lost the merge may hold the row lock until the database ends its transaction.
+fn lock_as_unavailable(error: DataError) -> DataError {
     match error.class() {
         Some(Class::Retry) => {
-            let why = format!("an earlier merge has not let go of its load: {error}");
+            let why = format!("the transaction of an earlier merge still locks the load: {error}");
             windlass_drivers::Error::new(Class::Connection, why).into()
         }
         _ => error,
@@ -355,20 +372,21 @@ pub(crate) async fn is_cancelled(engine: &Engine, job: &JobContext) -> Result<bo
     Ok(found.is_some_and(|job| job.status == JobStatus::Cancelled))
 }
 
-/// Fences the load of a merge at this epoch, so that no earlier merger loads any more. Says whether one
-/// has loaded already.
+/// Fences the load of a merge at this epoch, so that no earlier merge can load. Returns whether a load
+/// was already committed.
 pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load) -> Result<bool> {
     engine.prepare(&load.connection).await?;
     let chunk = ChunkId { job: lease.job, number: MERGED };
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
-    let fenced = engine.connection(&load.connection)?.fence(&[fence]).await.map_err(held)?;
-    // A row at a higher epoch is fenced already.
+    let fenced =
+        engine.connection(&load.connection)?.fence(&[fence]).await.map_err(lock_as_unavailable)?;
+    // No row means that a higher epoch has fenced it already.
     let ledger = fenced.into_iter().next().flatten();
     Ok(ledger.is_some_and(|ledger| ledger.cursor == Cursor::End))
 }
 
-/// An error of ours inside a stream of the connector's.
-fn away(error: impl Into<EngineError>) -> DataError {
+/// An engine error as the error type of the connectors, for use inside their streams.
+fn into_data_error(error: impl Into<EngineError>) -> DataError {
     match error.into() {
         EngineError::Data(error) => error,
         EngineError::Store(windlass_store::StoreError::Database(error)) => error.into(),

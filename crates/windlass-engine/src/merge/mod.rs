@@ -1,4 +1,5 @@
-//! Fan-in: the parts of a job become its result, its report and its rows in a table.
+//! Fan-in: merges the parts of a job into its result, writes the report, and loads the result into a
+//! table.
 
 pub(crate) mod destination;
 pub(crate) mod job_result;

@@ -1,4 +1,4 @@
-//! The report of a job for people: what the store knows of it, brought together on one page.
+//! The HTML report of a job: collects what the store knows about it and renders one page.
 
 use crate::EngineError;
 use crate::Result;
@@ -11,27 +11,27 @@ use windlass_html::report::{JobReport, MOST_ERRORS, Output, Rows};
 use windlass_html::throughput::stretch;
 use windlass_store::{DeadLetterFilter, JobSnapshot, NewPart};
 
-/// Rows of a result that are shown.
-const ROWS: usize = 20;
-/// Chunks that are listed.
-const CHUNKS: u32 = 10;
+/// Rows of the result shown on the page.
+const MAX_RESULT_ROWS: usize = 20;
+/// Failed chunks listed; half as many of the slowest are listed.
+const MAX_CHUNKS: u32 = 10;
 
 impl Engine {
-    /// The report of a job that has ended, as one page of HTML.
+    /// The report of a job that has ended, as one HTML page.
     pub async fn report(&self, id: JobId) -> Result<String> {
         let job = self.job(id).await?;
         if !job.has_ended() {
             let detail =
-                format!("job {id} is {}; its report is there when it has ended", job.status);
+                format!("job {id} is {}; the report is available after it has ended", job.status);
             return Err(Problem::new(Code::Status, detail).into());
         }
-        page(gather(self, job).await?).await
+        render(collect(self, job).await?).await
     }
 }
 
-/// The report of a job that is about to complete by its merge. Nothing of it changes any more but
-/// that it has ended.
-pub(crate) async fn of_merged(engine: &Engine, id: JobId) -> Result<String> {
+/// The report of a job that its merge is about to complete. It shows the job as completed, since
+/// nothing else of it will change.
+pub(crate) async fn render_merged(engine: &Engine, id: JobId) -> Result<String> {
     let now = engine.store().now().await?;
     let job = engine.job(id).await?;
     let job = Job {
@@ -41,18 +41,18 @@ pub(crate) async fn of_merged(engine: &Engine, id: JobId) -> Result<String> {
         error: None,
         ..job
     };
-    page(gather(engine, job).await?).await
+    render(collect(engine, job).await?).await
 }
 
-/// Writes the page where it holds nobody up, and where a mistake in it breaks nothing but it.
-async fn page(report: JobReport) -> Result<String> {
+/// Renders on a blocking thread, so that the runtime is not delayed and a panic fails only this page.
+async fn render(report: JobReport) -> Result<String> {
     let page = tokio::task::spawn_blocking(move || report.html()).await;
     page.map_err(|error| {
-        Problem::new(Code::Source, format!("a report cannot be made: {error}")).into()
+        Problem::new(Code::Source, format!("failed to render the report: {error}")).into()
     })
 }
 
-async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
+async fn collect(engine: &Engine, job: Job) -> Result<JobReport> {
     let (store, id) = (engine.store(), job.id);
     let none = || EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")));
     let snapshot = store.snapshot(id).await?.ok_or_else(none)?;
@@ -61,7 +61,7 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
     let letters =
         DeadLetterFilter { job: Some(id), limit: MOST_ERRORS, ..DeadLetterFilter::default() };
     let merged = match snapshot.definition.merges() {
-        true => merge::merged(engine, id).await?,
+        true => merge::stored_result(engine, id).await?,
         false => None,
     };
     Ok(JobReport {
@@ -69,8 +69,8 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
         paces: store.pace(id, stretch).await?,
         stretch,
         durations: store.durations(id).await?,
-        slowest: store.slowest_chunks(id, CHUNKS / 2).await?,
-        failed: store.chunks(id, Some(ChunkStatus::Failed), None, CHUNKS).await?,
+        slowest: store.slowest_chunks(id, MAX_CHUNKS / 2).await?,
+        failed: store.chunks(id, Some(ChunkStatus::Failed), None, MAX_CHUNKS).await?,
         errors: store.letter_groups(&letters).await?,
         outputs: outputs(
             &snapshot,
@@ -78,7 +78,7 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
             merged.as_ref(),
         )?,
         rows: match &merged {
-            Some(merged) if snapshot.definition.reduces() => Some(first(merged)?),
+            Some(merged) if snapshot.definition.reduces() => Some(first_rows(merged)?),
             _ => None,
         },
         is_pruned: store.segments(id).await?.is_empty(),
@@ -88,7 +88,7 @@ async fn gather(engine: &Engine, job: Job) -> Result<JobReport> {
     })
 }
 
-/// What the job puts out, with its size where it is there.
+/// The outputs of the job, with their size if they exist.
 fn outputs(
     snapshot: &JobSnapshot,
     root: Option<&Request>,
@@ -97,31 +97,31 @@ fn outputs(
     let definition = &snapshot.definition;
     let (rows, bytes) = (merged.map(|merged| merged.rows), merged.map(|merged| merged.bytes));
     let mut outputs = Vec::new();
-    let mut put = |name, place, rows, bytes| outputs.push(Output { name, place, rows, bytes });
+    let mut add = |name, place, rows, bytes| outputs.push(Output { name, place, rows, bytes });
     if let StepKind::Export(export) = &definition.step.kind {
-        put("Parts", destination::fill(snapshot, &export.to)?, rows, bytes);
+        add("Parts", destination::fill_template(snapshot, &export.to)?, rows, bytes);
         if let Some(manifest) = merged.and_then(|merged| merged.name.clone()) {
-            put("Manifest, which lists them", manifest, None, None);
+            add("Manifest", manifest, None, None);
         }
     }
-    // The names of the columns are kept as a row.
+    // The first stored row holds the column names.
     let rows = rows.map(|rows| rows - 1);
     if let Some(report) = &definition.report {
-        put("Report", destination::fill(snapshot, &report.to)?, rows, None);
+        add("Report", destination::fill_template(snapshot, &report.to)?, rows, None);
     }
     if let Some(load) = &definition.load {
         let place = format!("{} on {}", load.table, load.connection);
         match root.is_none_or(|root| merge::is_partial(definition, root)) {
-            true => put("Not loaded, since only some records were asked for", place, None, None),
-            false => put("Loaded into", place, rows, None),
+            true => add("Not loaded: the request was partial", place, None, None),
+            false => add("Loaded into", place, rows, None),
         }
     }
     Ok(outputs)
 }
 
-fn first(merged: &NewPart) -> Result<Rows> {
-    let (columns, rows) = merge::rows_of(merged)?;
+fn first_rows(merged: &NewPart) -> Result<Rows> {
+    let (columns, rows) = merge::decode_result(merged)?;
     let text = |row: Vec<Value>| row.iter().map(Value::to_text).collect();
     let total = rows.len() as i64;
-    Ok(Rows { columns, first: rows.into_iter().take(ROWS).map(text).collect(), total })
+    Ok(Rows { columns, first: rows.into_iter().take(MAX_RESULT_ROWS).map(text).collect(), total })
 }

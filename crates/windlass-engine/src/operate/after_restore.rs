@@ -1,13 +1,13 @@
-//! A store that was restored to an older state (a backup, a failover to a replica that lagged): how it
-//! is detected, what is refused, and how work continues with `--after-restore`.
+//! Detects a store that was restored to an older state (from a backup, or by failover to a replica that
+//! lagged), and continues with it after `--after-restore`.
 //!
-//! At the start: the store counts, per connection, how often a process began to work, and each count is
-//! recorded beside the connection's ledger after it is committed in the store. A ledger that has seen a
-//! higher generation than the store has is newer than the store. The ledger is read first, then the
-//! store, so that processes that start at the same time are never taken for a restore.
+//! At start: the store counts a generation per connection, raised whenever a process starts to work with
+//! it. After the count is committed in the store, it is recorded beside the connection's ledger. If the
+//! ledger has a higher generation than the store, the store is older. The ledger is read first, then the
+//! store, so that processes that start at the same time are never mistaken for a restore.
 //!
-//! At run time: a fence that is refused while the store confirms the lease is possible only when the
-//! store went back in time, since every claim is committed before its fence.
+//! At run time: a fence is refused although the store confirms the lease. Every claim is committed before
+//! its fence, so this happens only if the store went back in time.
 
 use crate::EngineError;
 use crate::Result;
@@ -23,25 +23,26 @@ use windlass_core::{Cursor, JobId, Problem};
 use windlass_drivers::{Class, Error};
 use windlass_store::{Kept, Lease, MERGED, SegmentLease, Standing};
 
-/// How long a connection may take at the start of a process; it is checked again before its first job.
+/// Timeout per connection for the check at start. A connection that is not checked then is checked
+/// before its first job.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
-/// Ledger rows read at once.
-const ROWS: u32 = 1000;
+/// Ledger rows read per page.
+const LEDGER_ROWS_PER_PAGE: u32 = 1000;
 
 /// What `--after-restore` found and did.
 #[derive(Debug, Default)]
 pub struct AfterRestore {
-    /// The chunks whose epochs were raised to those of the ledger.
+    /// Number of chunks whose epochs were raised to those of the ledger.
     pub raised: u64,
-    /// Jobs that have ledger rows and that the store does not know: connection, job, rows.
+    /// Jobs that have ledger rows but are unknown to the store: connection, job, rows.
     pub unknown: Vec<(String, JobId, u64)>,
     /// Connections that could not be reached, with the error.
     pub unreachable: Vec<(String, String)>,
 }
 
 impl Engine {
-    /// Refuses to work with a store that is older than the ledgers of its connections. One that cannot
-    /// be reached now is checked before its first job.
+    /// Fails if the store is older than the ledger of a connection. A connection that cannot be reached
+    /// now is checked before its first job.
     pub async fn check_restored(&self) -> Result<()> {
         for name in self.ledger_connections() {
             let checking = self.check_generation(&name);
@@ -49,16 +50,20 @@ impl Engine {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some(why))) => return Err(Problem::new(Code::Ledger, why).into()),
                 Ok(Err(error)) => {
-                    tracing::debug!(connection = name, %error, "checked before its first job");
+                    tracing::debug!(connection = name, %error,
+                        "cannot check the ledger generation now; checking before the first job");
                 }
-                Err(_) => tracing::debug!(connection = name, "checked before its first job"),
+                Err(_) => tracing::debug!(
+                    connection = name,
+                    "timeout checking the ledger generation; checking before the first job"
+                ),
             }
         }
         Ok(())
     }
 
-    /// Continues with a restored store: raises its generations above what the ledgers have seen, and the
-    /// epochs of its chunks to those of their ledger rows.
+    /// Makes a restored store usable: raises its generations above those recorded beside the ledgers, and
+    /// the epochs of its chunks to those of their ledger rows.
     pub async fn continue_after_restore(&self) -> Result<AfterRestore> {
         let mut done = AfterRestore::default();
         for name in self.ledger_connections() {
@@ -80,20 +85,20 @@ impl Engine {
             }
             let mut after = MERGED - 1;
             loop {
-                let page = history.rows(job, after, ROWS).await?;
+                let page = history.rows(job, after, LEDGER_ROWS_PER_PAGE).await?;
                 let Some(last) = page.last() else { break };
                 after = last.chunk.number;
-                let epochs: Vec<_> = page.iter().filter_map(continuable).collect();
+                let epochs: Vec<_> = page.iter().filter_map(chunk_epoch).collect();
                 done.raised += store.raise_epochs(job, &epochs).await?;
             }
         }
-        // Last: until then a process without the flag is refused.
+        // Last, so that until then a process without the flag fails its check.
         store.raise_generation(name, seen).await?;
         Ok(())
     }
 
-    /// Raises the generation of a connection, in the store and then beside its ledger. An error where the
-    /// store was restored; it passes when a process continues with `--after-restore`.
+    /// Raises the generation of a connection, first in the store and then beside its ledger. Fails if the
+    /// store was restored, until a process was started with `--after-restore`.
     pub(crate) async fn record_generation(&self, name: &str) -> Result<()> {
         if let Some(why) = self.check_generation(name).await? {
             tracing::error!(connection = name, "{why}");
@@ -105,17 +110,17 @@ impl Engine {
         Ok(history.raise_generation(identity, name, generation).await?)
     }
 
-    /// Why the store is older than the ledger of a connection; none where it is not.
+    /// Explains how the store is older than the ledger of a connection; `None` if it is not.
     async fn check_generation(&self, name: &str) -> Result<Option<String>> {
         let identity = self.store().identity().await?;
         let seen = self.connection(name)?.history().generation(identity, name).await?;
-        // After the ledger: other processes raise the store's first.
+        // Read after the ledger, because other processes raise the store's generation first.
         let own = self.store().generation(name).await?;
         Ok((seen > own).then(|| {
             format!(
-                "the store was restored to an older state: the ledger on connection `{name}` has seen \
-                 generation {seen} of this store, and the store is at {own}. Jobs submitted since then \
-                 are unknown to it, and schedules and outbox rows may be submitted again. StopReason all \
+                "the store was restored to an older state: the ledger on connection `{name}` \
+                 records generation {seen} of this store, but the store is at {own}. Jobs submitted since then \
+                 are unknown to it, and schedules and outbox rows may be submitted again. Stop all \
                  processes that worked with the store before, read \"After restoring the store\" in \
                  docs/operations.md, and start one with --after-restore"
             )
@@ -135,26 +140,30 @@ impl Engine {
     }
 }
 
-/// The chunk and epoch at which the store can go on. A cancelled load has the highest epoch there is,
-/// and none comes after it.
-fn continuable(row: &Ledger) -> Option<(i64, i64)> {
+/// The chunk and epoch of a ledger row that the store can continue from. A cancelled load has the
+/// maximum epoch, which nothing can follow.
+fn chunk_epoch(row: &Ledger) -> Option<(i64, i64)> {
     (row.epoch < i64::MAX).then_some((row.chunk.number, row.epoch))
 }
 
-/// A chunk whose fence was refused. Where the lease is lost, another worker was faster. Where the store
-/// confirms it, the store was restored: the job is paused, since every claim would be refused until the
-/// epochs have passed those of the ledger.
-pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: ChunkLease) {
+/// Handles a chunk whose fence was refused. If the lease is lost, another worker was faster, and there
+/// is nothing to do. If the store confirms the lease, the store was restored: the job is paused, since
+/// every claim would be refused until the epochs exceed those of the ledger.
+pub(crate) async fn handle_refused_fence(
+    engine: &Engine,
+    connection: &dyn Connection,
+    hold: ChunkLease,
+) {
     let Lease { chunk, epoch, nonce } = hold.lease();
     match engine.store().confirm(&[hold.lease()]).await {
         Ok(standings) if standings.first() == Some(&Standing::Held) => {}
-        // Dropped, the lease runs out where it was not lost.
+        // If the lease is not lost, it expires.
         _ => return,
     }
-    let row = match row_of(connection, chunk.job, chunk.number).await {
+    let row = match ledger_row(connection, chunk.job, chunk.number).await {
         Ok(row) => row,
         Err(error) => {
-            tracing::warn!(%chunk, %error, "cannot read the ledger row that refused the fence");
+            tracing::warn!(%chunk, %error, "failed to read the ledger row that refused the fence; the lease will expire");
             return;
         }
     };
@@ -164,13 +173,14 @@ pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: 
     pause(engine, chunk.job, &reason).await;
 }
 
-/// A load whose fence was refused. One that the ledger has done is done: a load is once per job.
-pub(crate) async fn refused_load(
+/// Handles a load whose fence was refused. If the ledger shows that the load was committed, it is done:
+/// a job loads once.
+pub(crate) async fn handle_refused_load(
     engine: &Engine,
     connection: &dyn Connection,
     lease: SegmentLease,
 ) -> Result<Kept> {
-    let row = row_of(connection, lease.job, MERGED).await?;
+    let row = ledger_row(connection, lease.job, MERGED).await?;
     if merge::still_ours(engine, lease).await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
@@ -179,8 +189,8 @@ pub(crate) async fn refused_load(
     }
     let reason = match &row {
         Some(row) if row.epoch == i64::MAX => {
-            "the store was restored to an older state: this job was \
-             cancelled after that; cancel it again, or submit it as a new job"
+            "the store was restored to an older state, from before this job was cancelled; cancel \
+             it again, or submit it as a new job"
                 .to_owned()
         }
         row => reason("the load", row.as_ref(), lease.epoch, lease.nonce),
@@ -190,7 +200,11 @@ pub(crate) async fn refused_load(
     Ok(Kept::Lost)
 }
 
-async fn row_of(connection: &dyn Connection, job: JobId, number: i64) -> Result<Option<Ledger>> {
+async fn ledger_row(
+    connection: &dyn Connection,
+    job: JobId,
+    number: i64,
+) -> Result<Option<Ledger>> {
     let rows = connection.history().rows(job, number - 1, 1).await?;
     Ok(rows.into_iter().find(|row| row.chunk.number == number))
 }
@@ -199,17 +213,18 @@ fn reason(what: &str, row: Option<&Ledger>, epoch: i64, nonce: i64) -> String {
     let ledger = match row {
         Some(row) if row.epoch == epoch => format!("at epoch {epoch} of another claim"),
         Some(row) => format!("at epoch {}", row.epoch),
-        None => "gone".to_owned(),
+        None => "missing".to_owned(),
     };
     format!(
-        "the store was restored to an older state: the ledger's row of {what} is {ledger}, and the store \
-         claims it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then resume"
+        "the store was restored to an older state: the ledger row of {what} is {ledger}, but the store \
+         claims it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then \
+         resume the job"
     )
 }
 
 async fn pause(engine: &Engine, job: JobId, reason: &str) {
-    // Another chunk of the job may have been faster.
+    // Fails if another chunk has already paused the job.
     if let Err(error) = engine.store().pause(job, Some(reason)).await {
-        tracing::debug!(%job, %error, "not paused");
+        tracing::debug!(%job, %error, "job not paused");
     }
 }

@@ -1,10 +1,10 @@
-//! Availability of the data connections. While one does not answer, nothing of it is claimed, and a
-//! single probe with backoff finds out when it answers again.
+//! Tracks whether the database of each connection is available. While it is not, its work is not
+//! claimed, and a single probe with backoff detects when it responds again.
 //!
-//! An error only starts the probe: a connection can break while its database is available. So claims
-//! stop at the first error, and the connection counts as unavailable after the first failed probe.
-//! The state is of this process; the row in `windlass_controls` only tells listings, and expires if
-//! this process ends. Another process that still reaches the database keeps claiming.
+//! A connection can break while its database is available, so an error only starts the probe. Claims
+//! stop at the first error, and the connection counts as unavailable after the first failed probe. The
+//! state belongs to this process. The row in `windlass_controls` is only shown in listings, and expires
+//! if this process ends. Another process that still reaches the database keeps claiming.
 
 use crate::EngineError;
 use crate::engine::Engine;
@@ -18,17 +18,17 @@ use windlass_core::{JobType, Problem, RetryPolicy};
 use windlass_drivers::Class;
 use windlass_store::{Capabilities, Store, of_connection};
 
-/// The waits between probes: from 100 ms, doubled with each, to 10 s. `attempts` has no meaning here.
+/// The waits between probes: from 100 ms, doubling up to 10 s. `attempts` is not used.
 const PROBE_BACKOFF: RetryPolicy = RetryPolicy {
     attempts: u32::MAX,
     backoff: Duration::from_millis(100),
     factor: 2.0,
     max: Duration::from_secs(10),
 };
-/// A database that takes longer than this to answer a probe counts as unavailable.
+/// A probe slower than this counts as failed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether the database of one connection answers, as far as this process knows.
+/// Whether the database of one connection is available to this process.
 pub(crate) struct Availability {
     name: String,
     connection: Arc<dyn Connection>,
@@ -38,24 +38,24 @@ pub(crate) struct Availability {
 
 #[derive(Default)]
 struct State {
-    /// Lost connections and failed probes since work last succeeded. Kept when a probe succeeds: work
-    /// that fails although the database answers backs off too.
+    /// Lost connections and failed probes since work last succeeded. Not reset by a successful probe, so
+    /// that work that fails although probes succeed backs off too.
     failures: u32,
-    /// Whether a probe is under way or waits for its time.
+    /// Whether a probe is running or scheduled.
     probing: bool,
     outage: Option<Outage>,
 }
 
-/// A database that does not answer.
+/// A database that is unavailable.
 #[derive(Clone, Debug)]
 pub(crate) struct Outage {
-    /// Which one, since when, and the last error.
+    /// The connection, the time since when, and the last error.
     pub(crate) reason: String,
     next_probe: Instant,
 }
 
 impl Outage {
-    /// How long until it may be known that the database answers again.
+    /// How long to wait until the next probe has probably finished.
     pub(crate) fn wait(&self) -> Duration {
         self.next_probe.saturating_duration_since(Instant::now()) + PROBE_BACKOFF.backoff
     }
@@ -72,7 +72,7 @@ impl Availability {
         Availability { name: name.to_owned(), connection, store, state }
     }
 
-    /// Whether work on it may be claimed.
+    /// Whether work on this connection may be claimed.
     pub(crate) fn is_claimable(&self) -> bool {
         !self.state.borrow().probing
     }
@@ -82,13 +82,14 @@ impl Availability {
         self.state.borrow().outage.clone()
     }
 
-    /// Waits until it is claimable.
+    /// Waits until work on this connection may be claimed.
     pub(crate) async fn claimable(&self) {
         // The sender is part of this value, so it cannot be dropped while we wait.
         let _ = self.state.subscribe().wait_for(|state| !state.probing).await;
     }
 
-    /// A batch was committed or a page was read: the next lost connection is probed at once.
+    /// Resets the backoff after a committed batch or a page that was read: if the connection is lost
+    /// again, it is probed at once.
     pub(crate) fn succeeded(&self) {
         if self.state.borrow().failures > 0 {
             self.state.send_if_modified(|state| {
@@ -98,8 +99,8 @@ impl Availability {
         }
     }
 
-    /// Starts the probe if the error is of the connection and none is under way. Says whether the
-    /// error is one.
+    /// Starts the probe if the error is a connection error and no probe is running. Returns whether it is
+    /// a connection error.
     pub(crate) fn failed(self: &Arc<Self>, error: &EngineError) -> bool {
         let is_connection_error = is_connection_error(error);
         if is_connection_error
@@ -110,25 +111,25 @@ impl Availability {
         is_connection_error
     }
 
-    fn wait(&self) -> Duration {
+    fn first_wait(&self) -> Duration {
         match self.state.borrow().failures {
             0 => Duration::ZERO,
             failures => PROBE_BACKOFF.jittered(failures, rand::random()),
         }
     }
 
-    /// Asks the database for its ledger. Any answer will do, also that there is none.
-    async fn ask(&self) -> Result<(), String> {
+    /// Checks the database by looking for its ledger. Any response counts, also that there is none.
+    async fn ping(&self) -> Result<(), String> {
         match tokio::time::timeout(PROBE_TIMEOUT, self.connection.check_ledger()).await {
             Ok(Err(error)) if error.class() == Some(Class::Connection) => Err(error.to_string()),
             Ok(_) => Ok(()),
-            Err(_) => Err(format!("no answer within {PROBE_TIMEOUT:?}")),
+            Err(_) => Err(format!("no response within {PROBE_TIMEOUT:?}")),
         }
     }
 
-    /// A probe failed: says so to listings until the next one. Gives the wait until that.
-    async fn unavailable(&self, since: DateTime<Utc>, error: &str) -> Duration {
-        let reason = format!("{}{}: {error}", prefix(&self.name), text(since));
+    /// Records a failed probe, in the store until the next one. Returns the wait until then.
+    async fn record_outage(&self, since: DateTime<Utc>, error: &str) -> Duration {
+        let reason = format!("{}{}: {error}", prefix(&self.name), format_time(since));
         let mut wait = Duration::ZERO;
         let mut is_new = false;
         self.state.send_modify(|state| {
@@ -138,17 +139,17 @@ impl Availability {
             is_new = state.outage.replace(outage).is_none();
         });
         if is_new {
-            tracing::warn!("{reason}; its chunks wait, probing until it answers");
+            tracing::warn!("{reason}; its chunks wait until a probe succeeds");
         }
         let shown = wait + PROBE_TIMEOUT + Duration::from_secs(1);
         if let Err(error) = self.store.hold(&of_connection(&self.name), &reason, shown).await {
-            tracing::debug!(%error, "the store did not record that {} is unavailable", self.name);
+            tracing::debug!(%error, "failed to record in the store that database `{}` is unavailable", self.name);
         }
         wait
     }
 
-    /// A probe succeeded: work is claimed again.
-    async fn available(&self, begun: Instant, error: &str) {
+    /// Records a successful probe: work is claimed again.
+    async fn record_recovery(&self, begun: Instant, error: &str) {
         let mut outage = None;
         self.state.send_modify(|state| {
             outage = state.outage.take();
@@ -157,16 +158,16 @@ impl Availability {
         });
         let (name, lasted) = (&self.name, begun.elapsed());
         if outage.is_none() {
-            tracing::warn!("a connection to database `{name}` was lost; it answers: {error}");
+            tracing::warn!("lost a connection to database `{name}`, which is available: {error}");
             return;
         }
         tracing::warn!("database `{name}` available again after {lasted:.1?}");
         if let Err(error) = self.store.hold(&of_connection(name), "", Duration::ZERO).await {
-            tracing::debug!(%error, "the store did not record that {name} is available");
+            tracing::debug!(%error, "failed to record in the store that database `{name}` is available");
         }
     }
 
-    /// When the outage began, by the store's clock: as early as any process has recorded it.
+    /// When the outage began by the store's clock: the earliest time recorded by any process.
     async fn since(&self, begun: Instant) -> DateTime<Utc> {
         let now = self.store.now().await.unwrap_or_else(|_| Utc::now());
         let since = now - TimeDelta::from_std(begun.elapsed()).unwrap_or_default();
@@ -178,25 +179,26 @@ impl Availability {
     }
 }
 
-/// Probes until the database answers, or until the engine is dropped.
+/// Probes until the database responds or the engine is dropped.
 async fn probe(availability: Weak<Availability>, first_error: String) {
     let begun = Instant::now();
     let mut since = None;
-    let Some(mut wait) = availability.upgrade().map(|availability| availability.wait()) else {
+    let Some(mut wait) = availability.upgrade().map(|availability| availability.first_wait())
+    else {
         return;
     };
     loop {
         tokio::time::sleep(wait).await;
         let Some(availability) = availability.upgrade() else { return };
-        let error = match availability.ask().await {
-            Ok(()) => return availability.available(begun, &first_error).await,
+        let error = match availability.ping().await {
+            Ok(()) => return availability.record_recovery(begun, &first_error).await,
             Err(error) => error,
         };
         let since = match since {
             Some(since) => since,
             None => *since.insert(availability.since(begun).await),
         };
-        wait = availability.unavailable(since, &error).await;
+        wait = availability.record_outage(since, &error).await;
     }
 }
 
@@ -204,11 +206,11 @@ fn prefix(name: &str) -> String {
     format!("database `{name}` unavailable since ")
 }
 
-fn text(time: DateTime<Utc>) -> String {
+fn format_time(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Reads the time out of the reason that a process recorded.
+/// Parses the start of an outage out of the reason that a process recorded.
 fn since_of(name: &str, reason: &str) -> Option<DateTime<Utc>> {
     let (since, _) = reason.strip_prefix(&prefix(name))?.split_once(": ")?;
     Some(DateTime::parse_from_rfc3339(since).ok()?.to_utc())
@@ -223,7 +225,7 @@ impl Engine {
         })
     }
 
-    /// What may be claimed now: nothing of a connection that is being probed.
+    /// The capabilities without connections that are being probed.
     pub(crate) fn claimable(&self, by: &Capabilities) -> Capabilities {
         let mut by = by.clone();
         by.connections.retain(|name| self.is_claimable(name));
@@ -248,7 +250,7 @@ impl Engine {
         self.availability(name).is_ok_and(|availability| availability.is_claimable())
     }
 
-    /// Starts the probe of a connection if the error is of a connection. Says whether it is.
+    /// Starts the probe of a connection if the error is a connection error. Returns whether it is.
     pub(crate) fn connection_failed(&self, name: &str, error: &EngineError) -> bool {
         if let Ok(availability) = self.availability(name) {
             availability.failed(error);
@@ -256,8 +258,8 @@ impl Engine {
         is_connection_error(error)
     }
 
-    /// The same for work that may use all connections of a job type: the probes tell which of them
-    /// do not answer.
+    /// Like `connection_failed`, for work that may use all connections of a job type: the probes find out
+    /// which of them is unavailable.
     pub(crate) fn connections_failed(&self, job_type: &JobType, error: &EngineError) -> bool {
         for name in connections(job_type) {
             self.connection_failed(name, error);
@@ -283,15 +285,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_start_of_an_outage_is_read_back_from_its_reason() {
+    fn the_start_of_an_outage_is_parsed_from_its_reason() {
         let since = DateTime::parse_from_rfc3339("2026-01-01T03:00:00Z").unwrap().to_utc();
-        let reason = format!("{}{}: connection refused: 1: 2", prefix("app"), text(since));
+        let reason = format!("{}{}: connection refused: 1: 2", prefix("app"), format_time(since));
         assert_eq!(
             reason,
             "database `app` unavailable since 2026-01-01T03:00:00Z: connection refused: 1: 2"
         );
         assert_eq!(since_of("app", &reason), Some(since));
         assert_eq!(since_of("other", &reason), None);
-        assert_eq!(since_of("app", "slowed, resting 1 times as long"), None);
+        assert_eq!(since_of("app", "throttled to 1/2 of full speed"), None);
     }
 }

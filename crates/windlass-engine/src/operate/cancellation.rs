@@ -1,7 +1,8 @@
-//! The canceller: a chunk that was ever claimed ends `CANCELLED` only by being claimed at a new
-//! epoch and fenced, so that a worker that still sleeps over it can commit nothing any more. The load
-//! of a merge is fenced the same way. Until all of that is done the job is being cancelled: it is
-//! reported as `PROCESSING`, and its dependents are not told.
+//! Cancels jobs: fences their chunks and merges, then deletes their output.
+//!
+//! A chunk that was ever claimed becomes `CANCELLED` only after it is claimed at a new epoch and fenced,
+//! so that a stalled worker cannot commit anything afterwards. The load of a merge is fenced the same
+//! way. Until then the job is shown as `PROCESSING`, and its dependents are not triggered.
 
 use crate::EngineError;
 use crate::Result;
@@ -19,31 +20,35 @@ use windlass_connectors::Fence;
 use windlass_core::{JobId, JobStatus};
 use windlass_store::{Capabilities, ClaimedChunk, Lease, SegmentLease};
 
-/// How long until a merge whose load could not be fenced is tried again.
-const FENCE_AGAIN: Duration = Duration::from_secs(5);
+/// Chunks, merges or jobs taken per round.
+const BATCH: u32 = 50;
 
-/// How long a cancel waits for chunks that others have locked or claimed at this moment.
-const COMPLETE_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Wait before fencing a load is retried.
+const FENCE_RETRY_WAIT: Duration = Duration::from_secs(5);
+
+/// How long [`Engine::cancel`] waits for chunks that other processes have locked or claimed.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it checks them.
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// Cancels a job: nothing of it is claimed any more, and what was claimed is fenced and ended
-    /// here and now. What cannot be fenced now, since its database is unavailable, is fenced by a
-    /// worker or by another call; until then the job is `PROCESSING` and says why.
+    /// Cancels a job: no chunk of it is claimed any more, and claimed chunks are fenced and ended now.
+    /// Chunks that cannot be fenced because their database is unavailable are fenced later by a worker or
+    /// by another call. Until then the job is `PROCESSING` and shows the reason.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus> {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));
         let ended = async {
-            let give_up = Instant::now() + COMPLETE_WITHIN;
+            let give_up = Instant::now() + CANCEL_TIMEOUT;
             loop {
                 while end_cancelled(self, &by).await? > 0 {}
                 let status = self.store().status(job).await?;
-                // A heartbeat may have had a chunk locked, or another process is at it.
+                // A heartbeat may have locked a chunk, or another process is cancelling too.
                 let is_open = status.is_some_and(|status| !status.is_final());
                 if !is_open || by.connections.is_empty() || Instant::now() > give_up {
                     break;
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(CANCEL_POLL_INTERVAL).await;
             }
             discard_output(self).await
         };
@@ -51,20 +56,21 @@ impl Engine {
             Ok(()) => {}
             Err(EngineError::Store(error)) => return Err(error.into()),
             Err(error) => {
-                tracing::warn!(%job, %error, "the cancel is not complete; workers try again");
+                tracing::warn!(%job, %error, "job not completely cancelled yet; workers will retry");
             }
         }
-        Ok(self.store().status(job).await?.unwrap_or(status))
+        let status = self.store().status(job).await?.unwrap_or(status);
+        tracing::info!(%job, %status, "job cancelled");
+        Ok(status)
     }
 }
 
-/// Removes what cancelled jobs have put out: all their chunks are fenced, so that nobody adds to
-/// it any more.
+/// Deletes the output of cancelled jobs. All their chunks are fenced, so no worker can add to it.
 pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
     let mut failed = None;
     let connections = engine.claimable_connections();
-    for (job, connection) in engine.store().discardable(&connections, 50).await? {
-        // A database that is away must not keep the others waiting.
+    for (job, connection) in engine.store().discardable(&connections, BATCH).await? {
+        // An unavailable database must not delay jobs on other databases.
         match discard(engine, job, &connection).await {
             Ok(()) => {}
             Err(error) => {
@@ -81,7 +87,7 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
         Some(snapshot) if snapshot.definition.step.kind.makes_parts() => {
             let context = engine.resolve_to_end(snapshot).await?;
             if let Some(destination) = JobDestination::of(&context)? {
-                destination.clear(&context, merge::is_cancelled(engine, &context)).await?;
+                destination.delete_all(&context, merge::is_cancelled(engine, &context)).await?;
             }
         }
         _ => drop(engine.connection(connection)?.discard(job).await?),
@@ -90,21 +96,21 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     Ok(engine.store().discarded(job).await?)
 }
 
-/// Fences and ends chunks and merges of cancelled jobs; says how many it claimed. One that cannot be
-/// ended now does not keep the others from it.
+/// Fences and ends chunks and merges of cancelled jobs. Returns how many it claimed. A failure of one
+/// does not prevent the rest from being ended.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
     let by = &engine.claimable(by);
-    let claimed = engine.store().claim_cancelled(by, 50).await?;
-    let merges = engine.store().claim_cancelled_merges(by, 50).await?;
+    let claimed = engine.store().claim_cancelled(by, BATCH).await?;
+    let merges = engine.store().claim_cancelled_merges(by, BATCH).await?;
     let count = claimed.len() + merges.len();
     let mut failed = None;
-    // A database that does not answer is asked once for all chunks of a job; the leases of the others
-    // expire, and they are claimed again when it answers.
+    // An unavailable database is tried once per job. The leases of the job's remaining chunks expire, and
+    // they are claimed again when the database is available.
     let mut unavailable = HashSet::new();
     for chunk in claimed {
         let job = chunk.lease.chunk.job;
         if !unavailable.contains(&job)
-            && let Err(error) = end(engine, chunk).await
+            && let Err(error) = end_chunk(engine, chunk).await
         {
             if is_connection_error(&error) {
                 unavailable.insert(job);
@@ -114,15 +120,18 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     }
     for merge in merges {
         if let Err(error) = end_merge(engine, merge).await {
-            let why = error.to_string();
-            let _ = engine.store().release_segment(merge, Some(&why), false, FENCE_AGAIN).await?;
+            let reason = error.to_string();
+            let _ = engine
+                .store()
+                .release_segment(merge, Some(&reason), false, FENCE_RETRY_WAIT)
+                .await?;
             failed = Some(error);
         }
     }
     failed.map_or(Ok(count), Err)
 }
 
-async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
+async fn end_chunk(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
     let Lease { chunk: id, epoch, nonce } = chunk.lease;
     let Some(snapshot) = engine.store().snapshot(id.job).await? else { return Ok(()) };
     let connection = snapshot.definition.source.connection.clone();
@@ -143,7 +152,7 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
     ended
 }
 
-/// Ends a merge once no other merger can load for it.
+/// Ends a merge after fencing its load.
 async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
     let Some(snapshot) = engine.store().snapshot(lease.job).await? else { return Ok(()) };
     let mut note = None;
@@ -153,7 +162,10 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
             engine.connection_failed(&load.connection, error);
         }
         if fenced? {
-            note = Some(format!("its load into {} was committed before the cancel", load.table));
+            note = Some(format!(
+                "the load into {} was committed before the job was cancelled",
+                load.table
+            ));
         }
     }
     let _ = engine.store().end_cancelled_merge(lease, note.as_deref()).await?;

@@ -1,70 +1,73 @@
-//! The health of the user's databases. Where one says that it is above its limit, work on it slows
-//! down, more with every time it says so again, and recovers step by step when it is below.
+//! Probes the health of the user's databases, and throttles work on a database that is over its limit.
+//!
+//! Each probe over the limit raises the throttle level by one, each probe below lowers it by one.
 
 use crate::engine::Engine;
 use crate::shutdown::Shutdown;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_core::config::Health;
 use windlass_store::of_connection;
 
-/// Each level halves the pace, as far as rests are not cut short.
-const MOST: u32 = 10;
-/// No rest is longer than this: a slot that rests is one that other jobs lack.
-pub(crate) const LONGEST_REST: Duration = Duration::from_secs(10);
-/// Whoever rests looks this often whether it still should.
+/// Maximum throttle level. Each level halves the throughput, unless [`MAX_THROTTLE_DELAY`] cuts the delay.
+const MAX_LEVEL: u32 = 10;
+/// Maximum delay before a batch: a waiting slot is not available to other jobs.
+pub(crate) const MAX_THROTTLE_DELAY: Duration = Duration::from_secs(10);
+/// How often a waiting slot checks whether the level has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// A database that does not say for so long how it is, is not well.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A health probe slower than this counts as unhealthy.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How far work on one connection is slowed, in this process.
+/// How far work on one connection is throttled in this process.
 #[derive(Default)]
 pub(crate) struct Throttle {
     level: AtomicU32,
-    /// How long a batch takes there, on average.
-    batch: Mutex<Duration>,
+    /// Average duration of a batch.
+    batch_time: Mutex<Duration>,
 }
 
 impl Throttle {
-    /// A batch took so long.
-    pub(crate) fn took(&self, took: Duration) {
-        // A plain value, which a panic elsewhere cannot leave half changed.
-        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        *batch = if batch.is_zero() { took } else { (*batch * 7 + took) / 8 };
+    /// Records the duration of a batch in the moving average.
+    pub(crate) fn record_batch(&self, duration: Duration) {
+        let mut batch_time = self.batch_time.lock();
+        *batch_time = match batch_time.is_zero() {
+            true => duration,
+            false => (*batch_time * 7 + duration) / 8,
+        };
     }
 
-    /// Rests before the next batch, at most so long: at the first level as long as a batch takes,
-    /// so that half of the pace is left, at the next three times as long, and so on.
-    pub(crate) async fn rest(&self, most: Duration) {
+    /// Waits before the next batch, at most `limit`. At level 1 the wait is as long as a batch, which
+    /// halves the throughput; at level 2 three times as long, at level 3 seven times, and so on.
+    pub(crate) async fn delay(&self, limit: Duration) {
         let begun = Instant::now();
-        while let Some(left) = self.pause().min(most).checked_sub(begun.elapsed())
+        while let Some(left) = self.delay_time().min(limit).checked_sub(begun.elapsed())
             && !left.is_zero()
         {
             tokio::time::sleep(left.min(POLL_INTERVAL)).await;
         }
     }
 
-    fn pause(&self) -> Duration {
-        let batch = *self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        batch * ((1 << self.level.load(Ordering::Relaxed)) - 1)
+    fn delay_time(&self) -> Duration {
+        let batch_time = *self.batch_time.lock();
+        batch_time * ((1 << self.level.load(Ordering::Relaxed)) - 1)
     }
 
-    /// One level more or less; says which it was and is.
-    fn shift(&self, well: bool) -> (u32, u32) {
+    /// Lowers or raises the level by one. Returns the old and the new level.
+    fn adjust(&self, healthy: bool) -> (u32, u32) {
         let before = self.level.load(Ordering::Relaxed);
-        let level = if well { before.saturating_sub(1) } else { (before + 1).min(MOST) };
+        let level = if healthy { before.saturating_sub(1) } else { (before + 1).min(MAX_LEVEL) };
         self.level.store(level, Ordering::Relaxed);
         (before, level)
     }
 }
 
-/// Asks the database of a connection how it is until shutdown.
-pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown: Shutdown) {
+/// Probes the health of a connection until shutdown.
+pub(crate) async fn run(engine: Engine, name: String, health: Health, shutdown: Shutdown) {
     let throttle = engine.throttle(&name);
     while !shutdown.requested() {
-        // It cannot be measured; that it is unavailable is said already.
+        // Skip the probe: `availability.rs` handles and logs an unavailable database.
         if !engine.is_claimable(&name) {
             tokio::select! {
                 () = tokio::time::sleep(health.every) => {}
@@ -72,28 +75,26 @@ pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown
             }
             continue;
         }
-        let ill = tokio::select! {
-            ill = ill(&engine, &name, &health) => ill,
-            // A database that does not answer keeps nobody from ending.
+        let problem = tokio::select! {
+            problem = probe(&engine, &name, &health) => problem,
+            // A slow probe must not delay the shutdown.
             () = shutdown.wait() => break,
         };
-        let (before, level) = throttle.shift(ill.is_none());
-        let why = ill.unwrap_or_else(|| "recovers".to_owned());
+        let (before, level) = throttle.adjust(problem.is_none());
+        let why = problem.unwrap_or_else(|| "is recovering".to_owned());
         if level > 0 {
-            let times = (1 << level) - 1;
-            let reason = format!(
-                "slowed, resting {times} times as long as working: connection {name} {why}"
-            );
+            let times = 1 << level;
+            let reason = format!("throttled to 1/{times} of full speed: connection {name} {why}");
             if before == 0 {
                 tracing::warn!("{reason}");
             }
-            // Shown until it is said again, or no more.
+            // Shown until the next probe renews it.
             let shown = health.every * 2 + Duration::from_secs(1);
             if let Err(error) = engine.store().hold(&of_connection(&name), &reason, shown).await {
-                tracing::warn!(%error, "the store did not take how connection {name} is");
+                tracing::warn!(%error, "failed to record in the store that connection {name} is throttled");
             }
         } else if before > 0 && level == 0 {
-            tracing::warn!("connection {name} is below its limit; full pace again");
+            tracing::warn!("connection {name} is healthy; no longer throttled");
         }
         tokio::select! {
             () = tokio::time::sleep(health.every) => {}
@@ -102,19 +103,19 @@ pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown
     }
 }
 
-/// Why a connection is not well; nothing where it is.
-async fn ill(engine: &Engine, name: &str, health: &Health) -> Option<String> {
+/// Runs the health query once. Returns why the connection is unhealthy; `None` if it is healthy.
+async fn probe(engine: &Engine, name: &str, health: &Health) -> Option<String> {
     let measured = async { Ok(engine.connection(name)?.measure(&health.sql).await?) };
     let measured: Result<crate::Result<Option<f64>>, _> =
-        tokio::time::timeout(PATIENCE, measured).await;
+        tokio::time::timeout(PROBE_TIMEOUT, measured).await;
     match measured {
         Ok(Ok(Some(number))) if number > health.limit => {
-            Some(format!("measures {number}, its limit is {}", health.limit))
+            Some(format!("measures {number}, over its limit of {}", health.limit))
         }
         Ok(Ok(_)) => None,
         Ok(Err(error)) if engine.connection_failed(name, &error) => None,
-        Ok(Err(error)) => Some(format!("does not say how it is: {error}")),
-        Err(_) => Some(format!("has not said how it is for {PATIENCE:?}")),
+        Ok(Err(error)) => Some(format!("failed its health probe: {error}")),
+        Err(_) => Some(format!("did not respond to its health probe within {PROBE_TIMEOUT:?}")),
     }
 }
 
@@ -123,48 +124,48 @@ mod tests {
     use super::*;
 
     const BATCH: Duration = Duration::from_secs(1);
-    const LONG: Duration = Duration::from_secs(10_000);
+    const NO_LIMIT: Duration = Duration::from_secs(10_000);
 
-    fn shift(throttle: &Throttle, times: u32, well: bool) {
+    fn adjust(throttle: &Throttle, times: u32, healthy: bool) {
         for _ in 0..times {
-            throttle.shift(well);
+            throttle.adjust(healthy);
         }
     }
 
-    async fn rested(throttle: &Throttle, most: Duration) -> Duration {
+    async fn measure_delay(throttle: &Throttle, limit: Duration) -> Duration {
         let begun = Instant::now();
-        throttle.rest(most).await;
+        throttle.delay(limit).await;
         begun.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_level_halves_the_pace_and_gives_it_back() {
+    async fn every_level_halves_the_throughput_and_restores_it() {
         let throttle = Throttle::default();
-        throttle.took(BATCH);
-        assert_eq!(rested(&throttle, LONG).await, Duration::ZERO);
-        for pause in [1, 3, 7, 15] {
-            throttle.shift(false);
-            assert_eq!(rested(&throttle, LONG).await, BATCH * pause);
+        throttle.record_batch(BATCH);
+        assert_eq!(measure_delay(&throttle, NO_LIMIT).await, Duration::ZERO);
+        for times in [1, 3, 7, 15] {
+            throttle.adjust(false);
+            assert_eq!(measure_delay(&throttle, NO_LIMIT).await, BATCH * times);
         }
-        assert_eq!(rested(&throttle, BATCH).await, BATCH, "never longer than it may");
-        for pause in [7, 3, 1, 0] {
-            throttle.shift(true);
-            assert_eq!(rested(&throttle, LONG).await, BATCH * pause);
+        assert_eq!(measure_delay(&throttle, BATCH).await, BATCH, "never longer than the limit");
+        for times in [7, 3, 1, 0] {
+            throttle.adjust(true);
+            assert_eq!(measure_delay(&throttle, NO_LIMIT).await, BATCH * times);
         }
-        shift(&throttle, 100, false);
-        assert_eq!(rested(&throttle, LONG).await, BATCH * 1023);
+        adjust(&throttle, 100, false);
+        assert_eq!(measure_delay(&throttle, NO_LIMIT).await, BATCH * 1023);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_rests_notices_that_it_is_better() {
+    async fn a_waiting_slot_notices_a_lower_level() {
         let throttle = Throttle::default();
-        throttle.took(BATCH);
-        shift(&throttle, 10, false);
-        let better = async {
+        throttle.record_batch(BATCH);
+        adjust(&throttle, 10, false);
+        let recovery = async {
             tokio::time::sleep(BATCH * 5).await;
-            shift(&throttle, 10, true);
+            adjust(&throttle, 10, true);
         };
-        let (rested, ()) = tokio::join!(rested(&throttle, LONG), better);
-        assert!(rested < BATCH * 6, "{rested:?}");
+        let (waited, ()) = tokio::join!(measure_delay(&throttle, NO_LIMIT), recovery);
+        assert!(waited < BATCH * 6, "{waited:?}");
     }
 }

@@ -1,6 +1,5 @@
-//! The household of every worker process: it says that it is there, hears what operators say, and
-//! looks after leases that ran out, chunks and output of cancelled jobs,
-//! and idle children.
+//! Periodic maintenance of every worker process: its own heartbeat, runtime controls, expired leases,
+//! cancelled jobs and idle child processes.
 
 use crate::EngineError;
 use crate::Result;
@@ -10,35 +9,35 @@ use crate::shutdown::Shutdown;
 use std::time::{Duration, Instant};
 use windlass_store::Capabilities;
 
-/// How often leases are looked after. A lost lease is noticed within this time.
-const ROUND: Duration = Duration::from_millis(500);
-/// How often the process says that it is there.
-const SAYING: Duration = Duration::from_secs(1);
-/// A child process that has had no batch for so long is ended.
-const UNUSED: Duration = Duration::from_secs(60);
+/// Time between two rounds. An expired lease is noticed within this time.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the worker renews its row in the list of workers.
+const WORKER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A child process without a batch for this time is closed.
+const CHILD_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Keeps house until shutdown.
+/// Runs maintenance rounds until shutdown.
 pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown: Shutdown) {
-    let mut said = None::<Instant>;
+    let mut last_heartbeat = None::<Instant>;
     while !shutdown.requested() {
         let mut round = round(&engine, &by).await;
-        if said.is_none_or(|at| at.elapsed() >= SAYING) {
-            said = Some(Instant::now());
-            let saying = engine.store().heartbeat_worker(&by, slots as i64).await;
-            round = round.and(saying.map_err(EngineError::from));
+        if last_heartbeat.is_none_or(|at| at.elapsed() >= WORKER_HEARTBEAT_INTERVAL) {
+            last_heartbeat = Some(Instant::now());
+            let heartbeat = engine.store().heartbeat_worker(&by, slots as i64).await;
+            round = round.and(heartbeat.map_err(EngineError::from));
         }
-        // Beside the rest: a child that does not end when it should must not hold up the others.
-        let resting = engine.clone();
-        tokio::spawn(async move { resting.shared.steps.close_idle(UNUSED).await });
+        // In a task: a child that does not exit must not delay the next round.
+        let steps = engine.clone();
+        tokio::spawn(async move { steps.shared.steps.close_idle(CHILD_IDLE_TIMEOUT).await });
         if let Err(error) = round {
-            tracing::warn!(%error, "housekeeping failed; trying again");
+            tracing::warn!(%error, "maintenance failed; retrying");
         }
         tokio::select! {
-            () = tokio::time::sleep(ROUND) => {}
+            () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
             () = shutdown.wait() => {}
         }
     }
-    // Others see it as vanished after a while where this fails.
+    // If this fails, the worker disappears from listings when its row expires.
     let _ = engine.store().remove_worker(&by.worker).await;
 }
 
@@ -46,7 +45,7 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
     engine.refresh_controls().await?;
     let rescued = engine.store().rescue().await?;
     if rescued > 0 {
-        tracing::warn!(rescued, "leases ran out; their chunks go on elsewhere");
+        tracing::warn!(rescued, "leases expired; their chunks and segments can be claimed again");
     }
     end_cancelled(engine, by).await?;
     discard_output(engine).await

@@ -1,4 +1,4 @@
-//! Operation: what keeps jobs, workers and data in order while chunks are worked.
+//! Operating a cluster: cancellation, controls, health, alerts, audit, retention and maintenance.
 
 pub(crate) mod after_restore;
 pub(crate) mod alerts;
@@ -7,5 +7,6 @@ pub(crate) mod availability;
 pub(crate) mod cancellation;
 pub(crate) mod controls;
 pub(crate) mod health_probe;
+pub(crate) mod job_log;
 pub(crate) mod maintenance;
 pub(crate) mod retention;

@@ -1,8 +1,9 @@
-//! The pruner: removes what has ended so long ago that its job type's `retention` gives it up.
+//! Retention: deletes jobs, chunks, ledger rows, dead letters and alerts that are older than the
+//! `retention` of their job type.
 //!
-//! A ledger row goes when no chunk of its job can be claimed any more: its job completed, was
-//! cancelled, or is closed, after which it cannot be retried. A worker that still holds one from
-//! before finds no row to compare with, and commits nothing.
+//! A ledger row is deleted only when no chunk of its job can be claimed again: the job has completed, was
+//! cancelled, or was closed so that it cannot be retried. A worker with an old lease on such a chunk
+//! finds no ledger row, and commits nothing.
 
 use crate::EngineError;
 use crate::Result;
@@ -14,59 +15,60 @@ use std::time::Duration;
 use windlass_connectors::DataError;
 use windlass_core::{JobId, JobStatus, Retention};
 
-/// How often it looks.
-const ROUND: Duration = Duration::from_secs(600);
-/// How long alerts are kept: longer than what happened is looked for, so that none is raised again.
-const ALERTS: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Jobs it takes up at a time.
-const JOBS: u32 = 100;
+/// How often it prunes.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(600);
+/// How long alerts are kept: longer than the window in which failures are detected, so that an alert is
+/// not raised twice.
+const ALERT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Jobs fetched per query.
+const JOBS_PER_QUERY: u32 = 100;
 
-/// What was removed.
+/// The number of rows deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pruned {
-    /// Jobs, with everything of them.
+    /// Jobs, with all their rows.
     pub jobs: u64,
-    /// Jobs that are kept and have lost their chunks and ledger.
+    /// Jobs that are kept and whose chunks and ledger rows were deleted.
     pub emptied: u64,
     /// Chunks.
     pub chunks: u64,
-    /// Ledger rows and held and emitted rows beside the user's data.
+    /// Rows of the ledger, deferred items and emitted rows in the user's database.
     pub ledger_rows: u64,
-    /// Dead letters that went before their job.
+    /// Dead letters that were deleted before their job.
     pub dead_letters: u64,
     /// Alerts.
     pub alerts: u64,
 }
 
-/// Prunes now and then until shutdown.
+/// Prunes periodically until shutdown.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
     while !shutdown.requested() {
         tokio::select! {
             pruned = engine.prune(None) => match pruned {
                 Ok(pruned) if pruned == Pruned::default() => {}
-                Ok(pruned) => tracing::info!(?pruned, "pruned what ended long ago"),
-                Err(error) => tracing::warn!(%error, "pruning failed; trying again later"),
+                Ok(pruned) => tracing::info!(?pruned, "pruned expired jobs"),
+                Err(error) => tracing::warn!(%error, "pruning failed; retrying in {PRUNE_INTERVAL:?}"),
             },
-            // What is half pruned goes on next time.
+            // Safe to cancel: a job that is pruned partly is continued next time.
             () = shutdown.wait() => {}
         }
         tokio::select! {
-            () = tokio::time::sleep(ROUND) => engine.renew_generations().await,
+            () = tokio::time::sleep(PRUNE_INTERVAL) => engine.renew_generations().await,
             () = shutdown.wait() => {}
         }
     }
 }
 
 impl Engine {
-    /// Removes what has ended longer ago than its job type says, or than `all` says for every one.
+    /// Deletes what is older than the retention of its job type, or than `all` for every job type.
     pub async fn prune(&self, all: Option<&Retention>) -> Result<Pruned> {
-        let alerts = self.store().remove_alerts(ALERTS).await?;
+        let alerts = self.store().remove_alerts(ALERT_RETENTION).await?;
         let (mut pruned, mut result) = (Pruned { alerts, ..Pruned::default() }, Ok(()));
         for job_type in self.store().job_types().await? {
             let defined = self.config().jobs.get(&job_type).map(|job_type| &job_type.retention);
             let retention = all.or(defined).cloned().unwrap_or_default();
-            // A database that is away must not keep the other job types waiting.
+            // An unavailable database must not prevent pruning other job types.
             result = result.and(self.prune_type(&job_type, &retention, &mut pruned).await);
         }
         result.map(|()| pruned)
@@ -84,14 +86,16 @@ impl Engine {
         }
         let (mut result, mut tried) = (Ok(()), HashSet::new());
         loop {
-            let expired = store.expired(job_type, retention.jobs, &connections, JOBS).await?;
-            let emptied = store.prunable(job_type, retention.chunks, &connections, JOBS).await?;
+            let expired =
+                store.expired(job_type, retention.jobs, &connections, JOBS_PER_QUERY).await?;
+            let emptied =
+                store.prunable(job_type, retention.chunks, &connections, JOBS_PER_QUERY).await?;
             let before = tried.len();
             for (job, whole) in [(expired, true), (emptied, false)]
                 .into_iter()
                 .flat_map(|(jobs, whole)| jobs.into_iter().map(move |job| (job, whole)))
             {
-                // One that could not be pruned must not keep the others waiting.
+                // Once per job: a job that cannot be pruned must not block the rest.
                 if tried.insert((job, whole)) {
                     let age = whole.then_some(retention.jobs);
                     result = result.and(self.prune_job(job, age, pruned).await);
@@ -103,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Prunes one job: all of it where it has ended longer ago than `age`, or else its chunks.
+    /// Prunes one job: completely if `age` is given and it ended longer ago, else only its chunks.
     async fn prune_job(
         &self,
         job: JobId,
@@ -112,8 +116,8 @@ impl Engine {
     ) -> Result<()> {
         let store = self.store();
         if age.is_some() && self.is_failed_redrive(job).await? {
-            // Its ledger says which of its letters are settled; nobody would know afterwards. It is
-            // pruned when it has been cancelled for as long.
+            // Its ledger holds which dead letters it has settled. Cancelling records that; the job is
+            // pruned when the retention has passed since then.
             self.cancel(job).await?;
             return Ok(());
         }
@@ -148,7 +152,7 @@ impl Engine {
         Ok(snapshot.is_some_and(|snapshot| snapshot.root != snapshot.id))
     }
 
-    /// Removes the ledger rows of a job; nothing is said where this process cannot reach them.
+    /// Deletes the ledger rows of a job; `None` if this process cannot reach them.
     async fn prune_ledger(&self, job: JobId) -> Result<Option<u64>> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(None) };
         let definition = &snapshot.definition;
@@ -162,7 +166,7 @@ impl Engine {
             error
         };
         let mut rows = connection.prune(job).await.map_err(failed)?;
-        // A load has its row beside its table.
+        // The ledger row of a load is beside its table.
         if let Some(load) = &definition.load {
             let Ok(place) = self.connection(&load.connection) else { return Ok(None) };
             self.prepare(&load.connection).await?;

@@ -1,4 +1,4 @@
-//! Planning: segments of the source become chunks.
+//! Planning: splits a job into segments and cuts the segments into chunks.
 
 pub(crate) mod planner;
 pub(crate) mod schema_cache;

@@ -1,4 +1,4 @@
-//! The first load of every job: into which segments it is split.
+//! Splits a new job into segments, or directly into chunks when the request names its keys.
 
 use crate::Result;
 use crate::job_context::JobContext;
@@ -6,19 +6,19 @@ use windlass_core::request::DEFAULT_SEGMENTS;
 use windlass_core::{Key, KeyRange, KeySet, PaginationState, Table, Value};
 use windlass_store::{NewChunk, NewSegment};
 
-/// What a plan found: segments to load, or the chunks themselves where the keys were given.
+/// The plan of a job: segments to cut, or the chunks themselves if the request names its keys.
 pub(crate) struct Plan {
     pub(crate) segments: Vec<NewSegment>,
     pub(crate) chunks: Vec<NewChunk>,
 }
 
-/// Splits a job. Keys given by the request become chunks at once; a filter becomes look-ups by
-/// value; otherwise the table is cut into ranges.
+/// Plans a job. Keys named by the request become chunks at once. A filter becomes index look-ups by
+/// value. Otherwise the table is split into key ranges.
 pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
     if let Some(ids) = &job.snapshot.request.ids {
         return Ok(Plan { segments: Vec::new(), chunks: key_lists(job, ids).await? });
     }
-    // Whatever was checked at submit, the rows may be others now.
+    // Checked again: rows may have changed since the job was submitted.
     job.connection.check_keys(&job.scope, None).await?;
     let segments = match job.scope.filters.first() {
         Some((filter, column, values)) => by_value(job, filter, column, values).await?,
@@ -29,11 +29,11 @@ pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
 
 async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<NewChunk>> {
     let is_items = job.definition().source.items;
-    // The key of an item is as the item has it; a table's is of its columns' types; a dead letter's
-    // is as it was read, by which the letter is found again.
+    // An inline item's key is taken as it is. A table's key is converted to the types of its columns.
+    // A dead letter's key stays as it was read, because the letter is found by it.
     let key = |id: serde_json::Value| match is_items || job.is_redrive() {
         true => Key::from_id(id).0,
-        false => typed(&job.scope.table, job.scope.key(), id),
+        false => typed_key(&job.scope.table, job.scope.key(), id),
     };
     let mut keys: Vec<Vec<Value>> = ids.iter().cloned().map(key).collect();
     if is_items || !job.is_redrive() {
@@ -47,8 +47,8 @@ async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<Ne
     Ok(keys.chunks(items).map(chunk).collect())
 }
 
-/// An id with each part read as its column's type, so that `"7"` and `7` are one key.
-fn typed(table: &Table, columns: &[String], id: serde_json::Value) -> Vec<Value> {
+/// An id with each part converted to its column's type, so that `"7"` and `7` are the same key.
+fn typed_key(table: &Table, columns: &[String], id: serde_json::Value) -> Vec<Value> {
     let Key(parts) = Key::from_id(id);
     let read = |(part, column): (Value, &String)| match table.column(column) {
         Some(_) => table.read_key(column, &part.to_json()).unwrap_or(part),
@@ -57,7 +57,7 @@ fn typed(table: &Table, columns: &[String], id: serde_json::Value) -> Vec<Value>
     parts.into_iter().zip(columns).map(read).collect()
 }
 
-/// One look-up per value, side by side; more values than segments share segments.
+/// Distributes the filter values over the segments, which are planned in parallel.
 async fn by_value(
     job: &JobContext,
     filter: &str,
@@ -84,7 +84,7 @@ async fn by_value(
 async fn by_range(job: &JobContext) -> Result<Vec<NewSegment>> {
     let wanted = match job.snapshot.request.parallel_segments {
         Some(segments) => segments,
-        None => segments_for(job.scope.table.estimated_rows, job.definition().chunk_items()),
+        None => default_segments(job.scope.table.estimated_rows, job.definition().chunk_items()),
     };
     let ranges = job.connection.split(&job.scope, wanted).await?;
     let total_segments = ranges.len() as u32;
@@ -100,8 +100,8 @@ async fn by_range(job: &JobContext) -> Result<Vec<NewSegment>> {
     Ok((0..).zip(ranges).map(segment).collect())
 }
 
-/// A segment should have several chunks to be worth a load of its own.
-fn segments_for(rows: u64, items: u32) -> u32 {
+/// The number of segments if the request names none: each should have at least four chunks.
+fn default_segments(rows: u64, items: u32) -> u32 {
     let chunks = rows / u64::from(items.max(1));
     (chunks / 4).clamp(1, u64::from(DEFAULT_SEGMENTS)) as u32
 }

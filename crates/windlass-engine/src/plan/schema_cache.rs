@@ -1,52 +1,55 @@
-//! What was lately learned of the user's databases, so that a small job does not begin with the
-//! same questions three times.
+//! Caches what is known about the user's databases: table schemas, key checks and existing ledgers.
+//!
+//! Submitting, planning and executing a job all need the schema. The cache keeps a small job from
+//! asking for it three times.
 
 use crate::engine::Engine;
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_connectors::{Items, Scope};
 use windlass_core::{JobType, Source, Table};
 
-/// How long a description is believed. A table that changes sooner than this after a submit is
-/// found out by the first statement that fails.
-const FRESH: Duration = Duration::from_secs(2);
+/// How long a cached schema is used. If a table changes within this time, the first statement that
+/// does not match it fails.
+const SCHEMA_CACHE_TTL: Duration = Duration::from_secs(2);
 
-/// How many rows of a query are looked at before a job of it is submitted, so that this stays cheap.
-/// Planning looks at all of them.
-const CHECKED_ROWS: u64 = 100_000;
+/// Rows of a source query whose keys are checked when a job is submitted. Bounded, so that submitting
+/// stays cheap; planning checks all rows.
+const MAX_KEY_CHECK_ROWS: u64 = 100_000;
 
-/// The ledgers that are there, and the tables as they were a moment ago.
+/// What this process knows about its connections.
 #[derive(Default)]
 pub(crate) struct SchemaCache {
+    /// Connections whose ledger exists.
     prepared: Mutex<HashSet<String>>,
-    described: Mutex<HashMap<String, (Instant, Table)>>,
-    /// The job types whose keys were found right, and when.
-    keys: Mutex<HashMap<String, Instant>>,
+    tables: Mutex<HashMap<String, (Instant, Table)>>,
+    /// Sources whose keys passed the check, and when.
+    checked_keys: Mutex<HashMap<String, Instant>>,
 }
 
 impl Engine {
-    /// What the database says of a source, now or a moment ago.
+    /// The schema of a source, from the database or the cache.
     pub(crate) async fn describe(&self, source: &Source) -> crate::Result<Table> {
         if source.items {
             return Ok(Items::table(source, 0));
         }
-        let described = &self.shared.schema_cache.described;
+        let tables = &self.shared.schema_cache.tables;
         let name = format!("{:?}", (&source.connection, &source.table, &source.query));
-        if let Some((at, table)) = locked(described).get(&name)
-            && at.elapsed() < FRESH
+        if let Some((at, table)) = tables.lock().get(&name)
+            && at.elapsed() < SCHEMA_CACHE_TTL
         {
             return Ok(table.clone());
         }
         let table = self.connection(&source.connection)?.describe(source).await?;
-        let mut known = locked(described);
-        known.retain(|_, (at, _)| at.elapsed() < FRESH);
-        known.insert(name, (Instant::now(), table.clone()));
+        let mut tables = tables.lock();
+        tables.retain(|_, (at, _)| at.elapsed() < SCHEMA_CACHE_TTL);
+        tables.insert(name, (Instant::now(), table.clone()));
         Ok(table)
     }
 
-    /// Refuses a query among whose first rows one has no key, or two have the same where the step
-    /// needs it unique. A table has passed by its schema.
+    /// Rejects a source query if, among its first rows, a row has no key, or two rows have the same
+    /// key although the step needs unique keys. A table is checked by its schema instead.
     pub(crate) async fn check_keys(
         &self,
         definition: &JobType,
@@ -56,52 +59,48 @@ impl Engine {
         if source.query.is_none() {
             return Ok(());
         }
-        let checked = &self.shared.schema_cache.keys;
+        let checked = &self.shared.schema_cache.checked_keys;
         let name = format!("{:?}", (source, &definition.step.kind));
-        if locked(checked).get(&name).is_some_and(|at| at.elapsed() < FRESH) {
+        if checked.lock().get(&name).is_some_and(|at| at.elapsed() < SCHEMA_CACHE_TTL) {
             return Ok(());
         }
         let scope = Scope::of_all(definition.clone(), table.clone());
-        self.connection(&source.connection)?.check_keys(&scope, Some(CHECKED_ROWS)).await?;
-        let mut known = locked(checked);
-        known.retain(|_, at| at.elapsed() < FRESH);
-        known.insert(name, Instant::now());
+        self.connection(&source.connection)?.check_keys(&scope, Some(MAX_KEY_CHECK_ROWS)).await?;
+        let mut checked = checked.lock();
+        checked.retain(|_, at| at.elapsed() < SCHEMA_CACHE_TTL);
+        checked.insert(name, Instant::now());
         Ok(())
     }
 
-    /// Whether a connection has its ledger or can have it; changes nothing.
+    /// Checks that a connection has its ledger or allows its creation. Changes nothing.
     pub(crate) async fn check_ledger(&self, connection: &str) -> crate::Result<()> {
-        if !locked(&self.shared.schema_cache.prepared).contains(connection) {
+        if !self.shared.schema_cache.prepared.lock().contains(connection) {
             self.connection(connection)?.check_ledger().await?;
         }
         Ok(())
     }
 
-    /// Records on every ledger in use that the store has reached another generation, so that a store
-    /// restored from a backup of before is detected even when no process was started since.
+    /// Raises the store's generation and records it beside every ledger in use. A store restored from
+    /// an older backup is then detected even if no process was started after the backup.
     pub(crate) async fn renew_generations(&self) {
         let prepared: Vec<String> =
-            locked(&self.shared.schema_cache.prepared).iter().cloned().collect();
+            self.shared.schema_cache.prepared.lock().iter().cloned().collect();
         for connection in prepared {
             if let Err(error) = self.record_generation(&connection).await {
-                tracing::warn!(connection, %error, "the generation of the store was not recorded");
+                tracing::warn!(connection, %error, "failed to record the store generation beside the ledger; retrying later");
             }
         }
     }
 
-    /// Makes sure, once, that a connection has its ledger, and that the store is not older than it.
+    /// Creates the ledger of a connection if needed, and checks that the store is not older than the
+    /// ledger. Done once per connection.
     pub(crate) async fn prepare(&self, connection: &str) -> crate::Result<()> {
         let prepared = &self.shared.schema_cache.prepared;
-        if !locked(prepared).contains(connection) {
+        if !prepared.lock().contains(connection) {
             self.connection(connection)?.prepare().await?;
             self.record_generation(connection).await?;
-            locked(prepared).insert(connection.to_owned());
+            prepared.lock().insert(connection.to_owned());
         }
         Ok(())
     }
-}
-
-/// Plain values, which a panic elsewhere cannot leave half changed.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,16 @@
-//! The loader: claims segments and cuts them into chunks, page by page.
+//! The segment planner: claims segments and cuts them into chunks, page by page.
 //!
-//! A page's chunks and the pagination state after it are one store transaction, guarded by the
-//! segment's epoch and state: a loader that stalled and woke up commits nothing.
+//! The chunks of a page and the pagination state after it are committed in one store transaction,
+//! guarded by the segment's epoch and state. A planner that stalled and lost its lease commits
+//! nothing. Merging is a segment too, and is run from here.
 
 use crate::Result;
 use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
 use crate::job_context::JobContext;
-use crate::merge::merge::{self, Merge};
-use crate::operate::health_probe::LONGEST_REST;
+use crate::merge::merge::{self, MergeOutcome};
+use crate::operate::health_probe::MAX_THROTTLE_DELAY;
+use crate::operate::job_log;
 use crate::plan::planner::plan;
 use crate::shutdown::Shutdown;
 use std::collections::VecDeque;
@@ -19,44 +21,44 @@ use windlass_connectors::{ChunkPage, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
+use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page, SegmentLease};
 
-/// Chunks cut per page: large enough that the store's commit is small beside the cutting, small
-/// enough that workers begin at once and a lost loader loses little.
+/// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
+/// workers can start at once and a crash loses little work.
 const CHUNKS_PER_PAGE: u32 = 500;
 
-/// A segment is handed back after this long, so that other jobs get their turn: more urgent ones, and
-/// those of equal priority in rotation.
-const TURN: Duration = Duration::from_secs(1);
+/// A segment is handed back after this time, so that segments of other jobs get a turn: those of
+/// higher priority first, those of equal priority in rotation.
+const MAX_TURN: Duration = Duration::from_secs(1);
 
 /// The waits between looks for segments. Notifications usually end them earlier.
 const SHORTEST_POLL: Duration = Duration::from_millis(40);
 const LONGEST_POLL: Duration = Duration::from_secs(1);
 
-/// Loads segments until shutdown, a few side by side.
+/// Plans segments until shutdown, a few at a time.
 pub(crate) async fn run(
     engine: Engine,
     by: Capabilities,
     heartbeat: Arc<Heartbeat>,
     shutdown: Shutdown,
 ) {
-    let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
-    let mut loads = JoinSet::new();
+    let concurrency = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
+    let mut running = JoinSet::new();
     let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
-    // Whether the last claim took all there was. Then the store says when there is more.
+    // Whether the last claim took all there was. If so, wait for a change notification.
     let mut drained = false;
     while !shutdown.requested() {
-        let free = side_by_side - loads.len();
+        let free = concurrency - running.len();
         if free == 0 {
-            loads.join_next().await;
+            running.join_next().await;
             continue;
         }
         if drained {
             tokio::select! {
                 () = engine.store().changed(backoff.next_wait()) => drained = false,
                 () = shutdown.wait() => {}
-                // It may have handed its segment back.
-                Some(_) = loads.join_next() => drained = false,
+                // The task may have handed its segment back.
+                Some(_) = running.join_next() => drained = false,
             }
             continue;
         }
@@ -67,20 +69,21 @@ pub(crate) async fn run(
                     backoff.reset();
                 }
                 for segment in claimed {
-                    loads.spawn(load(engine.clone(), segment, heartbeat.clone(), shutdown.clone()));
+                    let (heartbeat, shutdown) = (heartbeat.clone(), shutdown.clone());
+                    running.spawn(plan_segment(engine.clone(), segment, heartbeat, shutdown));
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot claim segments; trying again");
+                tracing::warn!(%error, "failed to claim segments; retrying");
                 tokio::time::sleep(backoff.next_wait()).await;
             }
         }
     }
-    while loads.join_next().await.is_some() {}
+    while running.join_next().await.is_some() {}
 }
 
-/// Loads one segment to its end, or hands it back.
-async fn load(
+/// Plans one segment to its end, or hands it back.
+async fn plan_segment(
     engine: Engine,
     segment: ClaimedSegment,
     heartbeat: Arc<Heartbeat>,
@@ -88,24 +91,30 @@ async fn load(
 ) {
     let lease = segment.lease;
     let attempts = segment.attempts;
+    let is_merge = segment.state == PaginationState::Merge;
     let _beating = heartbeat.keep_segment(lease);
     let store = engine.store();
-    let outcome = match pages(&engine, segment, &shutdown).await {
-        Ok(Loaded::Done | Loaded::Lost) => return,
-        Ok(Loaded::HandBack) => store.release_segment(lease, None, false, Duration::ZERO).await,
-        Ok(Loaded::Later(why, wait)) => store.release_segment(lease, Some(&why), false, wait).await,
+    let outcome = match plan_pages(&engine, segment, &shutdown).await {
+        Ok(SegmentOutcome::Done | SegmentOutcome::Lost) => return,
+        Ok(SegmentOutcome::HandBack) => {
+            store.release_segment(lease, None, false, Duration::ZERO).await
+        }
+        Ok(SegmentOutcome::Later(why, wait)) => {
+            store.release_segment(lease, Some(&why), false, wait).await
+        }
         Err(error) => {
             let definition =
                 store.snapshot(lease.job).await.ok().flatten().map(|job| job.definition);
-            // Logged once for the connection and not for each of its segments.
+            // A lost connection is logged once by its probe, not for each segment.
             let logged =
                 definition.as_ref().is_some_and(|job| engine.connections_failed(job, &error));
             if !logged {
-                tracing::warn!(job = %lease.job, segment = lease.segment, %error, "loading failed");
+                let what = if is_merge { "merging failed" } else { "planning failed" };
+                tracing::warn!(job = %lease.job, segment = lease.segment, %error, "{what}");
             }
             let retry = definition.map(|job| job.retry).unwrap_or_default();
             match error.kind() {
-                // The database being away is not a failure of the load; it goes on when it is back.
+                // An unavailable database does not count as an attempt.
                 ErrorKind::Unavailable => {
                     let (why, wait) = (error.to_string(), retry.backoff_after(1));
                     store.release_segment(lease, Some(&why), false, wait).await
@@ -121,64 +130,137 @@ async fn load(
         }
     };
     if let Err(error) = outcome {
-        // The lease runs out by itself, and another loader goes on from the last page.
-        tracing::warn!(job = %lease.job, segment = lease.segment, %error, "cannot hand back");
+        tracing::warn!(job = %lease.job, segment = lease.segment, %error,
+            "failed to hand back segment; planning continues after its lease expires");
     }
 }
 
-enum Loaded {
+/// What became of a claimed segment.
+enum SegmentOutcome {
+    /// It is planned, or merged.
     Done,
+    /// The lease is lost: another process has the segment.
     Lost,
+    /// Hand it back; it can be claimed again at once.
     HandBack,
-    /// Handed back for so long, with what it waits for.
+    /// Hand it back for this time, with the reason.
     Later(String, Duration),
 }
 
-async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) -> Result<Loaded> {
+async fn plan_pages(
+    engine: &Engine,
+    segment: ClaimedSegment,
+    shutdown: &Shutdown,
+) -> Result<SegmentOutcome> {
     let job = engine.context(segment.lease.job).await?;
     if segment.state == PaginationState::Merge {
-        // The claim knows only the connection of the source.
+        // The claim considers only the connection of the source.
         if let Some(outage) = engine.outage(job.definition()) {
             let wait = outage.wait();
-            return Ok(Loaded::Later(outage.reason, wait));
+            return Ok(SegmentOutcome::Later(outage.reason, wait));
         }
         match merge::merge(engine, &job, segment.lease).await? {
-            Merge::Done => {}
-            Merge::Lost => return Ok(Loaded::Lost),
-            Merge::Later => {
-                let why = "waits for the job or the redrives before it to end";
-                return Ok(Loaded::Later(why.to_owned(), TURN));
+            MergeOutcome::Done => tracing::info!(job = %segment.lease.job, "parts merged"),
+            MergeOutcome::Lost => return Ok(SegmentOutcome::Lost),
+            MergeOutcome::NotYet => {
+                let why = "waits until the original job and its earlier redrives have ended";
+                return Ok(SegmentOutcome::Later(why.to_owned(), MAX_TURN));
             }
         }
     }
     let mut state = segment.state.clone();
     let claimed = Instant::now();
     loop {
-        let long = claimed.elapsed() >= TURN;
-        if shutdown.requested() || job.is_stopped() || long {
-            return Ok(Loaded::HandBack);
+        let turn_is_over = claimed.elapsed() >= MAX_TURN;
+        if shutdown.requested() || job.is_stopped() || turn_is_over {
+            return Ok(SegmentOutcome::HandBack);
         }
         tokio::select! {
-            () = job.throttle.rest(LONGEST_REST) => {}
+            () = job.throttle.delay(MAX_THROTTLE_DELAY) => {}
             () = shutdown.wait() => continue,
         }
         let begun = Instant::now();
-        let page = page(&job, &segment, state).await?;
-        job.throttle.took(begun.elapsed());
+        let page = next_page(&job, &segment, state).await?;
+        job.throttle.record_batch(begun.elapsed());
         job.availability.succeeded();
         let (last, to) = (page.last, page.to.clone());
+        let summary = PageSummary::of(&page);
         if engine.store().load(page).await? == Kept::Lost {
-            return Ok(Loaded::Lost);
+            return Ok(SegmentOutcome::Lost);
         }
+        summary.log();
         if last {
-            return Ok(Loaded::Done);
+            log_job_end(engine, &segment).await;
+            return Ok(SegmentOutcome::Done);
         }
         state = to;
     }
 }
 
-/// The next page of a segment: where the load stands moves on by as much as was cut.
-async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState) -> Result<Page> {
+/// What a page adds to its job, for the log.
+struct PageSummary {
+    lease: SegmentLease,
+    is_plan: bool,
+    last: bool,
+    segments: usize,
+    chunks: usize,
+    /// Items of the segment so far; `None` for a merge.
+    items: Option<u64>,
+}
+
+impl PageSummary {
+    fn of(page: &Page) -> PageSummary {
+        let items = match &page.to {
+            PaginationState::TableScan { items_enqueued, .. }
+            | PaginationState::IndexQuery { items_enqueued, .. } => Some(*items_enqueued),
+            PaginationState::Plan | PaginationState::Merge => None,
+        };
+        PageSummary {
+            lease: page.lease,
+            is_plan: page.from == PaginationState::Plan,
+            last: page.last,
+            segments: page.segments.len(),
+            chunks: page.chunks.len(),
+            items,
+        }
+    }
+
+    fn log(self) {
+        let PageSummary { lease, segments, chunks, .. } = self;
+        let (job, segment) = (lease.job, lease.segment);
+        match self.items {
+            None => {}
+            Some(items) if self.is_plan => {
+                tracing::info!(%job, segments, chunks, items, "job planned");
+            }
+            Some(items) if self.last => {
+                tracing::info!(%job, segment, items, "segment planned");
+            }
+            Some(items) => tracing::debug!(%job, segment, chunks, items, "chunks planned"),
+        }
+    }
+}
+
+/// Logs the end of a job whose last segment ended it: after a merge, or without any chunk. Jobs that
+/// end with a chunk are logged where that chunk is completed.
+async fn log_job_end(engine: &Engine, segment: &ClaimedSegment) {
+    let id = segment.lease.job;
+    let is_merge = segment.state == PaginationState::Merge;
+    if let Ok(Some(status)) = engine.store().status(id).await
+        && status.is_final()
+        && let Ok(Some(job)) = engine.store().job(id).await
+        && (is_merge || job.chunks.total == 0)
+    {
+        job_log::log_job_end(&job);
+    }
+}
+
+/// The next page of a segment: its chunks, and the pagination state after them.
+async fn next_page(
+    job: &JobContext,
+    segment: &ClaimedSegment,
+    from: PaginationState,
+) -> Result<Page> {
     let lease = segment.lease;
     let empty = Page {
         lease,
@@ -190,7 +272,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
     };
     let key = job.scope.key();
     match from {
-        // What there was to do is done.
+        // The merge is done; only the end of the segment is left to commit.
         PaginationState::Merge => Ok(empty),
         PaginationState::Plan => {
             let planned = plan(job).await?;
@@ -210,13 +292,14 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
         } => {
             let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let cut = if segment.range == KeyRange::ALL {
-                scan(job, ScanSegment { number, of: total_segments }, after, items_enqueued).await?
+                cut_scan(job, ScanSegment { number, of: total_segments }, after, items_enqueued)
+                    .await?
             } else {
                 let range = KeyRange {
                     after: after.or_else(|| segment.range.after.clone()),
                     upto: segment.range.upto.clone(),
                 };
-                cut(job, None, &range, items_enqueued, CHUNKS_PER_PAGE).await?
+                cut_range(job, None, &range, items_enqueued, CHUNKS_PER_PAGE).await?
             };
             let to = PaginationState::TableScan {
                 segment: number,
@@ -236,32 +319,33 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             last_evaluated_key,
             items_enqueued,
         } => {
-            // A page has the chunks of many values: the state, which lists all values that remain, is
-            // written once per page and not once per value. Values are looked up in batches; only one
-            // with several chunks is cut alone.
+            // A page holds the chunks of many values, so that the state, which lists all remaining
+            // values, is written once per page and not once per value. Values are cut in batches; only
+            // a value with several chunks is cut alone.
             let key = &job.scope.place_columns(&filter);
             let mut after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let (mut items_enqueued, mut done, mut chunks) = (items_enqueued, 0, Vec::new());
             let mut full = false;
             let begun = Instant::now();
-            let mut looked_up = VecDeque::new();
+            let mut batch = VecDeque::new();
             while let Some(value) = remaining_values.get(done).cloned() {
                 let room = CHUNKS_PER_PAGE - chunks.len() as u32;
-                if after.is_none() && looked_up.is_empty() {
+                if after.is_none() && batch.is_empty() {
                     if room < CHUNKS_PER_PAGE / 2 {
                         break;
                     }
                     let upto = remaining_values.len().min(done + room as usize);
-                    looked_up = look_up(job, &filter, &remaining_values[done..upto]).await?;
+                    batch = cut_values(job, &filter, &remaining_values[done..upto]).await?;
                 }
-                let fits =
-                    |cut: &Cut| left(job, items_enqueued).is_none_or(|most| cut.items <= most);
-                let cut = match looked_up.pop_front().flatten().filter(fits) {
+                let fits = |cut: &CutChunks| {
+                    remaining_items(job, items_enqueued).is_none_or(|most| cut.items <= most)
+                };
+                let cut = match batch.pop_front().flatten().filter(fits) {
                     Some(cut) => cut,
                     None => {
                         let within = FilterValue { filter: filter.clone(), value };
                         let range = KeyRange { after: after.take(), upto: None };
-                        cut(job, Some(&within), &range, items_enqueued, room).await?
+                        cut_range(job, Some(&within), &range, items_enqueued, room).await?
                     }
                 };
                 items_enqueued += cut.items;
@@ -275,7 +359,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
                 if full
                     || !cut.done
                     || chunks.len() as u32 >= CHUNKS_PER_PAGE
-                    || begun.elapsed() >= TURN
+                    || begun.elapsed() >= MAX_TURN
                 {
                     break;
                 }
@@ -294,58 +378,62 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
     }
 }
 
-struct Cut {
+/// Chunks cut by one statement, and where the next one starts.
+struct CutChunks {
     chunks: Vec<NewChunk>,
     last: Option<Key>,
     items: u64,
     done: bool,
 }
 
-async fn cut(
+/// Cuts a key range, optionally within one value of a filter.
+async fn cut_range(
     job: &JobContext,
     within: Option<&FilterValue>,
     range: &KeyRange,
     enqueued: u64,
     most_chunks: u32,
-) -> Result<Cut> {
-    let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
+) -> Result<CutChunks> {
+    let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
     let cuts = job.connection.cut(&job.scope, within, range, items, most_chunks, left).await?;
-    Ok(Cut::of(cuts))
+    Ok(CutChunks::from_page(cuts))
 }
 
-/// The chunks of many values of a filter; `None` for a value that must be cut alone.
-async fn look_up(
+/// Cuts many values of a filter; `None` for a value that must be cut alone.
+async fn cut_values(
     job: &JobContext,
     filter: &str,
     values: &[Value],
-) -> Result<VecDeque<Option<Cut>>> {
+) -> Result<VecDeque<Option<CutChunks>>> {
     let items = job.definition().chunk_items();
     let cuts = job.connection.cut_values(&job.scope, filter, values, items).await?;
-    Ok(cuts.into_iter().map(|cuts| cuts.map(Cut::of)).collect())
+    Ok(cuts.into_iter().map(|cuts| cuts.map(CutChunks::from_page)).collect())
 }
 
-/// The same where the database numbers the parts of a table itself.
-async fn scan(
+/// Cuts a scan segment, for databases that number the segments of a table themselves.
+async fn cut_scan(
     job: &JobContext,
-    share: ScanSegment,
+    segment: ScanSegment,
     after: Option<Key>,
     enqueued: u64,
-) -> Result<Cut> {
-    let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
+) -> Result<CutChunks> {
+    let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
     let (scope, after) = (&job.scope, after.as_ref());
-    Ok(Cut::of(job.connection.scan(scope, share, after, items, CHUNKS_PER_PAGE, left).await?))
+    Ok(CutChunks::from_page(
+        job.connection.scan(scope, segment, after, items, CHUNKS_PER_PAGE, left).await?,
+    ))
 }
 
-/// How many items the segment may still have.
-fn left(job: &JobContext, enqueued: u64) -> Option<u64> {
+/// How many more items the segment may have; `None` without a limit.
+fn remaining_items(job: &JobContext, enqueued: u64) -> Option<u64> {
     job.snapshot.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued))
 }
 
-impl Cut {
-    fn of(cuts: ChunkPage) -> Cut {
-        let counted = cuts.chunks.iter().map(|(_, items)| *items as u64).sum();
+impl CutChunks {
+    fn from_page(page: ChunkPage) -> CutChunks {
+        let items = page.chunks.iter().map(|(_, items)| *items as u64).sum();
         let chunks =
-            cuts.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
-        Cut { chunks, last: cuts.last, items: counted, done: cuts.done }
+            page.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
+        CutChunks { chunks, last: page.last, items, done: page.done }
     }
 }

@@ -1,11 +1,12 @@
-//! Gives a step up for a while when nothing succeeds any more, instead of burning its items.
+//! A circuit breaker: stops calling a step that only fails, so that its items do not all become dead
+//! letters.
 
 use super::{StepBatch, StepError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use windlass_core::ItemError;
 
-/// Whether a step is to be tried at all. Shared by all slots of the process.
+/// Decides whether a step may be called. Shared by all slots of the process.
 #[derive(Default)]
 pub(super) struct CircuitBreaker {
     state: Mutex<State>,
@@ -13,61 +14,62 @@ pub(super) struct CircuitBreaker {
 
 #[derive(Default)]
 struct State {
-    /// Items that failed alone since the last success or opening.
+    /// Single items that failed since the last success or opening.
     failures: u32,
-    /// How often it has opened since the last success.
+    /// Openings since the last success.
     openings: u32,
-    /// Whether something has succeeded since it last opened.
-    works: bool,
-    /// Open until then.
-    until: Option<Instant>,
+    /// Whether a batch has succeeded since it last opened.
+    has_succeeded: bool,
+    open_until: Option<Instant>,
     reason: String,
 }
 
-/// Items that fail alone, one after the other, until that is taken for more than their own fault.
-const MOST_FAILURES: u32 = 16;
-/// Rounds without any success after which it is of no use to go on alone: half a minute by then.
-const MOST_OPENINGS: u32 = 5;
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
+/// Single items that may fail in a row before the circuit opens.
+const MAX_FAILURES: u32 = 16;
+/// Openings without any success before the job is paused: about half a minute.
+const MAX_OPENINGS: u32 = 5;
+/// How long the circuit is open the first time. The time doubles with each opening.
+const MIN_OPEN_TIME: Duration = Duration::from_secs(1);
+const MAX_OPEN_TIME: Duration = Duration::from_secs(60);
 
 impl CircuitBreaker {
-    /// Refuses while it is open.
-    pub(super) fn enter(&self) -> Result<(), StepError> {
-        let state = self.state();
+    /// Returns [`StepError::Unavailable`] while the circuit is open.
+    pub(super) fn check(&self) -> Result<(), StepError> {
+        let state = self.state.lock();
         match state.open_for() {
             Some(wait) => Err(StepError::Unavailable { reason: state.reason.clone(), wait }),
             None => Ok(()),
         }
     }
 
-    /// Whether it was open and nothing has succeeded since: then one try tells enough.
-    pub(super) fn is_doubtful(&self) -> bool {
-        self.state().openings > 0
+    /// Whether the circuit was open and nothing has succeeded since. Calls are then not retried.
+    pub(super) fn is_half_open(&self) -> bool {
+        self.state.lock().openings > 0
     }
 
-    /// A batch was worked, or refused by somebody who is there.
-    pub(super) fn succeeded(&self) {
-        *self.state() = State { works: true, ..State::default() };
+    /// The step has processed a batch, or works and has rejected it. Closes the circuit.
+    pub(super) fn record_success(&self) {
+        *self.state.lock() = State { has_succeeded: true, ..State::default() };
     }
 
-    /// A batch failed: it is to be halved. An item that fails alone is given up, but not many in a
-    /// row: then nothing may be right at all, and after some more rounds somebody must look. Each
-    /// round gives up a few more, so that a stretch of bad items is passed. Items that have failed
-    /// before tell nothing new where others succeed.
-    pub(super) fn failed(&self, batch: &StepBatch, error: ItemError) -> StepError {
-        let mut state = self.state();
-        let known_bad = state.works && batch.items.first().is_some_and(|item| item.attempt > 1);
+    /// A batch failed. A batch of several items is halved and does not count. A single item fails, but
+    /// many in a row open the circuit: the step itself may be broken. Each time it closes again it
+    /// allows more failures, so that a run of bad items is passed. After [`MAX_OPENINGS`] without any
+    /// success the job is paused. An item that failed before does not count while other items succeed.
+    pub(super) fn record_failure(&self, batch: &StepBatch, error: ItemError) -> StepError {
+        let mut state = self.state.lock();
+        let known_bad =
+            state.has_succeeded && batch.items.first().is_some_and(|item| item.attempt > 1);
         if batch.items.len() > 1 || known_bad {
             return StepError::Batch(error);
         }
         state.failures += 1;
-        let most = if state.openings == 0 { MOST_FAILURES } else { 1 << state.openings.min(10) };
-        if state.failures < most {
+        let limit = if state.openings == 0 { MAX_FAILURES } else { 1 << state.openings.min(10) };
+        if state.failures < limit {
             return StepError::Batch(error);
         }
-        let reason = format!("nothing succeeds any more, the last failure: {}", error.message);
-        if state.openings >= MOST_OPENINGS {
+        let reason = format!("the step only fails; last error: {}", error.message);
+        if state.openings >= MAX_OPENINGS {
             *state = State::default();
             return StepError::Fatal(reason);
         }
@@ -75,31 +77,27 @@ impl CircuitBreaker {
         StepError::Batch(error)
     }
 
-    /// Whoever works the batches is down, or asks for this much time.
+    /// Opens the circuit: the step is down, or asks to wait this long.
     pub(super) fn open(&self, reason: String, wait: Option<Duration>) -> StepError {
-        self.state().open(reason, wait)
-    }
-
-    /// Plain values, which a panic elsewhere cannot leave half changed.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().open(reason, wait)
     }
 }
 
 impl State {
+    /// How much longer the circuit is open; `None` if it is closed.
     fn open_for(&self) -> Option<Duration> {
-        self.until?.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
+        self.open_until?.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
     }
 
-    /// Opens for longer each time. Slots that find out together open it once.
+    /// Opens for longer each time. Slots that fail at the same time count as one opening.
     fn open(&mut self, reason: String, wait: Option<Duration>) -> StepError {
         let open_for = self.open_for();
-        let backoff = (SHORTEST * (1 << self.openings.min(6))).min(LONGEST);
+        let backoff = (MIN_OPEN_TIME * (1 << self.openings.min(6))).min(MAX_OPEN_TIME);
         let wait = open_for.unwrap_or(backoff).max(wait.unwrap_or_default());
         self.openings += u32::from(open_for.is_none());
         self.failures = 0;
-        self.works = false;
-        self.until = Some(Instant::now() + wait);
+        self.has_succeeded = false;
+        self.open_until = Some(Instant::now() + wait);
         self.reason = reason.clone();
         StepError::Unavailable { reason, wait }
     }
@@ -111,7 +109,7 @@ mod tests {
     use crate::step::StepItem;
     use windlass_core::{JobType, Key, Record};
 
-    /// A batch of so many items, at this attempt.
+    /// A batch with this number of items, all at this attempt.
     fn batch(items: usize, attempt: u32) -> StepBatch {
         let item = StepItem {
             key: Key(Vec::new()),
@@ -122,83 +120,84 @@ mod tests {
             "source": {}, "step": {"command": ["x"], "on_conflict": "retry"},
         });
         let job_type = JobType::from_json("JOB", job_type).unwrap();
-        StepBatch { items: vec![item; items], ..StepBatch::question(&job_type, None) }
+        StepBatch { items: vec![item; items], ..StepBatch::probe(&job_type, None) }
     }
 
     fn fail(circuit: &CircuitBreaker, items: usize) {
-        let failed = circuit.failed(&batch(items, 1), ItemError::transient("no answer"));
+        let failed = circuit.record_failure(&batch(items, 1), ItemError::transient("no answer"));
         assert!(matches!(failed, StepError::Batch(_)), "{failed:?}");
     }
 
-    /// Lets the time pass for which it is open.
-    fn run_batch(circuit: &CircuitBreaker) {
-        circuit.state().until = None;
+    /// Ends the time for which the circuit is open.
+    fn expire(circuit: &CircuitBreaker) {
+        circuit.state.lock().open_until = None;
     }
 
     #[test]
-    fn batches_are_halved_however_many_fail_and_items_given_up_a_few_at_a_time() {
+    fn failed_batches_are_always_halved_and_single_items_open_the_circuit() {
         let circuit = CircuitBreaker::default();
         (0..1000).for_each(|_| fail(&circuit, 2));
         let mut given_up = Vec::new();
         for _ in 0..5 {
             let mut items = 0;
-            while circuit.enter().is_ok() {
+            while circuit.check().is_ok() {
                 fail(&circuit, 1);
                 items += 1;
             }
             given_up.push(items);
-            run_batch(&circuit);
+            expire(&circuit);
         }
-        assert_eq!(given_up, [MOST_FAILURES, 2, 4, 8, 16]);
-        // Nothing has succeeded for so long that somebody must look.
-        let last = (0..).map(|_| circuit.failed(&batch(1, 1), ItemError::transient("no answer")));
+        assert_eq!(given_up, [MAX_FAILURES, 2, 4, 8, 16]);
+        // After too many openings without success the job is paused.
+        let last =
+            (0..).map(|_| circuit.record_failure(&batch(1, 1), ItemError::transient("no answer")));
         let mut last = last.skip_while(|failed| matches!(failed, StepError::Batch(_)));
         assert!(matches!(last.next(), Some(StepError::Fatal(why)) if why.contains("no answer")));
     }
 
     #[test]
-    fn items_known_to_be_bad_do_not_count_where_others_succeed() {
+    fn retried_items_do_not_count_while_others_succeed() {
         let circuit = CircuitBreaker::default();
-        circuit.succeeded();
-        for _ in 0..10 * MOST_FAILURES {
-            let failed = circuit.failed(&batch(1, 2), ItemError::transient("no answer"));
+        circuit.record_success();
+        for _ in 0..10 * MAX_FAILURES {
+            let failed = circuit.record_failure(&batch(1, 2), ItemError::transient("no answer"));
             assert!(matches!(failed, StepError::Batch(_)));
         }
-        assert!(circuit.enter().is_ok());
+        assert!(circuit.check().is_ok());
         circuit.open("down".into(), None);
-        run_batch(&circuit);
+        expire(&circuit);
         fail(&circuit, 1);
         fail(&circuit, 1);
-        assert!(circuit.enter().is_err());
+        assert!(circuit.check().is_err());
     }
 
     #[test]
-    fn one_success_between_failures_keeps_it_closed() {
+    fn a_success_between_failures_keeps_the_circuit_closed() {
         let circuit = CircuitBreaker::default();
-        for _ in 0..10 * MOST_FAILURES {
+        for _ in 0..10 * MAX_FAILURES {
             fail(&circuit, 1);
-            circuit.succeeded();
+            circuit.record_success();
         }
-        assert!(!circuit.is_doubtful());
+        assert!(!circuit.is_half_open());
     }
 
     #[test]
-    fn slots_that_find_out_together_open_it_once() {
+    fn simultaneous_failures_count_as_one_opening() {
         let circuit = CircuitBreaker::default();
         for _ in 0..4 {
             let StepError::Unavailable { wait, .. } = circuit.open("down".into(), None) else {
                 panic!()
             };
-            assert!(wait <= SHORTEST);
+            assert!(wait <= MIN_OPEN_TIME);
         }
-        assert_eq!(circuit.state().openings, 1);
+        assert_eq!(circuit.state.lock().openings, 1);
     }
 
     #[test]
-    fn waits_grow_and_are_never_shorter_than_their_own_whatever_is_asked_for() {
+    fn the_open_time_doubles_and_is_at_least_the_requested_wait() {
         let circuit = CircuitBreaker::default();
         let wait = |asked: u64| {
-            run_batch(&circuit);
+            expire(&circuit);
             let asked = Some(Duration::from_secs(asked));
             let StepError::Unavailable { wait, .. } = circuit.open("down".into(), asked) else {
                 panic!()

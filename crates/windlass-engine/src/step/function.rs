@@ -1,4 +1,4 @@
-//! A Rust function as a step.
+//! Runs a registered Rust function as a step, once per record.
 
 use super::{ItemContext, Step, StepBatch, StepError, StepItem};
 use async_trait::async_trait;
@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use windlass_core::{ItemError, Outcome};
 
-/// Items of one batch that a function works at once, so that one that waits on the network does
-/// not hold up the others.
-const AT_ONCE: usize = 32;
+/// Items of a batch that a function processes concurrently, so that one that waits for the network
+/// does not delay the rest.
+const MAX_CONCURRENT_ITEMS: usize = 32;
 
-/// Calls a function once per record, which arrives as the function's own type.
+/// Calls a function once per record, deserialized to the type that the function takes.
 pub(crate) struct FunctionStep<T, F> {
     function: F,
     record: PhantomData<fn() -> T>,
@@ -36,25 +36,28 @@ where
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         let call = |item: &StepItem| {
             let (record, context) = (item.record.clone(), batch.context(item));
-            // All of it may panic: reading the record, calling the function, and its future.
+            // All of this may panic: deserializing, calling the function, and polling its future.
             let called = async move {
                 let record = record.parse::<T>().map_err(|error| {
                     ItemError::permanent(format!(
-                        "the record does not fit the handler's type: {error}"
+                        "cannot deserialize the record for the handler: {error}"
                     ))
                 })?;
                 (self.function)(record, context).await
             };
             async move {
-                let answer = AssertUnwindSafe(called).catch_unwind().await;
-                answer.unwrap_or_else(panicked).unwrap_or_else(Outcome::Error)
+                let result = AssertUnwindSafe(called).catch_unwind().await;
+                result.unwrap_or_else(panicked).unwrap_or_else(Outcome::Error)
             }
         };
-        Ok(futures::stream::iter(batch.items.iter().map(call)).buffered(AT_ONCE).collect().await)
+        Ok(futures::stream::iter(batch.items.iter().map(call))
+            .buffered(MAX_CONCURRENT_ITEMS)
+            .collect()
+            .await)
     }
 }
 
-/// A handler that panics has failed on its item, and on no other.
+/// A panic fails only the item that the handler was called for.
 fn panicked(panic: Box<dyn Any + Send>) -> Result<Outcome, ItemError> {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

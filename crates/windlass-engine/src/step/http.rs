@@ -1,4 +1,4 @@
-//! A service as a step: one POST per batch, tried again, and given up for a while when it is down.
+//! Runs an HTTP endpoint as a step: one POST per batch, with retries and a circuit breaker.
 
 use super::circuit_breaker::CircuitBreaker;
 use super::redact::Redactor;
@@ -11,117 +11,121 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 use windlass_core::{Change, Endpoint, ItemError, JobType, Outcome, RetryPolicy, Secret};
 
-/// An endpoint, with the connections that are kept open to it.
+/// An endpoint and its connection pool.
 pub(super) struct HttpStep {
     client: Client,
     url: String,
-    /// What must not be repeated to anybody, should the endpoint say it.
+    /// Redacted from everything that the endpoint returns.
     secrets: Vec<Secret>,
     timeout: Duration,
     retry: RetryPolicy,
-    /// Batches that may be on their way at once.
-    room: Semaphore,
+    /// Limits the number of concurrent requests.
+    permits: Semaphore,
     circuit: CircuitBreaker,
 }
 
-/// How often one batch is sent before the endpoint is asked whether it is there at all.
-const MOST_TRIES: u32 = 3;
-/// A longer `Retry-After` is not waited for in a slot: the job type is held meanwhile.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Whatever `Retry-After` says, the endpoint is asked again after this.
-const LONGEST_HOLD: Duration = Duration::from_secs(3600);
-/// An answer may not be longer than this.
-const MOST_ANSWER: usize = 256 << 20;
+/// Maximum number of times one batch is sent before a probe checks the endpoint.
+const MAX_TRIES: u32 = 3;
+/// A longer `Retry-After` is not waited for in a slot: the job type is suspended instead.
+const MAX_WAIT_IN_SLOT: Duration = Duration::from_secs(5);
+/// A longer `Retry-After` is cut to this.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 256 << 20;
 
-/// Why a request brought no outcomes.
-enum Failed {
-    /// It may pass: the endpoint is overloaded, broken or not there.
-    Passing { message: String, retry_after: Option<Duration> },
-    /// It gave no answer in time. That takes too long to be tried again in the slot.
-    Late,
-    /// The endpoint refuses the batch for good.
+/// Why a request returned no outcomes.
+enum RequestError {
+    /// The endpoint is overloaded, broken or unreachable; retrying can help.
+    Transient { message: String, retry_after: Option<Duration> },
+    /// No response in time. Not retried in the slot, because that takes too long.
+    Timeout,
+    /// The endpoint rejects the batch; retrying does not help.
     Permanent { message: String, status: StatusCode },
-    /// The endpoint answers with something that is no answer.
-    Wrong(String),
-    /// The request cannot even be made.
-    Unsendable(String),
+    /// The response does not follow the protocol.
+    InvalidResponse(String),
+    /// The request cannot be built.
+    InvalidRequest(String),
 }
 
-const LATE: &str = "the endpoint gave no answer in time";
+const TIMEOUT_MESSAGE: &str = "the endpoint did not respond in time";
 
 impl HttpStep {
-    /// The endpoint of a job type, with the headers as this machine's file has them.
+    /// The endpoint of a job type, with the headers of this process's configuration.
     pub(super) fn new(endpoint: &Endpoint, job_type: &JobType) -> Result<HttpStep, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
-            let bad = || format!("the header `{name}` cannot be sent");
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            let invalid = || format!("the header `{name}` has an invalid name or value");
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| invalid())?;
             value.set_sensitive(true);
-            headers.insert(HeaderName::try_from(name).map_err(|_| bad())?, value);
+            headers.insert(HeaderName::try_from(name).map_err(|_| invalid())?, value);
         }
         let client = client()?.default_headers(headers).build().map_err(cause)?;
-        let room = endpoint.concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
+        let permits = endpoint.concurrency.map_or(Semaphore::MAX_PERMITS, |most| most as usize);
         Ok(HttpStep {
             client,
             url: endpoint.url.clone(),
             secrets: endpoint.headers.values().cloned().collect(),
             timeout: job_type.step_timeout(),
             retry: job_type.retry.clone(),
-            room: Semaphore::new(room),
+            permits: Semaphore::new(permits),
             circuit: CircuitBreaker::default(),
         })
     }
 
-    /// Sends a batch, tries it again while that may help, and judges what came of it.
-    async fn work(&self, batch: &StepBatch) -> Result<Vec<Outcome>, StepError> {
-        // What has failed already, as a whole or as the last of many, is not waited for again. Nor
-        // does who asks whether the endpoint is there want to wait.
-        let doubtful = batch.halved > 0 || batch.items.is_empty() || self.circuit.is_doubtful();
-        let tries = if doubtful { 1 } else { MOST_TRIES.min(self.retry.attempts) };
-        let mut tried = 0;
+    /// Sends a batch, retries transient errors, and classifies the final error.
+    async fn send_with_retries(&self, batch: &StepBatch) -> Result<Vec<Outcome>, StepError> {
+        // No retries for a batch that has failed before, while the circuit is half open, or for a probe.
+        let once = batch.halved > 0 || batch.items.is_empty() || self.circuit.is_half_open();
+        let max_tries = if once { 1 } else { MAX_TRIES.min(self.retry.attempts) };
+        let mut tries = 0;
         loop {
-            tried += 1;
-            match self.post(batch, batch.time(self.timeout)).await {
+            tries += 1;
+            match self.post(batch, batch.timeout(self.timeout)).await {
                 Ok(outcomes) => {
-                    self.circuit.succeeded();
+                    self.circuit.record_success();
                     return Ok(outcomes);
                 }
-                Err(Failed::Passing { message, retry_after })
-                    if tried < tries && retry_after.is_none_or(|wait| wait <= LONGEST_WAIT) =>
+                Err(RequestError::Transient { message, retry_after })
+                    if tries < max_tries
+                        && retry_after.is_none_or(|wait| wait <= MAX_WAIT_IN_SLOT) =>
                 {
-                    let backoff = self.retry.jittered(tried, rand::random());
+                    let backoff = self.retry.jittered(tries, rand::random());
                     let wait = retry_after.unwrap_or_default().max(backoff);
-                    tracing::warn!(job = %batch.job.id, ?wait, "{message}; trying again");
+                    tracing::warn!(job = %batch.job.id, ?wait, "{message}; retrying");
                     tokio::time::sleep(wait).await;
                 }
-                Err(failed) => return Err(self.judge(batch, failed).await),
+                Err(error) => return Err(self.classify(batch, error).await),
             }
         }
     }
 
-    async fn post(&self, batch: &StepBatch, time: Duration) -> Result<Vec<Outcome>, Failed> {
-        let body = wire::request(batch).map_err(Failed::Wrong)?;
-        let request = self.client.post(&self.url).timeout(time);
+    async fn post(
+        &self,
+        batch: &StepBatch,
+        timeout: Duration,
+    ) -> Result<Vec<Outcome>, RequestError> {
+        let body = wire::request(batch).map_err(RequestError::InvalidResponse)?;
+        let request = self.client.post(&self.url).timeout(timeout);
         let mut request = request.header(CONTENT_TYPE, "application/json").body(body);
-        // An answer that somebody kept would not tell whether the endpoint is there.
+        // A probe has no key: a response cached under it would not tell whether the endpoint works.
         if !batch.items.is_empty() {
             request = request.header("Idempotency-Key", batch.idempotency_key());
         }
         if let Some(token) = &batch.job.token {
             request = request.bearer_auth(token.expose());
         }
-        let mut response = request.send().await.map_err(unreached)?;
+        let mut response = request.send().await.map_err(transport_error)?;
         let status = response.status();
         if !status.is_success() {
-            return Err(self.refused(batch, status, response).await);
+            return Err(self.status_error(batch, status, response).await);
         }
-        let answer = read(&mut response).await?;
-        if answer.is_empty() {
+        let body = read_body(&mut response).await?;
+        if body.is_empty() {
             return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
         }
         let redactor = self.redactor(batch);
-        let mut outcomes = wire::outcomes(batch, &answer, &redactor)
-            .map_err(|wrong| Failed::Wrong(redactor.redact(&wrong)))?;
+        let mut outcomes = wire::outcomes(batch, &body, &redactor)
+            .map_err(|error| RequestError::InvalidResponse(redactor.redact(&error)))?;
         for outcome in &mut outcomes {
             if let Outcome::Error(error) = outcome {
                 redactor.redact_error(error);
@@ -130,87 +134,97 @@ impl HttpStep {
         Ok(outcomes)
     }
 
-    /// What is made of a failure that trying again did not mend: an empty batch tells whether the
-    /// endpoint is down or the items are bad.
-    async fn judge(&self, batch: &StepBatch, failed: Failed) -> StepError {
-        match failed {
-            Failed::Wrong(message) => self.circuit.failed(batch, ItemError::transient(message)),
-            Failed::Unsendable(message) => StepError::Fatal(message),
-            Failed::Permanent { message, status } if status.is_redirection() => {
-                StepError::Fatal(format!("{message}; name the final URL in step.http"))
+    /// Classifies an error after the last retry. Where the error alone does not tell, an empty batch
+    /// finds out whether the endpoint is down or the items are bad.
+    async fn classify(&self, batch: &StepBatch, error: RequestError) -> StepError {
+        match error {
+            RequestError::InvalidResponse(message) => {
+                self.circuit.record_failure(batch, ItemError::transient(message))
             }
-            Failed::Permanent { ref message, status } if refuses_callers(status) => {
+            RequestError::InvalidRequest(message) => StepError::Fatal(message),
+            RequestError::Permanent { message, status } if status.is_redirection() => {
+                StepError::Fatal(format!("{message}; set step.http to the final URL"))
+            }
+            RequestError::Permanent { ref message, status } if rejects_caller(status) => {
                 let message = message.clone();
-                match self.probe(batch, failed).await {
-                    Err(Failed::Permanent { status, .. }) if refuses_callers(status) => {
-                        let advice = "are step.http and step.headers right?";
+                match self.probe(batch, error).await {
+                    Err(RequestError::Permanent { status, .. }) if rejects_caller(status) => {
+                        let advice = "check step.http and step.headers";
                         StepError::Fatal(format!("{message}; {advice}"))
                     }
-                    Err(Failed::Passing { message, retry_after }) => {
+                    Err(RequestError::Transient { message, retry_after }) => {
                         self.circuit.open(message, retry_after)
                     }
-                    Err(Failed::Late) => self.circuit.open(LATE.to_owned(), None),
-                    _ => self.given_up(message),
+                    Err(RequestError::Timeout) => {
+                        self.circuit.open(TIMEOUT_MESSAGE.to_owned(), None)
+                    }
+                    _ => self.reject_batch(message),
                 }
             }
-            Failed::Permanent { message, .. } => self.given_up(message),
-            Failed::Late => match self.probe(batch, Failed::Late).await {
-                Err(Failed::Late | Failed::Passing { .. }) => {
-                    self.circuit.open(LATE.to_owned(), None)
+            RequestError::Permanent { message, .. } => self.reject_batch(message),
+            RequestError::Timeout => match self.probe(batch, RequestError::Timeout).await {
+                Err(RequestError::Timeout | RequestError::Transient { .. }) => {
+                    self.circuit.open(TIMEOUT_MESSAGE.to_owned(), None)
                 }
-                _ => self.circuit.failed(batch, ItemError::transient(LATE)),
+                _ => self.circuit.record_failure(batch, ItemError::transient(TIMEOUT_MESSAGE)),
             },
-            // Who asks for time gets it, unless that has helped nothing before.
-            Failed::Passing { message, retry_after: Some(wait) } if !self.circuit.is_doubtful() => {
+            // Wait as asked, unless waiting has not helped before.
+            RequestError::Transient { message, retry_after: Some(wait) }
+                if !self.circuit.is_half_open() =>
+            {
                 self.circuit.open(message, Some(wait))
             }
-            Failed::Passing { ref message, retry_after } => {
+            RequestError::Transient { ref message, retry_after } => {
                 let message = message.clone();
-                match self.probe(batch, failed).await {
-                    Err(Failed::Late | Failed::Passing { .. }) => {
+                match self.probe(batch, error).await {
+                    Err(RequestError::Timeout | RequestError::Transient { .. }) => {
                         self.circuit.open(message, retry_after)
                     }
-                    _ => self.circuit.failed(batch, ItemError::transient(message)),
+                    _ => self.circuit.record_failure(batch, ItemError::transient(message)),
                 }
             }
         }
     }
 
-    /// The endpoint is there, and does not want these items.
-    fn given_up(&self, message: String) -> StepError {
-        self.circuit.succeeded();
+    /// The endpoint works and rejects these items.
+    fn reject_batch(&self, message: String) -> StepError {
+        self.circuit.record_success();
         StepError::Batch(ItemError::permanent(message))
     }
 
-    /// Asks with an empty batch whether the endpoint is there. It gets less time, so that there is
-    /// some left to act upon the answer. What failed as an empty batch is its own answer.
-    async fn probe(&self, batch: &StepBatch, failed: Failed) -> Result<Vec<Outcome>, Failed> {
+    /// Checks the endpoint with an empty batch. The timeout is shorter, so that time is left to act on
+    /// the result. If the batch was empty already, its error is the result.
+    async fn probe(
+        &self,
+        batch: &StepBatch,
+        error: RequestError,
+    ) -> Result<Vec<Outcome>, RequestError> {
         match batch.items.is_empty() {
-            true => Err(failed),
-            false => self.post(&batch.empty(), self.timeout / 4).await,
+            true => Err(error),
+            false => self.post(&batch.to_probe(), self.timeout / 4).await,
         }
     }
 
-    /// The endpoint answered that it does not want the batch, now or for good.
-    async fn refused(
+    /// The error for a response whose status is not a success.
+    async fn status_error(
         &self,
         batch: &StepBatch,
         status: StatusCode,
         mut response: Response,
-    ) -> Failed {
-        let retry_after = response.headers().get(RETRY_AFTER).and_then(wait_of);
-        let body = read(&mut response).await.unwrap_or_default();
-        let mut message = format!("the endpoint answered {status}");
+    ) -> RequestError {
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(parse_retry_after);
+        let body = read_body(&mut response).await.unwrap_or_default();
+        let mut message = format!("the endpoint returned {status}");
         if !body.is_empty() {
             message += &format!(": {}", wire::excerpt(&body, &self.redactor(batch)));
         }
         match status.as_u16() {
-            408 | 425 | 429 | 500.. => Failed::Passing { message, retry_after },
-            _ => Failed::Permanent { message, status },
+            408 | 425 | 429 | 500.. => RequestError::Transient { message, retry_after },
+            _ => RequestError::Permanent { message, status },
         }
     }
 
-    /// Replaces the secrets that an endpoint may repeat.
+    /// Redacts the secrets that the endpoint might echo.
     fn redactor(&self, batch: &StepBatch) -> Redactor {
         Redactor::new(self.secrets.iter().chain(&batch.job.token))
     }
@@ -219,38 +233,39 @@ impl HttpStep {
 #[async_trait]
 impl Step for HttpStep {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
-        self.circuit.enter()?;
-        // Whoever waits here waits for others, which is no failure of its own.
-        let room = tokio::time::timeout(self.timeout, self.room.acquire()).await;
-        let _room = room.map_err(|_| StepError::Saturated)?;
-        self.work(&batch).await
+        self.circuit.check()?;
+        // Waiting for a permit is not a failure of this batch, so it has its own timeout.
+        let permit = tokio::time::timeout(self.timeout, self.permits.acquire()).await;
+        let _permit = permit.map_err(|_| StepError::Saturated)?;
+        self.send_with_retries(&batch).await
     }
 }
 
-/// Statuses by which an endpoint turns away whoever calls it, whatever the batch.
-fn refuses_callers(status: StatusCode) -> bool {
+/// Whether the status rejects the caller or the URL, whatever the batch.
+fn rejects_caller(status: StatusCode) -> bool {
     matches!(status.as_u16(), 401 | 403 | 404 | 405 | 407)
 }
 
-/// The request did not come through. The URL is left out, since it may hold a secret.
-fn unreached(error: reqwest::Error) -> Failed {
+/// The error of a request without a complete response. The URL is left out, since it may contain a
+/// secret.
+fn transport_error(error: reqwest::Error) -> RequestError {
     let (is_connect, is_builder) = (error.is_connect(), error.is_builder());
     if error.is_timeout() {
-        return Failed::Late;
+        return RequestError::Timeout;
     }
     let cause = cause(error);
     if is_builder {
-        return Failed::Unsendable(format!("the request cannot be made: {cause}"));
+        return RequestError::InvalidRequest(format!("cannot build the request: {cause}"));
     }
     let what = match is_connect {
-        true => "the endpoint cannot be reached",
-        false => "the connection to the endpoint broke",
+        true => "cannot connect to the endpoint",
+        false => "the connection to the endpoint was lost",
     };
-    Failed::Passing { message: format!("{what}: {cause}"), retry_after: None }
+    RequestError::Transient { message: format!("{what}: {cause}"), retry_after: None }
 }
 
-/// Seconds, or a time.
-fn wait_of(value: &HeaderValue) -> Option<Duration> {
+/// Parses `Retry-After`: seconds, or a date.
+fn parse_retry_after(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     let wait = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -259,17 +274,17 @@ fn wait_of(value: &HeaderValue) -> Option<Duration> {
             time.duration_since(SystemTime::now()).unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST_HOLD))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
-async fn read(response: &mut Response) -> Result<Vec<u8>, Failed> {
+async fn read_body(response: &mut Response) -> Result<Vec<u8>, RequestError> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(unreached)? {
+    while let Some(piece) = response.chunk().await.map_err(transport_error)? {
         body.extend_from_slice(&piece);
-        if body.len() > MOST_ANSWER {
-            return Err(Failed::Wrong(format!(
-                "the answer is longer than {} MB",
-                MOST_ANSWER >> 20
+        if body.len() > MAX_RESPONSE_BYTES {
+            return Err(RequestError::InvalidResponse(format!(
+                "the response is larger than {} MB",
+                MAX_RESPONSE_BYTES >> 20
             )));
         }
     }

@@ -1,8 +1,8 @@
-//! The seam between the engine and what is done with records: a batch in, an outcome per item out.
+//! Steps: the user's code that turns a batch of records into one outcome per item.
 //!
-//! Three small implementations: `function.rs` calls a Rust function, `command/` talks to a child
-//! process, `http.rs` to a service. The last two speak the JSON of `wire.rs` and give up for a
-//! while, by `circuit.rs`, when nothing succeeds any more. `steps.rs` knows them all.
+//! There are three implementations: `function.rs` calls a Rust function, `command/` talks to a child
+//! process, `http.rs` to an HTTP endpoint. The last two use the JSON of `wire.rs`, and stop for a while
+//! when nothing succeeds (`circuit_breaker.rs`). `registry.rs` finds the step of a job type.
 
 mod circuit_breaker;
 mod command;
@@ -13,7 +13,7 @@ mod registry;
 mod wire;
 
 pub(crate) use function::FunctionStep;
-pub(crate) use registry::Refusing;
+pub(crate) use registry::FailingStep;
 pub use registry::Steps;
 
 use async_trait::async_trait;
@@ -27,69 +27,68 @@ use uuid::fmt::Simple;
 use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record, Secret};
 use windlass_store::JobSnapshot;
 
-/// Works batches of records. What it changes it says; Windlass commits it.
+/// Processes batches of records. It returns the changes, and Windlass commits them.
 #[async_trait]
 pub trait Step: Send + Sync {
-    /// One outcome per item, in the order of the items; an item's own failure is an
-    /// [`Outcome::Error`]. A batch without items asks whether the step is there.
+    /// Returns one outcome per item, in the order of the items. If a single item fails, its outcome is
+    /// an [`Outcome::Error`]. An empty batch checks that the step is available.
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError>;
 
-    /// Ends what the step keeps running and has not used for so long.
-    async fn close_idle(&self, _unused: Duration) {}
+    /// Closes what the step keeps open, such as child processes, if unused for `idle_for` or longer.
+    async fn close_idle(&self, _idle_for: Duration) {}
 }
 
-/// Why there are no outcomes for a batch.
+/// Why a batch has no outcomes.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StepError {
-    /// The batch cannot be worked as it is: it is halved until the items that cause it are alone.
-    /// Those fail with this error, the others are done.
+    /// The batch failed, perhaps because of some of its items. The engine halves it until those items
+    /// are alone. They fail with this error; the rest of the batch is processed.
     #[error("{}", .0.message)]
     Batch(ItemError),
-    /// Nothing is wrong with the batch, but it cannot be worked now: the job type is held for so
-    /// long, and no item fails.
+    /// The command or endpoint is unavailable. The job type is suspended for `wait`, and no item fails.
     #[error("{reason}")]
     Unavailable {
-        /// What is away, for people.
+        /// What is unavailable, and why.
         reason: String,
-        /// How long to wait before the next try.
+        /// How long to wait before the next attempt.
         wait: Duration,
     },
-    /// There is no room for the batch at this moment: the chunk is handed back for a little while.
-    #[error("there was no room for the batch")]
+    /// All permitted concurrent requests are in use. The chunk is handed back for a truncated time.
+    #[error("the step is at its concurrency limit")]
     Saturated,
-    /// Somebody must mend something first: the job is paused with this reason.
+    /// An operator must fix something first. The job is paused with this reason.
     #[error("{0}")]
     Fatal(String),
-    /// The chunk fails, which counts as one of its attempts.
+    /// The chunk fails. This counts as one of its attempts.
     #[error("the step failed: {0}")]
     ChunkFailed(String),
 }
 
-/// Records to work.
+/// A batch of records to process.
 #[derive(Clone, Debug)]
 pub struct StepBatch {
-    /// What all of them share.
+    /// What all items of the job share.
     pub(crate) job: Arc<JobFacts>,
-    /// The chunk they are of, for logs; none in a dry run.
+    /// The chunk of the items, for logs; `None` in a dry run.
     pub(crate) chunk: Option<ChunkId>,
-    /// How often it was halved because it could not be worked as a whole.
+    /// How often the batch was halved after a failure.
     pub(crate) halved: u32,
     /// The records.
     pub items: Vec<StepItem>,
 }
 
-/// One record to work.
+/// One record to process.
 #[derive(Clone, Debug)]
 pub struct StepItem {
     /// Its key.
     pub key: Key,
     /// The record.
     pub record: Record,
-    /// Which try this is, from one.
+    /// The attempt, starting at 1.
     pub attempt: u32,
 }
 
-/// What a handler may want to know beside the record.
+/// Information for a handler besides the record.
 #[derive(Clone, Debug)]
 pub struct ItemContext {
     job: Arc<JobFacts>,
@@ -97,20 +96,20 @@ pub struct ItemContext {
     attempt: u32,
 }
 
+/// What all items of a job share.
 #[derive(Debug)]
 pub(crate) struct JobFacts {
     id: JobId,
-    /// The job that this one redrives, or itself.
+    /// The original job if this one is a redrive, else the job itself.
     root: JobId,
     job_type: String,
     params: BTreeMap<String, Json>,
     pub(crate) dry_run: bool,
-    /// The submitter's own token, where the step forwards it.
+    /// The submitter's token, if the step forwards it.
     token: Option<Secret>,
 }
 
 impl JobFacts {
-    /// What the items of a job share.
     pub(crate) fn new(job: &JobSnapshot, token: Option<Secret>, dry_run: bool) -> JobFacts {
         JobFacts {
             id: job.id,
@@ -122,25 +121,25 @@ impl JobFacts {
         }
     }
 
-    /// The same for an item over retries, crashes and redrives, different for all others.
+    /// The idempotency key of an item: the same over retries, crashes and redrives, unique per item.
     fn idempotency_key(&self, item: &Key) -> Simple {
         let mut hash = Sha256::new();
         hash.update(self.root.as_bytes());
         item.write_text(&mut hash);
-        short(hash)
+        truncated(hash)
     }
 }
 
-/// Half of a hash, which is unlike any other all the same.
-fn short(hash: Sha256) -> Simple {
+/// The first half of a hash, which is still unique enough, in the form of a UUID.
+fn truncated(hash: Sha256) -> Simple {
     Uuid::from_slice(&hash.finalize()[..16]).unwrap_or_default().simple()
 }
 
-/// No half of a batch gets less than this share of the time.
-const MOST_HALVINGS_OF_TIME: u32 = 4;
+/// The timeout of a batch is halved with the batch, at most this many times.
+const MAX_TIMEOUT_HALVINGS: u32 = 4;
 
 impl StepBatch {
-    /// A batch of a chunk; of none in a dry run.
+    /// A batch of a chunk, or of no chunk in a dry run.
     pub(crate) fn new(
         job: &Arc<JobFacts>,
         chunk: Option<ChunkId>,
@@ -149,7 +148,7 @@ impl StepBatch {
         StepBatch { job: job.clone(), chunk, halved: 0, items }
     }
 
-    /// A batch of a job that has no store: its id, its type and its params are all there is of it.
+    /// A batch of a job without a store: only its id, type and params are known.
     pub fn without_store(
         id: JobId,
         job_type: &JobType,
@@ -161,16 +160,15 @@ impl StepBatch {
         StepBatch::new(&Arc::new(facts), None, items)
     }
 
-    /// Its second half, which is taken away from it: what could not be worked as a whole is worked
-    /// in parts.
+    /// Splits off and returns the second half of the batch, to find the items that make it fail.
     pub fn halve(&mut self) -> StepBatch {
         let items = self.items.split_off(self.items.len() / 2);
         self.halved += 1;
         StepBatch { job: self.job.clone(), chunk: self.chunk, halved: self.halved, items }
     }
 
-    /// The empty batch that asks whether a step is there, before there is a job.
-    pub(crate) fn question(job_type: &JobType, token: Option<Secret>) -> StepBatch {
+    /// An empty batch that checks a step before there is a job.
+    pub(crate) fn probe(job_type: &JobType, token: Option<Secret>) -> StepBatch {
         let facts = JobFacts {
             id: JobId::nil(),
             root: JobId::nil(),
@@ -182,33 +180,33 @@ impl StepBatch {
         StepBatch { job: Arc::new(facts), chunk: None, halved: 0, items: Vec::new() }
     }
 
-    /// The same without items.
-    fn empty(&self) -> StepBatch {
+    /// The batch without its items, to check whether the step is available.
+    fn to_probe(&self) -> StepBatch {
         StepBatch { job: self.job.clone(), chunk: self.chunk, halved: 0, items: Vec::new() }
     }
 
-    /// The time it has, of the time for a whole batch. The parts of a batch that failed get less, so
-    /// that one that hangs is taken apart within the claim of its chunk. An item alone gets all of
-    /// it: it may not die of that.
-    fn time(&self, whole: Duration) -> Duration {
+    /// The timeout of this batch, given that of a whole batch. The halves of a failed batch get less, so
+    /// that an item that hangs is found before the lease of the chunk ends. A single item gets the whole
+    /// timeout, so that it does not become a dead letter because of the halving.
+    fn timeout(&self, whole: Duration) -> Duration {
         match self.items.len() {
             0 | 1 => whole,
-            _ => whole / (1 << self.halved.min(MOST_HALVINGS_OF_TIME)),
+            _ => whole / (1 << self.halved.min(MAX_TIMEOUT_HALVINGS)),
         }
     }
 
-    /// The same whenever the very same is asked for the same job: a batch that is sent again, after
-    /// a crash too, but not an item's next attempt or a record that was changed meanwhile.
+    /// The idempotency key of the batch: the same when the same batch is sent again, also after a crash,
+    /// but not for another attempt of an item or a changed record.
     fn idempotency_key(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.job.root.as_bytes());
         for item in &self.items {
             item.key.write_text(&mut hash);
             hash.update(item.attempt.to_le_bytes());
-            // A record is made of plain values, which can always be written.
+            // Cannot fail: a record consists of plain values.
             let _ = serde_json::to_writer(&mut hash, &item.record);
         }
-        short(hash).to_string()
+        truncated(hash).to_string()
     }
 
     /// The context of one of the items.
@@ -218,17 +216,17 @@ impl StepBatch {
 }
 
 impl ItemContext {
-    /// The job.
+    /// The id of the job.
     pub fn job_id(&self) -> JobId {
         self.job.id
     }
 
-    /// Its type.
+    /// The job type.
     pub fn job_type(&self) -> &str {
         &self.job.job_type
     }
 
-    /// The item's key.
+    /// The key of the item.
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -238,18 +236,18 @@ impl ItemContext {
         self.job.params.get(name)
     }
 
-    /// Which try this is, from one.
+    /// The attempt, starting at 1.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Whether nothing will be written: leave side effects out.
+    /// Whether this is a dry run. Nothing will be written, so the handler should skip side effects.
     pub fn dry_run(&self) -> bool {
         self.job.dry_run
     }
 
-    /// The same for this item over retries, crashes and redrives of the same job, and different
-    /// for every other: give it to services that must act once.
+    /// The idempotency key of the item: the same over retries, crashes and redrives of the job, and
+    /// unique per item. Pass it to services that must act only once.
     pub fn idempotency_key(&self) -> String {
         self.job.idempotency_key(&self.key).to_string()
     }

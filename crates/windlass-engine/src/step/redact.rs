@@ -1,73 +1,72 @@
-//! Replaces secrets in texts that the other side wrote, before they are cut, stored or logged.
+//! Redacts secrets in texts returned by an endpoint, before the texts are truncated, stored or logged.
 
 use serde_json::Value as Json;
 use windlass_core::{ItemError, Secret};
 
-/// The words that must not be repeated. Without any, texts stay as they are.
+/// The secrets to redact. Without any, texts stay as they are.
 #[derive(Default)]
 pub(super) struct Redactor {
     words: Vec<Vec<u8>>,
 }
 
-/// What stands in place of a secret.
-const MARK: &str = "…";
-/// Shorter words would be found where they mean nothing.
-const SHORTEST: usize = 7;
+/// Replaces each secret.
+const REPLACEMENT: &str = "…";
+/// Shorter words are not redacted: they would match ordinary text.
+const MIN_SECRET_BYTES: usize = 7;
 
 impl Redactor {
     pub(super) fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Redactor {
         let mut words = Vec::new();
         for secret in secrets {
-            // A header is often a word and the secret: neither may be told alone.
+            // A header value is often a scheme and the secret, such as `Bearer …`: redact each word too.
             for word in std::iter::once(secret.expose()).chain(secret.expose().split(' ')) {
                 let in_json = Json::from(word).to_string();
                 let in_json = &in_json[1..in_json.len() - 1];
                 words.extend([word, in_json].map(|word| word.as_bytes().to_vec()));
             }
         }
-        words.retain(|word| word.len() >= SHORTEST);
+        words.retain(|word| word.len() >= MIN_SECRET_BYTES);
         words.sort();
         words.dedup();
         Redactor { words }
     }
 
-    /// The text without the secrets.
+    /// The redacted text.
     pub(super) fn redact(&self, text: &str) -> String {
-        // Whole words are taken out of valid text, so that what is left is valid.
-        String::from_utf8_lossy(&self.beginning(text.as_bytes(), usize::MAX)).into_owned()
+        // Not lossy: removing whole words from valid UTF-8 leaves valid UTF-8.
+        String::from_utf8_lossy(&self.redact_prefix(text.as_bytes(), usize::MAX)).into_owned()
     }
 
-    /// The beginning of the redacted text, of at most this many bytes. Secrets are looked for in the
-    /// whole text: one that lies across the cut is replaced as a whole, and one that follows where
-    /// others were replaced is not cut at all.
-    pub(super) fn beginning(&self, text: &[u8], most: usize) -> Vec<u8> {
+    /// The first bytes of the redacted text, at most `limit`. The text is redacted before it is
+    /// truncated, so that no piece of a secret remains at the cut.
+    pub(super) fn redact_prefix(&self, text: &[u8], limit: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        // Up to where the text is secret. Secrets may overlap.
-        let mut secret = 0;
+        // End of the secret found so far. Secrets may overlap.
+        let mut secret_end = 0;
         for (at, byte) in text.iter().enumerate() {
-            if out.len() >= most {
+            if out.len() >= limit {
                 break;
             }
             let rest = &text[at..];
             let found = self.words.iter().filter(|word| rest.starts_with(word)).map(Vec::len).max();
             if let Some(length) = found {
-                if at >= secret {
-                    out.extend_from_slice(MARK.as_bytes());
+                if at >= secret_end {
+                    out.extend_from_slice(REPLACEMENT.as_bytes());
                 }
-                secret = secret.max(at + length);
+                secret_end = secret_end.max(at + length);
             }
-            if at >= secret {
+            if at >= secret_end {
                 out.push(*byte);
             }
         }
-        // A mark is shown whole or not at all.
-        while out.len() > most {
-            out.truncate(out.len() - MARK.len());
+        // The replacement is kept whole or not at all.
+        while out.len() > limit {
+            out.truncate(out.len() - REPLACEMENT.len());
         }
         out
     }
 
-    /// The error of an item without the secrets, in its context too.
+    /// Redacts the error of an item, including its context.
     pub(super) fn redact_error(&self, error: &mut ItemError) {
         if !self.words.is_empty() {
             error.message = self.redact(&error.message);
@@ -100,9 +99,9 @@ mod tests {
         Redactor::new(&secrets.map(Secret::from))
     }
 
-    /// No three characters of the token in a row.
+    /// Asserts that no three consecutive characters of the token remain.
     #[track_caller]
-    fn has_no_piece(text: &str) {
+    fn assert_redacted(text: &str) {
         for piece in TOKEN.as_bytes().windows(3) {
             let piece = std::str::from_utf8(piece).unwrap();
             assert!(!text.contains(piece), "`{piece}` is in `{text}`");
@@ -110,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_at_any_place_around_the_cut_leaves_no_piece() {
+    fn truncating_leaves_no_piece_of_a_secret_wherever_it_is() {
         let redactor = redactor();
-        // Every place of one secret, with up to forty others before it, whose marks are shorter than
-        // they are and so move the cut.
+        // Every position of one secret, with up to forty secrets before it. Their replacements are
+        // shorter and so move the cut.
         for others in [0, 1, 2, 40] {
             for before in 0..260 {
                 for secret in [TOKEN.to_owned(), format!("Bearer {TOKEN}")] {
@@ -124,28 +123,28 @@ mod tests {
                         "z".repeat(300)
                     );
                     for most in [0, 1, 2, 3, 7, 199, 200, 201] {
-                        let cut = redactor.beginning(text.as_bytes(), most);
+                        let cut = redactor.redact_prefix(text.as_bytes(), most);
                         assert!(cut.len() <= most, "{} of {most}", cut.len());
-                        has_no_piece(&String::from_utf8_lossy(&cut));
+                        assert_redacted(&String::from_utf8_lossy(&cut));
                     }
-                    has_no_piece(&excerpt(text.as_bytes(), &redactor));
-                    has_no_piece(&redactor.redact(&text));
+                    assert_redacted(&excerpt(text.as_bytes(), &redactor));
+                    assert_redacted(&redactor.redact(&text));
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn text_without_secrets_is_unchanged() {
         let text = "the token: Bearer, eyJhbGciOi alone, ÄÖÜ…";
         assert_eq!(redactor().redact(text), text);
         assert_eq!(Redactor::default().redact(TOKEN), TOKEN);
         assert_eq!(redactor().redact(&format!("a {TOKEN}, {TOKEN}{TOKEN} b")), "a …, …… b");
-        assert_eq!(redactor().beginning("äöü".as_bytes(), 4), "äö".as_bytes());
+        assert_eq!(redactor().redact_prefix("äöü".as_bytes(), 4), "äö".as_bytes());
     }
 
     #[test]
-    fn secrets_that_overlap_and_secrets_in_json_are_replaced() {
+    fn overlapping_secrets_and_secrets_in_json_are_redacted() {
         let overlapping = ["abcdefgh", "efghijkl"].map(|word| Secret::from(word.to_owned()));
         assert_eq!(Redactor::new(&overlapping).redact("<abcdefghijkl>"), "<…>");
         let answer = serde_json::json!({ "echo": "kö\"nig\\lich" }).to_string();
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_items_are_redacted_with_their_context() {
+    fn item_errors_are_redacted_with_their_context() {
         let context = serde_json::json!({ "headers": [TOKEN, 7], (TOKEN): { "deep": TOKEN } });
         let mut error = ItemError { context, ..ItemError::permanent(format!("bad {TOKEN}")) };
         redactor().redact_error(&mut error);

@@ -1,33 +1,36 @@
-//! The steps that one process has: handlers registered by code, commands and endpoints made when
-//! a job needs them and kept for the next.
+//! The steps of one process: handlers registered in code, and commands and HTTP endpoints that are
+//! created when a job needs them and cached.
 
 use super::command::CommandStep;
 use super::http::HttpStep;
 use super::{FunctionStep, ItemContext, Step, StepBatch, StepError};
 use async_trait::async_trait;
 use futures::future::join_all;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_core::config::{endpoint_problem, names};
 use windlass_core::problem::Code;
 use windlass_core::{Config, Endpoint, ItemError, JobType, Outcome, Problem, Secret, StepKind};
 
-/// All steps of the process.
+/// All steps of the process, by name.
 #[derive(Default)]
 pub struct Steps {
     pub(crate) handlers: BTreeMap<String, Arc<dyn Step>>,
-    made: Mutex<HashMap<String, Arc<dyn Step>>>,
+    /// Commands and endpoints, by job type and definition.
+    cache: Mutex<HashMap<String, Arc<dyn Step>>>,
 }
 
-/// Steps kept at once. They are few; the limit only keeps memory flat over the years.
-const MOST_STEPS: usize = 1000;
+/// Maximum number of cached steps. There are usually few; the limit bounds the memory of a process
+/// that runs for years.
+const MAX_CACHED_STEPS: usize = 1000;
 
 impl Steps {
-    /// Registers a function under the name a job type's `step.handler` gives. It is called once
-    /// per record, which arrives as any type that serde can read.
+    /// Registers a function under the name that a job type uses in `step.handler`. It is called once
+    /// per record, which is deserialized to the type of its first parameter.
     pub fn handler<T, F, Fut>(self, name: &str, function: F) -> Steps
     where
         T: DeserializeOwned + Send + 'static,
@@ -37,14 +40,15 @@ impl Steps {
         self.step(name, Arc::new(FunctionStep::new(function)))
     }
 
-    /// Registers a step that takes whole batches.
+    /// Registers a step that processes whole batches.
     pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Steps {
         self.handlers.insert(name.to_owned(), step);
         self
     }
 
-    /// The step of a definition; none when it is a statement. A job keeps the definition it was
-    /// submitted with, but secrets come from this machine's own file.
+    /// The step of a definition; `None` if the database itself runs it (`refresh`, `sql`, `map`,
+    /// `export`). The definition is the one the job was submitted with; secrets come from this process's
+    /// configuration.
     pub fn of(
         &self,
         definition: &JobType,
@@ -55,16 +59,16 @@ impl Steps {
                 Ok(None)
             }
             StepKind::Handler(name) => self.registered(name).map(Some),
-            StepKind::Command(words) => self.kept(definition, || {
+            StepKind::Command(words) => self.cached(definition, || {
                 let words = words.iter().map(|word| with_variables(definition, word, config));
                 let words = words.collect::<Result<_, _>>()?;
                 let environment = definition.step.environment().map(str::to_owned).collect();
                 let timeout = definition.step_timeout();
                 Ok(Arc::new(CommandStep::new(words, environment, timeout)))
             }),
-            StepKind::Http(endpoint) => self.kept(definition, || {
+            StepKind::Http(endpoint) => self.cached(definition, || {
                 let endpoint = with_secrets(definition, endpoint, config)?;
-                // A job keeps its definition, which another machine may have allowed.
+                // Checked again: the definition was accepted by the process that submitted the job.
                 if let Some(problem) = endpoint_problem(definition, &endpoint) {
                     return Err(problem);
                 }
@@ -74,8 +78,8 @@ impl Steps {
         }
     }
 
-    /// Asks the step of a job type an empty batch: is it there, and does it answer?
-    pub(crate) async fn ask(
+    /// Sends an empty batch to the step of a job type, to check that it is available.
+    pub(crate) async fn check(
         &self,
         job_type: &JobType,
         config: &Config,
@@ -85,66 +89,60 @@ impl Steps {
         let step = step.map_err(|problem| StepError::Fatal(problem.detail))?;
         let Some(step) = step else { return Ok(()) };
         let token = token.filter(|_| job_type.step.kind.forwards_token());
-        let answer = step.process(StepBatch::question(job_type, token)).await;
+        let response = step.process(StepBatch::probe(job_type, token)).await;
         step.close_idle(Duration::ZERO).await;
-        answer.map(drop)
+        response.map(drop)
     }
 
-    /// Ends what has not been used for so long.
-    pub async fn close_idle(&self, unused: Duration) {
-        let made: Vec<_> = self.made().values().cloned().collect();
-        join_all(made.iter().chain(self.handlers.values()).map(|step| step.close_idle(unused)))
-            .await;
+    /// Closes child processes and other resources that were unused for `idle_for` or longer.
+    pub async fn close_idle(&self, idle_for: Duration) {
+        let cached: Vec<_> = self.cache.lock().values().cloned().collect();
+        let steps = cached.iter().chain(self.handlers.values());
+        join_all(steps.map(|step| step.close_idle(idle_for))).await;
     }
 
     fn registered(&self, name: &str) -> Result<Arc<dyn Step>, Problem> {
         self.handlers.get(name).cloned().ok_or_else(|| {
             let known = names(self.handlers.keys());
             let detail = format!(
-                "this process has no handler `{name}`; registered are {known}. Handlers are Rust \
+                "this process has no handler `{name}`; registered: {known}. Handlers are Rust \
                  functions registered with Engine::builder, so run the job from that program"
             );
             Problem::new(Code::Handler, detail)
         })
     }
 
-    fn kept(
+    fn cached(
         &self,
         definition: &JobType,
-        make: impl FnOnce() -> Result<Arc<dyn Step>, Problem>,
+        create: impl FnOnce() -> Result<Arc<dyn Step>, Problem>,
     ) -> Result<Option<Arc<dyn Step>>, Problem> {
-        // What was snapshot with another definition is another step.
+        // Jobs submitted with different definitions have different steps.
         let name = format!("{} {}", definition.name, definition.to_json());
-        let mut made = self.made();
-        if let Some(step) = made.get(&name) {
+        let mut cache = self.cache.lock();
+        if let Some(step) = cache.get(&name) {
             return Ok(Some(step.clone()));
         }
-        if made.len() >= MOST_STEPS {
-            made.clear();
+        if cache.len() >= MAX_CACHED_STEPS {
+            cache.clear();
         }
-        let step = make()?;
-        made.insert(name, step.clone());
+        let step = create()?;
+        cache.insert(name, step.clone());
         Ok(Some(step))
-    }
-
-    /// Plain values, which a panic elsewhere cannot leave half changed.
-    fn made(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Step>>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Stands where a step cannot be made here: the job is paused with the reason.
-pub(crate) struct Refusing(pub(crate) String);
+/// Replaces a step that cannot be created in this process. It pauses the job with the reason.
+pub(crate) struct FailingStep(pub(crate) String);
 
 #[async_trait]
-impl Step for Refusing {
+impl Step for FailingStep {
     async fn process(&self, _batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         Err(StepError::Fatal(self.0.clone()))
     }
 }
 
-/// A text of a step with the values that its variables have on this machine. The job keeps their
-/// names alone.
+/// Fills the variables of a text with their values in this process. The job stores only their names.
 fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<String, Problem> {
     let Some(here) = config.jobs.get(&definition.name).filter(|_| text.contains("${")) else {
         return Ok(text.to_owned());
@@ -152,11 +150,11 @@ fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<S
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
-        // A job type that was made in code has no variables: its text is as it is.
+        // A job type defined in code has no variables; its text stays as it is.
         if here.line > 0 && !here.variables.contains_key(name) {
             let detail = format!(
-                "the job was submitted with `${{{name}}}`, and this process's windlass.toml has no \
-                 such variable"
+                "the job was submitted with `${{{name}}}`, but this process's windlass.toml does not \
+                 use that variable"
             );
             return Err(definition.problem(definition.step.kind.field(), detail));
         }
@@ -165,7 +163,7 @@ fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<S
     Ok(here.expand(text))
 }
 
-/// The endpoint with its headers' values, which are never stored with a job.
+/// The endpoint with the values of its headers, which are never stored with a job.
 fn with_secrets(
     definition: &JobType,
     endpoint: &Endpoint,
@@ -182,12 +180,12 @@ fn with_secrets(
         _ => None,
     };
     let here = here.as_ref();
-    // A secret is for the place the file names beside it, and for no other.
+    // Secrets are sent only to the origin that this process's configuration names for them.
     if let Some(here) = here.filter(|here| here.origin() != endpoint.origin())
         && !endpoint.headers.is_empty()
     {
         let detail = format!(
-            "the job was submitted for {}, and this process's windlass.toml has the headers for {}",
+            "the job was submitted for {}, but this process's windlass.toml has the headers for {}",
             endpoint.origin(),
             here.origin()
         );
@@ -197,8 +195,8 @@ fn with_secrets(
         let given = here.and_then(|here| here.headers.get(name));
         *value = given.cloned().ok_or_else(|| {
             let detail = format!(
-                "the job was submitted with the header `{name}`, and this process's windlass.toml \
-                 has no value for it under [jobs.{}]",
+                "the job was submitted with the header `{name}`, but this process's windlass.toml \
+                 has no value for it in [jobs.{}]",
                 definition.name
             );
             definition.problem("step.headers", detail)

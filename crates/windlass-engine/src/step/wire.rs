@@ -1,5 +1,6 @@
-//! The JSON that commands and services get and answer. The page for their authors is
-//! `docs/handlers.md`.
+//! The JSON protocol of commands and HTTP endpoints: requests and responses.
+//!
+//! `docs/handlers.md` documents it for authors of handlers.
 
 use super::StepBatch;
 use super::redact::Redactor;
@@ -9,7 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use uuid::fmt::Simple;
 use windlass_core::{Change, Insert, ItemError, JobId, Key, Outcome, Record, Row, Value};
 
-/// A batch as it is sent: one line without its end.
+/// Bytes of a response shown in an error message.
+const MAX_EXCERPT_BYTES: usize = 200;
+
+/// A batch as a request: one line of JSON, without the line break.
 pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
     let items = batch.items.iter().map(|item| {
         let idempotency_key = batch.job.idempotency_key(&item.key);
@@ -24,37 +28,40 @@ pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
     };
     let mut line = Vec::with_capacity(256 * (batch.items.len() + 1));
     serde_json::to_writer(&mut line, &request)
-        .map_err(|error| format!("the batch cannot be written: {error}"))?;
+        .map_err(|error| format!("cannot serialize the batch: {error}"))?;
     Ok(line)
 }
 
-/// The outcomes that an answer holds, in the order of the batch, or what is wrong with it.
+/// The outcomes of a response in the order of the batch, or what is wrong with the response.
 pub(super) fn outcomes(
     batch: &StepBatch,
-    answer: &[u8],
+    response: &[u8],
     redactor: &Redactor,
 ) -> Result<Vec<Outcome>, String> {
-    let excerpt = || excerpt(answer, redactor);
-    let parsed: Answer = serde_json::from_slice(answer).map_err(|error| match error.is_data() {
-        true => format!("the answer is not as it should be: {error}: `{}`", excerpt()),
-        false => format!("the answer is not JSON: `{}`", excerpt()),
-    })?;
+    let excerpt = || excerpt(response, redactor);
+    let parsed: Response =
+        serde_json::from_slice(response).map_err(|error| match error.is_data() {
+            true => format!("the response has an unexpected form: {error}: `{}`", excerpt()),
+            false => format!("the response is not JSON: `{}`", excerpt()),
+        })?;
     match parsed {
-        Answer { results: Some(results), batch_item_failures: None } => by_item(batch, results),
-        Answer { results: None, batch_item_failures: Some(failures) } => {
-            by_failure(batch, failures)
+        Response { results: Some(results), batch_item_failures: None } => {
+            outcomes_of_results(batch, results)
+        }
+        Response { results: None, batch_item_failures: Some(failures) } => {
+            outcomes_of_failures(batch, failures)
         }
         _ => Err(format!(
-            "the answer must have either `results` or `batchItemFailures`: `{}`",
+            "the response must have either `results` or `batchItemFailures`: `{}`",
             excerpt()
         )),
     }
 }
 
-/// The beginning of an answer, for a message. A secret in it is replaced before the answer is cut.
-pub(super) fn excerpt(answer: &[u8], redactor: &Redactor) -> String {
-    let beginning = redactor.beginning(answer, 200);
-    let text = String::from_utf8_lossy(&beginning);
+/// The first bytes of a response for an error message, redacted.
+pub(super) fn excerpt(response: &[u8], redactor: &Redactor) -> String {
+    let prefix = redactor.redact_prefix(response, MAX_EXCERPT_BYTES);
+    let text = String::from_utf8_lossy(&prefix);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.trim().to_owned()
 }
@@ -81,15 +88,15 @@ struct Item<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Response {
     #[serde(default)]
     results: Option<Vec<ItemResult>>,
     #[serde(default)]
     batch_item_failures: Option<Vec<ItemFailure>>,
 }
 
-/// Misspelt fields are refused: an effect that is silently left out would count as done.
-/// What is rare is boxed, since these are moved around by the thousand.
+/// The result of one item. Unknown fields are rejected: a misspelt field would otherwise be ignored, and
+/// the item would count as processed. Rare fields are boxed, because many results are moved around.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ItemResult {
@@ -98,34 +105,34 @@ struct ItemResult {
     #[serde(default)]
     update: Option<BTreeMap<String, Value>>,
     #[serde(default)]
-    insert: Option<Box<Several<Insert>>>,
+    insert: Option<Box<OneOrMany<Insert>>>,
     #[serde(default)]
-    emit: Option<Box<Several<Row>>>,
+    emit: Option<Box<OneOrMany<Row>>>,
     #[serde(default)]
     skip: Option<bool>,
     #[serde(default)]
-    error: Option<Box<Failure>>,
+    error: Option<Box<ErrorField>>,
 }
 
-/// One, or a list.
+/// One value, or a list of values.
 #[derive(Deserialize)]
 #[serde(
     untagged,
     expecting = "`insert` is {\"table\": …, \"rows\": [{…}]} or a list of these, `emit` a row {…} or a list of rows"
 )]
-enum Several<T> {
+enum OneOrMany<T> {
     List(Vec<T>),
     One(T),
 }
 
-/// An error with all it has, or its message alone.
+/// An error with all its fields, or only its message.
 #[derive(Deserialize)]
 #[serde(
     untagged,
     expecting = "`error` is a message, or {\"message\": …, \"retryable\": …, \"context\": …}"
 )]
-enum Failure {
-    Whole(ItemError),
+enum ErrorField {
+    Full(ItemError),
     Message(String),
 }
 
@@ -135,22 +142,25 @@ struct ItemFailure {
     item_identifier: Json,
 }
 
-fn by_item(batch: &StepBatch, results: Vec<ItemResult>) -> Result<Vec<Outcome>, String> {
+fn outcomes_of_results(
+    batch: &StepBatch,
+    results: Vec<ItemResult>,
+) -> Result<Vec<Outcome>, String> {
     let in_order = results.len() == batch.items.len()
         && results.iter().zip(&batch.items).all(|(result, item)| result.key == item.key);
     if in_order {
         return Ok(results.into_iter().map(ItemResult::outcome).collect());
     }
-    let mut places = Places::new(batch);
+    let mut pending = PendingItems::new(batch);
     let mut outcomes: Vec<Option<Outcome>> = batch.items.iter().map(|_| None).collect();
     for result in results {
-        let place = places.take(&result.key)?;
-        outcomes[place] = Some(result.outcome());
+        let index = pending.take(&result.key)?;
+        outcomes[index] = Some(result.outcome());
     }
     let missing = outcomes.iter().filter(|outcome| outcome.is_none()).count();
     match batch.items.iter().zip(&outcomes).find(|(_, outcome)| outcome.is_none()) {
         Some((item, _)) => Err(format!(
-            "the answer leaves out {missing} of {} items, the first of them {}",
+            "the response is missing {missing} of {} items; the first is {}",
             batch.items.len(),
             item.key.to_id()
         )),
@@ -163,60 +173,63 @@ impl ItemResult {
         let changes = self.update.is_some() || self.insert.is_some() || self.emit.is_some();
         let skips = self.skip == Some(true);
         match self.error.map(|error| *error) {
-            Some(_) if changes || skips => contradiction("`error` beside another outcome"),
-            Some(Failure::Whole(error)) => Outcome::Error(error),
-            Some(Failure::Message(message)) => Outcome::Error(ItemError::permanent(message)),
-            None if changes && skips => contradiction("`skip` beside a change"),
+            Some(_) if changes || skips => contradiction("`error` together with another outcome"),
+            Some(ErrorField::Full(error)) => Outcome::Error(error),
+            Some(ErrorField::Message(message)) => Outcome::Error(ItemError::permanent(message)),
+            None if changes && skips => contradiction("`skip` together with a change"),
             None if skips => Outcome::Skip,
             None => Outcome::Done(Change {
                 update: self.update.unwrap_or_default(),
-                insert: self.insert.map(|insert| insert.list()).unwrap_or_default(),
-                emit: self.emit.map(|emit| emit.list()).unwrap_or_default(),
+                insert: self.insert.map(|insert| insert.into_vec()).unwrap_or_default(),
+                emit: self.emit.map(|emit| emit.into_vec()).unwrap_or_default(),
             }),
         }
     }
 }
 
 fn contradiction(what: &str) -> Outcome {
-    Outcome::Error(ItemError::permanent(format!("the answer for this item has {what}")))
+    Outcome::Error(ItemError::permanent(format!("the response for this item has {what}")))
 }
 
-impl<T> Several<T> {
-    fn list(self) -> Vec<T> {
+impl<T> OneOrMany<T> {
+    fn into_vec(self) -> Vec<T> {
         match self {
-            Several::List(list) => list,
-            Several::One(one) => vec![one],
+            OneOrMany::List(list) => list,
+            OneOrMany::One(one) => vec![one],
         }
     }
 }
 
-/// AWS's form: what is named is tried again, all else is done.
-fn by_failure(batch: &StepBatch, failures: Vec<ItemFailure>) -> Result<Vec<Outcome>, String> {
+/// The response format of AWS Lambda: named items are retried, all other items are done.
+fn outcomes_of_failures(
+    batch: &StepBatch,
+    failures: Vec<ItemFailure>,
+) -> Result<Vec<Outcome>, String> {
     let mut outcomes = vec![Outcome::Done(Change::default()); batch.items.len()];
-    let mut places = Places::new(batch);
+    let mut pending = PendingItems::new(batch);
     for failure in failures {
-        let place = places.take(&Key::from_id(failure.item_identifier))?;
-        outcomes[place] =
-            Outcome::Error(ItemError::transient("the step named it in batchItemFailures"));
+        let index = pending.take(&Key::from_id(failure.item_identifier))?;
+        outcomes[index] =
+            Outcome::Error(ItemError::transient("the step listed the item in batchItemFailures"));
     }
     Ok(outcomes)
 }
 
-/// Where each key stands in the batch, and which have been answered.
-struct Places {
-    open: HashMap<String, usize>,
+/// The index of each key in the batch, and which items have no outcome yet.
+struct PendingItems {
+    pending: HashMap<String, usize>,
     all: HashMap<String, usize>,
 }
 
-impl Places {
-    fn new(batch: &StepBatch) -> Places {
+impl PendingItems {
+    fn new(batch: &StepBatch) -> PendingItems {
         let texts = batch.items.iter().map(|item| item.key.to_text());
         let all: HashMap<String, usize> = texts.zip(0..).collect();
-        Places { open: all.clone(), all }
+        PendingItems { pending: all.clone(), all }
     }
 
-    /// The place of an item that was not answered yet. Its key may also be named by its JSON as
-    /// text: queues name items by text, and some languages keep large numbers only so.
+    /// The index of an item that has no outcome yet. Its key may also be given as text that holds its
+    /// JSON: queues identify items by text, and some languages keep large numbers only as text.
     fn take(&mut self, key: &Key) -> Result<usize, String> {
         let as_json = match key.0.as_slice() {
             [Value::Text(text)] => serde_json::from_str(text).ok().map(Key::from_id),
@@ -225,9 +238,9 @@ impl Places {
         let texts = [Some(key), as_json.as_ref()].into_iter().flatten().map(Key::to_text);
         let known = texts.into_iter().find(|text| self.all.contains_key(text));
         let shown = key.to_id();
-        let known =
-            known.ok_or_else(|| format!("the answer has {shown}, which was not asked for"))?;
-        self.open.remove(&known).ok_or_else(|| format!("the answer has {shown} twice"))
+        let known = known
+            .ok_or_else(|| format!("the response has key {shown}, which is not in the batch"))?;
+        self.pending.remove(&known).ok_or_else(|| format!("the response has key {shown} twice"))
     }
 }
 
@@ -243,7 +256,7 @@ mod tests {
             "source": {"connection": "app", "table": "t"},
             "step": {"command": ["x"], "on_conflict": "retry"},
         });
-        let mut batch = StepBatch::question(&JobType::from_json("JOB", job_type).unwrap(), None);
+        let mut batch = StepBatch::probe(&JobType::from_json("JOB", job_type).unwrap(), None);
         let columns: Columns = ["id", "name"].map(str::to_owned).into();
         batch.items = keys
             .iter()
@@ -256,12 +269,12 @@ mod tests {
         batch
     }
 
-    fn answered(keys: &[Json], answer: Json) -> Result<Vec<Outcome>, String> {
-        outcomes(&batch(keys), answer.to_string().as_bytes(), &Redactor::default())
+    fn parse(keys: &[Json], response: Json) -> Result<Vec<Outcome>, String> {
+        outcomes(&batch(keys), response.to_string().as_bytes(), &Redactor::default())
     }
 
     #[test]
-    fn a_batch_is_written_as_the_page_says() {
+    fn a_request_has_the_documented_fields() {
         let batch = batch(&[json!(7), json!(["a", 1])]);
         let sent: Json = serde_json::from_slice(&request(&batch).unwrap()).unwrap();
         assert_eq!(sent["jobType"], "JOB");
@@ -274,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn results_come_in_any_order_and_with_every_outcome() {
+    fn results_may_be_in_any_order_and_have_every_kind_of_outcome() {
         let keys = [json!(1), json!("b"), json!([3, "c"]), json!(4), json!(5)];
         let answer = json!({"took": 3, "results": [
             {"key": 5, "error": "no"},
@@ -283,7 +296,7 @@ mod tests {
             {"key": "b", "skip": true},
             {"key": 1, "update": {"name": "Ada"}},
         ]});
-        let outcomes = answered(&keys, answer).unwrap();
+        let outcomes = parse(&keys, answer).unwrap();
         assert_eq!(outcomes[0], Outcome::set("name", "Ada"));
         assert_eq!(outcomes[1], Outcome::Skip);
         let Outcome::Done(change) = &outcomes[2] else { panic!("{outcomes:?}") };
@@ -294,22 +307,25 @@ mod tests {
     }
 
     #[test]
-    fn wrong_answers_say_what_is_wrong() {
+    fn an_invalid_response_is_rejected_with_the_reason() {
         let keys = [json!(1), json!(2)];
         for (answer, expected) in [
-            (json!({"results": [{"key": 1}, {"key": 1}]}), "1 twice"),
-            (json!({"results": [{"key": 1}, {"key": 9}]}), "9, which was not asked"),
-            (json!({"results": [{"key": 2}]}), "leaves out 1 of 2 items, the first of them 1"),
+            (json!({"results": [{"key": 1}, {"key": 1}]}), "key 1 twice"),
+            (json!({"results": [{"key": 1}, {"key": 9}]}), "key 9, which is not in the batch"),
+            (json!({"results": [{"key": 2}]}), "missing 1 of 2 items; the first is 1"),
             (json!({"results": [{"key": 1}, {"key": 2, "updates": {}}]}), "`updates`"),
             (json!({"results": [{"key": 1}, {"key": 2, "insert": {"row": 1}}]}), "\"rows\""),
             (json!({"results": [{"key": 1}, {"key": 2, "error": {"msg": ""}}]}), "\"message\""),
-            (json!({"results": [{"key": "1"}, {"key": 1}]}), "1 twice"),
+            (json!({"results": [{"key": "1"}, {"key": 1}]}), "key 1 twice"),
             (json!({"results": [], "batchItemFailures": []}), "either"),
             (json!({}), "either"),
             (json!([1]), "`[1]`"),
-            (json!({"batchItemFailures": [{"itemIdentifier": "9"}]}), "\"9\", which was not asked"),
+            (
+                json!({"batchItemFailures": [{"itemIdentifier": "9"}]}),
+                "\"9\", which is not in the batch",
+            ),
         ] {
-            let error = answered(&keys, answer).unwrap_err();
+            let error = parse(&keys, answer).unwrap_err();
             assert!(error.contains(expected), "`{expected}` is not in: {error}");
         }
         let wrong = outcomes(&batch(&keys), b"Traceback", &Redactor::default()).unwrap_err();
@@ -317,24 +333,24 @@ mod tests {
     }
 
     #[test]
-    fn an_item_with_two_ends_fails_alone() {
+    fn an_item_with_contradictory_outcomes_fails_alone() {
         for result in [
             json!({"key": 1, "skip": true, "update": {"name": "x"}}),
             json!({"key": 1, "error": "no", "skip": true}),
         ] {
-            let outcomes = answered(&[json!(1)], json!({"results": [result]})).unwrap();
+            let outcomes = parse(&[json!(1)], json!({"results": [result]})).unwrap();
             assert!(matches!(&outcomes[0], Outcome::Error(error) if !error.retryable));
         }
     }
 
     #[test]
-    fn failures_are_named_by_the_key_or_its_text() {
+    fn failed_items_are_identified_by_key_or_by_its_text() {
         let keys = [json!(1), json!("b"), json!(["c", 3]), json!("4"), json!(5)];
         let failures = json!({"batchItemFailures": [
             {"itemIdentifier": "1"}, {"itemIdentifier": "b"}, {"itemIdentifier": "[\"c\",3]"},
             {"itemIdentifier": "4"},
         ]});
-        let outcomes = answered(&keys, failures).unwrap();
+        let outcomes = parse(&keys, failures).unwrap();
         for failed in &outcomes[..4] {
             assert!(matches!(failed, Outcome::Error(error) if error.retryable), "{outcomes:?}");
         }

@@ -1,8 +1,8 @@
-//! Dependents: submits the jobs whose parents have ended.
+//! Submits dependent jobs after their parents have ended.
 //!
-//! The parent that ends last leaves a trigger in its own transaction, with the id of the job to be.
-//! To submit it goes through the door like every request, and may be repeated: the same id is the
-//! same job.
+//! The parent that ends last inserts a trigger in the transaction that ends it. The trigger holds the
+//! id of the job to submit. Submitting is idempotent: the same id is the same job, so a trigger may
+//! be processed twice.
 
 use crate::EngineError;
 use crate::Result;
@@ -14,102 +14,104 @@ use std::time::Duration;
 use windlass_core::{Dependency, Identity, JobId, Request};
 use windlass_store::{JoinPointRow, Linked, StoreError, Submitted, Trigger};
 
-/// The longest time between two looks, where nobody says that something has changed.
-const LONGEST: Duration = Duration::from_secs(1);
-/// The shortest: a store that is busy changes many times in a moment.
-const SHORTEST: Duration = Duration::from_millis(50);
-/// How many are submitted before the next look.
-const BATCH: u32 = 100;
-/// When another process tries those that this one took and did not get done.
-const LEASE: Duration = Duration::from_secs(30);
-/// A refused one is tried again after a second, then less and less often: what it needs may come
-/// with a new file.
-const MOST: Duration = Duration::from_secs(60);
+/// How often triggers are read when no change notification arrives.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum time between two reads: a busy store notifies many times a second.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Triggers claimed at once.
+const CLAIM_BATCH: u32 = 100;
+/// After this time another process may claim a trigger that this process has not finished.
+const TRIGGER_LEASE: Duration = Duration::from_secs(30);
+/// Maximum backoff for a trigger whose request was rejected. Retrying makes sense because a new
+/// configuration file can make the request valid.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(60);
+/// Rows listed at most per kind.
+const MAX_LISTED: u32 = 1000;
 
-/// Submits what is due, until shutdown and once more: the job that just ended may be a parent.
+/// Submits due dependents until shutdown, and once more after it: the job that just ended may be a
+/// parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
     loop {
         let last = shutdown.requested();
-        // Not given up half-way: what it has taken would be left to somebody else for a while.
-        engine.try_triggered().await;
+        // Not cancelled by shutdown: claimed triggers would stay leased until `TRIGGER_LEASE` expires.
+        engine.submit_triggered_or_log().await;
         if last {
             return;
         }
         tokio::select! {
-            () = engine.next_triggers() => {}
+            () = engine.wait_for_triggers() => {}
             () = shutdown.wait() => {}
         }
     }
 }
 
-/// The rules, and what they wait for.
+/// The dependency rules and their state.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
-    /// The rules of the configuration.
+    /// The rules in the configuration.
     pub rules: Vec<Dependency>,
-    /// Where some parents have ended and others are missing.
+    /// Join points where some parents have completed and others are missing.
     pub waiting: Vec<JoinPointRow>,
-    /// Jobs whose parents have ended and that are not submitted yet, with the reason.
-    pub due: Vec<Due>,
+    /// Jobs whose parents have completed and that are not submitted yet.
+    pub due: Vec<DueJob>,
 }
 
-/// A job that is not submitted yet.
+/// A dependent job whose parents have completed and that is not submitted yet.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Due {
+pub struct DueJob {
     /// The id it will have.
     pub id: JobId,
     /// Its request.
     pub request: Request,
-    /// Why it was refused; it is tried again.
+    /// Why the last attempt to submit it was rejected. It is retried.
     pub error: Option<String>,
 }
 
-/// The most that is shown of each.
-const SHOWN: u32 = 1000;
-
 impl Engine {
-    /// The rules, and what they wait for.
+    /// The dependency rules, incomplete join points, and dependents that are due.
     pub async fn dependencies(&self) -> Result<Dependencies> {
-        let due = self.store().triggers(SHOWN).await?.into_iter();
+        let due = self.store().triggers(MAX_LISTED).await?.into_iter();
         Ok(Dependencies {
             rules: self.config().dependencies.clone(),
-            waiting: self.store().join_points(SHOWN).await?,
-            due: due.map(|Trigger { id, request, error, .. }| Due { id, request, error }).collect(),
+            waiting: self.store().join_points(MAX_LISTED).await?,
+            due: due
+                .map(|Trigger { id, request, error, .. }| DueJob { id, request, error })
+                .collect(),
         })
     }
 
-    /// A job with all it came after and all that comes after it, the oldest first.
+    /// A job with its ancestors and descendants in the dependency graph, oldest first.
     pub async fn graph(&self, job: JobId) -> Result<Vec<Linked>> {
-        Ok(self.store().graph(job, SHOWN).await?)
+        Ok(self.store().graph(job, MAX_LISTED).await?)
     }
 
-    /// Submits jobs as soon as their parents have ended, for as long as it is polled.
-    pub async fn keep_dependents(&self) {
+    /// Submits dependent jobs as soon as their parents have ended. Runs until the future is dropped.
+    pub async fn run_dependents(&self) {
         loop {
-            self.try_triggered().await;
-            self.next_triggers().await;
+            self.submit_triggered_or_log().await;
+            self.wait_for_triggers().await;
         }
     }
 
-    async fn next_triggers(&self) {
-        tokio::time::sleep(SHORTEST).await;
-        self.store().changed(LONGEST).await;
+    async fn wait_for_triggers(&self) {
+        tokio::time::sleep(MIN_POLL_INTERVAL).await;
+        self.store().changed(POLL_INTERVAL).await;
     }
 
-    async fn try_triggered(&self) {
+    async fn submit_triggered_or_log(&self) {
         if let Err(error) = self.submit_triggered().await {
-            tracing::warn!(%error, "dependent jobs cannot be submitted; trying again");
+            tracing::warn!(%error, "failed to submit dependent jobs; retrying");
         }
     }
 
-    /// Submits the jobs whose parents have ended; says how many. One that is refused says why and
-    /// is tried again.
+    /// Submits the jobs whose parents have ended and returns their number. A rejected request is
+    /// recorded with its error and retried with backoff.
     pub async fn submit_triggered(&self) -> Result<u64> {
         let mut submitted = 0;
         loop {
-            let triggers = self.store().claim_triggers(BATCH, LEASE).await?;
+            let triggers = self.store().claim_triggers(CLAIM_BATCH, TRIGGER_LEASE).await?;
             if triggers.is_empty() {
                 return Ok(submitted);
             }
@@ -118,10 +120,10 @@ impl Engine {
                     Ok(job) => {
                         self.store().triggered(trigger.id).await?;
                         tracing::info!(job = %job.id(), job_type = trigger.request.job_type,
-                            "submitted, since its parents have ended");
+                            "submitted dependent job: all parents have ended");
                         submitted += 1;
                     }
-                    // The store is away: that says nothing of the job.
+                    // The store is unavailable, so nothing is known about the request.
                     Err(error @ EngineError::Store(StoreError::Database(_))) => return Err(error),
                     Err(error) => {
                         let error = error.to_string();
@@ -129,10 +131,11 @@ impl Engine {
                             tracing::warn!(
                                 job_type = trigger.request.job_type,
                                 error,
-                                "cannot be submitted, though its parents have ended"
+                                "dependent job rejected although its parents have ended; retrying"
                             );
                         }
-                        let wait = Duration::from_secs(1 << trigger.attempts.clamp(0, 6)).min(MOST);
+                        let backoff = Duration::from_secs(1 << trigger.attempts.clamp(0, 6));
+                        let wait = backoff.min(MAX_RETRY_WAIT);
                         self.store().fail_trigger(trigger.id, &error, wait).await?;
                     }
                 }
@@ -142,7 +145,7 @@ impl Engine {
 
     async fn submit_trigger(&self, trigger: &Trigger) -> Result<Submitted> {
         let job_type = self.config().job_type(&trigger.request.job_type)?;
-        // A token is sealed for the job it came with.
+        // A token is sealed for one job: open the parent's, so that submitting seals it for this job.
         let token = match &trigger.identity.sealed_token {
             Some(sealed) if job_type.step.kind.forwards_token() => {
                 Some(TokenVault::from_env()?.open(sealed, trigger.root)?)

@@ -1,4 +1,4 @@
-//! A dry run: what a job would do to a few records, with nothing changed.
+//! Dry runs: shows what a job would do to a few records and changes nothing.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -13,69 +13,75 @@ use windlass_core::{
 use windlass_drivers::Class;
 use windlass_store::JobSnapshot;
 
-/// What a dry run shows.
+/// The result of a dry run.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
-    /// How many records the job would reach.
+    /// How many records the job would process.
     pub records: i64,
-    /// A few of them.
+    /// The first few of them.
     pub sample: Vec<Sample>,
 }
 
-/// One record before and after.
+/// One record before and after the step.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Sample {
     /// Its key.
     pub key: Json,
-    /// As it is.
+    /// The record as it is.
     pub before: Json,
-    /// As it would be; null when it would be deleted.
+    /// The record after the step; null when it would be deleted.
     pub after: Json,
-    /// What would be inserted elsewhere.
+    /// Rows that would be inserted into other tables.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inserts: Vec<windlass_core::Insert>,
-    /// What would be emitted.
+    /// Rows that would be emitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub emits: Vec<Json>,
-    /// `update`, `skip` or the error it would become a dead letter with.
+    /// `update`, `skip`, `read`, or `error: ` and the error of the dead letter it would become.
     pub outcome: String,
 }
 
-/// Records shown.
-const SAMPLES: u32 = 5;
+/// Records in the sample.
+const SAMPLE_SIZE: u32 = 5;
 
 impl Engine {
-    /// Runs a request on a few records and takes everything back.
+    /// Runs a request on a few records and rolls everything back.
     pub async fn dry_run(&self, request: Request, identity: Identity) -> Result<DryRun> {
         let checked = self.check_request(&request, &identity).await?;
         let id = JobId::now_v7();
         let snapshot =
             JobSnapshot { id, definition: checked.definition, request, identity, root: id };
         let job = self.resolve(snapshot, true).await?;
-        let reach = reach(&job);
+        let reach = requested_keys(&job);
         let records = job.connection.count(&job.scope, &reach).await?;
-        let batch = job.connection.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
+        let batch = job.connection.read(&job.scope, &reach, SAMPLE_SIZE, usize::MAX).await?;
         let sample = match &job.step {
-            None if job.definition().step.kind.makes_parts() => parts(&job, batch.items).await?,
-            None => statement(&job, batch.items).await?,
-            Some(_) => handler(&job, batch.items).await?,
+            None if job.definition().step.kind.makes_parts() => {
+                sample_parts(&job, batch.items).await?
+            }
+            None => sample_statement(&job, batch.items).await?,
+            Some(_) => sample_step(&job, batch.items).await?,
         };
         Ok(DryRun { records, sample })
     }
 }
 
-/// Everything the request reaches.
-fn reach(job: &JobContext) -> KeySet {
-    let part = match &job.snapshot.request.ids {
+/// The keys that the request asks for.
+fn requested_keys(job: &JobContext) -> KeySet {
+    let keys = match &job.snapshot.request.ids {
         Some(ids) => Keys::List(ids.iter().cloned().map(Key::from_id).collect()),
         None => Keys::Range(KeyRange::ALL),
     };
-    KeySet { within: None, keys: part }
+    KeySet { within: None, keys }
 }
 
-/// What is read of the records, and what `map` makes of them together.
-async fn parts(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Result<Vec<Sample>> {
+/// Samples for `map` and `export`: the records as they are read, and the rows that `map` computes
+/// from all of them together.
+async fn sample_parts(
+    job: &JobContext,
+    items: Vec<windlass_connectors::Item>,
+) -> Result<Vec<Sample>> {
     let keys = items.iter().map(|item| item.key.clone()).collect();
     let mut mapped = Vec::new();
     if !job.part_columns.is_empty() && !items.is_empty() {
@@ -93,7 +99,7 @@ async fn parts(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Resul
             after: before.clone(),
             before,
             inserts: Vec::new(),
-            // Of all the records shown, so it stands with the first.
+            // `map` aggregates all records of the sample, so its rows are shown with the first.
             emits: std::mem::take(&mut mapped),
             outcome: "read".to_owned(),
         }
@@ -101,18 +107,21 @@ async fn parts(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Resul
     Ok(items.into_iter().map(sample).collect())
 }
 
-/// What a statement makes of the records: of all together, or of each by itself where one of them
-/// makes it fail, which shows the error that it would become a dead letter with.
-async fn statement(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Result<Vec<Sample>> {
-    let spoilt = |error: &DataError| matches!(error.class(), Some(Class::Data));
+/// Samples for `sql` and `refresh`. The statement runs on all records at once. If a record makes it
+/// fail, it runs on each record alone, which shows the error of the dead letter.
+async fn sample_statement(
+    job: &JobContext,
+    items: Vec<windlass_connectors::Item>,
+) -> Result<Vec<Sample>> {
+    let is_data_error = |error: &DataError| matches!(error.class(), Some(Class::Data));
     match preview(job, items.iter().map(|item| item.key.clone()).collect()).await {
-        Err(error) if spoilt(&error) => {}
+        Err(error) if is_data_error(&error) => {}
         shown => return Ok(shown?),
     }
     let mut samples = Vec::new();
     for item in items {
         match preview(job, vec![item.key.clone()]).await {
-            Err(error) if spoilt(&error) => {
+            Err(error) if is_data_error(&error) => {
                 let error = ItemError::permanent(error.to_string());
                 samples.push(sample(item, Outcome::Error(error)));
             }
@@ -141,7 +150,11 @@ async fn preview(job: &JobContext, keys: Vec<Key>) -> windlass_connectors::Resul
         .collect())
 }
 
-async fn handler(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Result<Vec<Sample>> {
+/// Samples for `command`, `http` and `handler`.
+async fn sample_step(
+    job: &JobContext,
+    items: Vec<windlass_connectors::Item>,
+) -> Result<Vec<Sample>> {
     let Some(step) = &job.step else { return Ok(Vec::new()) };
     let item = |item: &windlass_connectors::Item| StepItem {
         key: item.key.clone(),
@@ -154,19 +167,20 @@ async fn handler(job: &JobContext, items: Vec<windlass_connectors::Item>) -> Res
     let outcomes = outcomes?;
     let mut samples = Vec::new();
     for (item, outcome) in items.into_iter().zip(outcomes) {
-        samples.push(sample(item.clone(), tried(job, item, outcome).await?));
+        samples.push(sample(item.clone(), try_outcome(job, item, outcome).await?));
     }
     Ok(samples)
 }
 
-/// An outcome that the database would not take is the error it would become a dead letter with.
-async fn tried(
+/// Writes an outcome in a transaction that is rolled back. If the database rejects it, the result is
+/// the error of the dead letter.
+async fn try_outcome(
     job: &JobContext,
     item: windlass_connectors::Item,
     outcome: Outcome,
 ) -> Result<Outcome> {
     let Outcome::Done(change) = &outcome else { return Ok(outcome) };
-    // What is emitted goes into a table that a dry run does not make.
+    // Emitted rows go into a table that a dry run does not create.
     let change = Change { emit: Vec::new(), ..change.clone() };
     let windlass_connectors::Item { key, version, record } = item;
     let write = WriteItem { key, version, change, record, attempts: 0, conflicts: 0 };
@@ -174,8 +188,8 @@ async fn tried(
         Err(error) if matches!(error.class(), Some(Class::Data | Class::Definition)) => {
             Ok(Outcome::Error(ItemError::permanent(error.to_string())))
         }
-        tried => {
-            tried?;
+        written => {
+            written?;
             Ok(outcome)
         }
     }

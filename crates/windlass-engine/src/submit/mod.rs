@@ -1,4 +1,6 @@
-//! The door: everything that can be refused is refused here, before anything is written.
+//! Submitting: validates a request and creates the job.
+//!
+//! Everything that can be rejected is rejected here, before anything is written.
 
 pub(crate) mod dependents;
 pub(crate) mod dry_run;
@@ -20,25 +22,25 @@ use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, 
 use windlass_drivers::Class;
 use windlass_store::{NewJob, Submitted};
 
-/// A job type that fits its table.
+/// A job type that was validated against its table.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The definition with its key columns resolved.
     pub definition: JobType,
-    /// What the database says of the source.
+    /// The source as the database describes it.
     pub table: Table,
-    /// How many items a commit has at most.
+    /// Maximum number of items per commit.
     pub commit_items: u32,
 }
 
 impl Engine {
-    /// Submits a job: a request, by somebody, on the definition as it is now.
+    /// Submits a job for this identity. The job keeps the definition as it is now.
     pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
         self.submit_as(JobId::now_v7(), request, identity).await
     }
 
-    /// Submits a job whose id was given out before. The same id again is the same job, so whoever
-    /// submits from a row of a database may do so twice.
+    /// Submits a job under an id chosen by the caller. Submitting the same id again returns the same
+    /// job, so a caller that submits from a database row may safely repeat it.
     pub async fn submit_as(
         &self,
         id: JobId,
@@ -48,26 +50,34 @@ impl Engine {
         let checked = self.check_request(&request, &identity).await?;
         self.prepare_for(&checked.definition).await?;
         let definition = checked.definition;
-        let identity = sealed(&definition, identity, id)?;
+        let identity = seal_token(&definition, identity, id)?;
         let rules = self.config().dependencies.iter();
         let rules = rules.filter(|rule| rule.after.contains(&definition.name)).cloned().collect();
+        let (job_type, submitted_by) = (definition.name.clone(), identity.name.clone());
         let job = NewJob { id, definition, request, identity, root: id, rules };
-        Ok(self.shared.store.submit(job).await?)
+        let submitted = self.shared.store.submit(job).await?;
+        match submitted {
+            Submitted::New(job) => tracing::info!(%job, job_type, submitted_by, "job submitted"),
+            Submitted::Existing(job) => {
+                tracing::info!(%job, job_type, submitted_by, "request was submitted before; same job");
+            }
+        }
+        Ok(submitted)
     }
 
-    /// Everything [`Engine::submit`] checks, without submitting.
+    /// Runs all checks of [`Engine::submit`] without submitting.
     pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
         let job_type = self.shared.config.job_type(&request.job_type)?;
         request.check_size()?;
         request.check_limits()?;
-        let checked = self.check_job_type(job_type).await.map_err(first)?;
+        let checked = self.check_job_type(job_type).await.map_err(first_problem)?;
         request.check(&checked.definition, identity, &checked.table)?;
-        crate::merge::destination::check_places(&checked.definition, request, identity)?;
+        crate::merge::destination::check_destinations(&checked.definition, request, identity)?;
         Ok(checked)
     }
 
-    /// Checks a job type against its database: whether it can be reached, has the table, the
-    /// columns and the indexes, and has or can have the ledger.
+    /// Validates a job type against its database: the database is reachable, has the table, columns
+    /// and indexes, and has the ledger or allows its creation.
     pub async fn check_job_type(
         &self,
         job_type: &JobType,
@@ -108,7 +118,7 @@ impl Engine {
         Ok(Checked { definition, table, commit_items })
     }
 
-    /// Asks the databases whether they understand a job type's `map` and have the table it loads.
+    /// Checks that the source database accepts `map`, and that the table named by `load` exists.
     async fn check_fan_in(&self, definition: &JobType, table: &Table) -> Result<()> {
         if matches!(definition.step.kind, StepKind::Map(_)) {
             let scope = Scope::of_all(definition.clone(), table.clone());
@@ -122,39 +132,39 @@ impl Engine {
             let table =
                 described.map_err(|error| definition.problem("load.table", error.to_string()))?;
             if table.open {
-                let detail = "is in DynamoDB, which cannot replace rows in one transaction; name a \
-                              connection of SQL";
+                let detail = "is a DynamoDB connection, which cannot replace rows in one \
+                              transaction; name a connection to a SQL database";
                 return Err(definition.problem("load.connection", detail).into());
             }
         }
         Ok(())
     }
 
-    /// Asks the step of a job type an empty batch: a handler must be registered here, a command
-    /// must start, a service must answer.
-    pub async fn ask_step(
+    /// Sends an empty batch to the step of a job type: a handler must be registered in this process,
+    /// a command must start, an endpoint must respond.
+    pub async fn check_step(
         &self,
         job_type: &JobType,
         token: Option<Secret>,
     ) -> std::result::Result<(), StepError> {
-        self.shared.steps.ask(job_type, &self.shared.config, token).await
+        self.shared.steps.check(job_type, &self.shared.config, token).await
     }
 }
 
-/// The identity as the job keeps it: with the submitter's token only where the step forwards it,
-/// and then sealed.
-fn sealed(definition: &JobType, identity: Identity, root: JobId) -> Result<Identity> {
+/// The identity as it is stored with the job. The submitter's token is kept only if the step forwards
+/// it, and then sealed.
+fn seal_token(definition: &JobType, identity: Identity, root: JobId) -> Result<Identity> {
     let sealed_token = match (definition.step.kind.forwards_token(), &identity.token) {
         (false, _) => None,
         (true, Some(token)) if token.expose().chars().any(char::is_control) => {
-            let detail = "has a line break or control character";
+            let detail = "must not contain line breaks or control characters";
             return Err(Problem::field(Code::Request, "token", detail).into());
         }
         (true, Some(token)) => Some(TokenVault::from_env()?.seal(token, root)?),
         (true, None) => {
             let detail = format!(
-                "`{}` forwards the submitter's token, and the request has none; `windlass run` and \
-                 `submit` take it from WINDLASS_TOKEN",
+                "`{}` forwards the submitter's token, but the request has none; `windlass run` and \
+                 `submit` read it from WINDLASS_TOKEN",
                 definition.name
             );
             return Err(Problem::field(Code::Request, "token", detail).into());
@@ -163,13 +173,13 @@ fn sealed(definition: &JobType, identity: Identity, root: JobId) -> Result<Ident
     Ok(Identity { token: None, sealed_token, ..identity })
 }
 
-/// What is wrong with a job type whose step gave no answer.
+/// The problem of a job type whose step failed its check.
 pub fn step_problem(job_type: &JobType, error: StepError) -> Problem {
     let field = job_type.step.kind.field();
     Problem { code: Code::Handler, ..job_type.problem(field, error.to_string()) }
 }
 
-fn first(problems: Vec<Problem>) -> EngineError {
+fn first_problem(problems: Vec<Problem>) -> EngineError {
     let mut problems = problems.into_iter();
     let first = problems.next().unwrap_or_else(|| Problem::new(Code::Source, "is not usable"));
     let more = problems.len();
@@ -182,7 +192,7 @@ fn first(problems: Vec<Problem>) -> EngineError {
 
 fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
     match error {
-        // The connection itself is the problem, wherever the job type stands.
+        // The connection itself is the problem, so the line of the job type would mislead.
         EngineError::Problem(problem) if problem.code == Code::Unreachable => problem,
         EngineError::Problem(problem) if problem.line.is_none() => {
             let field = problem.field.as_deref().unwrap_or("source");

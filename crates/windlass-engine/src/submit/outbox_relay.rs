@@ -1,8 +1,9 @@
-//! The relay: submits what applications put into the outbox of their database.
+//! The outbox relay: submits the requests that applications insert into the outbox table of their
+//! database.
 //!
-//! A row carries the id that its job will have. So it is submitted, then removed, and wherever a
-//! relay dies in between, the row is submitted again as the same job. A row that is refused stays,
-//! says why, and is tried again; it never stands in the way of others.
+//! A row holds the id of its future job. The relay submits the job, then deletes the row. If it
+//! crashes in between, the row is submitted again under the same id, which is the same job. A row
+//! whose request is rejected stays with its error and is retried; it does not block other rows.
 
 use crate::EngineError;
 use crate::Result;
@@ -19,45 +20,45 @@ use windlass_core::{Claims, Identity, Problem, Request, Value};
 use windlass_drivers::Class;
 use windlass_store::StoreError;
 
-/// The longest time between two looks, where nobody says that something has come.
-const LONGEST: Duration = Duration::from_secs(1);
-/// The submitter's name where the application gives none.
-const NAME: &str = "outbox";
+/// How often an outbox is read when no change notification arrives.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The submitter's name if the application gives none.
+const DEFAULT_SUBMITTER: &str = "outbox";
 
-/// Keeps the outboxes until shutdown.
+/// Relays all outboxes until shutdown.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
     tokio::select! {
-        () = engine.keep_outboxes() => {}
-        // What was submitted and not removed is submitted again, as the same job.
+        () = engine.run_outbox_relay() => {}
+        // Safe to cancel: a row that was submitted but not deleted is submitted again as the same job.
         () = shutdown.wait() => {}
     }
 }
 
 impl Engine {
-    /// Submits what comes into the outboxes of the configuration, for as long as it is polled.
-    pub async fn keep_outboxes(&self) {
-        join_all(self.outboxes().map(|name| self.keep_outbox(name))).await;
+    /// Relays all outboxes in the configuration. Runs until the future is dropped.
+    pub async fn run_outbox_relay(&self) {
+        join_all(self.outboxes().map(|name| self.relay_outbox(name))).await;
     }
 
-    /// The connections that applications put requests into.
+    /// The connections that have an outbox.
     pub fn outboxes(&self) -> impl Iterator<Item = &str> {
         let connections = self.config().connections.iter();
         connections.filter(|(_, connection)| connection.outbox).map(|(name, _)| name.as_str())
     }
 
-    /// Takes what is due in an outbox, a batch of it.
+    /// Submits one batch of due rows of an outbox.
     pub async fn relay(&self, connection: &str) -> Result<Relayed> {
         Ok(self.connection(connection)?.outbox().relay(self).await?)
     }
 
-    /// What waits in an outbox, oldest first; none where there is no table yet.
+    /// The waiting rows of an outbox, oldest first; `None` if the table does not exist yet.
     pub async fn waiting(&self, connection: &str, limit: u32) -> Result<Option<Vec<Waiting>>> {
         Ok(self.connection(connection)?.outbox().waiting(limit).await?)
     }
 
-    async fn keep_outbox(&self, name: &str) {
+    async fn relay_outbox(&self, name: &str) {
         let mut prepared = false;
-        let mut said = None;
+        let mut logged = None;
         loop {
             let round = async {
                 if !prepared {
@@ -66,7 +67,7 @@ impl Engine {
                 }
                 self.relay(name).await
             };
-            let (more, away) = match round.await {
+            let (more, blocked) = match round.await {
                 Ok(relayed) => {
                     if let Ok(availability) = self.availability(name) {
                         availability.succeeded();
@@ -79,18 +80,18 @@ impl Engine {
                 }
                 Err(error) => (false, Some(error.to_string())),
             };
-            if away.is_some() && away != said {
-                let why = away.as_deref().unwrap_or_default();
-                tracing::warn!(connection = name, why, "the outbox waits; trying again");
+            if blocked.is_some() && blocked != logged {
+                let error = blocked.as_deref().unwrap_or_default();
+                tracing::warn!(connection = name, error, "cannot relay the outbox; retrying");
             }
-            let rests = away.is_some();
-            said = away;
+            let is_blocked = blocked.is_some();
+            logged = blocked;
             match self.connection(name) {
                 _ if more => {}
-                // Not woken by what comes meanwhile: it could not be submitted either.
-                _ if rests => tokio::time::sleep(LONGEST).await,
-                Ok(connection) => connection.outbox().changed(LONGEST).await,
-                Err(_) => tokio::time::sleep(LONGEST).await,
+                // New rows do not wake it: they could not be submitted either.
+                _ if is_blocked => tokio::time::sleep(POLL_INTERVAL).await,
+                Ok(connection) => connection.outbox().changed(POLL_INTERVAL).await,
+                Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }
@@ -98,9 +99,9 @@ impl Engine {
 
 #[async_trait]
 impl Submitter for Engine {
-    async fn submit(&self, given: OutboxRow) -> SubmitResult {
-        let (id, before) = (given.id, given.error.clone());
-        let submitted = match read(given) {
+    async fn submit(&self, row: OutboxRow) -> SubmitResult {
+        let (id, last_error) = (row.id, row.error.clone());
+        let submitted = match parse_row(row) {
             Ok((request, identity)) => self.submit_as(id, request, identity).await,
             Err(problem) => Err(problem.into()),
         };
@@ -108,15 +109,16 @@ impl Submitter for Engine {
             Ok(submitted) => {
                 if submitted.id() != id {
                     let job = submitted.id();
-                    tracing::info!(%id, %job, "was submitted before under its idempotency key");
+                    tracing::info!(%id, %job, "outbox row has the idempotency key of an existing job");
                 }
                 SubmitResult::Taken
             }
-            Err(error) if is_away(&error) => SubmitResult::Away(error.to_string()),
+            Err(error) if is_store_unavailable(&error) => SubmitResult::Away(error.to_string()),
             Err(error) => {
                 let error = error.to_string();
-                if before.as_ref() != Some(&error) {
-                    tracing::warn!(%id, error, "a request in the outbox is refused; it stays there");
+                if last_error.as_ref() != Some(&error) {
+                    tracing::warn!(%id, error,
+                        "outbox request rejected; it stays in the outbox and is retried");
                 }
                 SubmitResult::Refused(error)
             }
@@ -124,40 +126,45 @@ impl Submitter for Engine {
     }
 }
 
-/// Whether it is the store that did not take the request, and not for what the request is.
-fn is_away(error: &EngineError) -> bool {
+/// Whether the store failed for a reason other than the content of the request.
+fn is_store_unavailable(error: &EngineError) -> bool {
     match error {
         EngineError::Store(StoreError::Database(error)) => error.class != Class::Data,
         _ => false,
     }
 }
 
-/// The request of a row, and who makes it.
-fn read(given: OutboxRow) -> std::result::Result<(Request, Identity), Problem> {
+/// The request of a row and its submitter.
+fn parse_row(row: OutboxRow) -> std::result::Result<(Request, Identity), Problem> {
     let wrong = |field: &str, detail: String| Problem::field(Code::Request, field, detail);
-    let mut fields: Map<String, Json> = serde_json::from_str(&given.request)
-        .map_err(|error| wrong("request", format!("is no JSON object: {error}")))?;
+    let mut fields: Map<String, Json> = serde_json::from_str(&row.request)
+        .map_err(|error| wrong("request", format!("must be a JSON object: {error}")))?;
     let claims = claims(fields.remove("claims").unwrap_or_default())?;
     let name = match fields.remove("submittedBy") {
-        None | Some(Json::Null) => NAME.to_owned(),
+        None | Some(Json::Null) => DEFAULT_SUBMITTER.to_owned(),
         Some(Json::String(name)) if !name.is_empty() => name,
-        Some(other) => return Err(wrong("submittedBy", format!("is {other}, no name"))),
+        Some(other) => {
+            return Err(wrong("submittedBy", format!("must be a non-empty text, got {other}")));
+        }
     };
-    if fields.insert("jobType".to_owned(), Json::from(given.job_type)).is_some() {
-        return Err(wrong("jobType", "stands in the request too; it is a column".to_owned()));
+    if fields.insert("jobType".to_owned(), Json::from(row.job_type)).is_some() {
+        return Err(wrong(
+            "jobType",
+            "must not be in the request; it has its own column".to_owned(),
+        ));
     }
     let request = serde_json::from_value(Json::Object(fields))
         .map_err(|error| wrong("request", error.to_string()))?;
     Ok((request, Identity { name, claims, ..Identity::default() }))
 }
 
-/// Claims as applications write them: a value each, or a list.
+/// Claims as applications write them: one value or a list of values per claim.
 fn claims(json: Json) -> std::result::Result<Claims, Problem> {
     let fields = match json {
         Json::Null => return Ok(Claims::default()),
         Json::Object(fields) => fields,
         other => {
-            let detail = format!("is {other}, no JSON object");
+            let detail = format!("must be a JSON object, got {other}");
             return Err(Problem::field(Code::Request, "claims", detail));
         }
     };
@@ -167,7 +174,7 @@ fn claims(json: Json) -> std::result::Result<Claims, Problem> {
     };
     let claims: Claims = fields.into_iter().map(|(claim, json)| (claim, values(json))).collect();
     if claims.values().flatten().any(|value| *value == Value::from(UNRESTRICTED)) {
-        let detail = "has `*`, which only configuration and operators may say";
+        let detail = "must not contain `*`; only the configuration and operators may use it";
         return Err(Problem::field(Code::Request, "claims", detail));
     }
     Ok(claims)
@@ -178,35 +185,35 @@ mod tests {
     use super::*;
     use windlass_core::JobId;
 
-    fn reading(request: &str) -> std::result::Result<(Request, Identity), String> {
+    fn parse(request: &str) -> std::result::Result<(Request, Identity), String> {
         let (id, job_type) = (JobId::nil(), "J".to_owned());
-        let given = OutboxRow { id, job_type, request: request.to_owned(), error: None };
-        read(given).map_err(|problem| problem.to_string())
+        let row = OutboxRow { id, job_type, request: request.to_owned(), error: None };
+        parse_row(row).map_err(|problem| problem.to_string())
     }
 
     #[test]
-    fn the_submitter_comes_with_the_request() {
+    fn a_request_may_name_its_submitter_and_claims() {
         let text = r#"{"priority": 7, "claims": {"county": "Kent", "year": [1, 2]}, "submittedBy": "app"}"#;
-        let (request, identity) = reading(text).unwrap();
+        let (request, identity) = parse(text).unwrap();
         assert_eq!((request.job_type.as_str(), request.priority), ("J", Some(7)));
         assert_eq!(identity.name, "app");
         assert_eq!(identity.claims["county"], [Value::from("Kent")]);
         assert_eq!(identity.claims["year"], [Value::from(1), Value::from(2)]);
-        let (_, identity) = reading("{}").unwrap();
+        let (_, identity) = parse("{}").unwrap();
         assert_eq!((identity.name.as_str(), identity.claims.len()), ("outbox", 0));
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_by_name() {
+    fn an_invalid_request_is_rejected_with_the_name_of_the_field() {
         for (request, expected) in [
-            ("[]", "request: is no JSON object"),
+            ("[]", "request: must be a JSON object"),
             (r#"{"colour": 1}"#, "colour"),
-            (r#"{"claims": [1]}"#, "claims: is [1]"),
-            (r#"{"claims": {"county": ["Kent", "*"]}}"#, "claims: has `*`"),
-            (r#"{"submittedBy": 1}"#, "submittedBy: is 1"),
-            (r#"{"jobType": "K"}"#, "jobType: stands in the request too"),
+            (r#"{"claims": [1]}"#, "claims: must be a JSON object, got [1]"),
+            (r#"{"claims": {"county": ["Kent", "*"]}}"#, "claims: must not contain `*`"),
+            (r#"{"submittedBy": 1}"#, "submittedBy: must be a non-empty text, got 1"),
+            (r#"{"jobType": "K"}"#, "jobType: must not be in the request"),
         ] {
-            let message = reading(request).unwrap_err();
+            let message = parse(request).unwrap_err();
             assert!(message.contains(expected), "{request}: {message}");
         }
     }

@@ -1,4 +1,4 @@
-//! Redrive: a new job on exactly the keys of dead letters, under the identity of the original.
+//! Redrives dead letters: a new job on exactly their keys, under the identity of the original job.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -6,33 +6,33 @@ use windlass_core::problem::Code;
 use windlass_core::{Identity, JobId, Problem, Request};
 use windlass_store::{DeadLetterFilter, NewJob};
 
-/// One job that redrives letters of one original job.
+/// A job that redrives dead letters of one original job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Redriven {
     /// The new job.
     pub job_id: JobId,
-    /// The job whose letters it redrives.
+    /// The job whose dead letters it redrives.
     pub original_job: JobId,
-    /// How many.
+    /// Number of dead letters.
     pub letters: u64,
 }
 
-/// Who asks for a job to be run again, with the claims of their present token.
+/// The caller who asks to run a job again.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The present claims.
+    /// The identity of the caller's present token.
     pub identity: Identity,
-    /// The job types of which a role of theirs is for the jobs of all submitters.
+    /// The job types for which a role of the caller covers the jobs of all submitters.
     pub operated_types: Vec<String>,
-    /// The claim that names their roles. It does not restrict an operator, whose role is another than
-    /// the submitter's, even if the job type filters by it.
+    /// The claim that names the caller's roles. It is not compared for an operator, even if the job
+    /// type filters by it: an operator has another role than the submitter.
     pub roles_claim: Option<String>,
 }
 
 impl Engine {
-    /// Refuses a caller whose present claims do not cover those a job was submitted with: running
-    /// it again would reach records that the caller may not reach any more.
+    /// Rejects a caller whose present claims do not cover those the job was submitted with: running
+    /// the job again would access records that the caller may no longer access.
     pub async fn check_caller(&self, job: JobId, caller: &Caller) -> Result<()> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(()) };
         let filtered = &snapshot.definition.source.claims;
@@ -44,14 +44,14 @@ impl Engine {
         Ok(identity.check_covers(&snapshot.identity, filtered, is_operator)?)
     }
 
-    /// Redrives every matching letter that is `new` and not being redriven, one job or more for
-    /// each original job. They run by the definition as it is now, since that is what was mended.
+    /// Redrives every matching dead letter that is `new` and not being redriven, with one or more jobs
+    /// per original job. The new jobs use the current definition, since that is what was fixed.
     pub async fn redrive(&self, filter: &DeadLetterFilter) -> Result<Vec<Redriven>> {
         self.redrive_for(filter, None).await
     }
 
-    /// The same for a caller, whose present claims must cover those of every original job. Nothing
-    /// is redriven where they do not.
+    /// Like [`Engine::redrive`], for a caller whose present claims must cover those of every original
+    /// job. Otherwise nothing is redriven.
     pub async fn redrive_for(
         &self,
         filter: &DeadLetterFilter,
@@ -71,7 +71,7 @@ impl Engine {
                 first.unwrap_or_else(|| Problem::new(Code::Source, "is not usable"))
             })?;
             let Some(original) = self.store().snapshot(root.job).await? else { continue };
-            // No more than there were: letters that fail again meanwhile are for another day.
+            // Not more than were found: letters that fail again meanwhile must not loop.
             let mut taken = 0;
             while taken < root.letters {
                 let id = JobId::now_v7();
@@ -86,12 +86,14 @@ impl Engine {
                     request,
                     identity: original.identity.clone(),
                     root: original.root,
-                    // What came after the original has come.
+                    // The dependents of the original were submitted when it ended.
                     rules: Vec::new(),
                 };
                 match self.store().redrive(root.job, filter, job).await? {
                     Some((job_id, letters)) => {
                         taken += letters;
+                        tracing::info!(job = %job_id, original = %root.job, letters,
+                            "redrive job submitted");
                         redriven.push(Redriven { job_id, original_job: root.job, letters });
                     }
                     None => break,

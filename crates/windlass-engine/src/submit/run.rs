@@ -1,4 +1,4 @@
-//! Running one job in this process, to its end.
+//! Runs one job to its end in this process.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -6,30 +6,31 @@ use crate::execute::worker::{Options, Worker};
 use std::time::{Duration, Instant};
 use windlass_core::{Job, JobId, JobStatus, Request};
 
-/// The shortest time between two looks at a job: one that works changes many times in a moment.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// The longest, where nobody says that something has changed.
-const LONGEST: Duration = Duration::from_millis(200);
-/// A look adds up the job's chunks; all looks together take one part in so many of the time.
-const SHARE: u32 = 20;
+/// Minimum time between two reads of a job: a running job changes many times a second.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Time between two reads when no change notification arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Reading a job sums up its chunks. A read that took `t` is followed by a pause of up to 20 `t`, so
+/// that reading costs about 5 % of the time.
+const POLL_COST_FACTOR: u32 = 20;
 
 impl Engine {
-    /// Waits until a job that was just looked at is worth another look, or has come to an end. The
-    /// longer the look took, the longer it waits for the next.
-    pub async fn next_look(&self, id: JobId, took: Duration) {
-        let until = Instant::now() + (took * SHARE).max(LONGEST);
+    /// Waits before a caller reads a job again; returns at once when the job ends or is paused. The
+    /// longer the last read took (`read_time`), the longer it waits.
+    pub async fn wait_for_progress(&self, id: JobId, read_time: Duration) {
+        let until = Instant::now() + (read_time * POLL_COST_FACTOR).max(POLL_INTERVAL);
         while Instant::now() < until {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-            self.store().changed(LONGEST - BETWEEN_LOOKS).await;
+            tokio::time::sleep(MIN_POLL_INTERVAL).await;
+            self.store().changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
             match self.store().status(id).await {
-                Ok(Some(status)) if !stands(status) => {}
+                Ok(Some(status)) if !has_settled(status) => {}
                 _ => return,
             }
         }
     }
 
-    /// Submits a request under the local identity and works it here until it has ended or is
-    /// paused. Other processes may help.
+    /// Submits a request under the local identity and works on the job until it has ended or is
+    /// paused. Workers in other processes may take some of its chunks.
     pub async fn run(&self, request: Request) -> Result<Job> {
         let id = self.submit(request, Engine::local_identity()).await?.id();
         let options = Options { only: Some(id), ..Options::default() };
@@ -37,9 +38,9 @@ impl Engine {
         let working = tokio::spawn(worker.run());
         let ended = loop {
             match self.store().status(id).await {
-                Ok(Some(status)) if !stands(status) => {
-                    tokio::time::sleep(BETWEEN_LOOKS).await;
-                    self.store().changed(LONGEST - BETWEEN_LOOKS).await;
+                Ok(Some(status)) if !has_settled(status) => {
+                    tokio::time::sleep(MIN_POLL_INTERVAL).await;
+                    self.store().changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
                 }
                 _ => break self.job(id).await,
             }
@@ -50,7 +51,7 @@ impl Engine {
     }
 }
 
-/// Whether nothing more happens to a job by itself.
-fn stands(status: JobStatus) -> bool {
+/// Whether the job has ended or is paused, so that its status changes only by an operator.
+fn has_settled(status: JobStatus) -> bool {
     status.is_final() || status == JobStatus::Paused
 }

@@ -1,4 +1,4 @@
-//! The timetable: every schedule as the command line and the API show it.
+//! The schedules as the command line and the API show them.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -7,33 +7,33 @@ use serde::Serialize;
 use windlass_core::Schedule;
 use windlass_store::ScheduleRow;
 
-/// A schedule: what was said of it, and what became of it.
+/// A schedule: its definition, its stored state and its next times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scheduled {
-    /// Where it stands.
+    /// Its state in the store.
     #[serde(flatten)]
     pub row: ScheduleRow,
-    /// Its definition, as this process has it.
+    /// Its definition in this process's configuration.
     pub schedule: Schedule,
-    /// The next times that it will be fired at, as long as it is not paused.
+    /// The next times at which it fires unless it is paused.
     pub next_times: Vec<DateTime<Utc>>,
 }
 
-/// How many times ahead are shown.
-const AHEAD: usize = 3;
+/// Number of next times shown.
+const NEXT_TIMES_SHOWN: usize = 3;
 
 impl Engine {
-    /// The schedules that the store knows and this process has a definition of.
+    /// The schedules in the store that this process has a definition for.
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
         let rows = self.store().schedules().await?.into_iter();
-        Ok(rows.filter_map(|row| self.scheduled(row)).collect())
+        Ok(rows.filter_map(|row| self.schedule_view(row)).collect())
     }
 
-    fn scheduled(&self, row: ScheduleRow) -> Option<Scheduled> {
+    fn schedule_view(&self, row: ScheduleRow) -> Option<Scheduled> {
         let schedule = self.config().jobs.get(&row.job_type)?.schedule.clone()?;
         let next = |time: &_| schedule.next_after(*time);
-        let next_times = std::iter::successors(row.next_at, next).take(AHEAD).collect();
+        let next_times = std::iter::successors(row.next_at, next).take(NEXT_TIMES_SHOWN).collect();
         Some(Scheduled { row, schedule, next_times })
     }
 }

@@ -1,8 +1,8 @@
-//! The scheduler: submits job types when their time has come.
+//! The scheduler: submits jobs by the cron schedules of their job types.
 //!
-//! A firing's time is the idempotency key of its job, and the schedule moves on from exactly the
-//! time that was seen to. So however many processes keep the time, and wherever one of them dies,
-//! each time is fired once.
+//! The scheduled time is the idempotency key of the job, and a schedule advances by compare-and-set
+//! from exactly the time that was fired. So each time fires once, with any number of schedulers and
+//! whenever one of them crashes.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -14,32 +14,32 @@ use windlass_core::{
 };
 use windlass_store::{JobFilter, ScheduleRow};
 
-/// How often it looks what is due.
-const ROUND: Duration = Duration::from_secs(1);
-/// The submitter's name of scheduled jobs.
+/// How often due schedules are looked up.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The submitter's name for scheduled jobs.
 pub const SCHEDULER: &str = "schedule";
 
 impl Engine {
-    /// Keeps all schedules of the configuration, for as long as it is polled.
-    pub async fn keep_schedules(&self) {
-        let mut known = false;
+    /// Fires all schedules in the configuration. Runs until the future is dropped.
+    pub async fn run_scheduler(&self) {
+        let mut registered = false;
         loop {
             let round = async {
-                if !known {
-                    self.put_schedules().await?;
-                    known = true;
+                if !registered {
+                    self.register_schedules().await?;
+                    registered = true;
                 }
                 self.fire_due().await
             };
             if let Err(error) = round.await {
-                tracing::warn!(%error, "schedules cannot be kept; trying again");
+                tracing::warn!(%error, "failed to process schedules; retrying");
             }
-            tokio::time::sleep(ROUND).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Fires everything that is due now; says how many jobs that made. Where a schedule cannot be
-    /// fired it says why and is tried again.
+    /// Fires everything that is due now and returns the number of jobs submitted. A schedule that
+    /// cannot be fired is recorded with its error and retried.
     pub async fn fire_due(&self) -> Result<u64> {
         let mut fired = 0;
         for row in self.store().schedules().await? {
@@ -48,8 +48,8 @@ impl Engine {
                 && stored > next
                 && !row.paused
             {
-                // The store's clock was ahead when this was written. A time that was fired already
-                // finds its job by its idempotency key.
+                // The store's clock was ahead when this was written, so move back. A time that has
+                // already fired finds its job by the idempotency key.
                 self.store().fired(&job_type.name, stored, Some(next), None).await?;
                 continue;
             }
@@ -61,7 +61,7 @@ impl Engine {
                 Err(error) => {
                     let error = error.to_string();
                     if row.error.as_ref() != Some(&error) {
-                        tracing::warn!(job_type = job_type.name, %due, error, "cannot be fired");
+                        tracing::warn!(job_type = job_type.name, %due, error, "cannot fire schedule; retrying");
                         self.store().fail_schedule(&job_type.name, &error).await?;
                     }
                 }
@@ -70,10 +70,10 @@ impl Engine {
         Ok(fired)
     }
 
-    /// Pauses the schedule of a job type, or lets it go on with the next time from now: what came
-    /// meanwhile was not wanted.
+    /// Pauses or resumes the schedule of a job type. A resumed schedule continues with its next time
+    /// from now; times that passed while it was paused are not fired.
     pub async fn pause_schedule(&self, job_type: &str, paused: bool) -> Result<()> {
-        self.put_schedules().await?;
+        self.register_schedules().await?;
         let schedule = self.shared.config.job_type(job_type)?.schedule.as_ref();
         let next = match (schedule, paused) {
             (Some(schedule), false) => schedule.next_after(self.store().now().await?),
@@ -86,8 +86,8 @@ impl Engine {
         Err(Problem::new(Code::NotFound, detail).into())
     }
 
-    /// Makes the store know the schedules of the configuration.
-    pub async fn put_schedules(&self) -> Result<()> {
+    /// Stores the schedules of the configuration.
+    pub async fn register_schedules(&self) -> Result<()> {
         for job_type in self.shared.config.jobs.values() {
             if let Some(schedule) = &job_type.schedule {
                 let next = schedule.next_after(self.store().now().await?);
@@ -97,8 +97,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The schedule of this process's configuration that a row is of. A process with another one
-    /// leaves it alone.
+    /// The schedule in this process's configuration that a row belongs to; `None` if the configuration
+    /// has a different one, which leaves the row to other processes.
     fn schedule_of(&self, row: &ScheduleRow) -> Option<(&JobType, &Schedule)> {
         let job_type = self.shared.config.jobs.get(&row.job_type)?;
         let schedule = job_type.schedule.as_ref()?;
@@ -114,24 +114,24 @@ impl Engine {
     ) -> Result<u64> {
         let (times, next) = schedule.due(due, now);
         let (mut from, mut fired) = (due, 0);
-        for (place, time) in times.iter().enumerate() {
-            let to = times.get(place + 1).copied().or(next);
+        for (index, time) in times.iter().enumerate() {
+            let to = times.get(index + 1).copied().or(next);
             let job = self.submit_at(job_type, schedule, *time).await?;
             if !self.store().fired(&job_type.name, from, to, job.map(|job| (*time, job))).await? {
-                // Another process sees to the rest.
+                // Another process has fired this time and continues with the next ones.
                 return Ok(fired);
             }
             fired += u64::from(job.is_some());
             from = to.unwrap_or(from);
         }
         if times.is_empty() {
-            tracing::warn!(job_type = job_type.name, %due, "missed, and left out as `missed` says");
+            tracing::warn!(job_type = job_type.name, %due, "schedule time missed; not fired because of the `missed` setting");
             self.store().fired(&job_type.name, due, next, None).await?;
         }
         Ok(fired)
     }
 
-    /// Submits the job of one time, unless the one before is still there and `overlap` says so.
+    /// Submits the job for one scheduled time. If the previous job has not ended, `overlap` decides.
     async fn submit_at(
         &self,
         job_type: &JobType,
@@ -147,14 +147,16 @@ impl Engine {
             && let Some(job) = before.first()
         {
             tracing::warn!(job_type = job_type.name, %time, job = %job.id,
-                "left out: the job before has not ended");
+                "schedule time skipped: the previous job has not ended");
             return Ok(None);
         }
         for job in before {
             match self.store().cancel(job.id).await {
-                Ok(_) => tracing::warn!(job = %job.id, "cancelled: its next time has come"),
-                // It has just ended.
-                Err(error) => tracing::debug!(job = %job.id, %error, "not cancelled"),
+                Ok(_) => {
+                    tracing::warn!(job = %job.id, "cancelled running job: its next scheduled time has come")
+                }
+                // The job has just ended.
+                Err(error) => tracing::debug!(job = %job.id, %error, "previous job not cancelled"),
             }
         }
         let request = Request {
@@ -167,7 +169,7 @@ impl Engine {
         Ok(Some(self.submit(request, identity).await?.id()))
     }
 
-    /// The scheduled jobs of a type that have not ended, but for that of this key.
+    /// The scheduled jobs of a type that have not ended, except the one with this idempotency key.
     async fn open_before(&self, job_type: &JobType, key: &str) -> Result<Vec<Job>> {
         let mut open = Vec::new();
         for status in [JobStatus::Queued, JobStatus::Processing, JobStatus::Paused] {
@@ -182,7 +184,7 @@ impl Engine {
     }
 }
 
-/// What of a schedule its next time depends on.
+/// The settings of a schedule that determine its next time.
 fn spec(schedule: &Schedule) -> String {
     format!("{} {}", schedule.cron, schedule.timezone)
 }

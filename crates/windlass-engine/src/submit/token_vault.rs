@@ -1,5 +1,6 @@
-//! Sealed tokens: the submitter's own token, kept with a job that forwards it, readable only with
-//! a key from the environment.
+//! Encrypts the submitter's token for storage with a job whose step forwards it.
+//!
+//! The keys come from the environment and are never stored, so the store alone reveals no token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,9 +9,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use windlass_core::problem::Code;
 use windlass_core::{JobId, Problem, Secret};
 
-/// Where the keys come from: `ID:BASE64,…`. The first seals, all unseal, so that a new key is put
-/// in front and an old one taken out when its jobs are over.
-pub(crate) const VARIABLE: &str = "WINDLASS_TOKEN_KEYS";
+/// The environment variable that holds the keys as `ID:BASE64,…`. The first key seals, all keys open.
+/// To rotate, put a new key in front and remove the old one when its jobs have ended.
+pub(crate) const KEYS_VARIABLE: &str = "WINDLASS_TOKEN_KEYS";
 
 /// The keys of this process.
 pub(crate) struct TokenVault {
@@ -18,33 +19,37 @@ pub(crate) struct TokenVault {
 }
 
 impl TokenVault {
-    /// The keys in the environment.
+    /// Reads the keys from the environment.
     pub(crate) fn from_env() -> Result<TokenVault, Problem> {
-        TokenVault::parse(&std::env::var(VARIABLE).unwrap_or_default())
+        TokenVault::parse(&std::env::var(KEYS_VARIABLE).unwrap_or_default())
     }
 
     fn parse(text: &str) -> Result<TokenVault, Problem> {
-        let wrong = |detail: &str| {
-            let detail = format!(
-                "{detail}; `{VARIABLE}=2026:$(openssl rand -base64 32)` in the environment would \
-                 be right"
-            );
-            Problem::field(Code::Configuration, VARIABLE, detail)
+        let invalid = |detail: &str| {
+            let detail =
+                format!("{detail}; set it like `{KEYS_VARIABLE}=2026:$(openssl rand -base64 32)`");
+            Problem::field(Code::Configuration, KEYS_VARIABLE, detail)
         };
         let mut keys = Vec::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let (id, key) = entry.split_once(':').ok_or_else(|| wrong("is not ID:BASE64"))?;
-            let bytes = STANDARD.decode(key).map_err(|_| wrong("is not base64 after the ID"))?;
-            let key =
-                UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| wrong("is not 32 bytes"))?;
+            let (id, key) =
+                entry.split_once(':').ok_or_else(|| invalid("must have the form ID:BASE64"))?;
+            let bytes =
+                STANDARD.decode(key).map_err(|_| invalid("must have base64 after the ID"))?;
+            let key = UnboundKey::new(&AES_256_GCM, &bytes)
+                .map_err(|_| invalid("must have keys of 32 bytes"))?;
             keys.push((id.to_owned(), LessSafeKey::new(key)));
         }
-        if keys.is_empty() { Err(wrong("has no key for tokens")) } else { Ok(TokenVault { keys }) }
+        if keys.is_empty() {
+            Err(invalid("must hold at least one key"))
+        } else {
+            Ok(TokenVault { keys })
+        }
     }
 
-    /// Seals a token for a job and its redrives, and for no other.
+    /// Seals a token for a job and its redrives. It cannot be opened for another job.
     pub(crate) fn seal(&self, token: &Secret, root: JobId) -> Result<String, Problem> {
-        let failed = || Problem::new(Code::Configuration, "the token cannot be sealed");
+        let failed = || Problem::new(Code::Configuration, "cannot seal the token");
         let (id, key) = self.keys.first().ok_or_else(failed)?;
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(|_| failed())?;
@@ -58,18 +63,18 @@ impl TokenVault {
     /// Opens what [`TokenVault::seal`] made.
     pub(crate) fn open(&self, sealed: &str, root: JobId) -> Result<Secret, Problem> {
         let failed = |why: &str| {
-            let detail = format!("the submitter's token cannot be opened here: {why}");
-            Problem::field(Code::Configuration, VARIABLE, detail)
+            let detail = format!("cannot open the submitter's token in this process: {why}");
+            Problem::field(Code::Configuration, KEYS_VARIABLE, detail)
         };
         let (id, text) = sealed.split_once(':').ok_or_else(|| failed("it is damaged"))?;
         let known = self.keys.iter().find(|(known, _)| known == id);
-        let (_, key) = known.ok_or_else(|| failed(&format!("the key `{id}` is not there")))?;
+        let (_, key) = known.ok_or_else(|| failed(&format!("the key `{id}` is missing")))?;
         let mut bytes = STANDARD.decode(text).map_err(|_| failed("it is damaged"))?;
         let (nonce, text) =
             bytes.split_at_mut_checked(NONCE_LEN).ok_or_else(|| failed("it is damaged"))?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| failed("it is damaged"))?;
         let opened = key.open_in_place(nonce, Aad::from(root.as_bytes()), text);
-        let opened = opened.map_err(|_| failed("it was sealed for another job or changed"))?;
+        let opened = opened.map_err(|_| failed("it was sealed for another job or modified"))?;
         let token = String::from_utf8(opened.to_vec()).map_err(|_| failed("it is damaged"))?;
         Ok(token.into())
     }
@@ -83,7 +88,7 @@ mod tests {
     const NEW: &str = "new:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 
     #[test]
-    fn opens_with_its_own_key_after_a_rotation_and_for_its_own_job_only() {
+    fn a_token_opens_after_key_rotation_but_only_for_its_own_job() {
         let (job, token) = (JobId::now_v7(), Secret::from("hush".to_owned()));
         let sealed = TokenVault::parse(OLD).unwrap().seal(&token, job).unwrap();
         assert!(!sealed.contains("hush"));
@@ -95,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_are_refused_with_what_would_be_right() {
+    fn invalid_keys_are_rejected_with_an_example() {
         for text in ["", "no-colon", "id:!!", "id:AAAA"] {
             let error = TokenVault::parse(text).err().unwrap().to_string();
-            assert!(error.contains(VARIABLE) && error.contains("openssl"), "{error}");
+            assert!(error.contains(KEYS_VARIABLE) && error.contains("openssl"), "{error}");
         }
     }
 }

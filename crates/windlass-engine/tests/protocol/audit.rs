@@ -84,12 +84,12 @@ const LEDGER: [Mutation; 7] = [
     app(
         "windlass_ledger",
         "DELETE FROM windlass_ledger WHERE job_id = 'ID' AND chunk = 0",
-        "the ledger has no row of chunk 0",
+        "the ledger has no row for chunk 0",
     ),
     app(
         "windlass_ledger",
         "DELETE FROM windlass_ledger WHERE job_id = 'ID'",
-        "the ledger has no row of chunk 1",
+        "the ledger has no row for chunk 1",
     ),
     app(
         "windlass_ledger",
@@ -100,7 +100,7 @@ const LEDGER: [Mutation; 7] = [
         "windlass_ledger",
         "UPDATE windlass_ledger SET CURSOR = 'null', READ = 0, processed = 0, skipped = 0, dead = 0,
          commits = 0 WHERE job_id = 'ID' AND chunk = 1",
-        "not at its end",
+        "not at the end",
     ),
     app(
         "windlass_ledger",
@@ -110,13 +110,13 @@ const LEDGER: [Mutation; 7] = [
     app(
         "windlass_ledger",
         "UPDATE windlass_ledger SET chunk = 99 WHERE job_id = 'ID' AND chunk = 1",
-        "which the store has not",
+        "which is not in the store",
     ),
     app(
         "windlass_deferred",
         "INSERT INTO windlass_deferred (job_id, chunk, item_key, state, attempts, conflicts, error,
          context, record, due_at) VALUES ('ID', 1, '[5]', 'retry', 1, 0, 'x', 'null', 'null', DUE)",
-        "still wait",
+        "still deferred",
     ),
 ];
 
@@ -297,7 +297,7 @@ pub(crate) async fn a_redrive(world: World) {
         store(
             "windlass_dead_letters",
             "UPDATE windlass_dead_letters SET status = 'new' WHERE key = '[8]'",
-            "dead letters are reprocessed",
+            "dead letters are marked as reprocessed",
         ),
         app("visits", "DELETE FROM visits WHERE id = 5", "1 fewer"),
     ];
@@ -305,7 +305,7 @@ pub(crate) async fn a_redrive(world: World) {
     let only = store(
         "windlass_chunks",
         "DELETE FROM windlass_chunks WHERE job_id = 'ID'",
-        "the ledger has a row of chunk 0, which the store has not",
+        "the ledger has a row for chunk 0, which is not in the store",
     );
     let all = [&only, &LEDGER[0]].into_iter().chain(&more);
     only_proven_unchanged(&world, &engine, &done, all).await;
@@ -321,7 +321,7 @@ const PARTS: [Mutation; 2] = [
     store(
         "windlass_parts",
         "DELETE FROM windlass_parts WHERE chunk = -1",
-        "what was made of all",
+        "the merged result is missing",
     ),
 ];
 
@@ -342,7 +342,8 @@ pub(crate) async fn a_map(world: World) {
         "UPDATE windlass_parts SET sha256 = 'x' WHERE chunk = 1",
         "the part of chunk 1 is damaged",
     );
-    let loaded = app("windlass_ledger", "DELETE FROM windlass_ledger", "loaded into totals");
+    let loaded =
+        app("windlass_ledger", "DELETE FROM windlass_ledger", "load of the result into totals");
     let all = CHUNKS.iter().chain(&PARTS).chain(&SOURCE).chain([&altered, &loaded]);
     only_proven_unchanged(&world, &engine, &done, all).await;
     std::fs::remove_file(world.folder.path().join("report.csv")).unwrap();

@@ -120,7 +120,7 @@ pub(crate) async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(world: 
     assert_eq!((done.items.processed, done.items.dead), (ROWS - 1, 1));
     let letters = letters(&engine, done.id).await;
     assert_eq!((letters[0].key.as_i64(), letters[0].attempts), (Some(9), 1));
-    assert!(letters[0].error.contains("does not fit"), "{}", letters[0].error);
+    assert!(letters[0].error.contains("cannot deserialize"), "{}", letters[0].error);
     assert_eq!(letters[0].record["amount"], 300);
 }
 

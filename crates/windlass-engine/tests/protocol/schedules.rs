@@ -15,7 +15,7 @@ fn scheduled(more: &str) -> String {
 
 /// As if nobody had been there for so many minutes.
 async fn away(world: &World, engine: &Engine, minutes: i64) {
-    engine.put_schedules().await.unwrap();
+    engine.register_schedules().await.unwrap();
     let back = world.spell("next_at - interval '1 minute' * ", "next_at - 60000 * ");
     let sql = format!("UPDATE windlass_schedules SET next_at = {back} {minutes}");
     world.store.run(&sql).await;
@@ -152,11 +152,11 @@ pub(crate) async fn a_restart_keeps_the_next_time(world: World) {
     let next = async |engine: &Engine| engine.store().schedules().await.unwrap()[0].next_at;
     let before = next(&engine).await;
     let again = world.engine(&scheduled("missed = \"run-all\"")).await;
-    again.put_schedules().await.unwrap();
+    again.register_schedules().await.unwrap();
     assert_eq!(next(&again).await, before);
     let hourly = scheduled("missed = \"run-all\"").replace("* * * * *", "0 * * * *");
     let other = world.engine(&hourly).await;
-    other.put_schedules().await.unwrap();
+    other.register_schedules().await.unwrap();
     assert!(next(&other).await > before);
     // Whoever has the old definition leaves it alone.
     away(&world, &other, 600).await;

@@ -1,6 +1,6 @@
-//! Deadlines of scheduled jobs: passed, or at risk as the job goes.
+//! Raises alerts for scheduled jobs that have missed or will probably miss their deadline.
 
-use super::detect::standing;
+use super::detect::job_summary;
 use crate::Result;
 use crate::engine::Engine;
 use crate::submit::scheduler::SCHEDULER;
@@ -10,25 +10,25 @@ use std::time::Duration;
 use windlass_core::{AlertKind, Job, JobId};
 use windlass_store::NewAlert;
 
-/// Jobs looked at, the oldest.
-const MOST: u32 = 200;
+/// Jobs checked per round, oldest first.
+const MAX_JOBS: u32 = 200;
 
 impl Engine {
-    /// Scheduled jobs that have not ended and will not have by their deadline, as they go. The
-    /// deadline is that of the definition a job was submitted with, whatever this server's file says.
+    /// Finds scheduled jobs that have passed their deadline, or will at their present rate. The deadline
+    /// is that of the definition the job was submitted with, not of this process's configuration.
     pub(super) async fn find_late_jobs(&self) -> Result<()> {
         let now = self.store().now().await?;
-        for id in self.store().open_jobs(SCHEDULER, MOST).await? {
+        for id in self.store().open_jobs(SCHEDULER, MAX_JOBS).await? {
             if let Some(deadline) = self.deadline(id).await?
                 && let Some(job) = self.store().job(id).await?.filter(|job| !job.status.is_final())
             {
-                self.hold_against(deadline, job, now).await?;
+                self.check_deadline(deadline, job, now).await?;
             }
         }
         Ok(())
     }
 
-    /// When a scheduled job should have ended.
+    /// The deadline of a scheduled job.
     pub async fn deadline(&self, job: JobId) -> Result<Option<DateTime<Utc>>> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(None) };
         let deadline = snapshot.definition.schedule.and_then(|schedule| schedule.deadline);
@@ -36,7 +36,7 @@ impl Engine {
         Ok(time.zip(deadline).map(|(time, deadline): (DateTime<Utc>, _)| time + deadline))
     }
 
-    async fn hold_against(
+    async fn check_deadline(
         &self,
         deadline: DateTime<Utc>,
         job: Job,
@@ -45,10 +45,10 @@ impl Engine {
         let end = job.projected_end(now);
         let what = match end {
             _ if deadline < now => "has passed its deadline",
-            Some(end) if deadline < end => "is going to miss its deadline as it goes",
+            Some(end) if deadline < end => "will miss its deadline at its present rate",
             _ => return Ok(()),
         };
-        let mut details = standing(&job);
+        let mut details = job_summary(&job);
         details["deadline"] = json!(deadline);
         details["projectedEnd"] = json!(end);
         let kind = AlertKind::DeadlineAtRisk;

@@ -1,5 +1,5 @@
-//! What goes wrong, as the store shows it: jobs that failed, budgets exceeded, letters that pile up,
-//! and work that nobody can take.
+//! Detects what alerts are raised for: failed jobs, exceeded failure budgets, too many dead letters, and
+//! jobs that no worker can process.
 
 use crate::Result;
 use crate::engine::Engine;
@@ -9,29 +9,28 @@ use std::time::Duration;
 use windlass_core::{AlertKind, Job};
 use windlass_store::{NewAlert, Occurrence, Unclaimable};
 
-/// What failed longer ago while no server was there is not told any more. Alerts are kept for
-/// longer, so that none is raised again.
-const WINDOW: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Occurrences taken up at a time.
-const MOST: u32 = 100;
-/// Letters are counted up to here where an alert says how many there are.
-const MOST_LETTERS: i64 = 100_000;
-/// Of an error, so many letters are told.
-const MOST_TEXT: usize = 500;
+/// Failures older than this raise no alert. Alerts are kept for longer, so that none is raised twice.
+const DETECTION_WINDOW: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Failures read per round.
+const MAX_OCCURRENCES: u32 = 100;
+/// Dead letters are counted up to this number.
+const MAX_DEAD_LETTERS_COUNTED: i64 = 100_000;
+/// Characters of an error that an alert shows.
+const MAX_ERROR_CHARS: usize = 500;
 
 impl Engine {
-    /// Jobs that failed, and those that exceeded their budget.
+    /// Finds jobs that failed, and jobs that exceeded their failure budget.
     pub(super) async fn find_failures(&self) -> Result<()> {
-        for found in self.store().occurrences(WINDOW, MOST).await? {
+        for found in self.store().occurrences(DETECTION_WINDOW, MAX_OCCURRENCES).await? {
             let job = self.store().job(found.job).await?;
-            let mut details = job.as_ref().map_or_else(|| json!({}), standing);
+            let mut details = job.as_ref().map_or_else(|| json!({}), job_summary);
             details["happenedAt"] = json!(found.at);
             let Occurrence { kind, subject, job, job_type, submitted_by, error, .. } = found;
             let what = match kind {
                 AlertKind::BudgetExceeded => "has exceeded its failure budget",
                 _ => "failed",
             };
-            let why = error.map(|error| format!(": {}", beginning(&error))).unwrap_or_default();
+            let why = error.map(|error| format!(": {}", truncate(&error))).unwrap_or_default();
             self.raise(NewAlert {
                 kind,
                 subject,
@@ -48,12 +47,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Job types with more letters than the limit.
+    /// Finds job types with more dead letters than the limit.
     pub(super) async fn find_dead_letters(&self) -> Result<()> {
         let kind = AlertKind::DeadLetters;
         let limit = i64::from(self.config().alerts.dead_letters);
         let open = self.store().open_alerts(kind).await?;
-        // By its own limit an alert is over: servers with other files do not take turns with it.
+        // An open alert is cleared by the limit it was raised with, so that servers with different
+        // limits do not raise and clear it in turn.
         let most = open.iter().map(|(_, above)| *above).fold(limit, i64::max);
         let counts: BTreeMap<_, _> =
             self.store().letters_by_type(most.saturating_add(1)).await?.into_iter().collect();
@@ -67,19 +67,20 @@ impl Engine {
         if new.next().is_none() {
             return Ok(());
         }
-        for (job_type, letters) in self.store().letters_by_type(MOST_LETTERS).await? {
+        for (job_type, letters) in self.store().letters_by_type(MAX_DEAD_LETTERS_COUNTED).await? {
             if letters > limit && !known(&job_type) {
                 let details = json!({"letters": letters, "limit": limit});
-                let message =
-                    format!("{job_type} has {letters} dead letters, which is more than {limit}");
+                let message = format!(
+                    "{job_type} has {letters} dead letters, more than the limit of {limit}"
+                );
                 self.raise(self.condition(kind, job_type, message, details, limit)).await?;
             }
         }
         Ok(())
     }
 
-    /// Job types whose work waits, and no process is there that could take it.
-    pub(super) async fn find_unworked(&self) -> Result<()> {
+    /// Finds job types with waiting jobs that no running worker can process.
+    pub(super) async fn find_unclaimable(&self) -> Result<()> {
         let kind = AlertKind::NoWorker;
         let unclaimable = self.store().unclaimable().await?;
         for (job_type, _) in self.store().open_alerts(kind).await? {
@@ -94,8 +95,8 @@ impl Engine {
                 None => format!("connection `{connection}`"),
             };
             let message = format!(
-                "no worker has been there for {job_type} for {after:?}: {jobs} of its jobs wait for \
-                 one with {needs}"
+                "no worker for {job_type} for {after:?}: {jobs} of its jobs wait for a worker with \
+                 {needs}"
             );
             let details = json!({"jobs": jobs, "connection": connection, "handler": handler});
             let alert = self.condition(kind, job_type, message, details, 0);
@@ -104,7 +105,7 @@ impl Engine {
         Ok(())
     }
 
-    /// An alert that holds for as long as the number of a job type is above the limit.
+    /// An alert that stays open while a number of a job type is above the limit.
     fn condition(
         &self,
         kind: AlertKind,
@@ -127,14 +128,14 @@ impl Engine {
     }
 }
 
-/// Where a job stands, for whoever reads an alert.
-pub(super) fn standing(job: &Job) -> Json {
+/// The status and counts of a job, for the details of an alert.
+pub(super) fn job_summary(job: &Job) -> Json {
     json!({"status": job.status, "submittedBy": job.submitted_by, "items": job.items, "chunks": job.chunks})
 }
 
-/// The beginning of an error: an alert is read on a telephone.
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(MOST_TEXT) {
+/// Truncates an error, because alerts are read on small screens.
+fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -1,8 +1,7 @@
-//! Alerts: what goes wrong is found in the store, raised there once, said in the log, and posted.
+//! Alerts: detects failures in the store, records each as one alert, logs it and posts it to a webhook.
 //!
-//! Any number of servers look and post beside each other. Raising is an insert that does nothing
-//! where the occurrence is there already; posting is a short lease. Nothing here is in the way of
-//! work, and nothing of it is only in memory.
+//! Any number of servers may do this concurrently. Raising an alert is an insert that does nothing if the
+//! alert exists; posting takes a short lease. All state is in the store, and alerts never delay jobs.
 
 mod deadline;
 mod detect;
@@ -11,52 +10,53 @@ mod webhook;
 use crate::Result;
 use crate::engine::Engine;
 use std::time::{Duration, Instant};
-use webhook::Poster;
+use webhook::Webhook;
 use windlass_core::Delivery;
 use windlass_store::{Alert, NewAlert};
 
-/// How often it looks.
-const ROUND: Duration = Duration::from_secs(2);
-/// How often running jobs are held against their deadlines, which adds up their chunks.
-const PROJECTING: Duration = Duration::from_secs(10);
-/// How often it looks for something to post.
-const POSTING: Duration = Duration::from_secs(1);
-/// Whoever takes an alert and is gone for so long has not posted it. Longer than a post takes.
-const LEASE: Duration = Duration::from_secs(30);
-/// The longest wait between two attempts.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// For so long an alert is tried to be posted.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// How often failures are looked up.
+const DETECT_INTERVAL: Duration = Duration::from_secs(2);
+/// How often running jobs are compared with their deadlines. Less often, because it sums up their chunks.
+const DEADLINE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often alerts to post are looked up.
+const POST_INTERVAL: Duration = Duration::from_secs(1);
+/// After this time another server may post an alert. Longer than the webhook timeout.
+const POST_LEASE: Duration = Duration::from_secs(30);
+/// Maximum backoff between two attempts to post.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(300);
+/// How long posting is retried.
+const RETRY_FOR: Duration = Duration::from_secs(24 * 3600);
 
 impl Engine {
-    /// Raises and posts alerts, for as long as it is polled.
-    pub async fn keep_alerts(&self) {
-        tokio::join!(self.raise_alerts(), self.post_alerts());
+    /// Raises and posts alerts. Runs until the future is dropped.
+    pub async fn run_alerts(&self) {
+        tokio::join!(self.run_detection(), self.run_posting());
     }
 
-    async fn raise_alerts(&self) {
-        let mut projected = None::<Instant>;
+    async fn run_detection(&self) {
+        let mut deadlines_checked = None::<Instant>;
         loop {
-            let deadlines = projected.is_none_or(|at| at.elapsed() >= PROJECTING);
+            let deadlines = deadlines_checked.is_none_or(|at| at.elapsed() >= DEADLINE_INTERVAL);
             if deadlines {
-                projected = Some(Instant::now());
+                deadlines_checked = Some(Instant::now());
             }
-            if let Err(error) = self.look_for_alerts(deadlines).await {
-                tracing::warn!(%error, "cannot look what went wrong; trying again");
+            if let Err(error) = self.raise_alerts(deadlines).await {
+                tracing::warn!(%error, "failed to detect alerts; retrying");
             }
-            tokio::time::sleep(ROUND).await;
+            tokio::time::sleep(DETECT_INTERVAL).await;
         }
     }
 
-    /// Raises what there is to raise now, each alert once however often this is called.
-    pub async fn look_for_alerts(&self, deadlines: bool) -> Result<()> {
+    /// Raises all alerts that are due now, deadlines only if asked. Each alert is raised once, however
+    /// often this is called.
+    pub async fn raise_alerts(&self, deadlines: bool) -> Result<()> {
         self.find_failures().await?;
         self.find_dead_letters().await?;
-        self.find_unworked().await?;
+        self.find_unclaimable().await?;
         if deadlines { self.find_late_jobs().await } else { Ok(()) }
     }
 
-    /// Raises an alert, and says so in the log if nobody has before.
+    /// Raises an alert, and logs it if it is new.
     async fn raise(&self, alert: NewAlert) -> Result<()> {
         if self.store().raise(&alert).await? {
             let NewAlert { kind, job_type, job, message, .. } = alert;
@@ -66,50 +66,60 @@ impl Engine {
         Ok(())
     }
 
-    async fn post_alerts(&self) {
-        let poster = match Poster::new(&self.config().alerts) {
-            Ok(Some(poster)) => poster,
+    async fn run_posting(&self) {
+        let webhook = match Webhook::new(&self.config().alerts) {
+            Ok(Some(webhook)) => webhook,
             Ok(None) => return,
-            Err(error) => return tracing::error!(error, "alerts cannot be posted"),
+            Err(error) => {
+                return tracing::error!(
+                    error,
+                    "cannot create the webhook client; alerts are not posted"
+                );
+            }
         };
         loop {
-            match self.store().claim_alert(LEASE).await {
-                Ok(Some(alert)) => self.post(&poster, alert).await,
-                Ok(None) => tokio::time::sleep(POSTING).await,
+            match self.store().claim_alert(POST_LEASE).await {
+                Ok(Some(alert)) => self.post(&webhook, alert).await,
+                Ok(None) => tokio::time::sleep(POST_INTERVAL).await,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot look for alerts to post; trying again");
-                    tokio::time::sleep(POSTING).await;
+                    tracing::warn!(%error, "failed to read alerts to post; retrying");
+                    tokio::time::sleep(POST_INTERVAL).await;
                 }
             }
         }
     }
 
-    async fn post(&self, poster: &Poster, alert: Alert) {
-        let refused = poster.post(&alert).await.err();
+    async fn post(&self, webhook: &Webhook, alert: Alert) {
+        let failure = webhook.post(&alert).await.err();
         let wait = wait_after(alert.attempts);
-        let settled =
-            self.store().settle_alert(alert.id, alert.attempts, refused.as_deref(), wait, PATIENCE);
-        let (id, kind, error) = (alert.id, alert.kind, refused.as_deref().unwrap_or_default());
+        let settled = self.store().settle_alert(
+            alert.id,
+            alert.attempts,
+            failure.as_deref(),
+            wait,
+            RETRY_FOR,
+        );
+        let (id, kind, error) = (alert.id, alert.kind, failure.as_deref().unwrap_or_default());
         match settled.await {
             Ok(Some(Delivery::GivenUp)) => {
-                tracing::error!(%id, %kind, error, "GIVEN UP: an alert could not be posted");
+                tracing::error!(%id, %kind, error, "alert could not be posted for {RETRY_FOR:?}; giving up");
             }
             Ok(Some(Delivery::Pending)) => {
-                tracing::warn!(%id, %kind, error, ?wait, "an alert cannot be posted; trying again");
+                tracing::warn!(%id, %kind, error, ?wait, "failed to post alert; retrying");
             }
+            Ok(_) if failure.is_none() => tracing::info!(%id, %kind, "alert posted"),
+            // Another server has taken over this alert.
             Ok(_) => {}
-            // Its lease runs out, and it is posted again under the same id.
-            Err(error) => {
-                tracing::warn!(%id, %error, "the store did not take what came of an alert")
-            }
+            Err(error) => tracing::warn!(%id, %error,
+                "failed to record the delivery of an alert; it will be posted again with the same id"),
         }
     }
 }
 
-/// The wait after so many attempts: twice as long each time, as far as it goes.
+/// The backoff after this number of attempts: doubles each time up to the maximum.
 fn wait_after(attempts: u32) -> Duration {
     let doubled = 1 << attempts.saturating_sub(1).min(16);
-    Duration::from_secs(doubled).min(LONGEST_WAIT)
+    Duration::from_secs(doubled).min(MAX_RETRY_WAIT)
 }
 
 #[cfg(test)]
@@ -117,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_are_bounded() {
+    fn the_backoff_doubles_up_to_the_maximum() {
         let waits: Vec<_> = [1, 2, 5, 9, 10, 500].map(|n| wait_after(n).as_secs()).into();
         assert_eq!(waits, [1, 2, 16, 256, 300, 300]);
     }

@@ -1,5 +1,6 @@
-//! The webhook: an alert as JSON, signed as Standard Webhooks has it. docs/alerts.md is the page for
-//! whoever receives them.
+//! Posts alerts to a webhook as JSON, signed according to Standard Webhooks.
+//!
+//! `docs/alerts.md` documents the format for receivers.
 
 use crate::http_client::{cause, client};
 use base64::Engine as _;
@@ -14,26 +15,26 @@ use windlass_core::Secret;
 use windlass_core::config::Alerts;
 use windlass_store::Alert;
 
-/// A receiver that has not answered by then will be asked again.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a request; posting is retried after it.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who posts, and where to.
-pub(super) struct Poster {
+/// The configured webhook.
+pub(super) struct Webhook {
     client: Client,
     url: String,
     keys: Vec<hmac::Key>,
 }
 
-impl Poster {
-    /// The poster of this configuration, if it posts at all.
-    pub(super) fn new(alerts: &Alerts) -> Result<Option<Poster>, String> {
+impl Webhook {
+    /// The webhook of this configuration; `None` if it has none.
+    pub(super) fn new(alerts: &Alerts) -> Result<Option<Webhook>, String> {
         let Some(webhook) = &alerts.webhook else { return Ok(None) };
-        let client = client()?.timeout(TIMEOUT).build().map_err(cause)?;
+        let client = client()?.timeout(WEBHOOK_TIMEOUT).build().map_err(cause)?;
         let keys = alerts.secrets.iter().map(key).collect();
-        Ok(Some(Poster { client, url: webhook.url().to_owned(), keys }))
+        Ok(Some(Webhook { client, url: webhook.url().to_owned(), keys }))
     }
 
-    /// Posts an alert; what the receiver answers beyond its status is not read.
+    /// Posts an alert. Only the status of the response matters; its body is not read.
     pub(super) async fn post(&self, alert: &Alert) -> Result<(), String> {
         let (id, timestamp) = (alert.id.to_string(), Utc::now().timestamp());
         let body = json!({
@@ -51,27 +52,28 @@ impl Poster {
             .header("webhook-id", &id)
             .header("webhook-timestamp", timestamp)
             .header("webhook-signature", self.signature(&format!("{id}.{timestamp}.{body}")));
-        let answer = request.body(body).send().await.map_err(|error| match error.is_timeout() {
-            true => format!("the receiver gave no answer within {TIMEOUT:?}"),
-            false => format!("the receiver cannot be reached: {}", cause(error)),
-        })?;
-        match answer.status() {
+        let response =
+            request.body(body).send().await.map_err(|error| match error.is_timeout() {
+                true => format!("the receiver did not respond within {WEBHOOK_TIMEOUT:?}"),
+                false => format!("cannot connect to the receiver: {}", cause(error)),
+            })?;
+        match response.status() {
             status if status.is_success() => Ok(()),
             status if status.is_redirection() => {
-                Err(format!("the receiver answered {status}; name the final URL in alerts.webhook"))
+                Err(format!("the receiver returned {status}; set alerts.webhook to the final URL"))
             }
-            status => Err(format!("the receiver answered {status}")),
+            status => Err(format!("the receiver returned {status}")),
         }
     }
 
-    /// A signature by each secret, so that a receiver may know the old one for a while.
+    /// One signature per secret, so that a receiver can still verify with the old secret after a rotation.
     fn signature(&self, content: &str) -> String {
         let sign = |key| format!("v1,{}", STANDARD.encode(hmac::sign(key, content.as_bytes())));
         self.keys.iter().map(sign).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The key that a secret stands for: `whsec_` and base64, or any text as its bytes.
+/// The key of a secret: base64 after `whsec_`, or else the bytes of the text.
 fn key(secret: &Secret) -> hmac::Key {
     let text = secret.expose();
     let decoded = text.strip_prefix("whsec_").and_then(|rest| STANDARD.decode(rest).ok());
@@ -83,16 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_those_of_the_standard() {
-        // The example of the specification.
+    fn signatures_match_the_example_of_the_specification() {
         let secret = Secret::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
-        let poster = Poster {
+        let webhook = Webhook {
             client: client().unwrap().build().unwrap(),
             url: String::new(),
             keys: vec![key(&secret), key(&Secret::from("another secret".to_owned()))],
         };
         let content = "msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{\"test\": 2432232314}";
-        let signature = poster.signature(content);
+        let signature = webhook.signature(content);
         let (first, second) = signature.split_once(' ').unwrap();
         assert_eq!(first, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert!(second.starts_with("v1,") && second != first);

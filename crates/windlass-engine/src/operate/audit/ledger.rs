@@ -1,6 +1,7 @@
-//! The ledger against the store: a row for each chunk, at its end, with the same counts.
+//! Checks the ledger against the store: each chunk has a row, with its cursor at the end and the same
+//! counts.
 
-use super::verdict::Notes;
+use super::verdict::Findings;
 use crate::engine::Engine;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use windlass_connectors::{Connection, LedgerRow};
 use windlass_core::{Cursor, JobId, Load};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED};
 
-/// Walks through the ledger beside the chunks.
+/// Reads the ledger rows in step with the chunks.
 pub(super) struct LedgerCheck<'a> {
     engine: &'a Engine,
     job: JobId,
-    /// Where the ledger is; none where the step only reads, or when it could not be read.
+    /// The connection of the ledger; `None` if the step only reads, or if the ledger cannot be read.
     connection: Option<Arc<dyn Connection>>,
     load: Option<&'a Load>,
-    /// Whether the ledger may be pruned by now.
+    /// Whether the retention of the ledger has passed.
     expired: bool,
     rows: VecDeque<LedgerRow>,
     after: i64,
@@ -24,11 +25,11 @@ pub(super) struct LedgerCheck<'a> {
     problem: Option<String>,
 }
 
-/// Ledger rows read at once.
-const PAGE: u32 = 500;
+/// Ledger rows read per page.
+const ROWS_PER_PAGE: u32 = 500;
 
 impl<'a> LedgerCheck<'a> {
-    /// `loads` tells whether the job had to load what `load` names.
+    /// `loads`: whether the job had to load its result.
     pub(super) fn new(
         engine: &'a Engine,
         snapshot: &'a JobSnapshot,
@@ -50,7 +51,7 @@ impl<'a> LedgerCheck<'a> {
             load: definition.load.as_ref().filter(|_| loads),
             expired,
             rows: VecDeque::new(),
-            // What is before the first chunk is the row of a load.
+            // The row before the first chunk is that of the load.
             after: MERGED,
             compared: 0,
             pruned: false,
@@ -58,53 +59,53 @@ impl<'a> LedgerCheck<'a> {
         }
     }
 
-    /// How many rows were compared.
+    /// Number of rows compared.
     pub(super) fn compared(&self) -> i64 {
         self.compared
     }
 
-    /// Compares the rows of some chunks, in order.
-    pub(super) async fn page(&mut self, chunks: &[ChunkRow], notes: &mut Notes) {
+    /// Compares the rows of a page of chunks, in order.
+    pub(super) async fn page(&mut self, chunks: &[ChunkRow], findings: &mut Findings) {
         for chunk in chunks {
             let number = chunk.chunk;
             // Rows of chunks that the store does not have.
             while let Some(row) = self.next_before(number).await {
-                unknown(&row, notes);
+                unknown(&row, findings);
             }
             match self.take_if(|of| of == number) {
-                Some(row) => self.compare(chunk, &row, notes),
+                Some(row) => self.compare(chunk, &row, findings),
                 None if self.connection.is_none() => return,
                 None if self.expired => self.pruned = true,
-                None => notes.finding(format!("the ledger has no row of chunk {number}")),
+                None => findings.contradiction(format!("the ledger has no row for chunk {number}")),
             }
         }
     }
 
-    /// After the last chunk: the ledger has no more rows, and the load has its own.
-    pub(super) async fn end(&mut self, notes: &mut Notes) {
+    /// After the last chunk: checks that the ledger has no further rows, and that the load has its row.
+    pub(super) async fn end(&mut self, findings: &mut Findings) {
         while let Some(row) = self.next_before(i64::MAX).await {
-            unknown(&row, notes);
+            unknown(&row, findings);
         }
         if let Some(load) = self.load {
-            self.loaded(load, notes).await;
+            self.check_load(load, findings).await;
         }
         if self.pruned {
-            notes.not_judged(
-                "ledger rows are missing: they are pruned when a job has ended longer ago than \
-                 `retention.chunks`",
+            findings.not_judged(
+                "ledger rows are missing: they are pruned when `retention.chunks` has passed since \
+                 the end of a job",
             );
         }
         if let Some(problem) = self.problem.take() {
-            notes.not_judged(format!("the ledger could not be read: {problem}"));
+            findings.not_judged(format!("the ledger could not be read: {problem}"));
         }
     }
 
-    /// The next row of a chunk before this one. When the ledger cannot be read there are none.
+    /// The next row of a chunk before this one; `None` if the ledger cannot be read.
     async fn next_before(&mut self, chunk: i64) -> Option<LedgerRow> {
         if self.rows.is_empty()
             && let Some(connection) = &self.connection
         {
-            match connection.ledger_rows(self.job, self.after, PAGE).await {
+            match connection.ledger_rows(self.job, self.after, ROWS_PER_PAGE).await {
                 Ok(rows) => self.rows.extend(rows),
                 Err(error) => {
                     self.problem = Some(error.to_string());
@@ -121,22 +122,22 @@ impl<'a> LedgerCheck<'a> {
         if wanted(first) { self.rows.pop_front() } else { None }
     }
 
-    fn compare(&mut self, chunk: &ChunkRow, row: &LedgerRow, notes: &mut Notes) {
+    fn compare(&mut self, chunk: &ChunkRow, row: &LedgerRow, findings: &mut Findings) {
         self.compared += 1;
         let (number, ledger) = (chunk.chunk, &row.ledger);
-        notes.expect(ledger.cursor == Cursor::End, || {
+        findings.require(ledger.cursor == Cursor::End, || {
             let cursor = ledger.cursor.to_text();
-            format!("the ledger's cursor of chunk {number} is {cursor}, not at its end")
+            format!("the ledger's cursor of chunk {number} is {cursor}, not at the end")
         });
-        notes.expect(ledger.epoch == chunk.epoch, || {
+        findings.require(ledger.epoch == chunk.epoch, || {
             let (ledger, store) = (ledger.epoch, chunk.epoch);
-            format!("the ledger has chunk {number} at epoch {ledger}, the store at {store}")
+            format!("the ledger has chunk {number} at epoch {ledger}, but the store at {store}")
         });
-        notes.expect(ledger.counts == chunk.counts, || {
+        findings.require(ledger.counts == chunk.counts, || {
             let (ledger, store) = (ledger.counts, chunk.counts);
             format!(
                 "the ledger counts {} rows read, {} processed, {} skipped, {} dead and {} \
-                 conflicts for chunk {number}, the store {}, {}, {}, {} and {}",
+                 conflicts for chunk {number}, but the store {}, {}, {}, {} and {}",
                 ledger.read,
                 ledger.processed,
                 ledger.skipped,
@@ -149,8 +150,8 @@ impl<'a> LedgerCheck<'a> {
                 store.conflicts
             )
         });
-        notes.expect(row.deferred == 0, || {
-            format!("{} items of chunk {number} still wait for another try", row.deferred)
+        findings.require(row.deferred == 0, || {
+            format!("{} items of chunk {number} are still deferred", row.deferred)
         });
         let rows = [
             ("dead items", ledger.counts.dead, row.dead),
@@ -161,14 +162,14 @@ impl<'a> LedgerCheck<'a> {
                 self.pruned = true;
                 continue;
             }
-            notes.expect(found == counted, || {
+            findings.require(found == counted, || {
                 format!("the ledger counts {counted} {name} of chunk {number}, but has {found}")
             });
         }
     }
 
-    /// The row of the load, beside the loaded table.
-    async fn loaded(&mut self, load: &Load, notes: &mut Notes) {
+    /// Checks the ledger row of the load, which is beside the loaded table.
+    async fn check_load(&mut self, load: &Load, findings: &mut Findings) {
         let found = match self.engine.connection(&load.connection) {
             Ok(place) => place.ledger_rows(self.job, MERGED - 1, 1).await.map_err(Into::into),
             Err(error) => Err(error),
@@ -177,22 +178,25 @@ impl<'a> LedgerCheck<'a> {
             Ok(rows) => rows.into_iter().find(|row| row.ledger.chunk.number == MERGED),
             Err(error) => {
                 let table = &load.table;
-                notes.not_judged(format!("the ledger beside {table} could not be read: {error}"));
+                findings
+                    .not_judged(format!("the ledger beside {table} could not be read: {error}"));
                 return;
             }
         };
         match row {
             Some(row) if row.ledger.cursor == Cursor::End => self.compared += 1,
             None if self.expired => self.pruned = true,
-            _ => notes.finding(format!(
-                "the ledger does not say that the result was loaded into {}",
+            _ => findings.contradiction(format!(
+                "the ledger has no committed load of the result into {}",
                 load.table
             )),
         }
     }
 }
 
-fn unknown(row: &LedgerRow, notes: &mut Notes) {
+fn unknown(row: &LedgerRow, findings: &mut Findings) {
     let number = row.ledger.chunk.number;
-    notes.finding(format!("the ledger has a row of chunk {number}, which the store has not"));
+    findings.contradiction(format!(
+        "the ledger has a row for chunk {number}, which is not in the store"
+    ));
 }

@@ -1,6 +1,6 @@
-//! Dead letters against the items that died, chunk by chunk.
+//! Checks the dead letters against the dead items, chunk by chunk.
 
-use super::verdict::Notes;
+use super::verdict::Findings;
 use crate::Result;
 use crate::engine::Engine;
 use std::cell::Cell;
@@ -8,40 +8,42 @@ use std::collections::BTreeMap;
 use windlass_core::{Counts, DeadLetterStatus};
 use windlass_store::{ChunkRow, DeadLetterFilter, JobSnapshot};
 
-/// How many letters each chunk has.
-pub(super) struct Letters {
-    of_chunk: BTreeMap<i64, i64>,
-    /// Letters of the original job that this redrive has settled; none where it is no redrive.
+/// The dead letters of a job.
+pub(super) struct DeadLetterCheck {
+    /// Number of dead letters per chunk.
+    per_chunk: BTreeMap<i64, i64>,
+    /// Dead letters of the original job that this redrive has reprocessed; `None` if the job is no redrive.
     reprocessed: Option<i64>,
-    /// Whether letters are removed by age.
+    /// Whether dead letters are pruned by age.
     may_be_pruned: bool,
     missing: Cell<i64>,
 }
 
-/// Letters read at once.
-const PAGE: u32 = 1000;
+/// Dead letters read per page.
+const LETTERS_PER_PAGE: u32 = 1000;
 
-impl Letters {
-    pub(super) async fn of(engine: &Engine, snapshot: &JobSnapshot) -> Result<Letters> {
+impl DeadLetterCheck {
+    pub(super) async fn load(engine: &Engine, snapshot: &JobSnapshot) -> Result<DeadLetterCheck> {
         let is_redrive = snapshot.root != snapshot.id;
         let defined = engine.config().jobs.get(&snapshot.definition.name);
         let may_be_pruned = defined.is_some_and(|defined| defined.retention.dead_letters.is_some());
-        let mut letters = Letters {
-            of_chunk: BTreeMap::new(),
+        let mut letters = DeadLetterCheck {
+            per_chunk: BTreeMap::new(),
             reprocessed: is_redrive.then_some(0),
             may_be_pruned,
             missing: Cell::new(0),
         };
-        // What dies again in a redrive updates the letter of the original job.
+        // An item that fails again in a redrive updates the dead letter of the original job.
         let job = Some(snapshot.root);
-        let mut filter = DeadLetterFilter { job, limit: PAGE, ..DeadLetterFilter::default() };
+        let mut filter =
+            DeadLetterFilter { job, limit: LETTERS_PER_PAGE, ..DeadLetterFilter::default() };
         loop {
             let page = engine.store().letters(&filter).await?;
             let Some(last) = page.last() else { return Ok(letters) };
             filter.before = Some(last.id);
             for letter in &page {
                 match &mut letters.reprocessed {
-                    None => *letters.of_chunk.entry(letter.chunk).or_default() += 1,
+                    None => *letters.per_chunk.entry(letter.chunk).or_default() += 1,
                     Some(settled)
                         if letter.redrive_job == Some(snapshot.id)
                             && letter.status == DeadLetterStatus::Reprocessed =>
@@ -54,35 +56,35 @@ impl Letters {
         }
     }
 
-    /// A chunk has as many letters as items died in it.
-    pub(super) fn check(&self, chunk: &ChunkRow, notes: &mut Notes) {
+    /// Checks that a chunk has as many dead letters as dead items.
+    pub(super) fn check(&self, chunk: &ChunkRow, findings: &mut Findings) {
         if self.reprocessed.is_some() {
             return;
         }
         let (number, dead) = (chunk.chunk, chunk.counts.dead);
-        let letters = self.of_chunk.get(&number).copied().unwrap_or_default();
+        let letters = self.per_chunk.get(&number).copied().unwrap_or_default();
         if letters < dead && self.may_be_pruned {
             self.missing.set(self.missing.get() + dead - letters);
             return;
         }
-        notes.expect(letters == dead, || {
-            format!("{dead} items of chunk {number} died, but it has {letters} dead letters")
+        findings.require(letters == dead, || {
+            format!("chunk {number} has {dead} dead items, but {letters} dead letters")
         });
     }
 
-    /// What the job as a whole says: a redrive has settled a letter for each item it processed.
-    pub(super) fn end(&self, counts: Counts, notes: &mut Notes) {
+    /// After the last chunk: checks that a redrive has reprocessed one dead letter per processed item.
+    pub(super) fn end(&self, counts: Counts, findings: &mut Findings) {
         let missing = match self.reprocessed {
             None => self.missing.get(),
             Some(settled) => (counts.processed - settled).max(0),
         };
         match (missing, self.reprocessed) {
             (0, _) => {}
-            (missing, _) if self.may_be_pruned => notes.not_judged(format!(
-                "{missing} dead letters are missing; `retention.dead_letters` may have removed them"
+            (missing, _) if self.may_be_pruned => findings.not_judged(format!(
+                "{missing} dead letters are missing; `retention.dead_letters` may have pruned them"
             )),
-            (_, settled) => notes.finding(format!(
-                "the redrive processed {} items, but {} dead letters are reprocessed by it",
+            (_, settled) => findings.contradiction(format!(
+                "the redrive processed {} items, but {} dead letters are marked as reprocessed by it",
                 counts.processed,
                 settled.unwrap_or_default()
             )),

@@ -1,6 +1,6 @@
-//! What the job put out: a part for each chunk that makes one, what was made of them, and the files.
+//! Checks the output of the job: the part of each chunk, the merged result, and the files.
 
-use super::verdict::Notes;
+use super::verdict::Findings;
 use crate::Result;
 use crate::engine::Engine;
 use crate::merge::destination;
@@ -11,7 +11,7 @@ use windlass_core::{JobType, StepKind};
 use windlass_export::{Destination, Manifest, survey};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED, NewPart, PartRow};
 
-/// Walks through the parts beside the chunks.
+/// Reads the parts in step with the chunks.
 pub(super) struct OutputCheck<'a> {
     engine: &'a Engine,
     snapshot: &'a JobSnapshot,
@@ -21,8 +21,8 @@ pub(super) struct OutputCheck<'a> {
     rows: i64,
 }
 
-/// Parts read at once: those of a `map` carry their content.
-const PAGE: u32 = 20;
+/// Parts read per page. Few, because the parts of a `map` include their content.
+const PARTS_PER_PAGE: u32 = 20;
 
 impl<'a> OutputCheck<'a> {
     pub(super) fn new(engine: &'a Engine, snapshot: &'a JobSnapshot) -> OutputCheck<'a> {
@@ -33,119 +33,134 @@ impl<'a> OutputCheck<'a> {
         &self.snapshot.definition
     }
 
-    /// Looks for the parts of some chunks, in order.
-    pub(super) async fn page(&mut self, chunks: &[ChunkRow], notes: &mut Notes) -> Result<()> {
+    /// Checks the parts of a page of chunks, in order.
+    pub(super) async fn page(
+        &mut self,
+        chunks: &[ChunkRow],
+        findings: &mut Findings,
+    ) -> Result<()> {
         if !self.definition().step.kind.makes_parts() {
             return Ok(());
         }
         for chunk in chunks {
             while let Some(part) = self.next_upto(chunk.chunk).await? {
                 match part.chunk == chunk.chunk {
-                    true => self.compare(chunk, &part, notes),
-                    false => unknown(&part, notes),
+                    true => self.compare(chunk, &part, findings),
+                    false => unknown(&part, findings),
                 }
                 if part.chunk == chunk.chunk {
                     break;
                 }
             }
-            // The last part that was taken is this chunk's, unless there is none.
-            notes.expect(self.after == chunk.chunk, || {
+            // The last part that was read belongs to this chunk, unless it has none.
+            findings.require(self.after == chunk.chunk, || {
                 format!("the part of chunk {} is missing", chunk.chunk)
             });
         }
         Ok(())
     }
 
-    /// After the last chunk: there are no more parts, and what was made of them is there.
-    pub(super) async fn end(&mut self, notes: &mut Notes) -> Result<()> {
+    /// After the last chunk: checks that there are no further parts, and that the merged result exists.
+    pub(super) async fn end(&mut self, findings: &mut Findings) -> Result<()> {
         let definition = self.definition();
         if definition.step.kind.makes_parts() {
             while let Some(part) = self.next_upto(i64::MAX).await? {
-                unknown(&part, notes);
+                unknown(&part, findings);
             }
         }
         if !definition.merges() {
             return Ok(());
         }
-        let Some(merged) = merge::merged(self.engine, self.snapshot.id).await? else {
-            notes.finding("what was made of all parts is missing in the store");
+        let Some(merged) = merge::stored_result(self.engine, self.snapshot.id).await? else {
+            findings.contradiction("the merged result is missing in the store");
             return Ok(());
         };
         match &definition.step.kind {
             StepKind::Export(export) => {
-                notes.expect(merged.rows == self.rows, || {
-                    format!("the manifest has {} rows, the parts {}", merged.rows, self.rows)
+                findings.require(merged.rows == self.rows, || {
+                    format!(
+                        "the manifest has {} rows, but the parts have {}",
+                        merged.rows, self.rows
+                    )
                 });
-                if let Err(error) = self.exported(&export.to, &merged, notes).await {
-                    notes.not_judged(format!("the exported parts could not be read: {error}"));
+                if let Err(error) = self.check_export(&export.to, &merged, findings).await {
+                    findings.not_judged(format!("the exported parts could not be read: {error}"));
                 }
             }
-            _ => notes.expect(is_whole(&merged), || "the result of the job is damaged".to_owned()),
+            _ => findings.require(is_intact(&merged), || "the stored result is damaged".to_owned()),
         }
         if let Some(report) = &definition.report
-            && let Err(error) = self.reported(&report.to, notes).await
+            && let Err(error) = self.check_report(&report.to, findings).await
         {
-            notes.not_judged(format!("the report could not be looked for: {error}"));
+            findings.not_judged(format!("the report could not be checked: {error}"));
         }
         Ok(())
     }
 
-    fn compare(&mut self, chunk: &ChunkRow, part: &PartRow, notes: &mut Notes) {
+    fn compare(&mut self, chunk: &ChunkRow, part: &PartRow, findings: &mut Findings) {
         let number = chunk.chunk;
         self.rows += part.part.rows;
-        notes.expect(part.epoch == chunk.epoch, || {
+        findings.require(part.epoch == chunk.epoch, || {
             let (part, store) = (part.epoch, chunk.epoch);
-            format!("the part of chunk {number} is of epoch {part}, the chunk of {store}")
+            format!("the part of chunk {number} has epoch {part}, but the chunk has {store}")
         });
         match &self.definition().step.kind {
-            StepKind::Export(_) => notes.expect(part.part.rows == chunk.counts.read, || {
+            StepKind::Export(_) => findings.require(part.part.rows == chunk.counts.read, || {
                 let (rows, read) = (part.part.rows, chunk.counts.read);
-                format!("the part of chunk {number} has {rows} rows, and {read} were read")
+                format!("the part of chunk {number} has {rows} rows, but {read} were read")
             }),
-            _ => notes
-                .expect(is_whole(&part.part), || format!("the part of chunk {number} is damaged")),
+            _ => findings.require(is_intact(&part.part), || {
+                format!("the part of chunk {number} is damaged")
+            }),
         }
     }
 
-    /// The manifest is the one that was recorded, and every part it lists is there.
-    async fn exported(&self, to: &str, merged: &NewPart, notes: &mut Notes) -> Result<()> {
-        let place = Destination::open(&destination::fill(self.snapshot, to)?)?;
-        let Some(found) = Manifest::read(&place).await? else {
-            notes.finding(format!("the manifest in {} is missing", place.url()));
+    /// Checks that the manifest is the recorded one, and that every part it lists exists.
+    async fn check_export(
+        &self,
+        to: &str,
+        merged: &NewPart,
+        findings: &mut Findings,
+    ) -> Result<()> {
+        let location = Destination::open(&destination::fill_template(self.snapshot, to)?)?;
+        let Some(found) = Manifest::read(&location).await? else {
+            findings.contradiction(format!("the manifest in {} is missing", location.url()));
             return Ok(());
         };
         if found.job_id != self.snapshot.id.to_string() {
-            let (url, other) = (place.url(), found.job_id);
-            notes.not_judged(format!("{url} holds the parts of job {other} by now"));
+            let (url, other) = (location.url(), found.job_id);
+            findings.not_judged(format!("{url} now holds the parts of job {other}"));
             return Ok(());
         }
         let recorded = serde_json::from_slice(merged.content.as_deref().unwrap_or_default());
-        notes.expect(recorded.is_ok_and(|recorded: Manifest| recorded == found), || {
-            format!("the manifest in {} is not the one that was recorded", place.url())
+        findings.require(recorded.is_ok_and(|recorded: Manifest| recorded == found), || {
+            format!("the manifest in {} differs from the recorded one", location.url())
         });
-        for missing in survey(&place, &found).await?.missing {
-            let url = place.url();
-            notes.finding(format!("{missing} in {url} is missing, or has another size"));
+        for missing in survey(&location, &found).await?.missing {
+            let url = location.url();
+            findings
+                .contradiction(format!("{missing} in {url} is missing or has a different size"));
         }
         Ok(())
     }
 
-    /// A report may have been replaced by that of a later job, so that only its place is looked at.
-    async fn reported(&self, to: &str, notes: &mut Notes) -> Result<()> {
-        let url = destination::fill(self.snapshot, to)?;
+    /// Checks that the report exists. Its content is not checked, because a later job may have replaced it.
+    async fn check_report(&self, to: &str, findings: &mut Findings) -> Result<()> {
+        let url = destination::fill_template(self.snapshot, to)?;
         let (folder, name) = Destination::split(&url)?;
         let found = Destination::open(folder)?.list().await?;
-        notes.expect(found.iter().any(|(found, _)| found == name), || {
+        findings.require(found.iter().any(|(found, _)| found == name), || {
             format!("the report {url} is missing")
         });
         Ok(())
     }
 
-    /// The next part up to that of this chunk.
+    /// The next part, if it belongs to this chunk or an earlier one.
     async fn next_upto(&mut self, chunk: i64) -> Result<Option<PartRow>> {
         if self.parts.is_empty() {
             let after = self.after;
-            self.parts.extend(self.engine.store().parts(self.snapshot.id, after, PAGE).await?);
+            self.parts
+                .extend(self.engine.store().parts(self.snapshot.id, after, PARTS_PER_PAGE).await?);
         }
         match self.parts.front() {
             Some(part) if part.chunk <= chunk => {
@@ -157,12 +172,15 @@ impl<'a> OutputCheck<'a> {
     }
 }
 
-/// Whether a part that the store keeps is the one that was written.
-fn is_whole(part: &NewPart) -> bool {
+/// Whether the content of a stored part matches its recorded size and hash.
+fn is_intact(part: &NewPart) -> bool {
     let content = part.content.as_deref().unwrap_or_default();
     content.len() as i64 == part.bytes && hex::encode(Sha256::digest(content)) == part.sha256
 }
 
-fn unknown(part: &PartRow, notes: &mut Notes) {
-    notes.finding(format!("there is a part of chunk {}, which the store has not", part.chunk));
+fn unknown(part: &PartRow, findings: &mut Findings) {
+    findings.contradiction(format!(
+        "there is a part of chunk {}, which is not in the store",
+        part.chunk
+    ));
 }

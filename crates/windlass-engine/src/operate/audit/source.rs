@@ -1,9 +1,9 @@
-//! The source as it is now against what was planned and read, chunk by chunk.
+//! Compares the source as it is now with what was planned and read, chunk by chunk.
 //!
-//! Numbers of rows are compared for each chunk by itself, so that a row that moved from a chunk not
-//! yet worked to one already worked is seen: it is missing in the first, and too many in the second.
+//! Row counts are compared per chunk. This detects a row that moved from a chunk before it was read to a
+//! chunk after it was read: the first has a row too few, the second one too many.
 
-use super::verdict::{Drift, Notes};
+use super::verdict::{Drift, Findings};
 use crate::engine::Engine;
 use crate::job_context::JobContext;
 use std::collections::BTreeMap;
@@ -12,82 +12,82 @@ use windlass_core::{
 };
 use windlass_store::{ChunkRow, JobSnapshot, SegmentRow};
 
-/// What is known of the source while the chunks go by.
+/// State of the check, updated chunk by chunk.
 pub(super) struct SourceCheck {
     job: JobContext,
-    rest: Rest,
-    /// The last key planned of each filter value.
+    unplanned: UnplannedRows,
+    /// The last planned key of each filter value.
     last: BTreeMap<String, Key>,
-    /// Rows that the chunks have now.
+    /// Rows that are now in the chunks.
     now: i64,
-    /// Between planning and reading.
-    before: Change,
-    /// Since reading, where processed rows stay in the source.
-    since: Change,
-    /// Since reading, where processed rows leave it.
-    since_leaving: Change,
+    /// Difference between planning and reading.
+    before: RowDifference,
+    /// Difference since reading, if processed rows stay in the source.
+    since: RowDifference,
+    /// Difference since reading, if processed rows leave the source.
+    since_leaving: RowDifference,
     processed: i64,
     dead: i64,
 }
 
-/// Where rows may be that no chunk has.
-enum Rest {
-    /// Nowhere: the request names its rows, or stops before the end.
-    Nowhere,
-    /// Behind the greatest planned key.
-    Behind(KeyRange),
-    /// Behind the last planned key of each value of the first filter, or between the listed keys.
-    OfFilter,
+/// Where the source may have rows that are in no chunk.
+enum UnplannedRows {
+    /// Not checked: the request names its rows, or stops before the end.
+    NotChecked,
+    /// After the greatest planned key.
+    After(KeyRange),
+    /// After the last planned key of each value of the first filter, or between the listed keys.
+    PerFilterValue,
     /// Anywhere: keys have no order.
     Anywhere,
 }
 
-/// Rows more and fewer than expected, and the first chunks with such.
+/// Rows more and fewer than expected, and the first chunks that differ.
 #[derive(Debug, Default)]
-struct Change {
+struct RowDifference {
     drift: Drift,
     chunks: Vec<i64>,
     more_chunks: bool,
 }
 
-/// Chunks that a line names.
-const NAMED: usize = 5;
+/// Chunks named in a finding.
+const MAX_CHUNKS_NAMED: usize = 5;
 
 impl SourceCheck {
-    /// None where the source cannot be reached, which is noted.
+    /// Opens the source; `None` if it cannot be reached, which is recorded.
     pub(super) async fn open(
         engine: &Engine,
         snapshot: JobSnapshot,
         segments: &[SegmentRow],
-        notes: &mut Notes,
+        findings: &mut Findings,
     ) -> Option<SourceCheck> {
         let request = &snapshot.request;
-        let rest = if request.ids.is_some() || request.max_items_per_segment.is_some() {
-            Rest::Nowhere
+        let unplanned = if request.ids.is_some() || request.max_items_per_segment.is_some() {
+            UnplannedRows::NotChecked
         } else {
-            Rest::of(segments)
+            UnplannedRows::of(segments)
         };
-        match engine.resolve_to_look(snapshot).await {
+        match engine.resolve_read_only(snapshot).await {
             Ok(job) => Some(SourceCheck {
                 job,
-                rest,
+                unplanned,
                 last: BTreeMap::new(),
                 now: 0,
-                before: Change::default(),
-                since: Change::default(),
-                since_leaving: Change::default(),
+                before: RowDifference::default(),
+                since: RowDifference::default(),
+                since_leaving: RowDifference::default(),
                 processed: 0,
                 dead: 0,
             }),
             Err(error) => {
-                unread(&error, notes);
+                source_unreadable(&error, findings);
                 None
             }
         }
     }
 
-    /// Counts the rows that some chunks have now. False where the source cannot be read.
-    pub(super) async fn page(&mut self, chunks: &[ChunkRow], notes: &mut Notes) -> bool {
+    /// Counts the rows that are now in a page of chunks. Returns false if the source cannot be read.
+    pub(super) async fn page(&mut self, chunks: &[ChunkRow], findings: &mut Findings) -> bool {
         let key_sets: Vec<KeySet> = chunks.iter().map(|chunk| chunk.key_set.clone()).collect();
         match self.job.connection.count_each(&self.job.scope, &key_sets).await {
             Ok(counts) => {
@@ -97,7 +97,7 @@ impl SourceCheck {
                 true
             }
             Err(error) => {
-                unread(&error, notes);
+                source_unreadable(&error, findings);
                 false
             }
         }
@@ -112,12 +112,12 @@ impl SourceCheck {
         self.before.add(number, read, chunk.items..=chunk.items);
         let (stays, leaves) = match &chunk.key_set.keys {
             Keys::Range(_) => (read..=read, skipped..=skipped + dead),
-            // Keys of a filter's index, each of which had its row when it was listed.
+            // Keys listed from the index of a filter: each had a row when it was planned.
             Keys::List(keys) if chunk.segment > 0 => {
                 let listed = keys.len() as i64;
                 (listed..=listed, skipped..=skipped + dead)
             }
-            // Keys that were asked for: those without a row count as skipped.
+            // Keys named by the request: those without a row count as skipped.
             Keys::List(_) => (processed + dead..=read, 0..=skipped + dead),
         };
         self.since.add(number, now, stays);
@@ -131,49 +131,49 @@ impl SourceCheck {
         }
     }
 
-    /// After the last chunk: rows that no chunk has, and what all of it comes to. The drift, and how
-    /// many rows left the source as they were processed.
-    pub(super) async fn end(mut self, notes: &mut Notes) -> (Option<Drift>, i64) {
-        let (behind, between) = match self.outside().await {
-            Ok(outside) => outside,
+    /// After the last chunk: counts rows that are in no chunk and records the findings. Returns the drift,
+    /// and how many rows left the source because they were processed.
+    pub(super) async fn end(mut self, findings: &mut Findings) -> (Option<Drift>, i64) {
+        let (behind, between) = match self.count_unplanned().await {
+            Ok(counts) => counts,
             Err(error) => {
-                unread(&error, notes);
+                source_unreadable(&error, findings);
                 return (None, 0);
             }
         };
         let definition = self.job.definition();
         let by_items = definition.changes_source().unwrap_or(false);
         if !by_items {
-            notes.not_judged(
-                "the step's statement changes another table than the source, so that the rows it \
-                 affects do not tell which items it processed",
+            findings.not_judged(
+                "the step's statement changes another table than the source, so its affected rows do \
+                 not show which items were processed",
             );
         }
         if !self.before.is_none() {
             let shared = match self.shares_keys() && self.dead > 0 {
                 true => {
-                    "; rows of one key that fail count as one item, since the key is not unique"
+                    "; failed rows with the same key count as one item, since the key is not unique"
                 }
                 false => "",
             };
-            notes.not_judged(format!(
+            findings.not_judged(format!(
                 "rows were inserted, deleted or moved while the job ran: it read {}{shared}",
                 self.before.describe("than were planned")
             ));
         }
-        // Rows that were processed may leave the source by that.
+        // Processing may remove rows from the source.
         let leaves = self.may_leave() && !self.since.is_none() && self.since_leaving.is_none();
         let since = if leaves { &mut self.since_leaving } else { &mut self.since };
         since.drift.appeared += between;
         if !since.is_none() {
             let why = match self.job.definition().source.condition {
-                Some(_) => ", or do or do not match `source.where` any more",
+                Some(_) => ", or started or stopped matching `source.where`,",
                 None => "",
             };
-            notes.not_judged(format!(
+            findings.not_judged(format!(
                 "rows were inserted, deleted or moved{why} since the job read them: the source has \
-                 {}; whether a row moved where the job had been before it was read, the source does \
-                 not tell",
+                 {}; a row may have moved into a chunk that was already read, so that the job missed \
+                 it",
                 since.describe("than were read")
             ));
         }
@@ -184,27 +184,27 @@ impl SourceCheck {
         (Some(drift), if leaves { self.processed } else { 0 })
     }
 
-    /// Rows that no chunk has: behind the last planned key, where new ones come in order, and between
-    /// the planned ones.
-    async fn outside(&self) -> crate::Result<(i64, i64)> {
+    /// Counts rows that are in no chunk: after the last planned key, where rows with ascending keys are
+    /// added, and between the planned keys.
+    async fn count_unplanned(&self) -> crate::Result<(i64, i64)> {
         let (connection, scope) = (&self.job.connection, &self.job.scope);
         let count = async |range: KeyRange| {
             connection.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
         };
-        Ok(match &self.rest {
-            Rest::Nowhere => (0, 0),
-            Rest::Behind(range) => (count(range.clone()).await?, 0),
-            Rest::Anywhere => (0, (count(KeyRange::ALL).await? - self.now).max(0)),
-            Rest::OfFilter => {
+        Ok(match &self.unplanned {
+            UnplannedRows::NotChecked => (0, 0),
+            UnplannedRows::After(range) => (count(range.clone()).await?, 0),
+            UnplannedRows::Anywhere => (0, (count(KeyRange::ALL).await? - self.now).max(0)),
+            UnplannedRows::PerFilterValue => {
                 let all = count(KeyRange::ALL).await?;
-                let behind = if scope.table.open { 0 } else { self.behind_values().await? };
+                let behind = if scope.table.open { 0 } else { self.count_after_values().await? };
                 (behind, (all - self.now - behind).max(0))
             }
         })
     }
 
-    /// Rows behind the last planned key of each value of the filter that the job was planned by.
-    async fn behind_values(&self) -> crate::Result<i64> {
+    /// Counts rows after the last planned key of each value of the filter that the job was planned by.
+    async fn count_after_values(&self) -> crate::Result<i64> {
         let (connection, scope) = (&self.job.connection, &self.job.scope);
         let Some((filter, column, values)) = scope.filters.first() else { return Ok(0) };
         let rows: Vec<Vec<Value>> = values.iter().map(|value| vec![value.clone()]).collect();
@@ -218,7 +218,7 @@ impl SourceCheck {
         Ok(connection.count_each(scope, &key_sets).await?.into_iter().sum())
     }
 
-    /// Whether the step may take rows out of the source by processing them.
+    /// Whether processing a row may remove it from the source.
     fn may_leave(&self) -> bool {
         let definition = self.job.definition();
         let statement = definition.statement().ok().flatten();
@@ -234,30 +234,32 @@ impl SourceCheck {
     }
 }
 
-impl Rest {
-    fn of(segments: &[SegmentRow]) -> Rest {
+impl UnplannedRows {
+    fn of(segments: &[SegmentRow]) -> UnplannedRows {
         let is_filter = |row: &SegmentRow| matches!(row.state, PaginationState::IndexQuery { .. });
         let is_scan = |row: &&SegmentRow| {
             row.segment > 0 && matches!(row.state, PaginationState::TableScan { .. })
         };
         match segments.iter().rfind(is_scan) {
-            _ if segments.iter().any(is_filter) => Rest::OfFilter,
-            Some(last) if last.range == KeyRange::ALL => Rest::Anywhere,
-            Some(last) => Rest::Behind(KeyRange { after: last.range.upto.clone(), upto: None }),
-            // There were no rows.
-            None => Rest::Behind(KeyRange::ALL),
+            _ if segments.iter().any(is_filter) => UnplannedRows::PerFilterValue,
+            Some(last) if last.range == KeyRange::ALL => UnplannedRows::Anywhere,
+            Some(last) => {
+                UnplannedRows::After(KeyRange { after: last.range.upto.clone(), upto: None })
+            }
+            // The source was empty when the job was planned.
+            None => UnplannedRows::After(KeyRange::ALL),
         }
     }
 }
 
-impl Change {
+impl RowDifference {
     fn add(&mut self, chunk: i64, found: i64, expected: std::ops::RangeInclusive<i64>) {
         let more = (found - expected.end()).max(0);
         let fewer = (expected.start() - found).max(0);
         self.drift.appeared += more;
         self.drift.disappeared += fewer;
         if more + fewer > 0 {
-            match self.chunks.len() < NAMED {
+            match self.chunks.len() < MAX_CHUNKS_NAMED {
                 true => self.chunks.push(chunk),
                 false => self.more_chunks = true,
             }
@@ -282,6 +284,6 @@ impl Change {
     }
 }
 
-fn unread(error: &dyn std::fmt::Display, notes: &mut Notes) {
-    notes.not_judged(format!("the source could not be read: {error}"));
+fn source_unreadable(error: &dyn std::fmt::Display, findings: &mut Findings) {
+    findings.not_judged(format!("the source could not be read: {error}"));
 }

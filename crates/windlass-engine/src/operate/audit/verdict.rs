@@ -1,4 +1,4 @@
-//! What the checks of an audit add up to.
+//! The verdict of an audit, and the findings it is derived from.
 
 use super::Audit;
 use super::store::StoreCheck;
@@ -9,16 +9,16 @@ use windlass_core::JobId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
-    /// Store, ledger and source agree: every item was done exactly once.
+    /// Store, ledger and source agree: every item was processed exactly once.
     Proven,
-    /// Something contradicts that.
+    /// At least one check found a contradiction.
     NotProven,
-    /// Nothing contradicts it, but not everything could be checked.
+    /// No contradiction was found, but not everything could be checked.
     CannotBeJudged,
 }
 
 impl Verdict {
-    /// The verdict for people.
+    /// The verdict as shown to people.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Proven => "PROVEN",
@@ -28,46 +28,47 @@ impl Verdict {
     }
 }
 
-/// How the source changed since planning, chunk by chunk: a row that moved from one chunk to another
+/// How the source changed since planning, per chunk: a row that moved from one chunk to another has
 /// disappeared from the first and appeared in the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drift {
-    /// Rows that came into the planned ranges, and new ones behind the greatest planned key.
+    /// New rows in the planned ranges and after the greatest planned key.
     pub appeared: i64,
-    /// Rows that are not in their range any more.
+    /// Rows that are no longer in their range.
     pub disappeared: i64,
 }
 
-/// The reasons that the checks collect.
+/// What the checks have found.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
-    findings: Lines,
-    not_judged: Lines,
+pub(super) struct Findings {
+    contradictions: LimitedLines,
+    not_judged: LimitedLines,
 }
 
-/// The first lines, and how many more there were: a broken job need not print a million.
+/// The first lines and the number of further lines, so that a broken job does not print a million.
 #[derive(Debug, Default)]
-struct Lines {
+struct LimitedLines {
     lines: Vec<String>,
     more: usize,
 }
 
-const MOST_LINES: usize = 20;
+/// Lines kept per kind of finding.
+const MAX_LINES: usize = 20;
 
-impl Notes {
-    /// Something must hold, or the job is not proven.
-    pub(super) fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+impl Findings {
+    /// Records a contradiction unless the condition holds.
+    pub(super) fn require(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
         if !holds {
-            self.findings.push(otherwise);
+            self.contradictions.push(otherwise);
         }
     }
 
-    /// The job is not proven.
-    pub(super) fn finding(&mut self, line: impl Into<String>) {
-        self.findings.push(|| line.into());
+    /// Records a contradiction: the job is not proven.
+    pub(super) fn contradiction(&mut self, line: impl Into<String>) {
+        self.contradictions.push(|| line.into());
     }
 
-    /// Something could not be checked.
+    /// Records something that could not be checked.
     pub(super) fn not_judged(&mut self, line: impl Into<String>) {
         self.not_judged.push(|| line.into());
     }
@@ -80,7 +81,8 @@ impl Notes {
         drift: Option<super::Drift>,
         left: i64,
     ) -> Audit {
-        let (findings, not_judged) = (self.findings.into_lines(), self.not_judged.into_lines());
+        let findings = self.contradictions.into_lines();
+        let not_judged = self.not_judged.into_lines();
         let verdict = match (findings.is_empty(), not_judged.is_empty()) {
             (false, _) => Verdict::NotProven,
             (true, false) => Verdict::CannotBeJudged,
@@ -102,9 +104,9 @@ impl Notes {
     }
 }
 
-impl Lines {
+impl LimitedLines {
     fn push(&mut self, line: impl FnOnce() -> String) {
-        match self.lines.len() < MOST_LINES {
+        match self.lines.len() < MAX_LINES {
             true => self.lines.push(line()),
             false => self.more += 1,
         }

@@ -1,4 +1,4 @@
-//! One child process: asked a batch, it answers with a line in time, or it has a fault.
+//! One child process: receives a batch as a line on stdin and responds with a line on stdout.
 
 use super::super::redact::Redactor;
 use super::super::{StepBatch, wire};
@@ -15,61 +15,62 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use windlass_core::Outcome;
 
-/// A child in a process group of its own. Dropped, the whole group is killed.
+/// A child process in its own process group. Dropping it kills the whole group.
 pub(super) struct Child {
     process: tokio::process::Child,
     group: Pid,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     stderr: Stderr,
-    /// Whether its group was killed, and its number may be another's.
+    /// Whether the group was killed. Its id may then belong to another group.
     killed: bool,
 }
 
-/// Why a child is of no use any more.
+/// Why a child did not process a batch. The child must be killed. The texts follow "the command".
 #[derive(Debug, PartialEq, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("{}", ended(*.0))]
-    ClaimOutcome(Option<ExitStatus>),
-    #[error("gave no answer within {0:?} and was killed")]
-    Late(Duration),
-    #[error("wrote more than {} MB to its standard error and was killed", super::stderr::MOST_BYTES >> 20)]
+pub(super) enum ChildError {
+    #[error("{}", exit_text(*.0))]
+    Exited(Option<ExitStatus>),
+    #[error("did not respond within {0:?} and was killed")]
+    Timeout(Duration),
+    #[error("wrote more than {} MB to stderr and was killed", super::stderr::MAX_STDERR_BYTES >> 20)]
     StderrOverflow,
-    #[error("answered with more than {} MB in one line and was killed", MOST_ANSWER >> 20)]
-    Long,
+    #[error("wrote a response line of more than {} MB and was killed", MAX_RESPONSE_BYTES >> 20)]
+    ResponseTooLong,
     #[error(
-        "wrote more than one line for one batch; standard output is for answers only. The first was \
-         `{0}`"
+        "wrote more than one line for a batch; stdout is for responses only. The first was `{0}`"
     )]
-    Twice(String),
-    #[error("gave a wrong answer: {0}")]
-    Wrong(String),
+    ExtraOutput(String),
+    #[error("returned an invalid response: {0}")]
+    InvalidResponse(String),
 }
 
-fn ended(status: Option<ExitStatus>) -> String {
+fn exit_text(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => format!("ended with exit code {code} before it answered"),
-        Some((_, Some(signal))) => format!("was killed by signal {signal} before it answered"),
-        _ => "closed its standard output before it answered".to_owned(),
+        Some((Some(code), _)) => format!("exited with code {code} before it responded"),
+        Some((_, Some(signal))) => format!("was killed by signal {signal} before it responded"),
+        _ => "closed stdout before it responded".to_owned(),
     }
 }
 
-/// An answer may not be longer than this.
-const MOST_ANSWER: u64 = 256 << 20;
-/// How much of an answer is read at once.
-const READ: usize = 256 << 10;
-/// How long the last line of a child that has ended may take.
-const AFTER_END: Duration = Duration::from_millis(200);
-/// How long a child may take to end by itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: u64 = 256 << 20;
+/// Buffer size for reading responses.
+const READ_BUFFER_BYTES: usize = 256 << 10;
+/// How long to read the last line of a child that has exited.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a child may take to exit after the end of its input.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for the exit status of a child that has closed its output.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Child {
-    /// Starts a program with these variables of our environment; those that are not set are left out.
-    pub(super) fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
-        let (program, args) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    /// Starts a program with only these environment variables; those that are not set are left out.
+    pub(super) fn start(command_line: &[String], environment: &[String]) -> io::Result<Child> {
+        let (program, args) = command_line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Our environment holds secrets of databases, services and tokens.
+        // The environment of this process holds secrets: database URLs and tokens.
         command.env_clear();
         let set = environment.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.envs(set);
@@ -79,7 +80,7 @@ impl Child {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let stdout = BufReader::with_capacity(READ, stdout);
+        let stdout = BufReader::with_capacity(READ_BUFFER_BYTES, stdout);
         Ok(Child {
             process,
             group,
@@ -90,98 +91,102 @@ impl Child {
         })
     }
 
-    /// Whether it lives and has nothing to say that nobody asked for.
+    /// Whether the child is running and has written nothing since its last response.
     pub(super) fn is_ready(&mut self) -> bool {
         let silent = self.stdout.fill_buf().now_or_never().is_none();
         silent && matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Sends a batch and reads its answer.
-    pub(super) async fn ask(
+    /// Sends a batch and reads its outcomes.
+    pub(super) async fn process(
         &mut self,
         batch: &StepBatch,
         timeout: Duration,
-    ) -> Result<Vec<Outcome>, Fault> {
-        let mut line = wire::request(batch).map_err(Fault::Wrong)?;
+    ) -> Result<Vec<Outcome>, ChildError> {
+        let mut line = wire::request(batch).map_err(ChildError::InvalidResponse)?;
         line.push(b'\n');
-        let loud = self.stderr.begin(batch);
-        let answer = match self.answer(&line, timeout, loud).await {
-            Err(Fault::ClaimOutcome(None)) => return Err(Fault::ClaimOutcome(self.status().await)),
-            answer => answer?,
+        let overflow = self.stderr.begin(batch);
+        let response = match self.exchange(&line, timeout, overflow).await {
+            Err(ChildError::Exited(None)) => return Err(ChildError::Exited(self.status().await)),
+            response => response?,
         };
         if !self.stdout.buffer().is_empty() {
-            return Err(Fault::Twice(wire::excerpt(&answer, &Redactor::default())));
+            return Err(ChildError::ExtraOutput(wire::excerpt(&response, &Redactor::default())));
         }
-        // A command gets no secret from us that it could repeat.
-        wire::outcomes(batch, &answer, &Redactor::default()).map_err(Fault::Wrong)
+        // Nothing to redact: a command receives no secrets in its input.
+        wire::outcomes(batch, &response, &Redactor::default()).map_err(ChildError::InvalidResponse)
     }
 
-    /// The line that comes for this one, if it comes.
-    async fn answer(
+    /// Sends a line and reads the response line, until the timeout or the end of the child.
+    async fn exchange(
         &mut self,
         line: &[u8],
         timeout: Duration,
-        loud: impl Future<Output = ()>,
-    ) -> Result<Vec<u8>, Fault> {
-        let mut talk = std::pin::pin!(Self::talk(&mut self.stdin, &mut self.stdout, line));
+        overflow: impl Future<Output = ()>,
+    ) -> Result<Vec<u8>, ChildError> {
+        let mut transfer = std::pin::pin!(Self::transfer(&mut self.stdin, &mut self.stdout, line));
         tokio::select! {
             biased;
-            answer = &mut talk => answer,
-            () = loud => Err(Fault::StderrOverflow),
-            () = tokio::time::sleep(timeout) => Err(Fault::Late(timeout)),
-            // Somebody it started may hold its output open. What it wrote itself is there.
-            status = self.process.wait() => match tokio::time::timeout(AFTER_END, talk).await {
-                Ok(Ok(answer)) => Ok(answer),
-                _ => Err(Fault::ClaimOutcome(status.ok())),
+            response = &mut transfer => response,
+            () = overflow => Err(ChildError::StderrOverflow),
+            () = tokio::time::sleep(timeout) => Err(ChildError::Timeout(timeout)),
+            // A process that the child started may keep its stdout open, so do not wait for its end. What
+            // the child itself wrote is already in the pipe.
+            status = self.process.wait() => match tokio::time::timeout(DRAIN_TIMEOUT, transfer).await {
+                Ok(Ok(response)) => Ok(response),
+                _ => Err(ChildError::Exited(status.ok())),
             },
         }
     }
 
-    /// Writes and reads at once: a child that answers while it reads must not wait for us.
-    async fn talk(
+    /// Writes and reads concurrently: a child that writes while it still reads must not block.
+    async fn transfer(
         stdin: &mut Option<ChildStdin>,
         stdout: &mut BufReader<ChildStdout>,
         line: &[u8],
-    ) -> Result<Vec<u8>, Fault> {
-        let Some(stdin) = stdin else { return Err(Fault::ClaimOutcome(None)) };
+    ) -> Result<Vec<u8>, ChildError> {
+        let Some(stdin) = stdin else { return Err(ChildError::Exited(None)) };
         let write = async {
-            // A child that ends early shows in what it does not answer.
+            // An error here means that the child has exited, which reading detects.
             let _ = stdin.write_all(line).await;
             Ok(())
         };
         let read = async {
-            // Answers are about as long as what they answer, and seldom longer.
-            let mut answer = Vec::with_capacity(line.len());
-            let read = stdout.take(MOST_ANSWER).read_until(b'\n', &mut answer).await;
-            match (read, answer.last()) {
-                (Ok(_), Some(b'\n')) => Ok(answer),
-                (Ok(read), _) if read as u64 == MOST_ANSWER => Err(Fault::Long),
-                _ => Err(Fault::ClaimOutcome(None)),
+            // A response is usually about as long as its request.
+            let mut response = Vec::with_capacity(line.len());
+            let read = stdout.take(MAX_RESPONSE_BYTES).read_until(b'\n', &mut response).await;
+            match (read, response.last()) {
+                (Ok(_), Some(b'\n')) => Ok(response),
+                (Ok(read), _) if read as u64 == MAX_RESPONSE_BYTES => {
+                    Err(ChildError::ResponseTooLong)
+                }
+                _ => Err(ChildError::Exited(None)),
             }
         };
-        tokio::try_join!(write, read).map(|((), answer)| answer)
+        tokio::try_join!(write, read).map(|((), response)| response)
     }
 
-    /// How it ended, if it has: a moment may pass between the end of its output and its own.
+    /// The exit status, if the child exits soon: its output may end shortly before the process does.
     async fn status(&mut self) -> Option<ExitStatus> {
-        tokio::time::timeout(Duration::from_secs(1), self.process.wait()).await.ok()?.ok()
+        tokio::time::timeout(STATUS_TIMEOUT, self.process.wait()).await.ok()?.ok()
     }
 
-    /// Ends it in order: it gets the end of its input and some time.
-    pub(super) async fn end(mut self) {
+    /// Closes the child's stdin, gives it time to exit, and then kills it.
+    pub(super) async fn close(mut self) {
         self.stdin = None;
-        if tokio::time::timeout(PATIENCE, self.process.wait()).await.is_err() {
-            tracing::warn!(process = %self.group, "a command goes on after the end of its input; it is killed");
+        if tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await.is_err() {
+            tracing::warn!(process = %self.group,
+                "command did not exit within {EXIT_TIMEOUT:?} after stdin was closed; killing it");
         }
         self.kill().await;
     }
 
-    /// Kills it and everything it started; gives the end of what it wrote to standard error.
+    /// Kills the child and everything it started. Returns the last lines of its stderr.
     pub(super) async fn kill(mut self) -> String {
         let _ = killpg(self.group, Signal::SIGKILL);
         self.killed = true;
         let _ = self.process.wait().await;
-        self.stderr.stderr_tail().await
+        self.stderr.tail().await
     }
 }
 
@@ -190,6 +195,6 @@ impl Drop for Child {
         if !self.killed {
             let _ = killpg(self.group, Signal::SIGKILL);
         }
-        guard::forget(self.group);
+        guard::unregister(self.group);
     }
 }

@@ -1,19 +1,19 @@
-//! Children never outlive Windlass, however it ends.
+//! Ensures that child processes never outlive Windlass, however it ends.
 //!
-//! Each child leads a process group of its own. A small shell, the guard, knows all of them and
-//! waits on a pipe that only this process holds open. When this process ends, by `kill -9` too, the
-//! pipe ends and the guard kills every group it knows.
+//! Each child leads its own process group. A small shell process, the guard, knows all groups and reads
+//! from a pipe that only this process holds open. When this process ends, also by `kill -9`, the pipe
+//! closes and the guard kills every group.
 
 use nix::unistd::{Pid, getpid, write};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Reads `+ GROUP` and `- GROUP`, and at the end kills the groups that are left. Signals to the
-/// terminal's processes are not for it: it ends with us, and not before.
+/// Reads lines `+ GROUP` and `- GROUP`; at the end of its input it kills the remaining groups. It ignores
+/// the signals that a terminal sends to its processes, so that it ends after this process.
 const SCRIPT: &str = "
 trap '' HUP INT TERM
 groups=
@@ -35,54 +35,57 @@ struct Guard {
     pipe: ChildStdin,
 }
 
-/// The guard, and the groups it knows: one that takes its place must know them too.
-struct Post {
+/// The guard and the groups it knows. A new guard that replaces it must learn them too.
+struct Registry {
     guard: Option<Guard>,
     groups: BTreeSet<i32>,
 }
 
-/// Starts a child under guard.
+/// Starts a child whose process group the guard knows.
 pub(super) fn spawn(mut command: tokio::process::Command) -> io::Result<tokio::process::Child> {
-    let mut post = post();
-    if !post.guard.as_mut().is_some_and(Guard::lives) {
+    let mut registry = registry();
+    if !registry.guard.as_mut().is_some_and(Guard::is_alive) {
         let mut guard = Guard::start()?;
-        for group in &post.groups {
+        for group in &registry.groups {
             writeln!(guard.pipe, "+ {group}")?;
         }
-        post.guard = Some(guard);
+        registry.guard = Some(guard);
     }
-    if let Some(guard) = &post.guard {
-        report_to(&mut command, &guard.pipe)?;
+    if let Some(guard) = &registry.guard {
+        register_before_exec(&mut command, &guard.pipe)?;
     }
     let child = command.process_group(0).spawn()?;
-    post.groups.extend(child.id().map(|id| id as i32));
+    registry.groups.extend(child.id().map(|id| id as i32));
     Ok(child)
 }
 
-/// The group is gone, and its number may soon be another's.
-pub(super) fn forget(group: Pid) {
-    let mut post = post();
-    post.groups.remove(&group.as_raw());
-    if let Some(guard) = &mut post.guard {
+/// Removes a group that no longer exists. Its id may soon belong to another group.
+pub(super) fn unregister(group: Pid) {
+    let mut registry = registry();
+    registry.groups.remove(&group.as_raw());
+    if let Some(guard) = &mut registry.guard {
         let _ = writeln!(guard.pipe, "- {group}");
     }
 }
 
-/// The child names its group to the guard before it becomes the user's program: there is no moment
-/// in which it runs unknown, and without a guard to tell it does not run at all.
+/// The child sends its group to the guard between fork and exec. So the user's program never runs without
+/// the guard knowing it, and does not start if the guard cannot be told.
 #[expect(unsafe_code, reason = "pre_exec is the only place between fork and exec, and is unsafe")]
-fn report_to(command: &mut tokio::process::Command, pipe: &ChildStdin) -> io::Result<()> {
+fn register_before_exec(
+    command: &mut tokio::process::Command,
+    pipe: &ChildStdin,
+) -> io::Result<()> {
     let pipe = pipe.as_fd().try_clone_to_owned()?;
     let before_exec = move || {
         let mut line = [0u8; 16];
-        let mut rest = &mut line[..];
-        writeln!(rest, "+ {}", getpid())?;
-        let left = rest.len();
-        write(&pipe, &line[..16 - left])?;
+        let mut unused = &mut line[..];
+        writeln!(unused, "+ {}", getpid())?;
+        let unused = unused.len();
+        write(&pipe, &line[..16 - unused])?;
         Ok(())
     };
-    // SAFETY: the closure formats a number on its stack and makes two system calls; it allocates
-    // nothing, as it must not after a fork.
+    // SAFETY: the closure formats a number on its stack and makes two system calls. It does not
+    // allocate, which is forbidden after a fork.
     unsafe {
         command.pre_exec(before_exec);
     }
@@ -99,13 +102,14 @@ impl Guard {
         Ok(Guard { shell, pipe })
     }
 
-    /// Somebody may have killed it.
-    fn lives(&mut self) -> bool {
+    /// Whether the shell is still running; it may have been killed.
+    fn is_alive(&mut self) -> bool {
         matches!(self.shell.try_wait(), Ok(None))
     }
 }
 
-fn post() -> MutexGuard<'static, Post> {
-    static POST: Mutex<Post> = Mutex::new(Post { guard: None, groups: BTreeSet::new() });
-    POST.lock().unwrap_or_else(PoisonError::into_inner)
+fn registry() -> MutexGuard<'static, Registry> {
+    static REGISTRY: Mutex<Registry> =
+        Mutex::new(Registry { guard: None, groups: BTreeSet::new() });
+    REGISTRY.lock()
 }

@@ -1,4 +1,4 @@
-//! A program of the user's as a step: long-lived children that answer a line with a line.
+//! Runs a program as a step: long-lived child processes that respond to each line with a line.
 
 mod child;
 mod guard;
@@ -7,73 +7,75 @@ mod stderr;
 use super::circuit_breaker::CircuitBreaker;
 use super::{Step, StepBatch, StepError};
 use async_trait::async_trait;
-use child::{Child, Fault};
+use child::{Child, ChildError};
 use futures::future::join_all;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use windlass_core::{ItemError, Outcome};
 
-/// The children of one command. A batch takes one that waits or starts another, so there are as
-/// many as slots work batches of it.
+/// The child processes of one command. A batch takes an idle child or starts one, so there are as many
+/// children as slots that process batches of this command.
 pub(super) struct CommandStep {
-    words: Vec<String>,
-    /// The names of the variables that its children get.
+    command_line: Vec<String>,
+    /// Names of the environment variables that the children get.
     environment: Vec<String>,
     timeout: Duration,
-    waiting: Mutex<Vec<(Child, Instant)>>,
+    /// Idle children, and since when.
+    idle: Mutex<Vec<(Child, Instant)>>,
     circuit: CircuitBreaker,
 }
 
-/// Starts that may fail in a row: a child may be killed by accident, but not always.
-const MOST_STARTS: u32 = 3;
+/// Attempts to start a child before the job is paused. A single failure may be an accident.
+const MAX_STARTS: u32 = 3;
 
 impl CommandStep {
     pub(super) fn new(
-        words: Vec<String>,
+        command_line: Vec<String>,
         environment: Vec<String>,
         timeout: Duration,
     ) -> CommandStep {
-        let (waiting, circuit) = (Mutex::default(), CircuitBreaker::default());
-        CommandStep { words, environment, timeout, waiting, circuit }
+        let (idle, circuit) = (Mutex::default(), CircuitBreaker::default());
+        CommandStep { command_line, environment, timeout, idle, circuit }
     }
 
-    /// A child that waits for a batch.
+    /// An idle child, or a new one.
     async fn child(&self, batch: &StepBatch) -> Result<Child, StepError> {
         loop {
-            let waiting = self.waiting().pop();
-            let Some((mut child, _)) = waiting else { return self.start(batch).await };
+            let idle = self.idle.lock().pop();
+            let Some((mut child, _)) = idle else { return self.start(batch).await };
             if child.is_ready() {
                 return Ok(child);
             }
-            // It died, or spoke unasked, while nobody looked.
+            // It exited, or wrote something, while it was idle.
             child.kill().await;
         }
     }
 
-    /// Starts a child and asks it an empty batch, so that what is wrong with the program itself is
-    /// not taken for a fault of the records.
+    /// Starts a child and sends it an empty batch, so that an error of the program itself is not blamed
+    /// on the records.
     async fn start(&self, batch: &StepBatch) -> Result<Child, StepError> {
-        let question = batch.empty();
+        let probe = batch.to_probe();
         let mut starts = 0;
         loop {
-            let mut child = Child::start(&self.words, &self.environment).map_err(|error| {
-                let program = self.words.first().map_or("", String::as_str);
-                StepError::Fatal(format!("the command `{program}` cannot be started: {error}"))
-            })?;
+            let mut child =
+                Child::start(&self.command_line, &self.environment).map_err(|error| {
+                    let program = self.command_line.first().map_or("", String::as_str);
+                    StepError::Fatal(format!("cannot start the command `{program}`: {error}"))
+                })?;
             starts += 1;
-            match child.ask(&question, self.timeout).await {
+            match child.process(&probe, self.timeout).await {
                 Ok(_) => return Ok(child),
-                Err(fault) => {
-                    let said = child.kill().await;
-                    if starts >= MOST_STARTS || fault == Fault::Late(self.timeout) {
-                        let hint = match fault {
-                            Fault::Late(_) => "; does it flush its output after each line?",
+                Err(error) => {
+                    let stderr = child.kill().await;
+                    if starts >= MAX_STARTS || error == ChildError::Timeout(self.timeout) {
+                        let hint = match error {
+                            ChildError::Timeout(_) => "; does it flush stdout after each line?",
                             _ => "",
                         };
                         let message = format!(
-                            "the command does not answer the empty batch it gets at its start: it \
-                             {fault}{hint}{}",
-                            stderr_tail(&said)
+                            "the command failed on the empty batch that is sent at its start: it \
+                             {error}{hint}{}",
+                            stderr_suffix(&stderr)
                         );
                         return Err(StepError::Fatal(message));
                     }
@@ -81,67 +83,61 @@ impl CommandStep {
             }
         }
     }
-
-    /// Plain values, which a panic elsewhere cannot leave half changed.
-    fn waiting(&self) -> MutexGuard<'_, Vec<(Child, Instant)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl Step for CommandStep {
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
-        self.circuit.enter()?;
+        self.circuit.check()?;
         let mut child = self.child(&batch).await?;
-        let timeout = batch.time(self.timeout);
-        match child.ask(&batch, timeout).await {
+        let timeout = batch.timeout(self.timeout);
+        match child.process(&batch, timeout).await {
             Ok(outcomes) => {
-                self.waiting().push((child, Instant::now()));
-                self.circuit.succeeded();
+                self.idle.lock().push((child, Instant::now()));
+                self.circuit.record_success();
                 Ok(outcomes)
             }
-            Err(fault) => {
-                let said = child.kill().await;
-                let error = failure(&fault, &said);
-                // Each part that fails says so; only the first is news.
+            Err(error) => {
+                let stderr = child.kill().await;
+                let error = item_error(&error, &stderr);
+                // Each half of a failed batch fails with the same error, so warn only once.
                 let (job, items) = (batch.job.id, batch.items.len());
                 match batch.halved {
-                    0 => tracing::warn!(%job, items, "{}; started anew", error.message),
-                    _ => tracing::info!(%job, items, "{}; started anew", error.message),
+                    0 => tracing::warn!(%job, items, "{}; restarting it", error.message),
+                    _ => tracing::info!(%job, items, "{}; restarting it", error.message),
                 }
-                Err(self.circuit.failed(&batch, error))
+                Err(self.circuit.record_failure(&batch, error))
             }
         }
     }
 
-    async fn close_idle(&self, unused: Duration) {
-        let ending: Vec<Child> = {
-            let mut waiting = self.waiting();
-            let (resting, kept) =
-                waiting.drain(..).partition(|(_, since)| since.elapsed() >= unused);
-            *waiting = kept;
-            let resting: Vec<(Child, Instant)> = resting;
-            resting.into_iter().map(|(child, _)| child).collect()
+    async fn close_idle(&self, idle_for: Duration) {
+        let closing = {
+            let mut idle = self.idle.lock();
+            let (closing, kept): (Vec<_>, Vec<_>) =
+                idle.drain(..).partition(|(_, since)| since.elapsed() >= idle_for);
+            *idle = kept;
+            closing
         };
-        join_all(ending.into_iter().map(Child::end)).await;
+        join_all(closing.into_iter().map(|(child, _)| child.close())).await;
     }
 }
 
-/// The fault as an item's error. A program that ends has mostly said why, last of all.
-fn failure(fault: &Fault, said: &str) -> ItemError {
-    let why = said.lines().last().filter(|_| matches!(fault, Fault::ClaimOutcome(_)));
-    let message = match why {
-        Some(why) => format!("the command {fault}: {}", why.trim()),
-        None => format!("the command {fault}"),
+/// The error as an item's error. If the program has exited, its last line on stderr usually tells why.
+fn item_error(error: &ChildError, stderr: &str) -> ItemError {
+    let cause = stderr.lines().last().filter(|_| matches!(error, ChildError::Exited(_)));
+    let message = match cause {
+        Some(cause) => format!("the command {error}: {}", cause.trim()),
+        None => format!("the command {error}"),
     };
-    let context = match said.is_empty() {
+    let context = match stderr.is_empty() {
         true => serde_json::Value::Null,
-        false => serde_json::json!({ "stderr": said }),
+        false => serde_json::json!({ "stderr": stderr }),
     };
     ItemError { message, retryable: true, context }
 }
 
-/// What a child said last, to be added to a message.
-fn stderr_tail(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!("; it said: {said}") }
+/// The last lines of stderr, to be appended to a message.
+fn stderr_suffix(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; stderr: {stderr}") }
 }

@@ -1,8 +1,9 @@
-//! What a child writes to its standard error: into the log, with the job and chunk it works on.
+//! Logs what a child process writes to stderr, with the job and chunk it is processing.
 
 use super::super::StepBatch;
 use futures::FutureExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStderr;
@@ -10,60 +11,65 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use windlass_core::{ChunkId, JobId};
 
-/// Bytes that a child may write for one batch.
-pub(super) const MOST_BYTES: usize = 16 << 20;
-/// Bytes of them that are logged.
-const MOST_LOGGED: usize = 256 << 10;
-/// A longer line is logged in pieces.
-const LONGEST_LINE: u64 = 8 << 10;
-/// Bytes of the end that go into a dead letter.
-const LAST_WORDS: usize = 2000;
+/// Maximum number of bytes that a child may write to stderr for one batch.
+pub(super) const MAX_STDERR_BYTES: usize = 16 << 20;
+/// Bytes per batch that are logged.
+const MAX_LOGGED_BYTES: usize = 256 << 10;
+/// Longer lines are logged in pieces.
+const MAX_LINE_BYTES: u64 = 8 << 10;
+/// Bytes from the end that are kept for dead letters.
+const TAIL_BYTES: usize = 2000;
+/// How long to wait for the rest of the output of a child that was killed.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads a child's standard error for as long as it lives.
+/// Reads the stderr of a child until it is dropped.
 pub(super) struct Stderr {
-    heard: Arc<Heard>,
+    capture: Arc<Capture>,
     reader: JoinHandle<()>,
 }
 
+/// What the reader shares with the child.
 #[derive(Default)]
-struct Heard {
-    batch: Mutex<Batch>,
-    loud: Notify,
+struct Capture {
+    batch: Mutex<BatchOutput>,
+    /// Notified when a batch writes more than [`MAX_STDERR_BYTES`].
+    overflow: Notify,
 }
 
-/// What was written for the batch at work.
+/// What was written for the current batch.
 #[derive(Default)]
-struct Batch {
+struct BatchOutput {
     job: JobId,
     chunk: Option<ChunkId>,
-    /// A part of a batch that has said the same as a whole.
-    again: bool,
+    /// Whether the batch is a half of one that failed: its output was logged before.
+    is_half: bool,
     bytes: usize,
-    end: String,
+    tail: String,
 }
 
 impl Stderr {
     pub(super) fn read(pipe: ChildStderr) -> Stderr {
-        let heard = Arc::new(Heard::default());
-        let reader = tokio::spawn(read(BufReader::new(pipe), heard.clone()));
-        Stderr { heard, reader }
+        let capture = Arc::new(Capture::default());
+        let reader = tokio::spawn(read(BufReader::new(pipe), capture.clone()));
+        Stderr { capture, reader }
     }
 
-    /// What comes from now on belongs to this batch. Ends when that is too much.
+    /// Attributes all further output to this batch. The returned future resolves when the batch writes
+    /// more than [`MAX_STDERR_BYTES`].
     pub(super) fn begin(&mut self, batch: &StepBatch) -> impl Future<Output = ()> + use<> {
-        let (job, chunk, again) = (batch.job.id, batch.chunk, batch.halved > 0);
-        *self.heard.batch() = Batch { job, chunk, again, ..Batch::default() };
-        let heard = self.heard.clone();
-        // What was too much of the batch before is not held against this one.
-        let _ = heard.loud.notified().now_or_never();
-        async move { heard.loud.notified().await }
+        let (job, chunk, is_half) = (batch.job.id, batch.chunk, batch.halved > 0);
+        *self.capture.batch.lock() = BatchOutput { job, chunk, is_half, ..BatchOutput::default() };
+        let capture = self.capture.clone();
+        // Consume a notification of the previous batch.
+        let _ = capture.overflow.notified().now_or_never();
+        async move { capture.overflow.notified().await }
     }
 
-    /// The end of what a child wrote that is dead now.
-    pub(super) async fn stderr_tail(&mut self) -> String {
-        // Somebody it started may have escaped with the other end of the pipe.
-        let _ = tokio::time::timeout(Duration::from_secs(1), &mut self.reader).await;
-        self.heard.batch().end.trim().to_owned()
+    /// The last lines that a child wrote before it was killed.
+    pub(super) async fn tail(&mut self) -> String {
+        // A process that the child started may still hold the other end of the pipe.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut self.reader).await;
+        self.capture.batch.lock().tail.trim().to_owned()
     }
 }
 
@@ -73,53 +79,47 @@ impl Drop for Stderr {
     }
 }
 
-impl Heard {
-    /// Plain values, which a panic elsewhere cannot leave half changed.
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn read(mut pipe: BufReader<ChildStderr>, heard: Arc<Heard>) {
+async fn read(mut pipe: BufReader<ChildStderr>, capture: Arc<Capture>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut pipe).take(LONGEST_LINE).read_until(b'\n', &mut line).await {
+        match (&mut pipe).take(MAX_LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(1..) => {}
             _ => return,
         }
-        if heard.batch().hear(&String::from_utf8_lossy(&line)) > MOST_BYTES {
-            heard.loud.notify_one();
+        if capture.batch.lock().append(&String::from_utf8_lossy(&line)) > MAX_STDERR_BYTES {
+            capture.overflow.notify_one();
         }
     }
 }
 
-impl Batch {
-    /// Logs a line and remembers it; says how much there was so far.
-    fn hear(&mut self, line: &str) -> usize {
-        let logged = self.bytes < MOST_LOGGED;
+impl BatchOutput {
+    /// Logs a line and appends it to the tail. Returns the bytes written for the batch so far.
+    fn append(&mut self, line: &str) -> usize {
+        let logged = self.bytes < MAX_LOGGED_BYTES;
         self.bytes += line.len();
-        self.end.push_str(line);
-        if self.end.len() > 2 * LAST_WORDS {
-            let mut cut = self.end.len() - LAST_WORDS;
-            while !self.end.is_char_boundary(cut) {
+        self.tail.push_str(line);
+        if self.tail.len() > 2 * TAIL_BYTES {
+            let mut cut = self.tail.len() - TAIL_BYTES;
+            while !self.tail.is_char_boundary(cut) {
                 cut += 1;
             }
-            // Whole lines only, where there are any: half a word cannot be recognised.
-            let rest = &self.end[cut..];
-            let line = rest.find('\n').map_or(0, |end| end + 1);
-            cut += if line < rest.len() { line } else { 0 };
-            self.end.drain(..cut);
+            // Cut at a line break, if there is one.
+            let kept = &self.tail[cut..];
+            let line = kept.find('\n').map_or(0, |end| end + 1);
+            cut += if line < kept.len() { line } else { 0 };
+            self.tail.drain(..cut);
         }
         let (job, chunk) = (self.job, self.chunk.map(|chunk| chunk.number));
         if logged {
             let line = line.trim_end();
-            match self.again {
+            match self.is_half {
                 false => tracing::info!(target: "windlass::stderr", %job, chunk, "{line}"),
                 true => tracing::debug!(target: "windlass::stderr", %job, chunk, "{line}"),
             }
-            if self.bytes >= MOST_LOGGED {
-                tracing::warn!(%job, chunk, "the rest of what the command writes for this batch is not logged");
+            if self.bytes >= MAX_LOGGED_BYTES {
+                tracing::warn!(%job, chunk,
+                    "stderr of the command exceeds {MAX_LOGGED_BYTES} bytes for this batch; not logging the rest");
             }
         }
         self.bytes
