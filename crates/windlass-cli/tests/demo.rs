@@ -8,13 +8,13 @@
 
 mod common;
 
-use common::{Place, eventually, refused};
+use common::{CliSandbox, eventually, refused};
 use windlass_testkit::Windlass;
 
 #[tokio::test]
 async fn the_demo_works_and_what_it_suggests_does_too() {
-    let place = Place::empty();
-    let demo = place.run("demo --folder shop --transactions 50000").await.ok();
+    let sandbox = CliSandbox::empty();
+    let demo = sandbox.run("demo --folder shop --transactions 50000").await.ok();
     for part in [
         "50,000 transactions",
         "COMPLETED  SETTLE",
@@ -37,7 +37,7 @@ async fn the_demo_works_and_what_it_suggests_does_too() {
     for needed in ["jobs", "chunks ", "dead list", "check", "run REFRESH", "worker"] {
         assert!(suggested.iter().any(|line| line.starts_with(needed)), "{needed}: {suggested:?}");
     }
-    let shop = Windlass::new(place.path("shop")).binary(common::BINARY);
+    let shop = Windlass::new(sandbox.path("shop")).binary(common::BINARY);
     for command in suggested {
         let running = shop.spawn(command.split_whitespace());
         if command == "worker" {
@@ -48,7 +48,7 @@ async fn the_demo_works_and_what_it_suggests_does_too() {
     }
 
     // A demo that is there is not written over.
-    let again = place.run("demo --folder shop --transactions 50000").await;
+    let again = sandbox.run("demo --folder shop --transactions 50000").await;
     refused(&again, &["shop", "--folder"]);
 }
 

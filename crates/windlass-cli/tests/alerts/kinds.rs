@@ -2,18 +2,18 @@
 
 use crate::common::{Data, eventually};
 use crate::receiver::Receiver;
-use crate::world::{break_one, kinds, listed, place, serve, unworkable};
+use crate::world::{break_one, kinds, listed, sandbox, serve, unworkable};
 
 #[tokio::test]
 async fn each_kind_is_raised_once_by_two_servers() {
     let data = Data::postgres().await.with_accounts(3).await;
     let receiver = Receiver::start().await;
     let schedule = "schedule = { cron = \"0 0 1 1 *\", deadline = \"1s\" }";
-    let place = place(&data, receiver.port, &unworkable(schedule)).await;
-    place.run("schedules").await.ok();
+    let sandbox = sandbox(&data, receiver.port, &unworkable(schedule)).await;
+    sandbox.run("schedules").await.ok();
     data.run("UPDATE windlass_schedules SET next_at = clock_timestamp() - interval '1 hour'").await;
-    let _servers = [serve(&place), serve(&place)];
-    let failed = break_one(&place).await;
+    let _servers = [serve(&sandbox), serve(&sandbox)];
+    let failed = break_one(&sandbox).await;
     let mut expected =
         vec!["budget-exceeded", "dead-letters", "deadline-at-risk", "job-failed", "no-worker"];
     eventually("all kinds are received", async || receiver.kinds() == expected).await;
@@ -36,24 +36,24 @@ async fn each_kind_is_raised_once_by_two_servers() {
     }
 
     // Both servers have looked many times when the next failure is told: nothing else is.
-    break_one(&place).await;
+    break_one(&sandbox).await;
     expected.extend(["budget-exceeded", "job-failed"]);
     expected.sort();
     eventually("the second failure", async || receiver.kinds() == expected).await;
 
     // A condition that is over and comes back is another occurrence.
-    place.run("dead ignore --type BREAK").await.ok();
+    sandbox.run("dead ignore --type BREAK").await.ok();
     let over = async || {
-        let alerts = listed(&place).await;
+        let alerts = listed(&sandbox).await;
         alerts.iter().any(|a| a["kind"] == "dead-letters" && !a["clearedAt"].is_null())
     };
     eventually("the letters are settled", over).await;
-    break_one(&place).await;
+    break_one(&sandbox).await;
     expected.extend(["budget-exceeded", "dead-letters", "job-failed"]);
     expected.sort();
     eventually("letters again", async || receiver.kinds() == expected).await;
-    assert_eq!(kinds(&place).await, expected);
-    let shown = place.run("alerts").await.ok().stdout;
+    assert_eq!(kinds(&sandbox).await, expected);
+    let shown = sandbox.run("alerts").await.ok().stdout;
     assert!(shown.contains("delivered") && shown.contains("(over)"), "{shown}");
 }
 
@@ -61,14 +61,14 @@ async fn each_kind_is_raised_once_by_two_servers() {
 async fn a_worker_that_comes_ends_the_alert_and_nothing_is_posted_without_a_webhook() {
     let data = Data::sqlite().with_accounts(3).await;
     let jobs = crate::world::jobs() + "\n[alerts]\nno_worker = \"1s\"\n";
-    let place = crate::common::Place::on(&data, &jobs);
-    let server = place.spawn("serve --listen 127.0.0.1:0 --concurrency 0");
-    let id = place.submit("RAISE").await;
-    eventually("nobody is there", async || kinds(&place).await == ["no-worker"]).await;
-    assert_eq!(listed(&place).await[0]["delivery"], "logged");
+    let sandbox = crate::common::CliSandbox::on(&data, &jobs);
+    let server = sandbox.spawn("serve --listen 127.0.0.1:0 --concurrency 0");
+    let id = sandbox.submit("RAISE").await;
+    eventually("nobody is there", async || kinds(&sandbox).await == ["no-worker"]).await;
+    assert_eq!(listed(&sandbox).await[0]["delivery"], "logged");
     assert!(server.stderr().contains("no worker has been there for RAISE"), "{}", server.stderr());
-    let _worker = place.spawn("worker");
-    place.completed(&id).await;
-    eventually("it is over", async || !listed(&place).await[0]["clearedAt"].is_null()).await;
-    assert_eq!(kinds(&place).await, ["no-worker"]);
+    let _worker = sandbox.spawn("worker");
+    sandbox.completed(&id).await;
+    eventually("it is over", async || !listed(&sandbox).await[0]["clearedAt"].is_null()).await;
+    assert_eq!(kinds(&sandbox).await, ["no-worker"]);
 }

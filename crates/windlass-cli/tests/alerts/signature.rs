@@ -2,7 +2,7 @@
 
 use crate::common::{Data, eventually};
 use crate::receiver::{Posted, Receiver};
-use crate::world::{SECRET, break_one, place, serve};
+use crate::world::{SECRET, break_one, sandbox, serve};
 use serde_json::json;
 use windlass_testkit::Windlass;
 
@@ -26,13 +26,13 @@ async fn is_ours(secret: &str, posted: &Posted) -> String {
 async fn it_is_good_as_posted_and_for_nothing_else() {
     let data = Data::sqlite().with_accounts(3).await;
     let receiver = Receiver::start().await;
-    let place = place(&data, receiver.port, "").await;
+    let sandbox = sandbox(&data, receiver.port, "").await;
     // Two secrets, as while one takes the place of the other.
     let both = format!("secret = [\"another-secret-of-32-bytes-or-so\", \"{SECRET}\"]");
-    let text = place.read("windlass.toml").replace(&format!("secret = \"{SECRET}\""), &both);
-    place.write("windlass.toml", &text);
-    let _server = serve(&place);
-    break_one(&place).await;
+    let text = sandbox.read("windlass.toml").replace(&format!("secret = \"{SECRET}\""), &both);
+    sandbox.write("windlass.toml", &text);
+    let _server = serve(&sandbox);
+    break_one(&sandbox).await;
     eventually("something is posted", async || !receiver.posts().is_empty()).await;
     let posted = receiver.posts().remove(0);
     assert_eq!(posted.headers["content-type"], "application/json");

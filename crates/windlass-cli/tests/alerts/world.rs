@@ -1,6 +1,6 @@
 //! A place where things go wrong, and servers that say so.
 
-use crate::common::{Data, Place, job, text};
+use crate::common::{CliSandbox, Data, job, text};
 use serde_json::Value as Json;
 use windlass_testkit::Running;
 
@@ -31,30 +31,31 @@ pub(crate) fn unworkable(more: &str) -> String {
     )
 }
 
-pub(crate) async fn place(data: &Data, port: u16, more: &str) -> Place {
-    Place::on(data, &(jobs() + more + &alerts(port, "dead_letters = 1\nno_worker = \"1s\"")))
+pub(crate) async fn sandbox(data: &Data, port: u16, more: &str) -> CliSandbox {
+    CliSandbox::on(data, &(jobs() + more + &alerts(port, "dead_letters = 1\nno_worker = \"1s\"")))
 }
 
-pub(crate) fn serve(place: &Place) -> Running {
-    place.spawn("serve --listen 127.0.0.1:0 --concurrency 2")
+pub(crate) fn serve(sandbox: &CliSandbox) -> Running {
+    sandbox.spawn("serve --listen 127.0.0.1:0 --concurrency 2")
 }
 
 /// The alerts as the command lists them.
-pub(crate) async fn listed(place: &Place) -> Vec<Json> {
-    place.json("alerts --limit 1000").await.as_array().unwrap().clone()
+pub(crate) async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
+    sandbox.json("alerts --limit 1000").await.as_array().unwrap().clone()
 }
 
 /// The kinds of all alerts, in order of their names.
-pub(crate) async fn kinds(place: &Place) -> Vec<String> {
-    let mut kinds: Vec<_> = listed(place).await.iter().map(|alert| text(&alert["kind"])).collect();
+pub(crate) async fn kinds(sandbox: &CliSandbox) -> Vec<String> {
+    let mut kinds: Vec<_> =
+        listed(sandbox).await.iter().map(|alert| text(&alert["kind"])).collect();
     kinds.sort();
     kinds
 }
 
 /// Submits a job that fails, and waits until it has.
-pub(crate) async fn break_one(place: &Place) -> String {
+pub(crate) async fn break_one(sandbox: &CliSandbox) -> String {
     // One chunk: the job fails with the first that exceeds its budget, whatever the others come to.
-    let id = place.submit("BREAK --parallel-segments 1").await;
-    place.until(&id, "FAILED", |job| job["status"] == "FAILED").await;
+    let id = sandbox.submit("BREAK --parallel-segments 1").await;
+    sandbox.until(&id, "FAILED", |job| job["status"] == "FAILED").await;
     id
 }

@@ -1,6 +1,6 @@
 //! Alerts in the API: those about one's own jobs, or all.
 
-use crate::common::{Data, Place, eventually, text};
+use crate::common::{CliSandbox, Data, eventually, text};
 use crate::purses::{purses, take};
 use crate::served::{Served, auth, token};
 use serde_json::json;
@@ -10,7 +10,7 @@ async fn they_are_for_those_who_see_the_job() {
     let data = purses(Data::sqlite()).await;
     let jobs = take("failures = { budget = 0, on_exceeded = \"fail\" }\n");
     let config = jobs + "\n[alerts]\ndead_letters = 0\n" + &auth();
-    let mut served = Served::with(Place::on(&data, &config), 1).await;
+    let mut served = Served::with(CliSandbox::on(&data, &config), 1).await;
     served.token(&token("ada", "clerk"));
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.token(&token("eve", "chief"));

@@ -1,6 +1,6 @@
 //! Jobs that follow others, over HTTP: by request and by rule, within what a caller sees.
 
-use crate::common::{Data, Place, eventually, raise, text};
+use crate::common::{CliSandbox, Data, eventually, raise, text};
 use crate::purses::take;
 use crate::served::{Served, auth, claims, signed, token};
 use serde_json::{Value as Json, json};
@@ -21,7 +21,7 @@ async fn jobs_of(served: &Served, job_type: &str) -> Vec<Json> {
 async fn the_last_parent_triggers_the_child_and_the_graph_shows_it() {
     for data in Data::both().await {
         let data = data.with_accounts(20).await;
-        let served = Served::with(Place::on(&data, &three()), 2).await;
+        let served = Served::with(CliSandbox::on(&data, &three()), 2).await;
         let parent =
             |job_type: &str, month: i64| json!({"jobType": job_type, "params": {"month": month}});
         let raise = served.submit(parent("RAISE", 1)).await;
@@ -29,8 +29,8 @@ async fn the_last_parent_triggers_the_child_and_the_graph_shows_it() {
         let waiting = served.get("/api/v1/dependencies").await.is(200);
         assert_eq!(waiting["rules"][0]["job"], "SUMMARY");
         assert_eq!(waiting["waiting"][0]["arrived"]["RAISE"]["job"], raise.as_str());
-        assert_eq!(waiting, served.place.json("dependencies").await);
-        let shown = served.place.run("dependencies").await.ok().stdout;
+        assert_eq!(waiting, served.sandbox.json("dependencies").await);
+        let shown = served.sandbox.run("dependencies").await.ok().stdout;
         assert!(shown.contains("missing  LIFT"), "{shown}");
 
         let other_month = served.submit(parent("LIFT", 2)).await;
@@ -49,11 +49,11 @@ async fn the_last_parent_triggers_the_child_and_the_graph_shows_it() {
         assert_eq!(jobs_of(&served, "SUMMARY").await.len(), 1);
         let id = text(&child["id"]);
         let graph = served.get(&format!("/api/v1/jobs/{id}/dependencies")).await.is(200);
-        assert_eq!(graph, served.place.json(&format!("dependencies {raise}")).await);
+        assert_eq!(graph, served.sandbox.json(&format!("dependencies {raise}")).await);
         assert_eq!(graph[2]["id"], id.as_str());
         let parents = graph[2]["after"].as_array().unwrap();
         assert!(parents.contains(&json!(raise)) && parents.contains(&json!(lift)), "{graph:#}");
-        let shown = served.place.run(&format!("job {raise}")).await.ok().stdout;
+        let shown = served.sandbox.run(&format!("job {raise}")).await.ok().stdout;
         assert!(shown.contains(&format!("then    {id}")), "{shown}");
     }
 }
@@ -61,12 +61,12 @@ async fn the_last_parent_triggers_the_child_and_the_graph_shows_it() {
 #[tokio::test]
 async fn a_request_waits_for_the_jobs_it_names() {
     let data = Data::sqlite().with_accounts(20).await;
-    let served = Served::start(Place::on(&data, &three())).await;
+    let served = Served::start(CliSandbox::on(&data, &three())).await;
     let parent = served.submit(json!({"jobType": "RAISE"})).await;
     let child = served.submit(json!({"jobType": "LIFT", "after": [parent]})).await;
     let run = json!({"jobType": "LIFT", "after": [parent], "onFailed": "run"});
     let run = served.submit(run).await;
-    let third = served.place.submit(&format!("LIFT --after {parent} --on-failed cancel")).await;
+    let third = served.sandbox.submit(&format!("LIFT --after {parent} --on-failed cancel")).await;
     let shown = served.get(&format!("/api/v1/jobs/{child}")).await.is(200);
     assert_eq!(shown["status"], "QUEUED");
     assert!(
@@ -74,7 +74,7 @@ async fn a_request_waits_for_the_jobs_it_names() {
         "{shown}"
     );
     served.post(&format!("/api/v1/jobs/{parent}/cancel"), &json!({})).await.is(200);
-    served.place.run(&format!("worker --job {run}")).await.ok();
+    served.sandbox.run(&format!("worker --job {run}")).await.ok();
     served.until(&run, "COMPLETED").await;
     served.until(&third, "CANCELLED").await;
     served.until(&child, "QUEUED").await;
@@ -90,7 +90,7 @@ async fn a_request_waits_for_the_jobs_it_names() {
 }
 
 async fn what_a_caller_does_not_see_is_no_parent_and_in_no_graph(data: Data) {
-    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let of_ada = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
     let request = json!({"jobType": "TAKE", "after": [of_ada]});
     served
@@ -112,8 +112,8 @@ async fn a_dependent_job_stays_in_the_county_of_its_parents(data: Data) {
     let claimed = "source.claims = { county = \"county\" }\n";
     let child = take(claimed).replace("TAKE", "AGAIN").replace("- 10", "+ 100");
     let rule = "[[dependencies]]\njob = \"AGAIN\"\nafter = [\"TAKE\"]\n";
-    let place = Place::on(&data, &(take(claimed) + &child + rule + &auth()));
-    let mut served = Served::with(place, 1).await;
+    let sandbox = CliSandbox::on(&data, &(take(claimed) + &child + rule + &auth()));
+    let mut served = Served::with(sandbox, 1).await;
     let mut kent = claims("ada", "clerk");
     kent["county"] = json!("Kent");
     served.token(&signed(&kent)).submit(json!({"jobType": "TAKE"})).await;

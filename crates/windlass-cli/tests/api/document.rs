@@ -1,6 +1,6 @@
 //! The OpenAPI document names every route, and nothing in it leads nowhere.
 
-use crate::common::{Data, Place, raise, text};
+use crate::common::{CliSandbox, Data, raise, text};
 use crate::served::{Served, auth};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 #[tokio::test]
 async fn it_is_whole() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::start(Place::on(&data, &(raise(10) + &auth()))).await;
+    let served = Served::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
     let document = served.get("/api/v1/openapi.json").await.is(200);
     assert_eq!(document["openapi"], "3.1.0");
     let mut names = BTreeSet::new();

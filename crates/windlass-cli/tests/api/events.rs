@@ -1,6 +1,6 @@
 //! Events arrive as things happen, and end when the job has.
 
-use crate::common::{Data, Place, raise, text};
+use crate::common::{CliSandbox, Data, raise, text};
 use crate::served::{Served, auth, claims, now, signed, token};
 use reqwest::{Method, Response};
 use serde_json::{Value as Json, json};
@@ -56,9 +56,9 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
         let data = data.with_accounts(20).await;
         let jobs = "[jobs.WAIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                     step.version = \"version\"\nstep.command = [\"python3\", \"wait.py\"]\n";
-        let place = Place::on(&data, jobs);
-        place.write("wait.py", WAITER);
-        let served = Served::with(place, 1).await;
+        let sandbox = CliSandbox::on(&data, jobs);
+        sandbox.write("wait.py", WAITER);
+        let served = Served::with(sandbox, 1).await;
         let mut all = Events::of(&served, "/api/v1/events").await;
         // The chunk begins when both listen: what was before is not told.
         served.post("/api/v1/stop", &json!({})).await.is(200);
@@ -78,7 +78,7 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
                 (&json!(id), "PROCESSING".to_owned())
             );
         }
-        served.place.write("go", "");
+        served.sandbox.write("go", "");
         for listener in &mut listeners {
             let mut ended = Vec::new();
             while let Some((name, data)) = listener.next().await {
@@ -100,7 +100,7 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
 #[tokio::test]
 async fn an_ended_job_is_told_once_and_browsers_do_not_come_back() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::with(Place::on(&data, &raise(10)), 1).await;
+    let served = Served::with(CliSandbox::on(&data, &raise(10)), 1).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
     served.until(&id, "COMPLETED").await;
     let path = format!("/api/v1/jobs/{id}/events");
@@ -114,7 +114,7 @@ async fn an_ended_job_is_told_once_and_browsers_do_not_come_back() {
 #[tokio::test]
 async fn those_who_follow_all_jobs_hear_of_their_own() {
     let data = Data::sqlite().with_accounts(1).await;
-    let mut served = Served::start(Place::on(&data, &(raise(10) + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
     let mut ada = Events::of(served.token(&token("ada", "clerk")), "/api/v1/events").await;
     let mut chief = Events::of(served.token(&token("chief", "chief")), "/api/v1/events").await;
     // Both follow by now; each job is heard of by the chief before the next is submitted.
@@ -137,7 +137,7 @@ async fn those_who_follow_all_jobs_hear_of_their_own() {
 async fn a_stream_is_no_longer_than_its_token() {
     let data = Data::sqlite().with_accounts(1).await;
     let config = raise(10) + &auth().replace("[auth]", "[auth]\nleeway = \"0s\"");
-    let mut served = Served::start(Place::on(&data, &config)).await;
+    let mut served = Served::start(CliSandbox::on(&data, &config)).await;
     let mut claims = claims("ada", "clerk");
     claims["exp"] = json!(now() + 5);
     let mut events = Events::of(served.token(&signed(&claims)), "/api/v1/events").await;

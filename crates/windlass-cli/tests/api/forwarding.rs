@@ -1,6 +1,6 @@
 //! The caller's own token goes with the job where its type asks for it, sealed until then.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::served::{Served, auth, token};
 use crate::stub::Stub;
 use serde_json::json;
@@ -16,8 +16,8 @@ async fn the_token_that_submitted_a_job_is_sent_and_kept_nowhere_in_the_clear() 
          step.version = \"version\"\nstep.http = \"{}\"\nstep.forward_token = true\n",
         stub.url
     );
-    let place = Place::on(&data, &(jobs + &auth())).env("WINDLASS_TOKEN_KEYS", KEY);
-    let mut served = Served::with(place, 1).await;
+    let sandbox = CliSandbox::on(&data, &(jobs + &auth())).env("WINDLASS_TOKEN_KEYS", KEY);
+    let mut served = Served::with(sandbox, 1).await;
     let own = token("ada", "clerk");
     served.token(&own);
     let id = served.submit(json!({"jobType": "SEND"})).await;
@@ -32,7 +32,7 @@ async fn the_token_that_submitted_a_job_is_sent_and_kept_nowhere_in_the_clear() 
     let shown = served.get(&format!("/api/v1/jobs/{id}")).await;
     assert!(!shown.text.contains(signature) && !shown.text.contains("ealed"), "{shown:?}");
     let store =
-        ["windlass.db", "windlass.db-wal"].map(|name| std::fs::read(served.place.path(name)));
+        ["windlass.db", "windlass.db-wal"].map(|name| std::fs::read(served.sandbox.path(name)));
     for file in store.into_iter().flatten() {
         assert!(!file.windows(signature.len()).any(|window| window == signature.as_bytes()));
     }

@@ -1,6 +1,6 @@
 //! What machines ask of the server.
 
-use crate::common::{Data, Place, eventually, slow_raise};
+use crate::common::{CliSandbox, Data, eventually, slow_raise};
 use crate::purses::{purses, take};
 use crate::served::{Served, auth, token};
 use serde_json::json;
@@ -9,7 +9,7 @@ use windlass_testkit::{Options, PostgresServer};
 #[tokio::test]
 async fn it_is_alive_and_ready_whoever_asks() {
     let data = purses(Data::sqlite()).await;
-    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     assert_eq!(served.get("/healthz").await.is(200), json!({"status": "alive"}));
     assert_eq!(served.get("/readyz").await.is(200), json!({"status": "ready"}));
     served.get("/api/v1/openapi.json").await.is(200);
@@ -21,7 +21,7 @@ async fn it_is_not_ready_while_the_store_is_away() {
     let server = PostgresServer::start(Options::default());
     let database = server.database().await;
     let served =
-        Served::start(Place::with(&format!("[store]\nurl = \"{}\"\n", database.url()))).await;
+        Served::start(CliSandbox::with(&format!("[store]\nurl = \"{}\"\n", database.url()))).await;
     served.get("/readyz").await.is(200);
     server.stop_immediate();
     eventually("not ready", async || served.get("/readyz").await.status == 503).await;
@@ -36,7 +36,7 @@ async fn it_is_not_ready_while_the_store_is_away() {
 #[tokio::test]
 async fn metrics_tell_what_became_of_items() {
     let data = purses(Data::sqlite()).await;
-    let mut served = Served::with(Place::on(&data, &(take("") + &auth())), 1).await;
+    let mut served = Served::with(CliSandbox::on(&data, &(take("") + &auth())), 1).await;
     served.token(&token("chief", "chief"));
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "COMPLETED").await;
@@ -73,10 +73,10 @@ async fn metrics_move_while_a_job_runs() {
     let data = Data::postgres().await.with_accounts(5000).await;
     data.pace(0.05).await;
     let served =
-        Served::with(Place::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1).await;
+        Served::with(CliSandbox::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
-    let worker = served.place.spawn("worker --concurrency 1");
-    let holds = async || !served.place.held_by(&id, worker.id()).await.is_empty();
+    let worker = served.sandbox.spawn("worker --concurrency 1");
+    let holds = async || !served.sandbox.held_by(&id, worker.id()).await.is_empty();
     eventually("another process holds a chunk", holds).await;
     worker.kill9();
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! SQL in every text that the API takes: bodies, listing parameters, path segments, headers and claims.
 //! It is refused, or it is a value: no other row changes, no table vanishes, and no answer is a 500.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::served::{Answer, Served, auth, claims, signed};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -52,7 +52,7 @@ async fn served(data: &Data) -> Served {
         let county = if id <= KENT { "Kent" } else { "Essex" };
         data.run(&format!("INSERT INTO visits VALUES ({id}, '{county}', 2024, NULL)")).await;
     }
-    Served::with(Place::on(data, &(JOB.to_owned() + &auth())), 1).await
+    Served::with(CliSandbox::on(data, &(JOB.to_owned() + &auth())), 1).await
 }
 
 /// A token of a caller with this county.

@@ -1,6 +1,6 @@
 //! Requests that carry their records, over HTTP.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::served::Served;
 use serde_json::{Value as Json, json};
 
@@ -11,8 +11,8 @@ async fn served() -> (Data, Served) {
     data.run("CREATE TABLE t (a integer)").await;
     let jobs = "[jobs.POINTS]\nsource = { connection = \"app\", items = true, key = [\"id\"] }\n\
                 step.handler = \"none\"\n";
-    let place = Place::on(&data, jobs);
-    (data, Served::start(place).await)
+    let sandbox = CliSandbox::on(&data, jobs);
+    (data, Served::start(sandbox).await)
 }
 
 fn request(bytes: usize) -> Json {

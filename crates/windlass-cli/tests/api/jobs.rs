@@ -1,6 +1,6 @@
 //! Jobs over HTTP: submitted, listed, shown, steered, in the words of the command line.
 
-use crate::common::{Data, Place, raise, text};
+use crate::common::{CliSandbox, Data, raise, text};
 use crate::purses::{purses, take};
 use crate::served::Served;
 use serde_json::json;
@@ -9,17 +9,17 @@ use serde_json::json;
 async fn a_job_is_submitted_worked_and_shown_as_the_command_line_shows_it() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let served = Served::with(Place::on(&data, &raise(10)), 2).await;
+        let served = Served::with(CliSandbox::on(&data, &raise(10)), 2).await;
         let answer = served.post("/api/v1/jobs", &json!({"jobType": "RAISE", "priority": 7})).await;
         let id = text(&answer.is(201)["id"]);
         assert_eq!(answer.header("location"), Some(format!("/api/v1/jobs/{id}").as_str()));
         let job = served.until(&id, "COMPLETED").await;
         assert_eq!(job["items"]["processed"], 100);
-        assert_eq!(job, served.place.job(&id).await);
+        assert_eq!(job, served.sandbox.job(&id).await);
         let listed = served.get("/api/v1/jobs").await.is(200);
-        assert_eq!(listed, served.place.json("jobs").await);
+        assert_eq!(listed, served.sandbox.json("jobs").await);
         let chunks = served.get(&format!("/api/v1/jobs/{id}/chunks")).await.is(200);
-        assert_eq!(chunks, served.place.json(&format!("chunks {id}")).await);
+        assert_eq!(chunks, served.sandbox.json(&format!("chunks {id}")).await);
         let segments = served.get(&format!("/api/v1/jobs/{id}/segments")).await.is(200);
         assert!(segments.as_array().unwrap().iter().all(|one| one["status"] == "COMPLETED"));
         data.raised_once(100).await;
@@ -29,7 +29,7 @@ async fn a_job_is_submitted_worked_and_shown_as_the_command_line_shows_it() {
 #[tokio::test]
 async fn the_same_key_gives_the_same_job_and_another_body_a_conflict() {
     let data = Data::sqlite().with_accounts(10).await;
-    let served = Served::start(Place::on(&data, &raise(10))).await;
+    let served = Served::start(CliSandbox::on(&data, &raise(10))).await;
     let request = json!({"jobType": "RAISE", "idempotencyKey": "k"});
     let id = served.submit(request.clone()).await;
     let again = served.post("/api/v1/jobs", &request).await.is(200);
@@ -44,7 +44,7 @@ async fn the_same_key_gives_the_same_job_and_another_body_a_conflict() {
 async fn lists_are_filtered_and_paged_by_a_link() {
     let data = Data::sqlite().with_accounts(100).await;
     let jobs = raise(10) + &raise(10).replace("RAISE", "LIFT");
-    let served = Served::start(Place::on(&data, &jobs)).await;
+    let served = Served::start(CliSandbox::on(&data, &jobs)).await;
     let mut ids = Vec::new();
     for n in 0..5 {
         ids.push(served.submit(json!({"jobType": "RAISE", "idempotencyKey": n.to_string()})).await);
@@ -66,7 +66,7 @@ async fn lists_are_filtered_and_paged_by_a_link() {
     }
     found.reverse();
     assert_eq!(found, ids);
-    served.place.run(&format!("worker --job {}", ids[0])).await.ok();
+    served.sandbox.run(&format!("worker --job {}", ids[0])).await.ok();
     let page = served.get(&format!("/api/v1/jobs/{}/chunks?after=3&limit=2", ids[0])).await;
     let numbers: Vec<_> =
         page.is(200).as_array().unwrap().iter().map(|chunk| chunk["chunk"].clone()).collect();
@@ -77,7 +77,7 @@ async fn lists_are_filtered_and_paged_by_a_link() {
 #[tokio::test]
 async fn jobs_are_paused_resumed_cancelled_and_retried() {
     let data = Data::sqlite().with_accounts(10).await;
-    let served = Served::start(Place::on(&data, &raise(10))).await;
+    let served = Served::start(CliSandbox::on(&data, &raise(10))).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
     let steer =
         async |what: &str| served.post(&format!("/api/v1/jobs/{id}/{what}"), &json!({})).await;
@@ -94,7 +94,7 @@ async fn what_failed_is_retried() {
     let data = purses(Data::sqlite()).await;
     // No such column, which fails the job, until somebody adds it.
     let jobs = take("retry = { attempts = 1 }\n").replace("amount - 10", "amount - 10, seen = 1");
-    let served = Served::with(Place::on(&data, &jobs), 1).await;
+    let served = Served::with(CliSandbox::on(&data, &jobs), 1).await;
     let id = served.submit(json!({"jobType": "TAKE", "ids": [1, 2]})).await;
     served.until(&id, "FAILED").await;
     data.run("ALTER TABLE purses ADD COLUMN seen integer").await;

@@ -1,6 +1,6 @@
 //! Keys that their issuer rotates.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::purses::{purses, take};
 use crate::served::{ROLES, Served, claims};
 use crate::stub::Stub;
@@ -57,12 +57,12 @@ fn set(keys: &[&Issued]) -> String {
     json!({"keys": keys}).to_string()
 }
 
-async fn served(place: &str, files: &[(&str, &str)]) -> (Data, Served) {
+async fn served(jwks: &str, files: &[(&str, &str)]) -> (Data, Served) {
     let data = purses(Data::sqlite()).await;
-    let auth = format!("\n[auth]\njwks = \"{place}\"\n{ROLES}");
-    let place = Place::on(&data, &(take("") + &auth));
-    files.iter().for_each(|(name, text)| place.write(name, text));
-    let served = Served::start(place).await;
+    let auth = format!("\n[auth]\njwks = \"{jwks}\"\n{ROLES}");
+    let sandbox = CliSandbox::on(&data, &(take("") + &auth));
+    files.iter().for_each(|(name, text)| sandbox.write(name, text));
+    let served = Served::start(sandbox).await;
     (data, served)
 }
 

@@ -1,16 +1,16 @@
 //! Dead letters over HTTP: listed, shown, redriven, ignored.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::purses::take;
 use crate::served::Served;
 use serde_json::json;
 
 async fn letters_are_listed_shown_redriven_and_ignored(data: Data) {
-    let served = Served::with(Place::on(&data, &take("")), 1).await;
+    let served = Served::with(CliSandbox::on(&data, &take("")), 1).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "COMPLETED").await;
     let listed = served.get("/api/v1/dead-letters").await.is(200);
-    assert_eq!(listed, served.place.json("dead list").await);
+    assert_eq!(listed, served.sandbox.json("dead list").await);
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let letter = text(&listed[0]["id"]);
     assert_eq!(served.get(&format!("/api/v1/dead-letters/{letter}")).await.is(200), listed[0]);

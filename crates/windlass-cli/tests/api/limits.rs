@@ -1,6 +1,6 @@
 //! How often one may ask.
 
-use crate::common::{Data, Place, eventually};
+use crate::common::{CliSandbox, Data, eventually};
 use crate::purses::{purses, take};
 use crate::served::{Served, auth, token};
 
@@ -8,7 +8,7 @@ use crate::served::{Served, auth, token};
 async fn whoever_asks_too_often_is_told_when_to_come_again_and_others_are_served() {
     let data = purses(Data::sqlite()).await;
     let config = take("") + &auth() + "\n[server]\nrequests_per_second = 1\n";
-    let mut served = Served::start(Place::on(&data, &config)).await;
+    let mut served = Served::start(CliSandbox::on(&data, &config)).await;
     served.token(&token("ada", "clerk"));
     let mut refused = None;
     eventually("ada has asked too often", async || {

@@ -1,6 +1,6 @@
 //! A job's output, whole and in ranges.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::served::{Answer, Served};
 use reqwest::Method;
 use serde_json::json;
@@ -24,9 +24,9 @@ pub(crate) fn emit() -> String {
 #[tokio::test]
 async fn output_is_downloaded_whole_and_in_ranges() {
     let data = Data::sqlite().with_accounts(2500).await;
-    let place = Place::on(&data, &emit());
-    place.write("emit.py", EMITTER);
-    let served = Served::with(place, 2).await;
+    let sandbox = CliSandbox::on(&data, &emit());
+    sandbox.write("emit.py", EMITTER);
+    let served = Served::with(sandbox, 2).await;
     let id = served.submit(json!({"jobType": "EMIT"})).await;
     served.until(&id, "COMPLETED").await;
     let path = format!("/api/v1/jobs/{id}/output");
@@ -34,7 +34,7 @@ async fn output_is_downloaded_whole_and_in_ranges() {
     assert_eq!((whole.status, whole.header("accept-ranges")), (200, Some("bytes")));
     assert_eq!(whole.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(whole.text.lines().count(), 2500);
-    assert_eq!(whole.text, served.place.run(&format!("output {id}")).await.ok().stdout);
+    assert_eq!(whole.text, served.sandbox.run(&format!("output {id}")).await.ok().stdout);
 
     let total = whole.text.len();
     let ask = async |range: &str, version: &str| {
@@ -65,7 +65,7 @@ async fn output_is_downloaded_whole_and_in_ranges() {
 #[tokio::test]
 async fn a_job_at_work_has_no_ranges() {
     let data = Data::sqlite().with_accounts(3).await;
-    let served = Served::start(Place::on(&data, &crate::common::raise(10))).await;
+    let served = Served::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
     let id = served.submit(json!({"jobType": "RAISE"})).await;
     let request = served.request(Method::GET, &format!("/api/v1/jobs/{id}/output"));
     let answer = Answer::of(request.header("range", "bytes=0-9")).await;

@@ -1,6 +1,6 @@
 //! The authorisation table: every route, every role, one's own jobs and others'.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::document::operations;
 use crate::purses::take;
 use crate::served::{Served, auth, token};
@@ -63,9 +63,9 @@ const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n
 
 /// A server without workers, on which `ada` has a completed job with two letters.
 async fn with_a_job_of_ada(data: &Data) -> (Served, String, String) {
-    let mut served = Served::start(Place::on(data, &(take(SCHEDULE) + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(data, &(take(SCHEDULE) + &auth()))).await;
     let id = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
-    served.place.run(&format!("worker --job {id}")).await.ok();
+    served.sandbox.run(&format!("worker --job {id}")).await.ok();
     let letters = served.get("/api/v1/dead-letters").await.is(200);
     (served, id, text(&letters[0]["id"]))
 }

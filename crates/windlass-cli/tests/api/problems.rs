@@ -1,6 +1,6 @@
 //! Whatever is wrong with a request, the answer is a problem that says so; `Answer` checks its form.
 
-use crate::common::{Data, Place, raise, refused, text};
+use crate::common::{CliSandbox, Data, raise, refused, text};
 use crate::served::{Answer, Served};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
@@ -8,8 +8,8 @@ use serde_json::json;
 
 async fn served() -> (Data, Served) {
     let data = Data::sqlite().with_accounts(10).await;
-    let place = Place::on(&data, &(raise(10) + "\n[server]\nmax_body = 2_000\n"));
-    (data, Served::start(place).await)
+    let sandbox = CliSandbox::on(&data, &(raise(10) + "\n[server]\nmax_body = 2_000\n"));
+    (data, Served::start(sandbox).await)
 }
 
 #[tokio::test]
@@ -120,11 +120,11 @@ async fn without_auth_only_this_machine_is_served() {
     assert_eq!(ask(ORIGIN, &own).await, 200);
 
     let open = raise(10) + "\n[server]\nlisten = \"0.0.0.0:0\"\n";
-    let place = Place::on(&data, &open);
-    refused(&place.run("serve").await, &["server.listen", "[auth]", "127.0.0.1"]);
-    let checked = place.run("check").await;
+    let sandbox = CliSandbox::on(&data, &open);
+    refused(&sandbox.run("serve").await, &["server.listen", "[auth]", "127.0.0.1"]);
+    let checked = sandbox.run("check").await;
     assert!(checked.stdout.contains("[auth]") && checked.code == Some(2), "{checked:?}");
-    refused(&served.place.run("serve --listen 0.0.0.0:0").await, &["server.listen", "[auth]"]);
+    refused(&served.sandbox.run("serve --listen 0.0.0.0:0").await, &["server.listen", "[auth]"]);
 }
 
 #[tokio::test]

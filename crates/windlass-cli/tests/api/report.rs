@@ -1,17 +1,17 @@
 //! The report of a job for people: one page, once the job has ended, however it ended.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::purses::take;
 use crate::served::Served;
 use serde_json::json;
 
 async fn every_job_that_has_ended_has_one(data: Data) {
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let path = |id: &str| format!("/api/v1/jobs/{id}/report");
     let done = served.submit(json!({"jobType": "TAKE"})).await;
     let waiting = served.get(&path(&done)).await.is(409);
     assert_eq!(waiting["code"], "WL0008", "{waiting}");
-    served.place.run(&format!("worker --job {done}")).await.ok();
+    served.sandbox.run(&format!("worker --job {done}")).await.ok();
     let report = served.get(&path(&done)).await;
     assert_eq!(report.status, 200);
     for (header, value) in [
@@ -30,7 +30,7 @@ async fn every_job_that_has_ended_has_one(data: Data) {
     let failed = served.submit(json!({"jobType": "TAKE"})).await;
     let cancelled = served.submit(json!({"jobType": "TAKE"})).await;
     data.run("ALTER TABLE purses RENAME TO away").await;
-    served.place.run(&format!("worker --job {failed}")).await;
+    served.sandbox.run(&format!("worker --job {failed}")).await;
     served.post(&format!("/api/v1/jobs/{cancelled}/cancel"), &json!({})).await.is(200);
     for (id, status) in [(&failed, "Failed"), (&cancelled, "Cancelled")] {
         let report = served.get(&path(id)).await;
@@ -40,8 +40,8 @@ async fn every_job_that_has_ended_has_one(data: Data) {
     served.get(&path("0190a7b2-0000-7000-8000-000000000000")).await.is(404);
 
     let emptied = take("retention.chunks = \"0s\"\n");
-    served.place.write("windlass.toml", &data.config(&emptied));
-    served.place.run("prune").await.ok();
+    served.sandbox.write("windlass.toml", &data.config(&emptied));
+    served.sandbox.run("prune").await.ok();
     let report = served.get(&path(&done)).await;
     assert!(report.text.contains("Its chunks have been pruned"), "{}", report.text);
     assert!(report.text.contains("40 items: 2 are dead letters"), "{}", report.text);

@@ -1,6 +1,6 @@
 //! What strangers and callers cannot use up: descriptors, memory, look-ups.
 
-use crate::common::{Data, Place, eventually, job, raise, text};
+use crate::common::{CliSandbox, Data, eventually, job, raise, text};
 use crate::purses::{purses, take};
 use crate::served::{Answer, Served, auth, token};
 use reqwest::Method;
@@ -29,7 +29,7 @@ async fn half_open_connections_and_streams_leave_descriptors_for_the_work() {
     let export = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                   step.export = { to = \"file:parts/{job_id}/\", format = \"csv\" }\nchunk.items = 10\n";
     let config = raise(10) + export + &auth();
-    let mut served = Served::with_descriptors(Place::on(&data, &config), DESCRIPTORS, 2).await;
+    let mut served = Served::with_descriptors(CliSandbox::on(&data, &config), DESCRIPTORS, 2).await;
     let mut open = Vec::new();
     for number in 0..HALF_OPEN {
         let sent = ["", "GET", "GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx", "PRI * HT"][number % 4];
@@ -76,7 +76,7 @@ async fn headers_bodies_and_idle_connections_have_their_time() {
     let data = purses(Data::sqlite()).await;
     let config = take("")
         + "[server]\nheader_timeout = \"200ms\"\nbody_timeout = \"300ms\"\nidle_timeout = \"1s\"\n";
-    let served = Served::start(Place::on(&data, &config)).await;
+    let served = Served::start(CliSandbox::on(&data, &config)).await;
     for sent in ["", "GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ", "PRI * HTTP/2.0\r\n"] {
         let mut stream = half_open(&served, sent).await;
         let mut answer = Vec::new();
@@ -110,7 +110,7 @@ const MOST_MEMORY: u64 = 700;
 async fn large_requests_are_not_read_by_lists_metrics_and_events() {
     for data in Data::both().await {
         let data = data.with_accounts(1).await;
-        let served = Served::start(Place::on(&data, &raise(10))).await;
+        let served = Served::start(CliSandbox::on(&data, &raise(10))).await;
         let param = |n: usize| (format!("p{n}"), Json::from("x".repeat(65_000)));
         let params: serde_json::Map<String, Json> = (0..100).map(param).collect();
         let request = json!({"jobType": "RAISE", "params": params});
@@ -146,7 +146,7 @@ async fn large_requests_are_not_read_by_lists_metrics_and_events() {
 }
 
 async fn a_job_may_come_after_a_thousand_others_and_not_more(data: Data) {
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let parent = served.submit(json!({"jobType": "TAKE"})).await;
     let submit = async |after: Vec<&str>| {
         served.post("/api/v1/jobs", &json!({"jobType": "TAKE", "after": after})).await
@@ -161,7 +161,7 @@ async fn a_job_may_come_after_a_thousand_others_and_not_more(data: Data) {
 async fn what_is_too_long_is_named_with_its_limit(data: Data) {
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
     let jobs = take("source.filters = { county = \"county\" }\n");
-    let served = Served::start(Place::on(&data, &jobs)).await;
+    let served = Served::start(CliSandbox::on(&data, &jobs)).await;
     for (more, field) in [
         (json!({"idempotencyKey": "k".repeat(256)}), "idempotencyKey"),
         (json!({"params": {"a": "x".repeat(70_000)}}), "params.a"),
@@ -190,13 +190,13 @@ async fn a_result_is_downloaded_by_frames() {
     let jobs = "[jobs.SUM]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                 step.map = \"SELECT id, amount FROM {source} WHERE {chunk}\"\n\
                 reduce = \"SELECT id, amount FROM parts ORDER BY id\"\nchunk.items = 500\n";
-    let served = Served::with(Place::on(&data, jobs), 2).await;
+    let served = Served::with(CliSandbox::on(&data, jobs), 2).await;
     let id = served.submit(json!({"jobType": "SUM"})).await;
     served.until(&id, "COMPLETED").await;
     let path = format!("/api/v1/jobs/{id}/output");
     let whole = served.get(&path).await;
     assert_eq!(whole.text.lines().count(), 2500);
-    assert_eq!(whole.text, served.place.run(&format!("output {id}")).await.ok().stdout);
+    assert_eq!(whole.text, served.sandbox.run(&format!("output {id}")).await.ok().stdout);
     let total = whole.text.len();
     for (from, to) in [(0, 1), (0, total), (total - 1, total), (total / 2, total / 2 + 40_000)] {
         let range = format!("bytes={from}-{}", to - 1);
@@ -212,7 +212,7 @@ async fn a_result_is_downloaded_by_frames() {
 async fn without_auth_what_a_proxy_or_another_site_sends_is_refused() {
     let data = Data::sqlite().with_accounts(1).await;
     let jobs = job("RAISE", "UPDATE accounts SET amount = amount + 1 WHERE {chunk}", 10);
-    let served = Served::start(Place::on(&data, &jobs)).await;
+    let served = Served::start(CliSandbox::on(&data, &jobs)).await;
     let mut attempts = 0;
     for path in ["/api/v1/jobs", "/api/v1/events", "/metrics", "/"] {
         for (name, value) in [

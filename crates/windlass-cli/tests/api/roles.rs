@@ -1,6 +1,6 @@
 //! Roles for some job types, and what they may submit: everything else is not there.
 
-use crate::common::{Data, Place, eventually, text};
+use crate::common::{CliSandbox, Data, eventually, text};
 use crate::events::Events;
 use crate::purses::take;
 use crate::served::{SECRET, Served, token};
@@ -33,14 +33,14 @@ async fn ids(served: &Served, path: &str) -> Vec<String> {
 }
 
 async fn a_role_for_some_job_types_reaches_no_other(data: Data) {
-    let mut served = Served::start(Place::on(&data, &config())).await;
+    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
     served.token(&token("eve", "chief"));
     let mut jobs = Vec::new();
     for job_type in ["TAKE", "REPORT_A", "REPORT_B"] {
         jobs.push(served.submit(json!({"jobType": job_type})).await);
     }
     for job in &jobs {
-        served.place.run(&format!("worker --job {job}")).await;
+        served.sandbox.run(&format!("worker --job {job}")).await;
     }
     let letters = served.get("/api/v1/dead-letters").await.is(200);
     let letter = |job: &str| {
@@ -118,7 +118,7 @@ async fn a_role_for_some_job_types_reaches_no_other(data: Data) {
 }
 
 async fn the_highest_priority_is_that_of_the_role(data: Data) {
-    let mut served = Served::start(Place::on(&data, &config())).await;
+    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
     for (role, highest) in [("low", 2), ("clerk", 7), ("chief", 9)] {
         served.token(&token("ada", role));
         for priority in 0..=9 {
@@ -135,7 +135,7 @@ async fn the_highest_priority_is_that_of_the_role(data: Data) {
 }
 
 async fn what_a_schedule_submits_is_for_those_who_see_its_jobs(data: Data) {
-    let mut served = Served::start(Place::on(&data, &config())).await;
+    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
     served.token(&token("eve", "chief"));
     eventually("the schedule is there", async || {
         served.get("/api/v1/schedules").await.is(200) != json!([])
@@ -155,22 +155,22 @@ async fn a_secret_of_a_command_is_neither_shown_nor_stored() {
     let data = Data::sqlite().with_accounts(3).await;
     let jobs = "[jobs.RUN]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                 step.version = \"version\"\nstep.command = [\"python3\", \"run.py\", \"${HUSH}\"]\n";
-    let place = Place::on(&data, jobs).env("HUSH", "unutterable");
+    let sandbox = CliSandbox::on(&data, jobs).env("HUSH", "unutterable");
     let script = "import json, sys\nassert sys.argv[1] == 'unutter' + 'able'\nfor line in sys.stdin:\n    \
                   items = json.loads(line)['items']\n    \
                   print(json.dumps({'results': [{'key': i['key'], 'skip': True} for i in items]}), flush=True)\n";
-    place.write("run.py", script);
-    let served = Served::with(place, 1).await;
+    sandbox.write("run.py", script);
+    let served = Served::with(sandbox, 1).await;
     let id = served.submit(json!({"jobType": "RUN"})).await;
     let job = served.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["skipped"], 3, "the command had its secret: {job:#}");
-    let shown = served.place.run(&format!("job {id} --json")).await.ok().stdout;
+    let shown = served.sandbox.run(&format!("job {id} --json")).await.ok().stdout;
     let mut all = vec![shown, served.process.stderr()];
     for path in ["/job-types", "/job-types/RUN", &format!("/jobs/{id}"), "/api/v1/jobs"] {
         all.push(served.get(path).await.text);
     }
     assert!(all[3].contains("command python3 …"), "{}", all[3]);
-    for file in std::fs::read_dir(served.place.path(".")).unwrap().flatten() {
+    for file in std::fs::read_dir(served.sandbox.path(".")).unwrap().flatten() {
         if file.file_name().to_string_lossy().starts_with("windlass.db") {
             all.push(String::from_utf8_lossy(&std::fs::read(file.path()).unwrap()).into_owned());
         }

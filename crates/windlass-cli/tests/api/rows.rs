@@ -1,6 +1,6 @@
 //! Row level: a clerk of one county gets not one row of another, whatever is asked.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::purses::take;
 use crate::served::{Served, auth, claims, signed};
 use serde_json::{Value as Json, json};
@@ -9,7 +9,7 @@ const CLAIMS: &str = "source.claims = { county = \"county\" }\n";
 
 async fn served(data: &Data) -> Served {
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
-    Served::with(Place::on(data, &(take(CLAIMS) + &auth())), 1).await
+    Served::with(CliSandbox::on(data, &(take(CLAIMS) + &auth())), 1).await
 }
 
 /// A clerk's token.
@@ -65,7 +65,7 @@ async fn a_run_its_letters_and_its_redrive_stay_in_the_county(data: Data) {
 async fn a_retry_stays_in_the_county_whoever_asks_for_it(data: Data) {
     let jobs = take(&format!("{CLAIMS}retry = {{ attempts = 1 }}\n"));
     let jobs = jobs.replace("amount - 10", "amount - 10, seen = 1") + &auth();
-    let mut served = Served::with(Place::on(&data, &jobs), 1).await;
+    let mut served = Served::with(CliSandbox::on(&data, &jobs), 1).await;
     served.token(&clerk("ada", json!("Kent")));
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "FAILED").await;

@@ -1,6 +1,6 @@
 //! Schedules over HTTP: listed as by the command line, paused and resumed.
 
-use crate::common::{Data, Place, config, eventually, raise, text};
+use crate::common::{CliSandbox, Data, config, eventually, raise, text};
 use crate::purses::take;
 use crate::served::{Served, auth, token};
 use serde_json::json;
@@ -10,14 +10,14 @@ const YEARLY: &str = "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo
 
 async fn schedules_are_listed_paused_and_resumed(data: Data) {
     let data = data.with_accounts(1).await;
-    let served = Served::start(Place::on(&data, &(take(YEARLY) + &raise(10)))).await;
+    let served = Served::start(CliSandbox::on(&data, &(take(YEARLY) + &raise(10)))).await;
     let shown = async || served.get("/api/v1/schedules").await.is(200);
     eventually("the server has written its schedules down", async || {
         shown().await.as_array().unwrap().len() == 1
     })
     .await;
     let listed = shown().await;
-    assert_eq!(listed, served.place.json("schedules").await);
+    assert_eq!(listed, served.sandbox.json("schedules").await);
     let one = &listed[0];
     assert_eq!((&one["jobType"], &one["paused"]), (&json!("TAKE"), &json!(false)));
     assert_eq!(one["schedule"]["timezone"], "Asia/Tokyo");
@@ -39,14 +39,14 @@ async fn the_last_job_is_named_to_those_who_see_it(data: Data) {
     let every_minute = "schedule = { cron = \"* * * * *\" }\n";
     // The store is beside the records, so that its time can be turned back.
     let jobs = take(every_minute) + &auth();
-    let place = Place::with(&config(&data.url(), &data.url(), &jobs));
-    place.json("schedules").await;
+    let sandbox = CliSandbox::with(&config(&data.url(), &data.url(), &jobs));
+    sandbox.json("schedules").await;
     let back = match &data {
         Data::Postgres(_) => "next_at - interval '5 minutes'",
         _ => "next_at - 300000",
     };
     data.run(&format!("UPDATE windlass_schedules SET next_at = {back}")).await;
-    let mut served = Served::start(place).await;
+    let mut served = Served::start(sandbox).await;
     served.token(&token("eve", "chief"));
     eventually("it has fired", async || {
         let shown = served.get("/api/v1/schedules").await.is(200);

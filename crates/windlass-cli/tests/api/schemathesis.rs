@@ -1,7 +1,7 @@
 //! The API against its own document: schemathesis makes requests of all kinds, right and wrong, and
 //! holds every answer to what the document says.
 
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::document::operations;
 use crate::output::{EMITTER, emit};
 use crate::purses::take;
@@ -21,18 +21,18 @@ const SERVER: &str = "[server]\nrequests_per_second = 1000000\n";
 async fn every_answer_is_as_the_document_says(data: Data) {
     let data = data.with_accounts(30).await;
     let jobs = [&take(SCHEDULE), &emit(), BREAK, &auth(), SERVER].concat();
-    let place = Place::on(&data, &jobs);
-    place.write("emit.py", EMITTER);
-    place.write("schemathesis.toml", include_str!("schemathesis/schemathesis.toml"));
-    place.write("hooks.py", include_str!("schemathesis/hooks.py"));
-    let known = known(&place).await;
-    let mut served = Served::start(place).await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    sandbox.write("emit.py", EMITTER);
+    sandbox.write("schemathesis.toml", include_str!("schemathesis/schemathesis.toml"));
+    sandbox.write("hooks.py", include_str!("schemathesis/hooks.py"));
+    let known = known(&sandbox).await;
+    let mut served = Served::start(sandbox).await;
     served.token(&token("eve", "chief"));
     let tried = Command::new(program())
         .args(["run", &format!("{}/api/v1/openapi.json", served.url), "--checks", "all"])
-        .current_dir(served.place.path(""))
+        .current_dir(served.sandbox.path(""))
         .env("SCHEMATHESIS_HOOKS", "hooks")
-        .env("PYTHONPATH", served.place.path(""))
+        .env("PYTHONPATH", served.sandbox.path(""))
         .env("TOKEN", token("eve", "chief"))
         .env("KNOWN", known.to_string())
         .kill_on_drop(true)
@@ -46,21 +46,21 @@ async fn every_answer_is_as_the_document_says(data: Data) {
 }
 
 /// Jobs in every status, and letters: by what can be done to them.
-async fn known(place: &Place) -> Json {
-    let (taken, emitted) = (place.submit("TAKE").await, place.submit("EMIT").await);
-    let failed = place.submit("BREAK").await;
+async fn known(sandbox: &CliSandbox) -> Json {
+    let (taken, emitted) = (sandbox.submit("TAKE").await, sandbox.submit("EMIT").await);
+    let failed = sandbox.submit("BREAK").await;
     for id in [&taken, &emitted] {
-        place.run(&format!("worker --job {id}")).await.ok();
+        sandbox.run(&format!("worker --job {id}")).await.ok();
     }
-    assert_eq!(place.run(&format!("worker --job {failed}")).await.code, Some(1));
-    let (queued, paused) = (place.submit("TAKE").await, place.submit("TAKE").await);
-    let more = [place.submit("TAKE").await, place.submit("TAKE").await];
-    place.run(&format!("pause {paused}")).await.ok();
-    let letters = place.json("dead list").await;
+    assert_eq!(sandbox.run(&format!("worker --job {failed}")).await.code, Some(1));
+    let (queued, paused) = (sandbox.submit("TAKE").await, sandbox.submit("TAKE").await);
+    let more = [sandbox.submit("TAKE").await, sandbox.submit("TAKE").await];
+    sandbox.run(&format!("pause {paused}")).await.ok();
+    let letters = sandbox.json("dead list").await;
     let letters: Vec<_> =
         letters.as_array().unwrap().iter().map(|letter| text(&letter["id"])).collect();
     assert!(!letters.is_empty());
-    let submitted = place.submit("TAKE").await;
+    let submitted = sandbox.submit("TAKE").await;
     json!({
         "types": ["TAKE", "EMIT"],
         "letters": letters,

@@ -1,6 +1,6 @@
 //! A running `windlass serve`, and a client that holds every answer to what holds for all of them.
 
-use crate::common::{PATIENCE, Place, eventually, text};
+use crate::common::{CliSandbox, PATIENCE, eventually, text};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use windlass_testkit::Running;
 
 /// The server, and where it is.
 pub(crate) struct Served {
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
     pub(crate) process: Running,
     pub(crate) url: String,
     client: Client,
@@ -25,25 +25,29 @@ pub(crate) struct Answer {
 
 impl Served {
     /// Serves the API alone.
-    pub(crate) async fn start(place: Place) -> Served {
-        Served::with(place, 0).await
+    pub(crate) async fn start(sandbox: CliSandbox) -> Served {
+        Served::with(sandbox, 0).await
     }
 
     /// Serves the API and works with so many slots.
-    pub(crate) async fn with(place: Place, workers: u32) -> Served {
+    pub(crate) async fn with(sandbox: CliSandbox, workers: u32) -> Served {
         let process =
-            place.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
-        Served::of(place, process).await
+            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
+        Served::of(sandbox, process).await
     }
 
     /// Serves with so few descriptors for files, children and connections.
-    pub(crate) async fn with_descriptors(place: Place, descriptors: u32, workers: u32) -> Served {
+    pub(crate) async fn with_descriptors(
+        sandbox: CliSandbox,
+        descriptors: u32,
+        workers: u32,
+    ) -> Served {
         let command = format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}");
-        let process = place.spawn_with_descriptors(descriptors, &command);
-        Served::of(place, process).await
+        let process = sandbox.spawn_with_descriptors(descriptors, &command);
+        Served::of(sandbox, process).await
     }
 
-    async fn of(place: Place, process: Running) -> Served {
+    async fn of(sandbox: CliSandbox, process: Running) -> Served {
         let mut url = None;
         eventually("the server listens", async || {
             let said = process.stderr();
@@ -55,7 +59,7 @@ impl Served {
             url.is_some()
         })
         .await;
-        Served { place, process, url: url.unwrap(), client: client(), token: None }
+        Served { sandbox, process, url: url.unwrap(), client: client(), token: None }
     }
 
     /// The same server, asked with another token.

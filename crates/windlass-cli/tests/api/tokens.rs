@@ -1,6 +1,6 @@
 //! Tokens: the good are let in, and the others learn nothing.
 
-use crate::common::{Data, Place, refused};
+use crate::common::{CliSandbox, Data, refused};
 use crate::purses::take;
 use crate::served::{ROLES, SECRET, Served, auth, claims, now, signed, token};
 use base64::Engine as _;
@@ -172,7 +172,7 @@ fn forged() -> Vec<(String, String)> {
 }
 
 async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
-    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     is_unknown(&served, "no token").await;
     let forged = forged();
     assert_eq!(forged.len(), 103);
@@ -235,9 +235,9 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
 
 async fn a_public_key_is_no_secret(data: Data) {
     let auth = format!("\n[auth]\nkey_file = \"rsa.pub.pem\"\n{ROLES}");
-    let place = Place::on(&data, &(take("") + &auth));
-    place.write("rsa.pub.pem", RSA_PUBLIC);
-    let mut served = Served::start(place).await;
+    let sandbox = CliSandbox::on(&data, &(take("") + &auth));
+    sandbox.write("rsa.pub.pem", RSA_PUBLIC);
+    let mut served = Served::start(sandbox).await;
     let good = by(Algorithm::RS256, &EncodingKey::from_rsa_pem(RSA.as_bytes()).unwrap());
     assert_eq!(served.token(&good).get("/api/v1/jobs").await.status, 200);
     for text in [RSA_PUBLIC, RSA_PUBLIC.trim()] {
@@ -253,23 +253,23 @@ async fn a_public_key_is_no_secret(data: Data) {
 async fn the_command_line_makes_tokens_for_development(data: Data) {
     let jobs = take("source.claims = { county = \"county\" }\n");
     data.run("CREATE INDEX purses_county ON purses (county, id)").await;
-    let mut served = Served::start(Place::on(&data, &(jobs + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(jobs + &auth()))).await;
     let made = served
-        .place
+        .sandbox
         .run("token --subject ada --role clerk --claim county=Kent,Essex --expires 1h")
         .await
         .ok();
     served.token(made.stdout.trim());
     served.submit(json!({"jobType": "TAKE"})).await;
-    let expired = served.place.run("token --subject ada --role clerk --expires 0s").await.ok();
+    let expired = served.sandbox.run("token --subject ada --role clerk --expires 0s").await.ok();
     assert_eq!(expired.stdout.trim().split('.').count(), 3);
-    refused(&served.place.run("token --subject ada --role king").await, &["king", "`clerk`"]);
-    refused(&served.place.run("token --subject ada").await, &["--role"]);
-    let open = Place::on(&data, &take(""));
+    refused(&served.sandbox.run("token --subject ada --role king").await, &["king", "`clerk`"]);
+    refused(&served.sandbox.run("token --subject ada").await, &["--role"]);
+    let open = CliSandbox::on(&data, &take(""));
     refused(&open.run("token --subject ada --role clerk").await, &["[auth]"]);
     let public = format!("\n[auth]\njwks = \"keys.json\"\n{ROLES}");
-    let place = Place::on(&data, &(take("") + &public));
-    refused(&place.run("token --subject ada --role clerk").await, &["auth.jwks", "issuer"]);
+    let sandbox = CliSandbox::on(&data, &(take("") + &public));
+    refused(&sandbox.run("token --subject ada --role clerk").await, &["auth.jwks", "issuer"]);
 }
 
 async fn keys_that_cannot_be_used_are_refused_at_the_start(data: Data) {
@@ -280,10 +280,10 @@ async fn keys_that_cannot_be_used_are_refused_at_the_start(data: Data) {
         ("key_file = \"broken.pem\"", "no public key"),
         ("jwks = \"http://issuer.example/keys\"", "https://"),
     ] {
-        let place = Place::on(&data, &format!("{}\n[auth]\n{key}\n{ROLES}", take("")));
-        place.write("rsa.pem", RSA);
-        place.write("broken.pem", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n");
-        refused(&place.run("serve --listen 127.0.0.1:0").await, &["auth.", expected]);
+        let sandbox = CliSandbox::on(&data, &format!("{}\n[auth]\n{key}\n{ROLES}", take("")));
+        sandbox.write("rsa.pem", RSA);
+        sandbox.write("broken.pem", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n");
+        refused(&sandbox.run("serve --listen 127.0.0.1:0").await, &["auth.", expected]);
     }
 }
 

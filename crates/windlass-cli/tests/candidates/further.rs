@@ -23,7 +23,7 @@ async fn further_job_types_and_filters() {
         "source.filters = { reportingYears = \"reporting_year\" }",
         "source.filters = { reportingYears = \"reporting_year\", status = \"status\" }",
     );
-    world.place.run("check").await.ok();
+    world.sandbox.run("check").await.ok();
     let of = "status = 'pending' AND reporting_year IN ('2023', '2024')";
     world
         .complete("REFRESH_CANDIDATES --filter status=pending --filter reportingYears=2023,2024")
@@ -38,14 +38,14 @@ async fn given_candidates_are_queued() {
     world.generate("--originals --candidates 400").await;
     let mut these = world.identifiers("2022", 4).await;
     these.push(these[0].to_uppercase());
-    world.place.write("ids", &these.join("\n"));
-    let id = world.place.submit("MIGRATE_CANDIDATES --ids-file ids").await;
-    world.place.run(&format!("worker --job {id}")).await.ok();
-    let job = world.place.job(&id).await;
+    world.sandbox.write("ids", &these.join("\n"));
+    let id = world.sandbox.submit("MIGRATE_CANDIDATES --ids-file ids").await;
+    world.sandbox.run(&format!("worker --job {id}")).await.ok();
+    let job = world.sandbox.job(&id).await;
     assert_eq!(job["items"]["processed"], 4, "each once, however it is written: {job:#}");
     assert_eq!(world.at_version(2, "document ? 'title'").await, 4);
 
-    world.place.write("ids", "not-an-identifier\n");
-    let refusal = world.place.run("submit MIGRATE_CANDIDATES --ids-file ids").await;
+    world.sandbox.write("ids", "not-an-identifier\n");
+    let refusal = world.sandbox.run("submit MIGRATE_CANDIDATES --ids-file ids").await;
     refused(&refusal, &["ids[0]", "not-an-identifier"]);
 }

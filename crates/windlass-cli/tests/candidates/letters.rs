@@ -7,7 +7,7 @@ use std::fs;
 
 /// All dead letters.
 async fn letters(world: &World) -> Vec<Json> {
-    world.place.json("dead list").await.as_array().unwrap().clone()
+    world.sandbox.json("dead list").await.as_array().unwrap().clone()
 }
 
 #[tokio::test]
@@ -25,12 +25,12 @@ async fn those_without_an_original_are_redriven_when_it_is_there() {
     }
     // One is left alone for good.
     let ignored = text(&found[0]["id"]);
-    world.place.run(&format!("dead ignore {ignored}")).await.ok();
+    world.sandbox.run(&format!("dead ignore {ignored}")).await.ok();
     world.generate("--originals --candidates 400").await;
     let id = text(&job["id"]);
-    let redriven = world.place.json(&format!("dead redrive --job {id}")).await;
+    let redriven = world.sandbox.json(&format!("dead redrive --job {id}")).await;
     let redrive = text(&redriven[0]["jobId"]);
-    world.place.run(&format!("worker --job {redrive}")).await.ok();
+    world.sandbox.run(&format!("worker --job {redrive}")).await.ok();
     assert_eq!(world.at_version(2, "document ? 'title'").await, 399);
     assert_eq!(world.at_version(1, "NOT document ? 'title'").await, 1);
     let mut statuses: Vec<String> =
@@ -45,7 +45,7 @@ async fn an_original_that_cannot_be_read_is_tried_three_times_and_its_batch_goes
     world.generate("--originals --candidates 100").await;
     let poison = world.identifiers("2023", 2).await;
     for id in &poison {
-        fs::write(world.place.path(&format!("originals/{id}.json")), "{ not JSON").unwrap();
+        fs::write(world.sandbox.path(&format!("originals/{id}.json")), "{ not JSON").unwrap();
     }
     let job = world.complete("MIGRATE_CANDIDATES").await;
     let items = &job["items"];
@@ -73,12 +73,12 @@ async fn a_handler_may_answer_as_functions_of_queues_do() {
              failures = [{{'itemIdentifier': key}} for key in keys if key in {failing:?}]\n    \
              print(json.dumps({{'batchItemFailures': failures}}), flush=True)\n"
     );
-    world.place.write("handler.py", &handler);
+    world.sandbox.write("handler.py", &handler);
     world.edit("[\"candidates-migrate\"]", "[\"python3\", \"handler.py\"]");
     let job = world.complete("MIGRATE_CANDIDATES").await;
     let items = &job["items"];
     assert_eq!((&items["processed"], &items["dead"]), (&json!(58), &json!(2)), "{job:#}");
-    let given = world.place.read("given");
+    let given = world.sandbox.read("given");
     assert_eq!(
         given.lines().count(),
         58 + 2 * 3,

@@ -12,9 +12,9 @@ const LIMITED_SEGMENTS: &str =
 #[tokio::test]
 async fn years_are_looked_up_in_the_index_side_by_side() {
     let world = World::new(2000).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let id = server.submit(YEARS).await;
-    let job = world.place.completed(&id).await;
+    let job = world.sandbox.completed(&id).await;
     let these = "reporting_year IN ('2024', '2025')";
     assert_eq!(job["items"]["processed"], world.candidates(these).await);
     assert_eq!(world.at_version(2, these).await, 1000);
@@ -26,17 +26,17 @@ async fn years_are_looked_up_in_the_index_side_by_side() {
         assert_eq!(state["filter"], "reportingYears", "{state:#}");
         assert_eq!(state["itemsEnqueued"], 500, "{state:#}");
     }
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
 async fn one_segment_takes_the_years_one_after_the_other() {
     let world = World::new(2000).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let mut request: Json = serde_json::from_str(YEARS).unwrap();
     request["parallelSegments"] = 1.into();
     let id = server.submit(&request.to_string()).await;
-    world.place.completed(&id).await;
+    world.sandbox.completed(&id).await;
     let states = world.states(&id).await;
     assert_eq!(states.len(), 1, "{states:#?}");
     assert_eq!(states[0]["itemsEnqueued"], 1000, "{states:#?}");
@@ -47,9 +47,9 @@ async fn one_segment_takes_the_years_one_after_the_other() {
 #[tokio::test]
 async fn an_exact_count_of_a_year() {
     let world = World::new(2000).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let id = server.submit(EXACT_COUNT).await;
-    let job = world.place.completed(&id).await;
+    let job = world.sandbox.completed(&id).await;
     assert_eq!(job["items"]["processed"], 10, "{job:#}");
     assert_eq!(world.at_version(2, "reporting_year = '2024'").await, 10);
     assert_eq!(world.at_version(2, "true").await, 10);
@@ -58,9 +58,9 @@ async fn an_exact_count_of_a_year() {
 #[tokio::test]
 async fn twenty_segments_of_a_hundred_at_most() {
     let world = World::new(4000).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let id = server.submit(LIMITED_SEGMENTS).await;
-    let job = world.place.completed(&id).await;
+    let job = world.sandbox.completed(&id).await;
     let states = world.states(&id).await;
     assert_eq!(states.len(), 20, "{states:#?}");
     for (segment, state) in states.iter().enumerate() {
@@ -79,7 +79,7 @@ async fn twenty_segments_of_a_hundred_at_most() {
 #[tokio::test]
 async fn no_filter_null_and_empty_lists_mean_all_in_ten_segments() {
     let world = World::new(5000).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let all = [
         json!({"jobType": "REFRESH_CANDIDATES"}),
         json!({"jobType": "REFRESH_CANDIDATES", "filter": null, "parallelSegments": null,
@@ -90,7 +90,7 @@ async fn no_filter_null_and_empty_lists_mean_all_in_ten_segments() {
     ];
     for (before, request) in (1..).zip(&all) {
         let id = server.submit(&request.to_string()).await;
-        let job = world.place.completed(&id).await;
+        let job = world.sandbox.completed(&id).await;
         assert_eq!(job["items"]["processed"], 5000, "{request}");
         assert_eq!(world.at_version(before + 1, "true").await, 5000, "{request}");
         let states = world.states(&id).await;
@@ -102,21 +102,21 @@ async fn no_filter_null_and_empty_lists_mean_all_in_ten_segments() {
 #[tokio::test]
 async fn periods_have_the_same_filter_and_a_year_without_any_is_no_failure() {
     let world = World::new(100).await;
-    let server = Server::start(&world.place, 2).await;
+    let server = Server::start(&world.sandbox, 2).await;
     let request = |job_type: &str, years: Json| {
         json!({"jobType": job_type, "filter": {"reportingYears": years}}).to_string()
     };
     let id = server.submit(&request("REFRESH_PERIODS", json!(["2024", "2025"]))).await;
-    assert_eq!(world.place.completed(&id).await["items"]["processed"], 2);
+    assert_eq!(world.sandbox.completed(&id).await["items"]["processed"], 2);
     let refreshed = "SELECT count(*) FROM periods WHERE version = 2 AND year IN ('2024', '2025')";
     assert_eq!(world.number(refreshed).await, 2);
     assert_eq!(world.number("SELECT count(*) FROM periods WHERE version = 1").await, 2);
     let id = server.submit(&request("REFRESH_PERIODS", json!([]))).await;
-    assert_eq!(world.place.completed(&id).await["items"]["processed"], 4);
+    assert_eq!(world.sandbox.completed(&id).await["items"]["processed"], 4);
 
     for job_type in ["REFRESH_CANDIDATES", "MIGRATE_CANDIDATES", "REFRESH_PERIODS"] {
         let id = server.submit(&request(job_type, json!(["1999"]))).await;
-        let job = world.place.completed(&id).await;
+        let job = world.sandbox.completed(&id).await;
         assert_eq!(job["items"]["total"], 0, "{job:#}");
     }
     assert_eq!(world.at_version(1, "true").await, 100);
@@ -125,7 +125,7 @@ async fn periods_have_the_same_filter_and_a_year_without_any_is_no_failure() {
 #[tokio::test]
 async fn what_a_request_must_not_say_is_named() {
     let world = World::new(100).await;
-    let server = Server::start(&world.place, 1).await;
+    let server = Server::start(&world.sandbox, 1).await;
     let state = json!({"type": "TABLE_SCAN", "segment": 0, "totalSegments": 1,
                        "lastEvaluatedKey": null, "itemsEnqueued": 0});
     for (request, named) in [
@@ -140,5 +140,5 @@ async fn what_a_request_must_not_say_is_named() {
         assert!((400..500).contains(&status), "{status}: {answer:#}");
         assert!(answer.to_string().contains(named), "{named} is not in {answer:#}");
     }
-    assert_eq!(world.place.json("jobs").await, json!([]), "nothing is half submitted");
+    assert_eq!(world.sandbox.json("jobs").await, json!([]), "nothing is half submitted");
 }

@@ -1,6 +1,6 @@
 //! The example's `windlass serve`, which takes requests as JSON.
 
-use crate::common::{PATIENCE, Place, eventually, text};
+use crate::common::{CliSandbox, PATIENCE, eventually, text};
 use reqwest::Client;
 use serde_json::Value as Json;
 use windlass_testkit::Running;
@@ -14,9 +14,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server with so many slots.
-    pub(crate) async fn start(place: &Place, workers: u32) -> Server {
+    pub(crate) async fn start(sandbox: &CliSandbox, workers: u32) -> Server {
         let process =
-            place.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
+            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
         let mut url = None;
         eventually("the server listens", async || {
             let said = process.stderr();

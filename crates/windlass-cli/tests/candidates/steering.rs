@@ -15,17 +15,17 @@ fn some_is_done(job: &Json) -> bool {
 async fn throughput_is_changed_while_it_runs() {
     let world = World::new(3000).await;
     // So slow that it would take an hour and a half.
-    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
-    let id = world.place.submit("REFRESH_CANDIDATES").await;
-    let _workers = [world.place.spawn("worker"), world.place.spawn("worker")];
-    world.place.until(&id, "some is done", some_is_done).await;
-    let said = world.place.run("throughput").await.ok().stdout;
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
+    let id = world.sandbox.submit("REFRESH_CANDIDATES").await;
+    let _workers = [world.sandbox.spawn("worker"), world.sandbox.spawn("worker")];
+    world.sandbox.until(&id, "some is done", some_is_done).await;
+    let said = world.sandbox.run("throughput").await.ok().stdout;
     assert!(said.contains("REFRESH_CANDIDATES"), "{said}");
     let lift = "throughput REFRESH_CANDIDATES --rate unlimited --concurrency unlimited";
-    world.place.run(lift).await.ok();
-    world.place.completed(&id).await;
+    world.sandbox.run(lift).await.ok();
+    world.sandbox.completed(&id).await;
     assert_eq!(world.at_version(2, "true").await, 3000);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn how_many_are_handed_over_at_once_is_a_line_of_the_file() {
         let tee = format!("[\"sh\", \"-c\", \"tee -a batches | {HANDLER}\"]");
         world.edit(&format!("[\"{HANDLER}\"]"), &tee);
         world.complete("MIGRATE_CANDIDATES").await;
-        let batches = world.place.read("batches");
+        let batches = world.sandbox.read("batches");
         let sizes = batches.lines().map(|line| {
             let batch: Json = serde_json::from_str(line).unwrap();
             batch["items"].as_array().unwrap().len()
@@ -50,60 +50,60 @@ async fn how_many_are_handed_over_at_once_is_a_line_of_the_file() {
 #[tokio::test]
 async fn stopped_nothing_is_loaded_and_started_it_is() {
     let world = World::new(1000).await;
-    world.place.run("stop").await.ok();
-    let id = world.place.submit("REFRESH_CANDIDATES").await;
-    let _worker = world.place.spawn("worker");
+    world.sandbox.run("stop").await.ok();
+    let id = world.sandbox.submit("REFRESH_CANDIDATES").await;
+    let _worker = world.sandbox.spawn("worker");
     eventually("a worker is there", async || {
-        world.place.json("workers").await.as_array().unwrap().len() == 1
+        world.sandbox.json("workers").await.as_array().unwrap().len() == 1
     })
     .await;
     // Another job type is worked when only this one is stopped, so the worker has looked.
-    world.place.run("stop REFRESH_CANDIDATES").await.ok();
-    world.place.run("start").await.ok();
-    let periods = world.place.submit("REFRESH_PERIODS").await;
-    world.place.completed(&periods).await;
-    let job = world.place.job(&id).await;
+    world.sandbox.run("stop REFRESH_CANDIDATES").await.ok();
+    world.sandbox.run("start").await.ok();
+    let periods = world.sandbox.submit("REFRESH_PERIODS").await;
+    world.sandbox.completed(&periods).await;
+    let job = world.sandbox.job(&id).await;
     assert_eq!((&job["status"], &job["chunks"]["total"]), (&"QUEUED".into(), &0.into()), "{job:#}");
     assert_eq!(world.at_version(1, "true").await, 1000);
-    world.place.run("start REFRESH_CANDIDATES").await.ok();
-    world.place.completed(&id).await;
+    world.sandbox.run("start REFRESH_CANDIDATES").await.ok();
+    world.sandbox.completed(&id).await;
     assert_eq!(world.at_version(2, "true").await, 1000);
 }
 
 #[tokio::test]
 async fn stopped_in_the_middle_it_rests_and_goes_on() {
     let world = World::new(3000).await;
-    world.place.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
-    let id = world.place.submit("REFRESH_CANDIDATES").await;
-    let _workers = [world.place.spawn("worker"), world.place.spawn("worker")];
-    world.place.until(&id, "some is done", some_is_done).await;
-    world.place.run("stop REFRESH_CANDIDATES").await.ok();
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
+    let id = world.sandbox.submit("REFRESH_CANDIDATES").await;
+    let _workers = [world.sandbox.spawn("worker"), world.sandbox.spawn("worker")];
+    world.sandbox.until(&id, "some is done", some_is_done).await;
+    world.sandbox.run("stop REFRESH_CANDIDATES").await.ok();
     eventually("nothing is at work", async || world.number(AT_WORK).await == 0).await;
     let done = world.at_version(2, "true").await;
     assert!(done < 3000, "it was done before the stop");
-    world.place.run("throughput REFRESH_CANDIDATES --rate unlimited").await.ok();
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate unlimited").await.ok();
     assert_eq!(world.at_version(2, "true").await, done);
-    world.place.run("start REFRESH_CANDIDATES").await.ok();
-    world.place.completed(&id).await;
+    world.sandbox.run("start REFRESH_CANDIDATES").await.ok();
+    world.sandbox.completed(&id).await;
     assert_eq!(world.at_version(2, "true").await, 3000);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
 async fn what_is_queued_can_be_discarded() {
     let world = World::new(3000).await;
-    world.place.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
-    let id = world.place.submit("REFRESH_CANDIDATES").await;
-    let worker = world.place.spawn("worker");
-    world.place.until(&id, "some is done", some_is_done).await;
-    world.place.run(&format!("cancel {id}")).await.ok();
-    world.place.until(&id, "CANCELLED", |job| job["status"] == "CANCELLED").await;
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
+    let id = world.sandbox.submit("REFRESH_CANDIDATES").await;
+    let worker = world.sandbox.spawn("worker");
+    world.sandbox.until(&id, "some is done", some_is_done).await;
+    world.sandbox.run(&format!("cancel {id}")).await.ok();
+    world.sandbox.until(&id, "CANCELLED", |job| job["status"] == "CANCELLED").await;
     drop(worker);
     let done = world.at_version(2, "true").await;
     assert!(done < 3000, "it was done before");
     assert_eq!(world.at_version(1, "true").await, 3000 - done, "each is whole");
     // The same again does all of them.
-    world.place.run("throughput REFRESH_CANDIDATES --rate unlimited").await.ok();
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate unlimited").await.ok();
     world.complete("REFRESH_CANDIDATES").await;
     assert_eq!(world.at_version(3, "true").await, done);
     assert_eq!(world.at_version(2, "true").await, 3000 - done);

@@ -8,8 +8,8 @@ use crate::world::{MISSING, World};
 async fn depth_rate_and_dead_letters_are_measured_and_letters_alert() {
     let world = World::new(1000).await;
     // A server hears of a limit within half a second, and of this one before it begins.
-    world.place.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
-    let server = Server::start(&world.place, 2).await;
+    world.sandbox.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
+    let server = Server::start(&world.sandbox, 2).await;
     server.submit("{\"jobType\": \"REFRESH_CANDIDATES\"}").await;
     let metric = async |name: &str, labels: &str| {
         let metrics = server.metrics().await;
@@ -31,7 +31,7 @@ async fn depth_rate_and_dead_letters_are_measured_and_letters_alert() {
     })
     .await;
     eventually("somebody is told", async || {
-        let alerts = world.place.json("alerts").await;
+        let alerts = world.sandbox.json("alerts").await;
         let mut alerts = alerts.as_array().unwrap().iter();
         alerts.any(|alert| {
             alert["kind"] == "dead-letters" && alert["jobType"] == "MIGRATE_CANDIDATES"

@@ -1,6 +1,6 @@
 //! The example as it stands, in a database of its own, and what the tests do and see there.
 
-use crate::common::{Data, Place, parse};
+use crate::common::{CliSandbox, Data, parse};
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use windlass_testkit::{Database, Moto, Windlass, built_program, python_program};
@@ -8,7 +8,7 @@ use windlass_testkit::{Database, Moto, Windlass, built_program, python_program};
 /// The example's rows, originals and job types, and a folder to run commands in.
 pub(crate) struct World {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
     environment: Vec<(String, String)>,
 }
 
@@ -43,22 +43,24 @@ impl World {
             ("PATH".to_owned(), path),
         ];
         environment.extend(more);
-        let place = Place::with(include_str!("../../../../examples/candidates/windlass.toml"));
-        let place = environment.iter().fold(place, |place, (name, value)| place.env(name, value));
+        let sandbox =
+            CliSandbox::with(include_str!("../../../../examples/candidates/windlass.toml"));
+        let sandbox =
+            environment.iter().fold(sandbox, |sandbox, (name, value)| sandbox.env(name, value));
         for (name, text) in [
             ("candidates.sql", include_str!("../../../../examples/candidates/candidates.sql")),
             ("generate.py", include_str!("../../../../examples/candidates/generate.py")),
         ] {
-            place.write(name, text);
+            sandbox.write(name, text);
         }
-        let world = World { data, place, environment };
+        let world = World { data, sandbox, environment };
         world.generate(&format!("--candidates {candidates} --missing {MISSING}")).await;
         world
     }
 
     /// Runs the generator.
     pub(crate) async fn generate(&self, flags: &str) {
-        let python = Windlass::new(self.place.path("")).binary("/usr/bin/env");
+        let python = Windlass::new(self.sandbox.path("")).binary("/usr/bin/env");
         let variables = self.environment.iter();
         let python = variables.fold(python, |python, (name, value)| python.env(name, value));
         let words = ["python3", "generate.py"].into_iter().chain(flags.split_whitespace());
@@ -91,8 +93,8 @@ impl World {
 
     /// Runs a job type to its end, which must be good, and proves it.
     pub(crate) async fn complete(&self, request: &str) -> Json {
-        let job = parse(&self.place.run(&format!("run {request} --json")).await.ok());
-        self.place.prove(job["id"].as_str().unwrap()).await;
+        let job = parse(&self.sandbox.run(&format!("run {request} --json")).await.ok());
+        self.sandbox.prove(job["id"].as_str().unwrap()).await;
         job
     }
 
@@ -118,8 +120,8 @@ impl World {
 
     /// Changes windlass.toml.
     pub(crate) fn edit(&self, from: &str, to: &str) {
-        let text = self.place.read("windlass.toml");
+        let text = self.sandbox.read("windlass.toml");
         assert!(text.contains(from), "{from}");
-        self.place.write("windlass.toml", &text.replace(from, to));
+        self.sandbox.write("windlass.toml", &text.replace(from, to));
     }
 }

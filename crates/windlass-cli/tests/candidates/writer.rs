@@ -34,7 +34,7 @@ async fn write_beside(world: &World, job_type: &str) {
         let client = world.database().client().await;
         writers.push(tokio::spawn(write(client, seed, stop.clone())));
     }
-    let run = world.place.run(&format!("run {job_type} --json")).await;
+    let run = world.sandbox.run(&format!("run {job_type} --json")).await;
     stop.store(true, Ordering::Relaxed);
     let mut written = 0;
     for writer in writers {
@@ -47,7 +47,7 @@ async fn write_beside(world: &World, job_type: &str) {
     assert_eq!(world.number(approvals).await, written, "a write of the application was lost");
     let uneven = "version <> 2 + COALESCE((document ->> 'approvals')::bigint, 0)";
     assert_eq!(world.candidates(uneven).await, 0, "each is written once by the job");
-    world.place.prove(job["id"].as_str().unwrap()).await;
+    world.sandbox.prove(job["id"].as_str().unwrap()).await;
 }
 
 /// Approves one candidate after the other, as an application does: reads it, and writes it back if
@@ -89,17 +89,17 @@ async fn a_change_between_read_and_write_is_read_again() {
         "{HANDLER} | while read -r line; do case $line in *{id}*)\n\
          while [ -e closed ]; do touch standing; sleep 0.05; done;; esac; echo \"$line\"; done\n"
     );
-    world.place.write("gate.sh", &gate);
+    world.sandbox.write("gate.sh", &gate);
     world.edit(&format!("[\"{HANDLER}\"]"), "[\"sh\", \"gate.sh\"]");
-    world.place.write("closed", "");
+    world.sandbox.write("closed", "");
 
-    let running = world.place.spawn("run MIGRATE_CANDIDATES --json");
-    let standing = world.place.path("standing");
+    let running = world.sandbox.spawn("run MIGRATE_CANDIDATES --json");
+    let standing = world.sandbox.path("standing");
     eventually("the candidate is read and not yet written", async || standing.exists()).await;
     let change = "UPDATE candidates SET version = version + 1, status = 'withdrawn', document \
                   = document || '{\"note\": \"a late one\", \"language\": \"se\"}'";
     world.data.run(&format!("{change} WHERE identifier = '{id}'")).await;
-    fs::remove_file(world.place.path("closed")).unwrap();
+    fs::remove_file(world.sandbox.path("closed")).unwrap();
 
     let job = parse(&running.wait().await.ok());
     assert_eq!((&job["items"]["processed"], &job["items"]["conflicts"]), (&40.into(), &1.into()));

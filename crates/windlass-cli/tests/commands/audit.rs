@@ -1,18 +1,18 @@
 //! `windlass audit`: proves what is right, and finds what is not.
 
-use crate::common::{Data, Place, raise, text};
+use crate::common::{CliSandbox, Data, raise, text};
 use serde_json::Value as Json;
 
 #[tokio::test]
 async fn a_job_that_ran_to_its_end_is_proven() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
-        let place = Place::on(&data, &raise(10));
-        let id = text(&place.json("run RAISE").await["id"]);
-        let output = place.run(&format!("audit {id}")).await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        let id = text(&sandbox.json("run RAISE").await["id"]);
+        let output = sandbox.run(&format!("audit {id}")).await.ok();
         assert!(output.stdout.starts_with("PROVEN"), "{}", output.stdout);
         assert!(output.stdout.contains("1,000 rows read = 1,000 processed"), "{}", output.stdout);
-        let audit = place.prove(&id).await;
+        let audit = sandbox.prove(&id).await;
         assert_eq!(audit["chunks"], 100);
         assert_eq!(audit["planned"], 1000);
         assert_eq!(audit["drift"], serde_json::json!({"appeared": 0, "disappeared": 0}));
@@ -28,16 +28,16 @@ async fn a_job_that_ran_to_its_end_is_proven() {
 async fn rows_that_came_and_went_since_are_drift_and_leave_the_job_unjudged() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &raise(10));
-        let id = text(&place.json("run RAISE").await["id"]);
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        let id = text(&sandbox.json("run RAISE").await["id"]);
         data.run("DELETE FROM accounts WHERE id IN (3, 4, 5)").await;
-        let output = place.run(&format!("audit {id}")).await;
+        let output = sandbox.run(&format!("audit {id}")).await;
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stdout.starts_with("CANNOT BE JUDGED"), "{}", output.stdout);
         let drift = "drift since planning: 0 rows appeared, 3 disappeared";
         assert!(output.stdout.contains(drift), "{}", output.stdout);
         assert!(output.stdout.contains("  ? "), "{}", output.stdout);
-        let output = place.run(&format!("audit {id} --no-source --json")).await;
+        let output = sandbox.run(&format!("audit {id} --no-source --json")).await;
         let audit: Json = serde_json::from_str(&output.stdout).unwrap();
         assert_eq!((output.code, &audit["verdict"]), (Some(1), &Json::from("cannotBeJudged")));
         assert_eq!(audit["notJudged"], serde_json::json!(["the source was not read"]));
@@ -47,9 +47,9 @@ async fn rows_that_came_and_went_since_are_drift_and_leave_the_job_unjudged() {
 #[tokio::test]
 async fn a_job_that_is_not_done_is_not_proven() {
     let data = Data::sqlite().with_accounts(100).await;
-    let place = Place::on(&data, &raise(10));
-    let id = place.submit("RAISE").await;
-    let output = place.run(&format!("audit {id}")).await;
+    let sandbox = CliSandbox::on(&data, &raise(10));
+    let id = sandbox.submit("RAISE").await;
+    let output = sandbox.run(&format!("audit {id}")).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stdout.starts_with("NOT PROVEN"), "{}", output.stdout);
     assert!(output.stdout.contains("QUEUED, not COMPLETED"), "{}", output.stdout);
@@ -58,7 +58,7 @@ async fn a_job_that_is_not_done_is_not_proven() {
 #[tokio::test]
 async fn a_chunk_that_is_missing_or_short_is_found() {
     let data = Data::postgres().await.with_accounts(100).await;
-    let place = Place::on(&data, &raise(10));
+    let sandbox = CliSandbox::on(&data, &raise(10));
     for damage in [
         "DELETE FROM windlass_chunks WHERE number = 4 AND job_id = 'ID'",
         "UPDATE windlass_chunks SET cursor = '[35]' WHERE number = 3 AND job_id = 'ID'",
@@ -69,10 +69,10 @@ async fn a_chunk_that_is_missing_or_short_is_found() {
                WHERE job_id = 'ID' AND key_set LIKE '%"after":[%')"#,
         "UPDATE windlass_segments SET status = 'PENDING' WHERE number = 1 AND job_id = 'ID'",
     ] {
-        let id = text(&place.json("run RAISE").await["id"]);
-        place.prove(&id).await;
+        let id = text(&sandbox.json("run RAISE").await["id"]);
+        sandbox.prove(&id).await;
         data.run(&damage.replace("ID", &id)).await;
-        let output = place.run(&format!("audit {id}")).await;
+        let output = sandbox.run(&format!("audit {id}")).await;
         assert_eq!(output.code, Some(1), "{damage}: {output:?}");
         assert!(output.stdout.contains("NOT PROVEN"), "{damage}: {}", output.stdout);
         assert!(output.stdout.contains("  ! "), "{damage}: {}", output.stdout);

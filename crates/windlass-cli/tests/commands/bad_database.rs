@@ -1,6 +1,6 @@
 //! Databases that are away, read-only, full, or not what they were when the job was submitted.
 
-use crate::common::{BINARY, Data, Place, config, job, raise, refused, said, text};
+use crate::common::{BINARY, CliSandbox, Data, config, job, raise, refused, said, text};
 use serde_json::Value as Json;
 use windlass_testkit::Windlass;
 
@@ -13,15 +13,15 @@ fn closed_port() -> u16 {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_named_without_its_password() {
     let url = format!("postgres://clerk:hush@127.0.0.1:{}/app", closed_port());
-    let place = Place::with(&config("sqlite:windlass.db", &url, &raise(5)));
+    let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
     for command in ["check", "run RAISE", "submit RAISE", "run RAISE --dry-run"] {
-        let output = place.run(command).await;
+        let output = sandbox.run(command).await;
         refused(&output, &["WL0005", "connections.app.url", "cannot be reached"]);
         assert!(!said(&output).contains("hush"), "{output:?}");
     }
-    assert_eq!(place.json("jobs").await, serde_json::json!([]));
+    assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 
-    let store = Place::with(&config(&url, "sqlite:app.db", &raise(5)));
+    let store = CliSandbox::with(&config(&url, "sqlite:app.db", &raise(5)));
     let output = store.run("jobs").await;
     refused(&output, &["store"]);
     assert!(!said(&output).contains("hush"), "{output:?}");
@@ -29,39 +29,39 @@ async fn a_server_that_is_not_there_is_named_without_its_password() {
 
 #[tokio::test]
 async fn a_file_that_is_not_there_is_named_and_not_made() {
-    let place = Place::with(&config("sqlite:windlass.db", "sqlite:missing.db", &raise(5)));
+    let sandbox = CliSandbox::with(&config("sqlite:windlass.db", "sqlite:missing.db", &raise(5)));
     for command in ["check", "run RAISE", "submit RAISE"] {
-        refused(&place.run(command).await, &["connections.app.url", "missing.db"]);
+        refused(&sandbox.run(command).await, &["connections.app.url", "missing.db"]);
     }
-    assert!(!place.path("missing.db").exists());
+    assert!(!sandbox.path("missing.db").exists());
 
-    place.write("notes.db", &"this is no database, whatever its name says\n".repeat(100));
-    place.write("windlass.toml", &config("sqlite:windlass.db", "sqlite:notes.db", &raise(5)));
-    refused(&place.run("check").await, &["connections.app.url", "not a database"]);
-    place.write("windlass.toml", &config("sqlite:no/folder/w.db", "sqlite:notes.db", &raise(5)));
-    refused(&place.run("jobs").await, &["no/folder", "does not exist"]);
+    sandbox.write("notes.db", &"this is no database, whatever its name says\n".repeat(100));
+    sandbox.write("windlass.toml", &config("sqlite:windlass.db", "sqlite:notes.db", &raise(5)));
+    refused(&sandbox.run("check").await, &["connections.app.url", "not a database"]);
+    sandbox.write("windlass.toml", &config("sqlite:no/folder/w.db", "sqlite:notes.db", &raise(5)));
+    refused(&sandbox.run("jobs").await, &["no/folder", "does not exist"]);
 }
 
 #[tokio::test]
 async fn a_table_that_vanished_after_the_submit_fails_the_job_with_the_reason() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &raise(10));
-        place.run("check").await.ok();
-        let id = place.submit("RAISE").await;
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        sandbox.run("check").await.ok();
+        let id = sandbox.submit("RAISE").await;
         data.run("ALTER TABLE accounts RENAME TO gone").await;
-        let output = place.run(&format!("worker --job {id}")).await;
+        let output = sandbox.run(&format!("worker --job {id}")).await;
         assert_eq!(output.code, Some(1), "{output:?}");
-        let job = place.job(&id).await;
+        let job = sandbox.job(&id).await;
         assert_eq!(job["status"], "FAILED");
         assert!(text(&job["error"]).contains("accounts"), "{job:#}");
 
         data.run("ALTER TABLE gone RENAME TO accounts").await;
         data.untouched().await;
-        place.run(&format!("retry {id}")).await.ok();
-        place.run(&format!("worker --job {id}")).await.ok();
+        sandbox.run(&format!("retry {id}")).await.ok();
+        sandbox.run(&format!("worker --job {id}")).await.ok();
         data.raised_once(100).await;
-        place.prove(&id).await;
+        sandbox.prove(&id).await;
     }
 }
 
@@ -70,38 +70,38 @@ async fn a_server_that_only_reads_refuses_the_job_and_changes_nothing() {
     let data = Data::postgres().await.with_accounts(100).await;
     let Data::Postgres(database) = &data else { unreachable!() };
     let url = data.url();
-    let place = Place::with(&config("sqlite:windlass.db", &url, &raise(10)));
+    let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(10)));
     let read_only = |value: &str| {
         format!("ALTER DATABASE {} SET default_transaction_read_only = {value}", database.name())
     };
 
     // The ledger cannot be made: refused at the door.
     data.run(&read_only("on")).await;
-    refused(&place.run("run RAISE").await, &["WL0006", "read-only"]);
+    refused(&sandbox.run("run RAISE").await, &["WL0006", "read-only"]);
     let writable = format!("BEGIN READ WRITE; {}; COMMIT", read_only("off"));
     data.run(&writable).await;
     data.untouched().await;
 
     // Between submit and work: the job stops with the reason.
-    let id = place.submit("RAISE").await;
+    let id = sandbox.submit("RAISE").await;
     data.run(&read_only("on")).await;
-    let output = place.run(&format!("worker --job {id}")).await;
+    let output = sandbox.run(&format!("worker --job {id}")).await;
     assert!(matches!(output.code, Some(1 | 4)), "FAILED or PAUSED: {output:?}");
-    let job = place.job(&id).await;
+    let job = sandbox.job(&id).await;
     assert!(text(&job["error"]).contains("read-only"), "{job:#}");
     data.run(&writable).await;
     data.untouched().await;
-    go_on(&place, &job).await;
+    go_on(&sandbox, &job).await;
     data.raised_once(100).await;
 }
 
 /// Goes on with a job whose obstacle is gone, to its end.
-async fn go_on(place: &Place, job: &Json) {
+async fn go_on(sandbox: &CliSandbox, job: &Json) {
     let id = text(&job["id"]);
     let again = if job["status"] == "PAUSED" { "resume" } else { "retry" };
-    place.run(&format!("{again} {id}")).await.ok();
-    place.run(&format!("worker --job {id}")).await.ok();
-    place.prove(&id).await;
+    sandbox.run(&format!("{again} {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
+    sandbox.prove(&id).await;
 }
 
 /// Every write beyond a file's limit fails, for root as well: the one way to run out of room that
@@ -115,20 +115,20 @@ async fn a_file_that_cannot_grow_stops_the_job_with_the_reason_and_loses_nothing
     data.run("CREATE TABLE padding AS SELECT zeroblob(8000000) AS filler").await;
     let sql = "UPDATE accounts SET amount = amount + 1, owner = hex(randomblob(250)) WHERE {chunk}";
     let retry = "retry = { attempts = 2, backoff = \"10ms\" }\n";
-    let place = Place::on(&data, &(job("RAISE", sql, 1000) + retry));
-    let id = place.submit("RAISE").await;
+    let sandbox = CliSandbox::on(&data, &(job("RAISE", sql, 1000) + retry));
+    let id = sandbox.submit("RAISE").await;
 
-    let shell = Windlass::new(place.path("")).binary("/bin/sh");
+    let shell = Windlass::new(sandbox.path("")).binary("/bin/sh");
     // In units of 512 bytes.
     let limit = "trap '' XFSZ; ulimit -f 15640; exec \"$0\" \"$@\"";
     let output = shell.run(["-c", limit, BINARY, "worker", "--job", &id]).await;
     assert!(matches!(output.code, Some(1 | 4)), "FAILED or PAUSED: {output:?}");
-    let job = place.job(&id).await;
+    let job = sandbox.job(&id).await;
     assert!(text(&job["error"]).contains("SQLITE_"), "{job:#}");
     let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
     assert_eq!(data.number(raised).await, job["items"]["processed"].as_i64().unwrap());
 
     // There is room again.
-    go_on(&place, &job).await;
+    go_on(&sandbox, &job).await;
     data.raised_once(ROWS).await;
 }

@@ -1,6 +1,6 @@
 //! Requests that cannot be served: refused at the door, by the name of the field, nothing half done.
 
-use crate::common::{Data, Place, raise, refused};
+use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
 async fn bad_requests_are_refused_by_field() {
@@ -9,7 +9,7 @@ async fn bad_requests_are_refused_by_field() {
         let handler = "[jobs.ENRICH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                        step.handler = \"enrich\"\nstep.version = \"version\"\n";
         let filters = "source.filters = { branches = \"branch\" }\n";
-        let place = Place::on(&data, &(raise(10) + filters + handler));
+        let sandbox = CliSandbox::on(&data, &(raise(10) + filters + handler));
         let cases: &[(&str, &[&str])] = &[
             ("RAISED", &["WL0002", "jobType", "`RAISED`", "`RAISE`"]),
             ("RAISE --filter branch=1", &["WL0003", "filter.branch", "`branches`"]),
@@ -24,11 +24,11 @@ async fn bad_requests_are_refused_by_field() {
         ];
         for (request, parts) in cases {
             for command in ["run", "submit", "run --dry-run"] {
-                refused(&place.run(&format!("{command} {request}")).await, parts);
+                refused(&sandbox.run(&format!("{command} {request}")).await, parts);
             }
         }
-        refused(&place.run("run ENRICH").await, &["WL0010", "`enrich`", "Engine::builder"]);
-        assert_eq!(place.json("jobs").await, serde_json::json!([]), "nothing was submitted");
+        refused(&sandbox.run("run ENRICH").await, &["WL0010", "`enrich`", "Engine::builder"]);
+        assert_eq!(sandbox.json("jobs").await, serde_json::json!([]), "nothing was submitted");
         data.untouched().await;
     }
 }
@@ -47,9 +47,9 @@ async fn bad_definitions_are_refused_at_submit_too() {
             (raise(10).replace("\"accounts\"", "\"count\""), &["source.table", "`count`"]),
         ];
         for (jobs, parts) in cases {
-            let place = Place::on(&data, jobs);
+            let sandbox = CliSandbox::on(&data, jobs);
             for command in ["run RAISE", "submit RAISE"] {
-                refused(&place.run(command).await, parts);
+                refused(&sandbox.run(command).await, parts);
             }
         }
         data.untouched().await;

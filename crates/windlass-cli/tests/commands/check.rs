@@ -1,6 +1,6 @@
 //! `windlass check`: what is right is explained, what is wrong is named with its line.
 
-use crate::common::{Data, Place, config, job, parse, raise, refused};
+use crate::common::{CliSandbox, Data, config, job, parse, raise, refused};
 
 const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
                        source.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -11,8 +11,8 @@ const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
 async fn good_job_types_are_explained() {
     for data in Data::each().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &(raise(25) + REFRESH));
-        let output = place.run("check").await.ok();
+        let sandbox = CliSandbox::on(&data, &(raise(25) + REFRESH));
+        let output = sandbox.run("check").await.ok();
         for part in [
             "RAISE",
             "REFRESH",
@@ -25,7 +25,7 @@ async fn good_job_types_are_explained() {
         ] {
             assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
         }
-        let json = place.json("check").await;
+        let json = sandbox.json("check").await;
         assert_eq!(json["ok"], true, "{json:#}");
         assert_eq!(json["problems"].as_array().unwrap().len(), 0);
         assert_eq!(json["jobTypes"][0]["jobType"], "RAISE");
@@ -70,8 +70,8 @@ async fn what_is_wrong_is_named_with_its_line() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         for (jobs, parts) in bad() {
-            let place = Place::on(&data, &jobs);
-            let output = place.run("check").await;
+            let sandbox = CliSandbox::on(&data, &jobs);
+            let output = sandbox.run("check").await;
             let parts: Vec<&str> = parts.into_iter().chain(["windlass.toml"]).collect();
             refused(&output, &parts);
         }
@@ -83,12 +83,12 @@ async fn one_bad_job_type_does_not_hide_the_others() {
     let data = Data::sqlite().with_accounts(10).await;
     let missing = raise(5).replace("RAISE", "LOWER").replace("\"accounts\"", "\"nothing\"");
     let keyless = raise(5).replace("RAISE", "HIDE") + "source.key = [\"owner\"]\n";
-    let place = Place::on(&data, &(raise(5) + &missing + &keyless));
+    let sandbox = CliSandbox::on(&data, &(raise(5) + &missing + &keyless));
     refused(
-        &place.run("check").await,
+        &sandbox.run("check").await,
         &["RAISE\n", "LOWER", "nothing", "HIDE", "owner", "3 to mend"],
     );
-    let output = place.run("check --json").await;
+    let output = sandbox.run("check --json").await;
     assert_eq!(output.code, Some(2));
     let json = parse(&output);
     assert_eq!(json["ok"], false);
@@ -101,10 +101,10 @@ async fn one_bad_job_type_does_not_hide_the_others() {
 async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
     let data = Data::sqlite().with_accounts(10).await;
     let text = data.config(&raise(5)).replace(&data.url(), "${APP_URL}");
-    let place = Place::with(&text);
-    refused(&place.run("check").await, &["line 5", "APP_URL"]);
-    let place = place.env("APP_URL", &data.url());
-    place.run("check").await.ok();
+    let sandbox = CliSandbox::with(&text);
+    refused(&sandbox.run("check").await, &["line 5", "APP_URL"]);
+    let sandbox = sandbox.env("APP_URL", &data.url());
+    sandbox.run("check").await.ok();
 }
 
 #[tokio::test]
@@ -112,9 +112,9 @@ async fn looking_makes_no_table() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
         // The store elsewhere, so that only the ledger could be made here.
-        let place = Place::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
-        place.run("check").await.ok();
-        place.run("run RAISE --dry-run").await.ok();
+        let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
+        sandbox.run("check").await.ok();
+        sandbox.run("run RAISE --dry-run").await.ok();
         let tables = match data {
             Data::Postgres(_) => "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'windlass%'",
             Data::Sqlite(_) => "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'windlass%'",
@@ -134,34 +134,35 @@ async fn keys_that_are_not_there_are_a_warning() {
     let jwks = format!("jwks = \"http://127.0.0.1:{closed}/keys\"");
     for (key, field) in [("key_file = \"gone.pem\"", "auth.key_file"), (&jwks, "auth.jwks")] {
         let auth = format!("{}\n[auth]\n{key}\n[auth.roles]\na = {{ may = [] }}\n", raise(5));
-        let place = Place::on(&data, &auth);
-        let said = place.run("check").await.ok().stdout;
+        let sandbox = CliSandbox::on(&data, &auth);
+        let said = sandbox.run("check").await.ok().stdout;
         assert!(said.contains(&format!("warning: {field}")), "{said}");
         assert!(said.contains("everything is right"), "{said}");
-        assert_eq!(place.json("check").await["warnings"].as_array().unwrap().len(), 1);
+        assert_eq!(sandbox.json("check").await["warnings"].as_array().unwrap().len(), 1);
     }
-    let place = Place::on(&data, &raise(5));
-    assert_eq!(place.json("check").await["warnings"].as_array().unwrap().len(), 0);
+    let sandbox = CliSandbox::on(&data, &raise(5));
+    assert_eq!(sandbox.json("check").await["warnings"].as_array().unwrap().len(), 0);
 }
 
 #[tokio::test]
 async fn alerts_that_cannot_be_signed_are_refused_with_their_line() {
     let data = Data::sqlite().with_accounts(10).await;
     let text = raise(5) + "[alerts]\nwebhook = \"https://hooks.example/hidden\"\n";
-    let place = Place::on(&data, &text);
-    let line = place.read("windlass.toml").lines().position(|line| line == "[alerts]").unwrap() + 1;
+    let sandbox = CliSandbox::on(&data, &text);
+    let line =
+        sandbox.read("windlass.toml").lines().position(|line| line == "[alerts]").unwrap() + 1;
     let line = format!("line {line}");
-    let checked = place.run("check").await;
+    let checked = sandbox.run("check").await;
     refused(&checked, &[&line, "alerts.secret", "is missing"]);
-    refused(&place.run("serve --listen 127.0.0.1:0").await, &["alerts.secret"]);
+    refused(&sandbox.run("serve --listen 127.0.0.1:0").await, &["alerts.secret"]);
     assert!(!crate::common::said(&checked).contains("hidden"));
 }
 
 #[tokio::test]
 async fn a_store_in_mysql_is_refused_with_the_reason() {
     let data = Data::mariadb().await.with_accounts(1).await;
-    let place = Place::with(&config(&data.url(), &data.url(), &raise(5)));
-    let output = place.run("check").await;
+    let sandbox = CliSandbox::with(&config(&data.url(), &data.url(), &raise(5)));
+    let output = sandbox.run("check").await;
     refused(
         &output,
         &["store", "cannot be in MySQL, MariaDB or DynamoDB", "sqlite:PATH", "postgres://"],

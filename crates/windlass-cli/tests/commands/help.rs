@@ -1,12 +1,12 @@
 //! Help, wrong usage, where the configuration is, and no colours in files and pipes.
 
-use crate::common::{Data, Place, raise, refused, said};
+use crate::common::{CliSandbox, Data, raise, refused, said};
 
 /// The commands that `--help` lists, and those below them, as `dead list`.
-async fn commands(place: &Place) -> Vec<String> {
+async fn commands(sandbox: &CliSandbox) -> Vec<String> {
     let (mut all, mut groups) = (Vec::new(), vec![String::new()]);
     while let Some(group) = groups.pop() {
-        let help = place.run(&format!("{group} --help")).await.ok().stdout;
+        let help = sandbox.run(&format!("{group} --help")).await.ok().stdout;
         let Some((_, listed)) = help.split_once("\nCommands:\n") else { continue };
         let lines = listed.lines().take_while(|line| line.starts_with("  "));
         // The second line of a long description is indented further.
@@ -25,21 +25,21 @@ async fn commands(place: &Place) -> Vec<String> {
 
 #[tokio::test]
 async fn every_command_explains_itself() {
-    let place = Place::empty();
-    for command in commands(&place).await {
-        let help = place.run(&format!("{command} --help")).await.ok();
+    let sandbox = CliSandbox::empty();
+    for command in commands(&sandbox).await {
+        let help = sandbox.run(&format!("{command} --help")).await.ok();
         assert!(help.stdout.contains(&format!("Usage: windlass {command}")), "{}", help.stdout);
         assert!(help.stdout.contains("--config"), "{command}: {}", help.stdout);
         assert!(help.stderr.is_empty(), "{command}: {}", help.stderr);
     }
     for command in ["", "init", "run", "submit", "worker", "jobs", "job"] {
-        let help = place.run(&format!("{command} --help")).await.ok();
+        let help = sandbox.run(&format!("{command} --help")).await.ok();
         assert!(help.stdout.contains("Example"), "{command}: {}", help.stdout);
         assert!(help.stdout.contains("  windlass "), "{command}: {}", help.stdout);
     }
-    let help = place.run("--help").await.ok();
+    let help = sandbox.run("--help").await.ok();
     assert!(help.stdout.contains("Exit codes: 0 completed, 1 failed"), "{}", help.stdout);
-    place.run("--version").await.ok();
+    sandbox.run("--version").await.ok();
 }
 
 /// Commands whose result is no record: a program that runs on, a file, a switch, or a group of others.
@@ -59,9 +59,9 @@ const WITHOUT_JSON: [&str; 11] = [
 
 #[tokio::test]
 async fn every_command_with_a_result_takes_json() {
-    let place = Place::empty();
-    for command in commands(&place).await {
-        let help = place.run(&format!("{command} --help")).await.ok();
+    let sandbox = CliSandbox::empty();
+    for command in commands(&sandbox).await {
+        let help = sandbox.run(&format!("{command} --help")).await.ok();
         let takes = help.stdout.contains("--json");
         let expected = !WITHOUT_JSON.contains(&command.as_str());
         assert_eq!(takes, expected, "{command}: {}", help.stdout);
@@ -70,50 +70,50 @@ async fn every_command_with_a_result_takes_json() {
 
 #[tokio::test]
 async fn wrong_usage_is_exit_code_two() {
-    let place = Place::empty();
-    refused(&place.run("").await, &["Usage: windlass"]);
-    refused(&place.run("juggle").await, &["juggle"]);
-    refused(&place.run("job not-an-id").await, &["not-an-id"]);
-    refused(&place.run("run").await, &["<TYPE>"]);
-    refused(&place.run("run RAISE --concurrency 0").await, &["--concurrency"]);
-    refused(&place.run("jobs --status DONE").await, &["DONE", "COMPLETED"]);
-    refused(&place.run("demo --transactions 3").await, &["--transactions"]);
+    let sandbox = CliSandbox::empty();
+    refused(&sandbox.run("").await, &["Usage: windlass"]);
+    refused(&sandbox.run("juggle").await, &["juggle"]);
+    refused(&sandbox.run("job not-an-id").await, &["not-an-id"]);
+    refused(&sandbox.run("run").await, &["<TYPE>"]);
+    refused(&sandbox.run("run RAISE --concurrency 0").await, &["--concurrency"]);
+    refused(&sandbox.run("jobs --status DONE").await, &["DONE", "COMPLETED"]);
+    refused(&sandbox.run("demo --transactions 3").await, &["--transactions"]);
 }
 
 #[tokio::test]
 async fn without_a_configuration_it_says_how_to_get_one() {
-    let place = Place::empty();
+    let sandbox = CliSandbox::empty();
     for command in ["check", "jobs", "run RAISE", "worker", "migrate"] {
-        refused(&place.run(command).await, &["windlass.toml", "windlass init"]);
+        refused(&sandbox.run(command).await, &["windlass.toml", "windlass init"]);
     }
-    refused(&place.run("jobs --config other.toml").await, &["other.toml"]);
+    refused(&sandbox.run("jobs --config other.toml").await, &["other.toml"]);
 }
 
 #[tokio::test]
 async fn the_configuration_is_named_before_or_after_the_command() {
     let data = Data::sqlite().with_accounts(10).await;
-    let place = Place::empty();
-    place.write("other.toml", &data.config(&raise(5)));
-    place.run("--config other.toml check").await.ok();
-    place.run("check --config other.toml").await.ok();
-    place.run("dead list --config other.toml").await.ok();
-    place.run("dead --config other.toml list").await.ok();
-    place.run("run RAISE --config other.toml").await.ok();
+    let sandbox = CliSandbox::empty();
+    sandbox.write("other.toml", &data.config(&raise(5)));
+    sandbox.run("--config other.toml check").await.ok();
+    sandbox.run("check --config other.toml").await.ok();
+    sandbox.run("dead list --config other.toml").await.ok();
+    sandbox.run("dead --config other.toml list").await.ok();
+    sandbox.run("run RAISE --config other.toml").await.ok();
     data.raised_once(10).await;
 }
 
 #[tokio::test]
 async fn there_are_no_colours_where_there_is_no_terminal() {
     let data = Data::sqlite().with_accounts(10).await;
-    let place = Place::on(&data, &raise(5));
-    let ran = place.run("run RAISE").await.ok();
-    let id = place.submit("RAISE").await;
+    let sandbox = CliSandbox::on(&data, &raise(5));
+    let ran = sandbox.run("run RAISE").await.ok();
+    let id = sandbox.submit("RAISE").await;
     let mut all = said(&ran);
     for command in ["check", "jobs", "job ID", "chunks ID", "pause ID", "watch ID", "cancel ID"] {
-        all += &said(&place.run(&command.replace("ID", &id)).await);
+        all += &said(&sandbox.run(&command.replace("ID", &id)).await);
     }
     for command in ["audit ID", "dead list", "resume ID", "run NOTHING", "--help", "run --wrong"] {
-        all += &said(&place.run(&command.replace("ID", &id)).await);
+        all += &said(&sandbox.run(&command.replace("ID", &id)).await);
     }
     assert!(!all.contains('\u{1b}'), "{all:?}");
 }

@@ -1,13 +1,13 @@
 //! `windlass migrate`: makes the tables, or only says what they are.
 
-use crate::common::{Data, Place, raise};
+use crate::common::{CliSandbox, Data, raise};
 
 #[tokio::test]
 async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
-        let place = Place::on(&data, &raise(5));
-        let output = place.run("migrate --print").await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(5));
+        let output = sandbox.run("migrate --print").await.ok();
         for part in [
             "connection app",
             "CREATE TABLE",
@@ -30,7 +30,7 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
         // What it prints is what a DBA runs, and then everything works.
         data.run(&output.stdout).await;
         assert_eq!(data.number(there).await, 1);
-        place.run("run RAISE").await.ok();
+        sandbox.run("run RAISE").await.ok();
         data.raised_once(10).await;
     }
 }
@@ -39,9 +39,9 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
 async fn it_makes_what_is_missing_and_may_be_repeated() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
-        let place = Place::on(&data, &raise(5));
+        let sandbox = CliSandbox::on(&data, &raise(5));
         for _ in 0..2 {
-            let output = place.run("migrate").await.ok();
+            let output = sandbox.run("migrate").await.ok();
             assert!(output.stdout.contains("app: the ledger is there"), "{}", output.stdout);
             assert!(output.stdout.contains("store: up to date"), "{}", output.stdout);
         }
@@ -62,18 +62,18 @@ async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
     .await;
     let (_, rest) = data.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let url = format!("postgres://{role}@{rest}");
-    let place = Place::with(&crate::common::config("sqlite:windlass.db", &url, &raise(5)));
-    let refused = place.run("run RAISE").await;
+    let sandbox = CliSandbox::with(&crate::common::config("sqlite:windlass.db", &url, &raise(5)));
+    let refused = sandbox.run("run RAISE").await;
     crate::common::refused(&refused, &["WL0006", "windlass migrate --print"]);
     data.untouched().await;
 
-    let print = place.run("migrate --print").await.ok();
+    let print = sandbox.run("migrate --print").await.ok();
     data.run(&print.stdout).await;
     data.run(&format!(
         "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted, windlass_stores TO {role}"
     ))
     .await;
-    place.run("check").await.ok();
-    place.run("run RAISE").await.ok();
+    sandbox.run("check").await.ok();
+    sandbox.run("run RAISE").await.ok();
     data.raised_once(10).await;
 }

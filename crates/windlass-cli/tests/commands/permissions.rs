@@ -1,6 +1,6 @@
 //! What Windlass creates is for its own user alone, whatever the umask is.
 
-use crate::common::{Data, Place, config, eventually, parse, text};
+use crate::common::{CliSandbox, Data, config, eventually, parse, text};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ fn modes(folder: &Path) -> BTreeMap<PathBuf, u32> {
 
 /// What was created since is private, and what was there is as it was.
 #[track_caller]
-fn is_private(place: &Place, before: &BTreeMap<PathBuf, u32>) -> usize {
-    let after = modes(&place.path("."));
+fn is_private(sandbox: &CliSandbox, before: &BTreeMap<PathBuf, u32>) -> usize {
+    let after = modes(&sandbox.path("."));
     for (path, mode) in &after {
         // SQLite's `-wal` and `-shm` have the mode of their database.
         let name = path.to_str().unwrap();
@@ -54,18 +54,18 @@ const EXPORT: &str = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table =
 const BAD: &str = "while read -r line; do case $line in \
     *'\"items\":[]'*) echo '{\"results\":[]}';; *) echo '{}';; esac; done\n";
 
-async fn accounts() -> (Data, Place) {
+async fn accounts() -> (Data, CliSandbox) {
     let data = Data::sqlite().with_accounts(20).await;
-    let place = Place::with(&config("sqlite:windlass.db", &data.url(), EXPORT));
-    place.write("bad.sh", BAD);
-    (data, place)
+    let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &data.url(), EXPORT));
+    sandbox.write("bad.sh", BAD);
+    (data, sandbox)
 }
 
 #[tokio::test]
 async fn files_of_jobs_are_private() {
-    let (_data, place) = accounts().await;
-    let before = modes(&place.path("."));
-    let run = async |command: &str| place.spawn_with_open_umask(command).wait().await;
+    let (_data, sandbox) = accounts().await;
+    let before = modes(&sandbox.path("."));
+    let run = async |command: &str| sandbox.spawn_with_open_umask(command).wait().await;
     run("init --config new.toml").await.ok();
     run("run EXPORT").await.ok();
     run("run REPORT").await.ok();
@@ -73,45 +73,47 @@ async fn files_of_jobs_are_private() {
     run(&format!("job {id} --html page.html")).await.ok();
     run("run BAD").await;
     run("dead export --to letters.jsonl").await.ok();
-    let created = is_private(&place, &before);
-    assert!(place.path("reports/REPORT/there.csv").exists() && place.path("out/parts").is_dir());
-    assert!(created >= 10, "{created} files and folders: {:?}", modes(&place.path(".")));
+    let created = is_private(&sandbox, &before);
+    assert!(
+        sandbox.path("reports/REPORT/there.csv").exists() && sandbox.path("out/parts").is_dir()
+    );
+    assert!(created >= 10, "{created} files and folders: {:?}", modes(&sandbox.path(".")));
 }
 
 #[tokio::test]
 async fn the_store_and_its_log_are_private_while_they_are_used() {
-    let (_data, place) = accounts().await;
-    let before = modes(&place.path("."));
-    let worker = place.spawn_with_open_umask("worker");
-    let has = |name: &str| place.path(name).exists();
+    let (_data, sandbox) = accounts().await;
+    let before = modes(&sandbox.path("."));
+    let worker = sandbox.spawn_with_open_umask("worker");
+    let has = |name: &str| sandbox.path(name).exists();
     eventually("the log is there", async || has("windlass.db-wal") && has("windlass.db-shm")).await;
     assert!(worker.is_running());
-    assert!(is_private(&place, &before) >= 3);
+    assert!(is_private(&sandbox, &before) >= 3);
 }
 
 #[tokio::test]
 async fn the_demo_is_private() {
-    let place = Place::empty();
-    let demo = place.spawn_with_open_umask("demo --transactions 1000 --folder a/b");
+    let sandbox = CliSandbox::empty();
+    let demo = sandbox.spawn_with_open_umask("demo --transactions 1000 --folder a/b");
     demo.wait().await.ok();
-    assert!(is_private(&place, &BTreeMap::new()) >= 5);
+    assert!(is_private(&sandbox, &BTreeMap::new()) >= 5);
 }
 
 #[tokio::test]
 async fn what_was_there_keeps_its_permissions() {
-    let (_data, place) = accounts().await;
-    std::fs::create_dir_all(place.path("reports/REPORT")).unwrap();
+    let (_data, sandbox) = accounts().await;
+    std::fs::create_dir_all(sandbox.path("reports/REPORT")).unwrap();
     for name in ["windlass.db", "reports/REPORT/there.csv", "page.html", "letters.jsonl"] {
-        place.write(name, "");
+        sandbox.write(name, "");
         let mode = std::fs::Permissions::from_mode(0o640);
-        std::fs::set_permissions(place.path(name), mode).unwrap();
+        std::fs::set_permissions(sandbox.path(name), mode).unwrap();
     }
     let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path("reports/REPORT"), open).unwrap();
-    let before = modes(&place.path("."));
-    let id = text(&parse(&place.run("run REPORT --json").await.ok())["id"]);
-    place.run(&format!("job {id} --html page.html")).await.ok();
-    place.run("dead export --to letters.jsonl").await.ok();
-    assert!(place.read("reports/REPORT/there.csv").contains("branch"));
-    is_private(&place, &before);
+    std::fs::set_permissions(sandbox.path("reports/REPORT"), open).unwrap();
+    let before = modes(&sandbox.path("."));
+    let id = text(&parse(&sandbox.run("run REPORT --json").await.ok())["id"]);
+    sandbox.run(&format!("job {id} --html page.html")).await.ok();
+    sandbox.run("dead export --to letters.jsonl").await.ok();
+    assert!(sandbox.read("reports/REPORT/there.csv").contains("branch"));
+    is_private(&sandbox, &before);
 }

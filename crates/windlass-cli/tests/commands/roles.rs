@@ -1,7 +1,7 @@
 //! The database roles of docs/security.md: jobs of every kind run with the very statements that the page
 //! shows, and each role can do nothing else.
 
-use crate::common::{Place, eventually, refused, text};
+use crate::common::{CliSandbox, eventually, refused, text};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, Options, PostgresServer};
 
 const PAGE: &str = include_str!("../../../../docs/security.md");
@@ -82,17 +82,17 @@ fn statements(mark: &str) -> Vec<String> {
 }
 
 /// A folder that works as the roles: the store at this URL, and each role's connection at its own.
-fn place(store: &str, url: impl Fn(&str) -> String, integer: &str) -> Place {
+fn sandbox(store: &str, url: impl Fn(&str) -> String, integer: &str) -> CliSandbox {
     let mut config = format!("[store]\nurl = \"{store}\"\n");
     for kind in KINDS {
         let outbox = if kind == "handler" { "outbox = true\n" } else { "" };
         let url = url(&format!("windlass_{kind}"));
         config += &format!("[connections.{kind}]\nurl = \"{url}\"\n{outbox}");
     }
-    let place = Place::with(&(config + &JOBS.replace("{integer}", integer)));
-    place.write("ship.py", SHIP);
-    place.write("call.py", CALL);
-    place
+    let sandbox = CliSandbox::with(&(config + &JOBS.replace("{integer}", integer)));
+    sandbox.write("ship.py", SHIP);
+    sandbox.write("call.py", CALL);
+    sandbox
 }
 
 /// Runs `windlass migrate` as the owners.
@@ -100,55 +100,55 @@ async fn migrate(store: &str, shop: &str) {
     let config = format!(
         "[store]\nurl = \"{store}\"\n[connections.shop]\nurl = \"{shop}\"\noutbox = true\n"
     );
-    Place::with(&config).run("migrate").await.ok();
+    CliSandbox::with(&config).run("migrate").await.ok();
 }
 
 /// Jobs of every kind, to their ends and steered on the way.
-async fn work(place: &Place, mend: impl AsyncFn(), enqueue: impl AsyncFn()) {
-    place.run("check").await.ok();
+async fn work(sandbox: &CliSandbox, mend: impl AsyncFn(), enqueue: impl AsyncFn()) {
+    sandbox.run("check").await.ok();
     // A record that fails, mended and redriven; then the rest of the job.
-    let id = place.submit("SETTLE").await;
-    let failed = place.run(&format!("worker --job {id}")).await;
+    let id = sandbox.submit("SETTLE").await;
+    let failed = sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert_eq!(place.job(&id).await["items"]["dead"], 1);
+    assert_eq!(sandbox.job(&id).await["items"]["dead"], 1);
     mend().await;
-    place.run(&format!("retry {id}")).await.ok();
-    place.run(&format!("worker --job {id}")).await.ok();
-    place.run("dead list").await.ok();
-    let redrive = place.json(&format!("dead redrive --job {id}")).await;
+    sandbox.run(&format!("retry {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run("dead list").await.ok();
+    let redrive = sandbox.json(&format!("dead redrive --job {id}")).await;
     let redrive = text(&redrive[0]["jobId"]);
-    place.run(&format!("worker --job {redrive}")).await.ok();
-    assert_eq!(place.job(&redrive).await["items"]["processed"], 1);
-    place.prove(&id).await;
+    sandbox.run(&format!("worker --job {redrive}")).await.ok();
+    assert_eq!(sandbox.job(&redrive).await["items"]["processed"], 1);
+    sandbox.prove(&id).await;
 
     for job_type in ["SHIP", "CALL", "REPORT", "EXPORT"] {
-        place.run(&format!("run {job_type} --dry-run")).await;
-        let job = place.json(&format!("run {job_type}")).await;
+        sandbox.run(&format!("run {job_type} --dry-run")).await;
+        let job = sandbox.json(&format!("run {job_type}")).await;
         assert_eq!(job["status"], "COMPLETED", "{job:#}");
-        place.prove(&text(&job["id"])).await;
+        sandbox.prove(&text(&job["id"])).await;
     }
 
-    let id = place.submit("CALL").await;
-    place.run(&format!("pause {id}")).await.ok();
-    place.run(&format!("resume {id}")).await.ok();
-    place.run(&format!("cancel {id}")).await.ok();
-    assert_eq!(place.run(&format!("worker --job {id}")).await.code, Some(3));
+    let id = sandbox.submit("CALL").await;
+    sandbox.run(&format!("pause {id}")).await.ok();
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.run(&format!("cancel {id}")).await.ok();
+    assert_eq!(sandbox.run(&format!("worker --job {id}")).await.code, Some(3));
 
     enqueue().await;
-    let server = place.spawn("serve --listen 127.0.0.1:0");
+    let server = sandbox.spawn("serve --listen 127.0.0.1:0");
     eventually("the job of the outbox is completed", async || {
-        let jobs = place.json("jobs --type SHIP_ITEMS").await;
+        let jobs = sandbox.json("jobs --type SHIP_ITEMS").await;
         jobs[0]["status"] == "COMPLETED"
     })
     .await;
-    place.run("outbox").await.ok();
-    place.run("workers").await.ok();
-    place.run("stop CALL").await.ok();
-    place.run("start CALL").await.ok();
+    sandbox.run("outbox").await.ok();
+    sandbox.run("workers").await.ok();
+    sandbox.run("stop CALL").await.ok();
+    sandbox.run("start CALL").await.ok();
     server.term();
     server.wait().await.ok();
 
-    let pruned = place.json("prune --older-than 0s").await;
+    let pruned = sandbox.json("prune --older-than 0s").await;
     assert!(pruned["jobs"].as_i64() >= Some(6), "{pruned:#}");
 }
 
@@ -192,12 +192,12 @@ async fn jobs_of_every_kind_run_with_the_roles_of_the_page_on_postgres() {
     let (server, _, shop) = postgres().await;
     let store = as_role(&server, "windlass_runtime", "windlass_store");
     let url = |role: &str| as_role(&server, role, "shop").url().to_owned();
-    let place = place(store.url(), url, "bigint");
+    let sandbox = sandbox(store.url(), url, "bigint");
     let app = as_role(&server, "shop_app", "shop");
     let enqueue = async || {
         app.run("SELECT windlass_enqueue('SHIP_ITEMS', '{\"items\": [{\"id\": 1}]}')").await;
     };
-    work(&place, async || shop.run("UPDATE orders SET amount = 1 WHERE id = 3").await, enqueue)
+    work(&sandbox, async || shop.run("UPDATE orders SET amount = 1 WHERE id = 3").await, enqueue)
         .await;
     let shipped = "SELECT count(*) FROM orders JOIN shipments ON order_id = orders.id \
                    WHERE state = 'shipped'";
@@ -266,8 +266,8 @@ async fn each_role_of_the_page_is_refused_everything_else_on_postgres() {
     // A store that is not up to date is left to its owner.
     store.run("DELETE FROM windlass_migrations WHERE number = (SELECT max(number) FROM windlass_migrations)").await;
     let runtime = as_role(&server, "windlass_runtime", "windlass_store");
-    let place = place(runtime.url(), |_| "sqlite:none.db".to_owned(), "bigint");
-    refused(&place.run("jobs").await, &["not up to date", "windlass migrate"]);
+    let sandbox = sandbox(runtime.url(), |_| "sqlite:none.db".to_owned(), "bigint");
+    refused(&sandbox.run("jobs").await, &["not up to date", "windlass migrate"]);
 }
 
 /// What no role may do with the shop's database.
@@ -327,7 +327,7 @@ async fn mariadb() -> (MariaServer, MariaDatabase) {
 async fn jobs_of_every_kind_run_with_the_users_of_the_page_on_mariadb() {
     let (_server, shop) = mariadb().await;
     let url = |user: &str| shop.as_user(user, "change me").url().to_owned();
-    let place = place("sqlite:windlass.db", url, "signed");
+    let sandbox = sandbox("sqlite:windlass.db", url, "signed");
     let app = shop.as_user("shop_app", "change me");
     let enqueue = async || {
         app.run(
@@ -336,7 +336,7 @@ async fn jobs_of_every_kind_run_with_the_users_of_the_page_on_mariadb() {
         )
         .await;
     };
-    work(&place, async || shop.run("UPDATE orders SET amount = 1 WHERE id = 3").await, enqueue)
+    work(&sandbox, async || shop.run("UPDATE orders SET amount = 1 WHERE id = 3").await, enqueue)
         .await;
     let shipped = "SELECT count(*) FROM orders JOIN shipments ON order_id = orders.id \
                    WHERE state = 'shipped'";

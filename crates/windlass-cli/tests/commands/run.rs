@@ -1,6 +1,6 @@
 //! `windlass run`: what it works, what it prints, how it exits.
 
-use crate::common::{Data, Place, job, parse, raise, refused};
+use crate::common::{CliSandbox, Data, job, parse, raise, refused};
 use serde_json::Value as Json;
 
 fn fields(value: &Json) -> Vec<&str> {
@@ -18,8 +18,8 @@ fn sorted<const N: usize>(mut fields: [&str; N]) -> [&str; N] {
 async fn it_works_the_job_to_its_end_and_sums_it_up() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
-        let place = Place::on(&data, &raise(100));
-        let output = place.run("run RAISE").await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(100));
+        let output = sandbox.run("run RAISE").await.ok();
         for part in [
             "COMPLETED  RAISE",
             "1,000 of 1,000",
@@ -37,8 +37,8 @@ async fn it_works_the_job_to_its_end_and_sums_it_up() {
 async fn its_json_has_exactly_the_fields_of_the_contract() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
-        let place = Place::on(&data, &raise(100)).env("USER", "clerk");
-        let job = parse(&place.run("run RAISE --json --priority 7 --concurrency 3").await.ok());
+        let sandbox = CliSandbox::on(&data, &raise(100)).env("USER", "clerk");
+        let job = parse(&sandbox.run("run RAISE --json --priority 7 --concurrency 3").await.ok());
         let expected = sorted([
             "id",
             "jobType",
@@ -71,8 +71,8 @@ async fn its_json_has_exactly_the_fields_of_the_contract() {
         assert_eq!(job["chunks"]["completed"], 10);
         assert_eq!(job["request"], serde_json::json!({"jobType": "RAISE", "priority": 7}));
         let id = job["id"].as_str().unwrap();
-        assert_eq!(place.job(id).await, job, "`run`, `job` and `jobs` say the same");
-        assert_eq!(place.json("jobs").await, serde_json::json!([job]));
+        assert_eq!(sandbox.job(id).await, job, "`run`, `job` and `jobs` say the same");
+        assert_eq!(sandbox.json("jobs").await, serde_json::json!([job]));
     }
 }
 
@@ -81,16 +81,16 @@ async fn a_filter_takes_only_the_rows_with_its_values() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let filters = "source.filters = { branches = \"branch\" }\n";
-        let place = Place::on(&data, &(raise(30) + filters));
-        let output = place.run("run RAISE --filter branches=3,7,3 --json").await.ok();
+        let sandbox = CliSandbox::on(&data, &(raise(30) + filters));
+        let output = sandbox.run("run RAISE --filter branches=3,7,3 --json").await.ok();
         let job = parse(&output);
         assert_eq!(job["items"]["processed"], 200, "{job:#}");
         let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
         assert_eq!(data.number(raised).await, 200);
         assert_eq!(data.number(&format!("{raised} AND branch IN (3, 7)")).await, 200);
-        place.prove(job["id"].as_str().unwrap()).await;
+        sandbox.prove(job["id"].as_str().unwrap()).await;
         // Nothing has that value: a job with nothing to do is done.
-        let none = parse(&place.run("run RAISE --filter branches=99 --json").await.ok());
+        let none = parse(&sandbox.run("run RAISE --filter branches=99 --json").await.ok());
         assert_eq!(none["items"]["total"], 0);
     }
 }
@@ -99,17 +99,17 @@ async fn a_filter_takes_only_the_rows_with_its_values() {
 async fn a_file_of_ids_takes_only_those_rows_and_each_once() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &raise(2));
-        place.write("ids.txt", "5\n17\n\n  5  \n42\n");
-        let output = place.run("run RAISE --ids-file ids.txt --json").await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(2));
+        sandbox.write("ids.txt", "5\n17\n\n  5  \n42\n");
+        let output = sandbox.run("run RAISE --ids-file ids.txt --json").await.ok();
         assert_eq!(parse(&output)["items"]["processed"], 3, "{}", output.stdout);
         let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
         assert_eq!(data.number(raised).await, 3);
         assert_eq!(data.number(&format!("{raised} AND id IN (5, 17, 42)")).await, 3);
-        place.prove(parse(&output)["id"].as_str().unwrap()).await;
-        refused(&place.run("run RAISE --ids-file none.txt").await, &["--ids-file", "none.txt"]);
-        place.write("ids.txt", "5\nfive\n");
-        refused(&place.run("run RAISE --ids-file ids.txt").await, &["ids[1]", "five"]);
+        sandbox.prove(parse(&output)["id"].as_str().unwrap()).await;
+        refused(&sandbox.run("run RAISE --ids-file none.txt").await, &["--ids-file", "none.txt"]);
+        sandbox.write("ids.txt", "5\nfive\n");
+        refused(&sandbox.run("run RAISE --ids-file ids.txt").await, &["ids[1]", "five"]);
     }
 }
 
@@ -118,14 +118,14 @@ async fn params_are_bound_and_missing_ones_are_refused() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         let sql = "UPDATE accounts SET amount = :by, owner = :who WHERE {chunk}";
-        let place = Place::on(&data, &job("SET", sql, 5));
+        let sandbox = CliSandbox::on(&data, &job("SET", sql, 5));
         let sly = "who=x' || amount || '";
-        place.run_words(&["run", "SET", "--param", "by=77", "--param", sly]).await.ok();
+        sandbox.run_words(&["run", "SET", "--param", "by=77", "--param", sly]).await.ok();
         let right =
             "SELECT count(*) FROM accounts WHERE amount = 77 AND owner = 'x'' || amount || '''";
         assert_eq!(data.number(right).await, 10);
-        refused(&place.run("run SET --param by=1").await, &["params.who"]);
-        refused(&place.run("run SET --param by").await, &["--param", "NAME=VALUE"]);
+        refused(&sandbox.run("run SET --param by=1").await, &["params.who"]);
+        refused(&sandbox.run("run SET --param by").await, &["--param", "NAME=VALUE"]);
     }
 }
 
@@ -133,10 +133,11 @@ async fn params_are_bound_and_missing_ones_are_refused() {
 async fn a_claim_confines_the_job_and_is_demanded() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &(raise(30) + "source.claims = { branch = \"branch\" }\n"));
-        refused(&place.run("run RAISE").await, &["claims.branch"]);
+        let sandbox =
+            CliSandbox::on(&data, &(raise(30) + "source.claims = { branch = \"branch\" }\n"));
+        refused(&sandbox.run("run RAISE").await, &["claims.branch"]);
         data.untouched().await;
-        let output = place.run("run RAISE --claim branch=4 --json").await.ok();
+        let output = sandbox.run("run RAISE --claim branch=4 --json").await.ok();
         assert_eq!(parse(&output)["items"]["processed"], 10);
         let raised = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
         assert_eq!(data.number(&format!("{raised} AND branch = 4")).await, 10);
@@ -149,13 +150,13 @@ async fn rows_the_statement_passes_over_are_skipped_and_limits_hold() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND branch = 1";
-        let place = Place::on(&data, &job("RAISE", sql, 10));
-        let job = parse(&place.run("run RAISE --json").await.ok());
+        let sandbox = CliSandbox::on(&data, &job("RAISE", sql, 10));
+        let job = parse(&sandbox.run("run RAISE --json").await.ok());
         assert_eq!(job["items"]["processed"], 10);
         assert_eq!(job["items"]["skipped"], 90);
         let limits = "run RAISE --parallel-segments 2 --max-items-per-segment 15 --json";
-        let job = parse(&place.run(limits).await.ok());
+        let job = parse(&sandbox.run(limits).await.ok());
         assert_eq!(job["items"]["total"], 30, "{job:#}");
-        place.prove(job["id"].as_str().unwrap()).await;
+        sandbox.prove(job["id"].as_str().unwrap()).await;
     }
 }

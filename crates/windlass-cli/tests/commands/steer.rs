@@ -1,63 +1,63 @@
 //! `windlass cancel`, `pause`, `resume`, `retry`, and the exit codes of those who follow the job.
 
-use crate::common::{Data, Place, eventually, job, raise, refused, slow_raise, text};
+use crate::common::{CliSandbox, Data, eventually, job, raise, refused, slow_raise, text};
 use windlass_testkit::Running;
 
 const ROWS: i64 = 2000;
 
 /// A slow job of twenty chunks, and a `run` that is in the middle of it.
-async fn at_work() -> (Data, Place, Running, String) {
+async fn at_work() -> (Data, CliSandbox, Running, String) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.5).await;
-    let place = Place::on(&data, &slow_raise(100));
-    let run = place.spawn("run RAISE");
+    let sandbox = CliSandbox::on(&data, &slow_raise(100));
+    let run = sandbox.spawn("run RAISE");
     eventually("a chunk is done and others are not", async || {
-        let jobs = place.json("jobs").await;
+        let jobs = sandbox.json("jobs").await;
         jobs[0]["chunks"]["completed"].as_i64() > Some(0)
     })
     .await;
-    let id = text(&place.json("jobs").await[0]["id"]);
-    (data, place, run, id)
+    let id = text(&sandbox.json("jobs").await[0]["id"]);
+    (data, sandbox, run, id)
 }
 
 #[tokio::test]
 async fn a_paused_job_ends_run_with_four_and_goes_on_when_resumed() {
-    let (data, place, run, id) = at_work().await;
-    let watch = place.spawn(&format!("watch {id}"));
-    let paused = place.run(&format!("pause {id}")).await.ok();
+    let (data, sandbox, run, id) = at_work().await;
+    let watch = sandbox.spawn(&format!("watch {id}"));
+    let paused = sandbox.run(&format!("pause {id}")).await.ok();
     assert!(paused.stdout.contains("PAUSED"), "{}", paused.stdout);
     let run = run.wait().await;
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains(&format!("windlass resume {id}")), "{}", run.stdout);
     assert_eq!(watch.wait().await.code, Some(4));
-    let job = place.job(&id).await;
+    let job = sandbox.job(&id).await;
     assert_eq!(job["status"], "PAUSED");
     assert_eq!(job["chunks"]["processing"], 0, "{job:#}");
     assert!(job["chunks"]["pending"].as_i64() > Some(0), "{job:#}");
-    assert_eq!(place.run(&format!("worker --job {id}")).await.code, Some(4));
+    assert_eq!(sandbox.run(&format!("worker --job {id}")).await.code, Some(4));
 
     data.pace(0.0).await;
-    refused(&place.run(&format!("retry {id}")).await, &["WL0008", "PAUSED", "windlass resume"]);
-    let resumed = place.run(&format!("resume {id}")).await.ok();
+    refused(&sandbox.run(&format!("retry {id}")).await, &["WL0008", "PAUSED", "windlass resume"]);
+    let resumed = sandbox.run(&format!("resume {id}")).await.ok();
     assert!(resumed.stdout.contains(&format!("windlass worker --job {id}")), "{resumed:?}");
-    place.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
-    refused(&place.run(&format!("pause {id}")).await, &["WL0008", "COMPLETED"]);
+    sandbox.prove(&id).await;
+    refused(&sandbox.run(&format!("pause {id}")).await, &["WL0008", "COMPLETED"]);
 }
 
 #[tokio::test]
 async fn a_cancelled_job_ends_its_followers_with_three_and_stays_as_it_is() {
-    let (data, place, run, id) = at_work().await;
-    let watch = place.spawn(&format!("watch {id}"));
-    let cancelled = place.run(&format!("cancel {id}")).await.ok();
+    let (data, sandbox, run, id) = at_work().await;
+    let watch = sandbox.spawn(&format!("watch {id}"));
+    let cancelled = sandbox.run(&format!("cancel {id}")).await.ok();
     assert!(cancelled.stdout.contains("CANCELLED"), "{}", cancelled.stdout);
     assert_eq!(run.wait().await.code, Some(3));
     assert_eq!(watch.wait().await.code, Some(3));
     data.pace(0.0).await;
-    assert_eq!(place.run(&format!("worker --job {id}")).await.code, Some(3));
+    assert_eq!(sandbox.run(&format!("worker --job {id}")).await.code, Some(3));
     let job =
-        place.until(&id, "all chunks have ended", |job| job["chunks"]["processing"] == 0).await;
+        sandbox.until(&id, "all chunks have ended", |job| job["chunks"]["processing"] == 0).await;
     let count = |name: &str| job["chunks"][name].as_i64().unwrap();
     assert!(count("cancelled") > 0, "{job:#}");
     assert_eq!(count("completed") + count("cancelled"), count("total"), "{job:#}");
@@ -68,21 +68,21 @@ async fn a_cancelled_job_ends_its_followers_with_three_and_stays_as_it_is() {
         "SELECT count(*) FROM accounts WHERE amount NOT IN (id * 7 % 1000, id * 7 % 1000 + 1)";
     assert_eq!(data.number(others).await, 0);
     for command in ["cancel", "pause", "resume", "retry"] {
-        refused(&place.run(&format!("{command} {id}")).await, &["WL0008", "CANCELLED"]);
+        refused(&sandbox.run(&format!("{command} {id}")).await, &["WL0008", "CANCELLED"]);
     }
-    assert_eq!(place.run(&format!("audit {id}")).await.code, Some(1));
+    assert_eq!(sandbox.run(&format!("audit {id}")).await.code, Some(1));
 }
 
 #[tokio::test]
 async fn a_queued_job_is_paused_resumed_and_cancelled_without_any_worker() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
-        let place = Place::on(&data, &raise(5));
-        let id = place.submit("RAISE").await;
-        assert_eq!(place.json(&format!("pause {id}")).await["status"], "PAUSED");
-        assert_eq!(place.json(&format!("resume {id}")).await["status"], "QUEUED");
-        assert_eq!(place.json(&format!("cancel {id}")).await["status"], "CANCELLED");
-        assert_eq!(place.run(&format!("watch {id}")).await.code, Some(3));
+        let sandbox = CliSandbox::on(&data, &raise(5));
+        let id = sandbox.submit("RAISE").await;
+        assert_eq!(sandbox.json(&format!("pause {id}")).await["status"], "PAUSED");
+        assert_eq!(sandbox.json(&format!("resume {id}")).await["status"], "QUEUED");
+        assert_eq!(sandbox.json(&format!("cancel {id}")).await["status"], "CANCELLED");
+        assert_eq!(sandbox.run(&format!("watch {id}")).await.code, Some(3));
         data.untouched().await;
     }
 }
@@ -93,22 +93,22 @@ async fn a_failed_job_says_why_and_retry_does_the_rest_once() {
         let data = data.with_accounts(100).await;
         data.run("CREATE TABLE rates (rate integer); INSERT INTO rates VALUES (1)").await;
         let sql = "UPDATE accounts SET amount = amount + (SELECT rate FROM rates) WHERE {chunk}";
-        let place = Place::on(&data, &job("RAISE", sql, 10));
-        let id = place.submit("RAISE").await;
+        let sandbox = CliSandbox::on(&data, &job("RAISE", sql, 10));
+        let id = sandbox.submit("RAISE").await;
         data.run("DROP TABLE rates").await;
-        let failed = place.run(&format!("worker --job {id}")).await;
+        let failed = sandbox.run(&format!("worker --job {id}")).await;
         assert_eq!(failed.code, Some(1), "{failed:?}");
         assert!(failed.stdout.contains("FAILED"), "{}", failed.stdout);
         assert!(failed.stdout.contains("rates"), "{}", failed.stdout);
         assert!(failed.stdout.contains(&format!("windlass retry {id}")), "{}", failed.stdout);
-        assert_eq!(place.run(&format!("watch {id}")).await.code, Some(1));
-        assert_eq!(place.run(&format!("audit {id}")).await.code, Some(1));
-        refused(&place.run(&format!("resume {id}")).await, &["WL0008", "windlass retry"]);
+        assert_eq!(sandbox.run(&format!("watch {id}")).await.code, Some(1));
+        assert_eq!(sandbox.run(&format!("audit {id}")).await.code, Some(1));
+        refused(&sandbox.run(&format!("resume {id}")).await, &["WL0008", "windlass retry"]);
 
         data.run("CREATE TABLE rates (rate integer); INSERT INTO rates VALUES (1)").await;
-        assert_eq!(place.json(&format!("retry {id}")).await["status"], "QUEUED");
-        place.run(&format!("worker --job {id}")).await.ok();
+        assert_eq!(sandbox.json(&format!("retry {id}")).await["status"], "QUEUED");
+        sandbox.run(&format!("worker --job {id}")).await.ok();
         data.raised_once(100).await;
-        place.prove(&id).await;
+        sandbox.prove(&id).await;
     }
 }

@@ -1,21 +1,21 @@
 //! `windlass submit` and `windlass worker --job`: queued here, worked there.
 
-use crate::common::{Data, Place, raise, refused};
+use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
 async fn it_prints_the_id_and_a_worker_does_the_rest() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &raise(10));
-        let output = place.run("submit RAISE").await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        let output = sandbox.run("submit RAISE").await.ok();
         let id = output.stdout.trim();
         assert_eq!(output.stdout, format!("{id}\n"), "a script takes the line as it is");
-        assert_eq!(place.status(id).await, "QUEUED");
+        assert_eq!(sandbox.status(id).await, "QUEUED");
         data.untouched().await;
-        let worked = place.run(&format!("worker --job {id}")).await.ok();
+        let worked = sandbox.run(&format!("worker --job {id}")).await.ok();
         assert!(worked.stdout.contains("COMPLETED"), "{}", worked.stdout);
         data.raised_once(100).await;
-        place.prove(id).await;
+        sandbox.prove(id).await;
     }
 }
 
@@ -23,19 +23,19 @@ async fn it_prints_the_id_and_a_worker_does_the_rest() {
 async fn the_same_request_under_the_same_key_is_the_same_job() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let place = Place::on(&data, &raise(10));
-        let first = place.submit("RAISE --idempotency-key night --param x=1").await;
-        let again = place.run("submit RAISE --param x=1 --idempotency-key night").await.ok();
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        let first = sandbox.submit("RAISE --idempotency-key night --param x=1").await;
+        let again = sandbox.run("submit RAISE --param x=1 --idempotency-key night").await.ok();
         assert_eq!(again.stdout.trim(), first);
         assert!(again.stderr.contains("submitted before"), "{}", again.stderr);
-        let other = place.run("submit RAISE --idempotency-key night --param x=2").await;
+        let other = sandbox.run("submit RAISE --idempotency-key night --param x=2").await;
         refused(&other, &["WL0007", "idempotencyKey", "another request"]);
-        assert_ne!(place.submit("RAISE --idempotency-key day --param x=1").await, first);
-        assert_eq!(place.json("jobs").await.as_array().unwrap().len(), 2);
+        assert_ne!(sandbox.submit("RAISE --idempotency-key day --param x=1").await, first);
+        assert_eq!(sandbox.json("jobs").await.as_array().unwrap().len(), 2);
 
         // `run` with a key that is done is done at once, and works nothing again.
-        place.run(&format!("worker --job {first}")).await.ok();
-        place.run("run RAISE --idempotency-key night --param x=1").await.ok();
+        sandbox.run(&format!("worker --job {first}")).await.ok();
+        sandbox.run("run RAISE --idempotency-key night --param x=1").await.ok();
         data.raised_once(100).await;
     }
 }
@@ -43,10 +43,10 @@ async fn the_same_request_under_the_same_key_is_the_same_job() {
 #[tokio::test]
 async fn a_job_runs_by_the_definition_it_was_submitted_with() {
     let data = Data::sqlite().with_accounts(100).await;
-    let place = Place::on(&data, &raise(10));
-    let id = place.submit("RAISE").await;
-    place.write("windlass.toml", &data.config(&raise(10).replace("amount + 1", "amount + 100")));
-    place.run(&format!("worker --job {id}")).await.ok();
+    let sandbox = CliSandbox::on(&data, &raise(10));
+    let id = sandbox.submit("RAISE").await;
+    sandbox.write("windlass.toml", &data.config(&raise(10).replace("amount + 1", "amount + 100")));
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(100).await;
 }
 
@@ -54,12 +54,12 @@ async fn a_job_runs_by_the_definition_it_was_submitted_with() {
 async fn higher_priority_goes_first() {
     let data = Data::sqlite().with_accounts(10).await;
     let note = "UPDATE accounts SET owner = owner || ' ' || :name WHERE {chunk}";
-    let place = Place::on(&data, &crate::common::job("NOTE", note, 10));
-    let low = place.submit("NOTE --param name=low --priority 1").await;
-    let high = place.submit("NOTE --param name=high --priority 9").await;
-    let worker = place.spawn("worker --concurrency 1");
-    place.completed(&low).await;
-    place.completed(&high).await;
+    let sandbox = CliSandbox::on(&data, &crate::common::job("NOTE", note, 10));
+    let low = sandbox.submit("NOTE --param name=low --priority 1").await;
+    let high = sandbox.submit("NOTE --param name=high --priority 9").await;
+    let worker = sandbox.spawn("worker --concurrency 1");
+    sandbox.completed(&low).await;
+    sandbox.completed(&high).await;
     worker.term();
     worker.wait().await.ok();
     let in_order = "SELECT count(*) FROM accounts WHERE owner LIKE '% high low'";

@@ -1,6 +1,6 @@
 //! TLS to databases, as docs/security.md describes it: which certificates are accepted, and what a refusal says.
 
-use crate::common::{Place, config, raise, refused};
+use crate::common::{CliSandbox, config, raise, refused};
 use windlass_testkit::{Certificates, MariaServer, Options, PostgresServer};
 
 /// Without TLS only for the tests themselves; `carrier` needs a client certificate.
@@ -82,13 +82,13 @@ impl Secured {
     }
 
     /// A folder whose records are at this URL, each `{file}` in it being one of the certificates.
-    fn at(&self, url: &str) -> Place {
+    fn at(&self, url: &str) -> CliSandbox {
         let mut url = url.to_owned();
         for file in ["ca.pem", "other-ca.pem", "client.pem", "client.key"] {
             let path = self.certificates.path(file).display().to_string();
             url = url.replace(&format!("{{{file}}}"), &path);
         }
-        Place::with(&config("sqlite:windlass.db", &url, &raise(2)))
+        CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(2)))
     }
 
     async fn connects(&self, url: &str) {
@@ -203,7 +203,7 @@ async fn the_store_is_reached_by_tls_too() {
         let other = secured.certificates.path("other-ca.pem").display().to_string();
         let url = format!("{}?{query}", secured.named).replace("{ca}", &ca);
         let url = url.replace("{other}", &other);
-        Place::with(&config(&url, &url, &raise(2)))
+        CliSandbox::with(&config(&url, &url, &raise(2)))
     };
     at("sslmode=verify-full&sslrootcert={ca}").run("run RAISE").await.ok();
     assert_eq!(secured.amounts().await, 3);

@@ -19,33 +19,33 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_windlass");
 
 /// A folder of its own, in which commands run; it goes away with the test.
-pub(crate) struct Place {
+pub(crate) struct CliSandbox {
     folder: TempDir,
     windlass: Windlass,
 }
 
-impl Place {
+impl CliSandbox {
     /// An empty folder.
-    pub(crate) fn empty() -> Place {
+    pub(crate) fn empty() -> CliSandbox {
         let folder = TempDir::new().unwrap();
         let windlass = Windlass::new(folder.path()).binary(BINARY);
-        Place { folder, windlass }
+        CliSandbox { folder, windlass }
     }
 
     /// A folder with this windlass.toml.
-    pub(crate) fn with(config: &str) -> Place {
-        let place = Place::empty();
-        place.write("windlass.toml", config);
-        place
+    pub(crate) fn with(config: &str) -> CliSandbox {
+        let sandbox = CliSandbox::empty();
+        sandbox.write("windlass.toml", config);
+        sandbox
     }
 
     /// A folder whose store and records are in this database, with these job types.
-    pub(crate) fn on(data: &Data, jobs: &str) -> Place {
-        Place::with(&config(&data.store_url(), &data.url(), jobs))
+    pub(crate) fn on(data: &Data, jobs: &str) -> CliSandbox {
+        CliSandbox::with(&config(&data.store_url(), &data.url(), jobs))
     }
 
     /// Sets a variable for every command from now on.
-    pub(crate) fn env(mut self, name: &str, value: &str) -> Place {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> CliSandbox {
         self.windlass = self.windlass.env(name, value);
         self
     }

@@ -1,7 +1,7 @@
 //! What other sites' pages can make a browser do here: nothing.
 
 use crate::browser::Browser;
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::{Served, auth, token};
 use crate::stub::Stub;
 use crate::world::{purses, take};
@@ -34,7 +34,7 @@ fn client() -> Client {
 #[tokio::test]
 async fn a_form_of_another_site_is_refused() {
     let data = purses().await;
-    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let chief = token("eve", "chief");
     let id = served.token(&chief).submit(json!({"jobType": "TAKE"})).await;
     let (client, cookie) = (client(), format!("windlass_session={chief}"));
@@ -58,8 +58,8 @@ async fn a_form_of_another_site_is_refused() {
             }
             let answer = post.send().await.unwrap();
             assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {origin:?}");
-            let place = answer.headers()["location"].to_str().unwrap().to_owned();
-            assert!(place.starts_with("/sign-in"), "{path} {origin:?}: {place}");
+            let location = answer.headers()["location"].to_str().unwrap().to_owned();
+            assert!(location.starts_with("/sign-in"), "{path} {origin:?}: {location}");
         }
     }
     assert_eq!(attempts, 14 * 7);
@@ -84,7 +84,7 @@ async fn a_form_of_another_site_is_refused() {
 #[tokio::test]
 async fn without_auth_a_form_of_another_site_is_refused_as_well() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     for path in POSTS {
         let address = format!("{}{}", served.url, path.replace("{id}", &id));
@@ -97,7 +97,7 @@ async fn without_auth_a_form_of_another_site_is_refused_as_well() {
 #[tokio::test]
 async fn a_page_on_the_next_port_cannot_stop_everything() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let evil = format!(
         "<form id=f method=post action=\"{}/stop\"></form><script>f.submit()</script>",
         served.url
@@ -119,7 +119,7 @@ async fn a_page_on_the_next_port_cannot_stop_everything() {
 #[tokio::test]
 async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let job = format!("/jobs/{id}");
     for path in [
@@ -171,21 +171,21 @@ const ELSEWHERE: [&str; 12] = [
 #[tokio::test]
 async fn no_redirect_leaves_the_site_and_no_path_reads_a_file() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let (client, chief) = (client(), token("eve", "chief"));
     let mut attempts = 0;
-    for place in ELSEWHERE {
+    for address in ELSEWHERE {
         for (path, field) in
             [("/sign-in", "to"), ("/start", "back"), ("/job-types/TAKE/throughput", "back")]
         {
-            let encoded: String = place.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let encoded: String = address.bytes().map(|byte| format!("%{byte:02X}")).collect();
             let form = format!("token={chief}&{field}={encoded}");
             let post = client.post(format!("{}{path}", served.url)).header("origin", &served.url);
             let post = post.header("cookie", format!("windlass_session={chief}"));
             let post = post.header("content-type", "application/x-www-form-urlencoded");
             let answer = post.body(form).send().await.unwrap();
-            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {place:?}");
-            assert_eq!(answer.headers()["location"], "/", "{path} {place:?}");
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {address:?}");
+            assert_eq!(answer.headers()["location"], "/", "{path} {address:?}");
             attempts += 1;
         }
     }

@@ -57,7 +57,7 @@ async fn a_letter_is_chosen_and_redriven() {
 async fn the_focus_stays_when_a_row_before_it_goes() {
     let (_data, served, id) = with_letters().await;
     let letters = served.get(&format!("/api/v1/dead-letters?job={id}")).await.is(200);
-    let [first, second] = [0, 1].map(|place| &letters[place]);
+    let [first, second] = [0, 1].map(|index| &letters[index]);
     let browser = Browser::on(&served.url).await;
     browser.open("/dead-letters").await;
     let name = format!("Choose letter {}", second["key"]);

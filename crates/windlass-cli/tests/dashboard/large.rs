@@ -1,7 +1,7 @@
 //! A job of 100,000 chunks and some more: what is drawn is bounded, and every chunk can be reached.
 
 use crate::browser::Browser;
-use crate::common::{Data, Place, eventually};
+use crate::common::{CliSandbox, Data, eventually};
 use crate::served::Served;
 use serde_json::{Value as Json, json};
 
@@ -20,7 +20,7 @@ async fn aggregates_are_drawn_and_the_rest_is_paged() {
     let jobs = "[jobs.SOW]\nsource.connection = \"app\"\nsource.table = \"grains\"\n\
         step.sql = \"UPDATE grains SET sown = 1 WHERE {chunk}\"\nchunk.items = 1\n\
         throughput = { items_per_second = 10 }\n";
-    let served = Served::with(Place::on(&data, jobs), 2).await;
+    let served = Served::with(CliSandbox::on(&data, jobs), 2).await;
     let id = served.submit(json!({"jobType": "SOW"})).await;
     eventually("all chunks are cut", async || {
         let job = served.get(&format!("/api/v1/jobs/{id}")).await.is(200);

@@ -1,7 +1,7 @@
 //! Dead letters: found, looked at, redriven, ignored, exported. What a record says is shown, not run.
 
 use crate::browser::Browser;
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::Served;
 use crate::world::{SCRIPT, purses, take, with_letters};
 use serde_json::{Value as Json, json};
@@ -83,7 +83,7 @@ async fn errors_that_differ_in_values_alone_are_one_group() {
          BEGIN SELECT raise(ABORT, 'purse ' || NEW.id || ' has a hole'); END",
     )
     .await;
-    let served = Served::with(Place::on(&data, &take("")), 2).await;
+    let served = Served::with(CliSandbox::on(&data, &take("")), 2).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let job: Json = served.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["dead"], 5);

@@ -118,13 +118,13 @@ async fn the_server_is_lost_and_regained() {
     browser.sees("Nothing runs and nothing waits.").await;
     mark(&browser).await;
     let listen = served.url.trim_start_matches("http://").to_owned();
-    let Served { place, process, .. } = served;
+    let Served { sandbox, process, .. } = served;
     process.kill9();
     process.wait().await;
     browser.sees("Connection lost").await;
     // What happens meanwhile is there when the server is back, and so is what happens then.
-    place.submit("TAKE").await;
-    let again = place.spawn(&format!("serve --listen {listen} --concurrency 2"));
+    sandbox.submit("TAKE").await;
+    let again = sandbox.spawn(&format!("serve --listen {listen} --concurrency 2"));
     browser.sees("Running").await;
     browser.misses("Connection lost").await;
     let before = progress(&browser).await;

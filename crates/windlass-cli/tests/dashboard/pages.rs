@@ -1,7 +1,7 @@
 //! The pages one after another: what a form is made of, a dry run, a search, schedules.
 
 use crate::browser::Browser;
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::Served;
 use crate::world::{purses, take, with_letters};
 use serde_json::json;
@@ -9,7 +9,7 @@ use serde_json::json;
 #[tokio::test]
 async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     let data = purses().await;
-    let served = Served::with(Place::on(&data, &take("")), 1).await;
+    let served = Served::with(CliSandbox::on(&data, &take("")), 1).await;
     let browser = Browser::on(&served.url).await;
     browser.open("/job-types").await;
     browser.sees("Take a little from every purse").await;
@@ -56,7 +56,7 @@ async fn a_schedule_is_paused_and_resumed() {
     let data = purses().await;
     let schedule =
         "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
-    let served = Served::start(Place::on(&data, &take(schedule))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(schedule))).await;
     let browser = Browser::on(&served.url).await;
     browser.open("/schedules").await;
     browser.sees("JST").await;
@@ -69,10 +69,10 @@ async fn a_schedule_is_paused_and_resumed() {
 #[tokio::test]
 async fn a_failed_job_says_why_and_is_retried() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     data.run("ALTER TABLE purses RENAME TO away").await;
-    served.place.run(&format!("worker --job {id}")).await;
+    served.sandbox.run(&format!("worker --job {id}")).await;
     served.until(&id, "FAILED").await;
     let browser = Browser::on(&served.url).await;
     browser.open("/").await;
@@ -83,7 +83,7 @@ async fn a_failed_job_says_why_and_is_retried() {
     data.run("ALTER TABLE away RENAME TO purses").await;
     browser.go("Retry what failed").await;
     browser.sees("Queued").await;
-    served.place.run(&format!("worker --job {id}")).await.ok();
+    served.sandbox.run(&format!("worker --job {id}")).await.ok();
     browser.sees("Completed").await;
 }
 
@@ -92,7 +92,7 @@ async fn jobs_that_come_after_one_another_are_a_graph() {
     let data = purses().await;
     let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
     let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
-    let served = Served::with(Place::on(&data, &(take("") + &after + rule)), 2).await;
+    let served = Served::with(CliSandbox::on(&data, &(take("") + &after + rule)), 2).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let browser = Browser::on(&served.url).await;
     browser.open(&format!("/jobs/{id}")).await;
@@ -114,13 +114,13 @@ async fn a_job_that_will_be_late_says_so() {
     let data = purses().await;
     let schedule = "throughput = { items_per_second = 5 }\n\
         schedule = { cron = \"0 3 1 1 *\", deadline = \"30s\", missed = \"run-once\" }\n";
-    let place = Place::on(&data, &take(schedule));
-    place.run("schedules").await.ok();
+    let sandbox = CliSandbox::on(&data, &take(schedule));
+    sandbox.run("schedules").await.ok();
     // It should have been submitted ten seconds ago.
-    let store = rusqlite::Connection::open(place.path("windlass.db")).unwrap();
+    let store = rusqlite::Connection::open(sandbox.path("windlass.db")).unwrap();
     let past = "UPDATE windlass_schedules SET next_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) - 10000";
     store.execute(past, []).unwrap();
-    let served = Served::with(place, 1).await;
+    let served = Served::with(sandbox, 1).await;
     let browser = Browser::on(&served.url).await;
     browser.open("/").await;
     browser.sees("At risk: due").await;
@@ -134,7 +134,7 @@ async fn a_job_that_will_be_late_says_so() {
 #[tokio::test]
 async fn a_job_type_is_limited_and_stopped_from_its_page() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let browser = Browser::on(&served.url).await;
     browser.open("/job-types/TAKE").await;
     browser.press("Throughput…").await;

@@ -3,7 +3,7 @@
 //! and axe finds nothing that would keep somebody out.
 
 use crate::browser::{Browser, Look};
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::{Served, auth, token};
 use crate::world::{purses, take};
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn every_page_fits_every_screen() {
     let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
     let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
     let jobs = take(schedule) + &slow + &after + rule;
-    let served = Served::with(Place::on(&data, &jobs), 2).await;
+    let served = Served::with(CliSandbox::on(&data, &jobs), 2).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     served.until(&id, "COMPLETED").await;
     served.submit(json!({"jobType": "STROLL"})).await;
@@ -68,7 +68,7 @@ async fn every_page_fits_every_screen() {
 #[tokio::test]
 async fn pages_that_one_sees_seldom_fit_and_keep_nobody_out() {
     let data = purses().await;
-    let mut served = Served::with(Place::on(&data, &(take("") + &auth())), 2).await;
+    let mut served = Served::with(CliSandbox::on(&data, &(take("") + &auth())), 2).await;
     let chief = token("eve", "chief");
     served.token(&chief);
     let id = served.submit(json!({"jobType": "TAKE"})).await;
@@ -110,7 +110,7 @@ async fn pages_that_one_sees_seldom_fit_and_keep_nobody_out() {
 #[tokio::test]
 async fn a_server_on_which_nothing_has_happened_has_nothing_to_hide() {
     let data = purses().await;
-    let served = Served::start(Place::on(&data, &take(""))).await;
+    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
     let browser = Browser::with(&served.url, Look::Phone).await;
     for (page, path) in PAGES {
         look_at(&browser, &format!("{page}-empty"), path).await;

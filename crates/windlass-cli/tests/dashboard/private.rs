@@ -1,6 +1,6 @@
 //! Who sees only their own jobs sees nothing of those of others, on any page.
 
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::{Served, auth, token};
 use crate::world::{purses, take};
 use serde_json::json;
@@ -10,7 +10,7 @@ async fn a_clerk_sees_nothing_of_the_jobs_of_others() {
     let data = purses().await;
     let slow = take("throughput = { items_per_second = 1 }\nschedule = { cron = \"0 3 1 1 *\" }\n");
     let slow = slow.replace("jobs.TAKE", "jobs.STROLL");
-    let mut served = Served::with(Place::on(&data, &(take("") + &slow + &auth())), 2).await;
+    let mut served = Served::with(CliSandbox::on(&data, &(take("") + &slow + &auth())), 2).await;
     let (chief, clerk) = (token("zara", "chief"), token("oda", "clerk"));
     served.token(&chief);
     let theirs = served.submit(json!({"jobType": "TAKE", "params": {"word": "sesame"}})).await;

@@ -2,7 +2,7 @@
 //! read by everybody, on any screen.
 
 use crate::browser::{Browser, Look};
-use crate::common::Place;
+use crate::common::CliSandbox;
 use crate::world::{SCRIPT, purses, take, with_letters};
 use serde_json::json;
 use std::path::PathBuf;
@@ -24,21 +24,21 @@ async fn it_fits_every_screen_and_runs_nothing() {
     let data = purses().await;
     let schedule =
         "schedule = { cron = \"0 3 * * *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
-    let place = Place::on(&data, &(take(schedule) + SUMS));
-    place.run("run SUMS --param month=2026-10").await.ok();
-    let taken = place.json("run TAKE --filter counties=Kent,Essex").await;
-    place
+    let sandbox = CliSandbox::on(&data, &(take(schedule) + SUMS));
+    sandbox.run("run SUMS --param month=2026-10").await.ok();
+    let taken = sandbox.json("run TAKE --filter counties=Kent,Essex").await;
+    sandbox
         .run(&format!("job {} --html reports/take.html", taken["id"].as_str().unwrap()))
         .await
         .ok();
-    let failed = place.submit("TAKE").await;
+    let failed = sandbox.submit("TAKE").await;
     data.run("ALTER TABLE purses RENAME TO away").await;
-    place.run(&format!("worker --job {failed}")).await;
-    place.run(&format!("job {failed} --html reports/failed.html")).await.ok();
+    sandbox.run(&format!("worker --job {failed}")).await;
+    sandbox.run(&format!("job {failed} --html reports/failed.html")).await.ok();
 
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
     std::fs::create_dir_all(&folder).unwrap();
-    let base = format!("file://{}", place.path("reports").display());
+    let base = format!("file://{}", sandbox.path("reports").display());
     for (look, name) in [
         (Look::Desktop, "desk-light"),
         (Look::DesktopDark, "desk-dark"),

@@ -1,7 +1,7 @@
 //! Signing in as three roles: each sees the buttons that it may press, and no others.
 
 use crate::browser::Browser;
-use crate::common::{Place, text};
+use crate::common::{CliSandbox, text};
 use crate::served::{Served, auth, token};
 use crate::world::{purses, take};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn three_roles_see_three_sets_of_buttons() {
     let jobs = take(
         "throughput = { items_per_second = 1 }\nschedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n",
     );
-    let mut served = Served::with(Place::on(&data, &(jobs + &auth())), 1).await;
+    let mut served = Served::with(CliSandbox::on(&data, &(jobs + &auth())), 1).await;
     served.token(&token("eve", "chief"));
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let job = format!("/jobs/{id}");
@@ -67,9 +67,9 @@ async fn three_roles_see_three_sets_of_buttons() {
 #[tokio::test]
 async fn who_is_signed_in_at_one_server_is_at_the_other() {
     let data = purses().await;
-    let first = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let first = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let listen = "serve -v --listen 127.0.0.1:0 --concurrency 1";
-    let other = first.place.spawn(listen);
+    let other = first.sandbox.spawn(listen);
     let mut url = None;
     crate::common::eventually("the other listens", async || {
         let said = other.stderr();
@@ -96,7 +96,7 @@ async fn who_is_signed_in_at_one_server_is_at_the_other() {
 #[tokio::test]
 async fn one_comes_back_to_where_one_wanted_to_go() {
     let data = purses().await;
-    let mut served = Served::start(Place::on(&data, &(take("") + &auth()))).await;
+    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let id = text(
         &served
             .token(&token("eve", "chief"))

@@ -2,7 +2,7 @@
 //! runs this and takes what it leaves in `target/dashboard/scene` to `docs/images`.
 
 use crate::browser::{Browser, Look};
-use crate::common::{Data, Place, eventually, text};
+use crate::common::{CliSandbox, Data, eventually, text};
 use crate::served::Served;
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
@@ -87,9 +87,9 @@ for line in sys.stdin:
 #[tokio::test]
 async fn the_documentation_has_its_pictures() {
     let data = bank().await;
-    let place = Place::on(&data, JOBS);
-    place.write("invoice.py", INVOICE);
-    let served = Served::with(place, 4).await;
+    let sandbox = CliSandbox::on(&data, JOBS);
+    sandbox.write("invoice.py", INVOICE);
+    let served = Served::with(sandbox, 4).await;
     a_day_of_work(&served, &data).await;
     what_went_wrong(&served, &data).await;
     let night = the_night(&served, &data).await;
@@ -174,10 +174,10 @@ async fn a_day_of_work(served: &Served, data: &Data) {
 async fn what_went_wrong(served: &Served, data: &Data) {
     let invoices = served.submit(json!({"jobType": "INVOICES"})).await;
     served.until(&invoices, "COMPLETED").await;
-    served.place.run("stop ARCHIVE").await.ok();
+    served.sandbox.run("stop ARCHIVE").await.ok();
     let archive = served.submit(json!({"jobType": "ARCHIVE"})).await;
     data.run("ALTER TABLE statements RENAME COLUMN archived TO archived_on").await;
-    served.place.run("start ARCHIVE").await.ok();
+    served.sandbox.run("start ARCHIVE").await.ok();
     served.until(&archive, "FAILED").await;
     let interest = served.submit(json!({"jobType": "INTEREST"})).await;
     done(served, &interest, 2000).await;

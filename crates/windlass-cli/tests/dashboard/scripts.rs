@@ -2,7 +2,7 @@
 //! errors, params, claims, descriptions, and names of filters, columns, tables and submitters.
 
 use crate::browser::Browser;
-use crate::common::{Data, Place, text};
+use crate::common::{CliSandbox, Data, text};
 use crate::served::{Served, auth, claims, signed};
 use crate::world::SCRIPT;
 use serde_json::{Value as Json, json};
@@ -30,7 +30,7 @@ async fn evil() -> (Data, Served, String) {
     ))
     .await;
     let jobs = JOBS.replace("EVIL", EVIL) + &auth();
-    let mut served = Served::with(Place::on(&data, &jobs), 2).await;
+    let mut served = Served::with(CliSandbox::on(&data, &jobs), 2).await;
     let mut said = claims(EVIL, "chief");
     said["county"] = EVIL.into();
     let token = signed(&said);
@@ -138,23 +138,23 @@ const PLACES: [&str; 12] = [
 #[tokio::test]
 async fn no_page_repeats_a_link_as_markup() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::start(Place::on(&data, &crate::common::raise(10))).await;
+    let served = Served::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
     let mut attempts = 0;
     for payload in PAYLOADS {
         let encoded: String = payload.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        for place in PLACES {
-            let request = served.request(reqwest::Method::GET, &place.replace("{}", &encoded));
+        for template in PLACES {
+            let request = served.request(reqwest::Method::GET, &template.replace("{}", &encoded));
             let answer = request.send().await.unwrap();
-            assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{place}");
+            assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{template}");
             let kind = answer.headers().get("content-type").cloned();
             let kind = kind.as_ref().map_or("", |kind| kind.to_str().unwrap());
             match kind.split(';').next() {
                 Some("text/html") => {
                     let page = answer.text().await.unwrap();
-                    assert!(!page.contains(payload), "{place} {payload}: {page}");
+                    assert!(!page.contains(payload), "{template} {payload}: {page}");
                 }
                 Some("application/json" | "application/problem+json" | "") => {}
-                other => panic!("{place}: {other:?}"),
+                other => panic!("{template}: {other:?}"),
             }
             attempts += 1;
         }

@@ -1,6 +1,6 @@
 //! Purses that a job takes from, at a pace that lets one look on.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::served::Served;
 use serde_json::{Value as Json, json};
 
@@ -43,14 +43,14 @@ pub(crate) fn take(more: &str) -> String {
 pub(crate) async fn slow() -> (Data, Served) {
     let data = purses().await;
     let jobs = take("throughput = { items_per_second = 20 }\n");
-    let served = Served::with(Place::on(&data, &jobs), 2).await;
+    let served = Served::with(CliSandbox::on(&data, &jobs), 2).await;
     (data, served)
 }
 
 /// A server on which a job has completed with two letters.
 pub(crate) async fn with_letters() -> (Data, Served, String) {
     let data = purses().await;
-    let served = Served::with(Place::on(&data, &take("")), 2).await;
+    let served = Served::with(CliSandbox::on(&data, &take("")), 2).await;
     let id = served.submit(json!({"jobType": "TAKE"})).await;
     let job: Json = served.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["dead"], 2);

@@ -1,7 +1,7 @@
 //! A diamond of dependencies while every process is killed again and again: each job of it exactly
 //! once, whichever transaction the death fell into.
 
-use crate::common::{Data, Place, job};
+use crate::common::{CliSandbox, Data, job};
 use crate::dice::Dice;
 use std::time::Duration;
 
@@ -30,18 +30,18 @@ async fn diamonds(data: Data, processes: usize) {
     let rules = rule("LEFT", "\"TOP\"")
         + &rule("RIGHT", "\"TOP\"")
         + &rule("BOTTOM", "\"LEFT\", \"RIGHT\"");
-    let place = Place::on(&data, &(jobs + &rules));
+    let sandbox = CliSandbox::on(&data, &(jobs + &rules));
     for round in 0..ROUNDS {
-        place.submit(&format!("TOP --param round={round}")).await;
+        sandbox.submit(&format!("TOP --param round={round}")).await;
     }
     let mut dice = Dice::new(20_261_116);
-    let start = || place.spawn("worker --concurrency 2");
+    let start = || sandbox.spawn("worker --concurrency 2");
     let mut running: Vec<_> = (0..processes).map(|_| start()).collect();
     let mut kills = 0;
     loop {
         // Not for luck: the deaths are to fall anywhere.
         tokio::time::sleep(Duration::from_millis(dice.roll(50..400))).await;
-        if done(&place).await == 4 * ROUNDS as usize {
+        if done(&sandbox).await == 4 * ROUNDS as usize {
             break;
         }
         // Towards the end a segment's lease of thirty seconds would be all that is waited for.
@@ -52,7 +52,7 @@ async fn diamonds(data: Data, processes: usize) {
             kills += 1;
         }
     }
-    let listed = place.json("jobs --limit 1000").await;
+    let listed = sandbox.json("jobs --limit 1000").await;
     let listed = listed.as_array().unwrap();
     assert_eq!(listed.len(), 4 * ROUNDS as usize, "no job twice");
     for name in names {
@@ -67,14 +67,14 @@ async fn diamonds(data: Data, processes: usize) {
     let wrong =
         format!("SELECT count(*) FROM accounts WHERE amount - id * 7 % 1000 <> {}", 4 * ROUNDS);
     assert_eq!(data.number(&wrong).await, 0, "each effect once");
-    let waiting = place.json("dependencies").await;
+    let waiting = sandbox.json("dependencies").await;
     assert_eq!(
         (&waiting["waiting"], &waiting["due"]),
         (&serde_json::json!([]), &serde_json::json!([]))
     );
 }
 
-async fn done(place: &Place) -> usize {
-    let listed = place.json("jobs --limit 1000 --status COMPLETED").await;
+async fn done(sandbox: &CliSandbox) -> usize {
+    let listed = sandbox.json("jobs --limit 1000 --status COMPLETED").await;
     listed.as_array().unwrap().len()
 }

@@ -1,13 +1,13 @@
 //! PostgreSQL crashes right after Windlass has said something: all of it is still there, although the
 //! server, the database and the role are set not to wait for the disk.
 
-use crate::common::{Data, Place, eventually, job, raise, text};
+use crate::common::{CliSandbox, Data, eventually, job, raise, text};
 use windlass_testkit::{Options, PostgresServer};
 
 const ROWS: i64 = 1000;
 
 /// A server that flushes its log only when a commit waits for it.
-async fn prepare(jobs: &str) -> (PostgresServer, Data, Place) {
+async fn prepare(jobs: &str) -> (PostgresServer, Data, CliSandbox) {
     let settings = [
         ("synchronous_commit", "off"),
         ("wal_writer_delay", "10s"),
@@ -23,14 +23,14 @@ async fn prepare(jobs: &str) -> (PostgresServer, Data, Place) {
     let data = Data::Postgres(database).with_accounts(ROWS).await;
     data.run("CREATE TABLE result (branch integer, n bigint); CHECKPOINT").await;
     let config = data.config(jobs).replace("\n\n[jobs", "\noutbox = true\n\n[jobs");
-    let place = Place::with(&config);
-    place.run("migrate").await.ok();
-    (server, data, place)
+    let sandbox = CliSandbox::with(&config);
+    sandbox.run("migrate").await.ok();
+    (server, data, sandbox)
 }
 
-async fn last_job(place: &Place) -> serde_json::Value {
-    let id = text(&place.json("jobs").await[0]["id"]);
-    place.job(&id).await
+async fn last_job(sandbox: &CliSandbox) -> serde_json::Value {
+    let id = text(&sandbox.json("jobs").await[0]["id"]);
+    sandbox.job(&id).await
 }
 
 #[tokio::test]
@@ -39,17 +39,17 @@ async fn what_a_completed_job_has_done_survives() {
                 step.map = \"SELECT branch, count(*) AS n FROM {source} WHERE {chunk} GROUP BY branch\"\n\
                 reduce = \"SELECT branch, sum(n)::bigint AS n FROM parts GROUP BY branch\"\n\
                 load = { connection = \"app\", table = \"result\", replace = [\"branch\"] }\n";
-    let (server, data, place) = prepare(&(raise(100) + load)).await;
-    place.run("run RAISE").await.ok();
+    let (server, data, sandbox) = prepare(&(raise(100) + load)).await;
+    sandbox.run("run RAISE").await.ok();
     server.restart_immediate();
     data.raised_once(ROWS).await;
-    let raised = last_job(&place).await;
+    let raised = last_job(&sandbox).await;
     assert_eq!(raised["status"], "COMPLETED", "{raised:#}");
-    place.prove(&text(&raised["id"])).await;
+    sandbox.prove(&text(&raised["id"])).await;
 
-    place.run("run COUNT").await.ok();
+    sandbox.run("run COUNT").await.ok();
     server.restart_immediate();
-    let counted = last_job(&place).await;
+    let counted = last_job(&sandbox).await;
     assert_eq!((&counted["jobType"], &counted["status"]), (&"COUNT".into(), &"COMPLETED".into()));
     assert_eq!(data.number("SELECT sum(n) FROM result").await, ROWS);
 }
@@ -61,27 +61,27 @@ async fn what_went_wrong_survives_with_its_dead_letters() {
         format!("failures = {{ budget = 0, on_exceeded = \"{on_exceeded}\" }}\n")
     };
     let jobs = job("FAILS", bad, 10) + &budget("fail") + &job("PAUSES", bad, 10) + &budget("pause");
-    let (server, _data, place) = prepare(&jobs).await;
+    let (server, _data, sandbox) = prepare(&jobs).await;
     for (name, status, code) in [("FAILS", "FAILED", 1), ("PAUSES", "PAUSED", 4)] {
-        let ended = place.run(&format!("run {name} --concurrency 1")).await;
+        let ended = sandbox.run(&format!("run {name} --concurrency 1")).await;
         assert_eq!(ended.code, Some(code), "{ended:?}");
         server.restart_immediate();
-        let found = last_job(&place).await;
+        let found = last_job(&sandbox).await;
         assert_eq!((&found["jobType"], &found["status"]), (&name.into(), &status.into()));
         let id = text(&found["id"]);
-        let letters = place.json(&format!("dead list --job {id}")).await;
+        let letters = sandbox.json(&format!("dead list --job {id}")).await;
         assert_eq!(letters.as_array().unwrap().len(), 1, "{letters:#}");
     }
 }
 
 #[tokio::test]
 async fn what_was_submitted_or_relayed_survives() {
-    let (server, data, place) = prepare(&raise(100)).await;
-    let id = place.submit("RAISE").await;
+    let (server, data, sandbox) = prepare(&raise(100)).await;
+    let id = sandbox.submit("RAISE").await;
     server.restart_immediate();
-    assert_eq!(place.status(&id).await, "QUEUED");
+    assert_eq!(sandbox.status(&id).await, "QUEUED");
 
-    let relay = place.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
+    let relay = sandbox.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
     data.run("SET synchronous_commit = on; SELECT windlass_enqueue('RAISE', '{}')").await;
     eventually("the request is relayed", async || {
         data.number("SELECT count(*) FROM windlass_outbox").await == 0
@@ -90,7 +90,7 @@ async fn what_was_submitted_or_relayed_survives() {
     server.restart_immediate();
     relay.term();
     relay.wait().await.ok();
-    let jobs = place.json("jobs").await;
+    let jobs = sandbox.json("jobs").await;
     let waiting = data.number("SELECT count(*) FROM windlass_outbox").await;
     assert_eq!((jobs.as_array().unwrap().len(), waiting), (2, 0), "{jobs:#}");
 }

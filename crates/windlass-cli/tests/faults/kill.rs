@@ -1,6 +1,6 @@
 //! Workers killed at random, again and again, while they work.
 
-use crate::common::{Data, Place, job, slow_raise};
+use crate::common::{CliSandbox, Data, job, slow_raise};
 use crate::dice::Dice;
 use std::ops::Range;
 use std::time::Duration;
@@ -13,12 +13,12 @@ async fn three_workers_on_postgresql_killed_again_and_again() {
     data.pace(0.02).await;
     // Several commits a chunk, so that a death also falls between two of them.
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
-    let hits = kill_until_completed(&place, &id, 3, 300..900).await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
     assert!(hits >= 3, "only {hits} of the killed workers were at work");
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -29,12 +29,12 @@ async fn one_worker_on_sqlite_killed_again_and_again() {
                s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 5000) \
                SELECT count(*) FROM s) > 0";
     let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
-    let hits = kill_until_completed(&place, &id, 1, 500..1500).await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 1, 500..1500).await;
     assert!(hits >= 3, "only {hits} of the killed workers were at work");
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -43,34 +43,39 @@ async fn three_workers_on_mariadb_killed_again_and_again() {
     // Every row takes its time, so that a death also falls into the middle of a statement.
     let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND SLEEP(0.0002) = 0";
     let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
-    let hits = kill_until_completed(&place, &id, 3, 300..900).await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
     assert!(hits >= 3, "only {hits} of the killed workers were at work");
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 /// Keeps so many workers running and kills one after another until the job is done; says how
 /// many of them held a chunk when they died.
-async fn kill_until_completed(place: &Place, id: &str, workers: usize, every: Range<u64>) -> usize {
+async fn kill_until_completed(
+    sandbox: &CliSandbox,
+    id: &str,
+    workers: usize,
+    every: Range<u64>,
+) -> usize {
     let mut dice = Dice::new(20_251_115);
-    let mut running: Vec<_> = (0..workers).map(|_| place.spawn("worker")).collect();
+    let mut running: Vec<_> = (0..workers).map(|_| sandbox.spawn("worker")).collect();
     let mut hits = 0;
     // Loaders die in a test of their own, which does not wait for their longer leases.
-    place.until(id, "all is loaded", |job| job["phase"] == "working").await;
+    sandbox.until(id, "all is loaded", |job| job["phase"] == "working").await;
     loop {
         tokio::time::sleep(Duration::from_millis(dice.roll(every.clone()))).await;
         let victim = &mut running[dice.roll(0..workers as u64) as usize];
         victim.kill9();
-        let job = place.job(id).await;
+        let job = sandbox.job(id).await;
         match job["status"].as_str() {
             Some("COMPLETED") => return hits,
             Some("QUEUED" | "PROCESSING") => {}
             _ => panic!("{job:#}"),
         }
         // The dead say nothing any more: what they held is still in their name.
-        hits += usize::from(!place.held_by(id, victim.id()).await.is_empty());
-        *victim = place.spawn("worker");
+        hits += usize::from(!sandbox.held_by(id, victim.id()).await.is_empty());
+        *victim = sandbox.spawn("worker");
     }
 }

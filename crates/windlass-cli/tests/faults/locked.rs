@@ -1,7 +1,7 @@
 //! A process is stopped while it holds the write lock of the store's file: the others say what they
 //! wait for, and go on when it is free.
 
-use crate::common::{Data, Place, eventually, raise};
+use crate::common::{CliSandbox, Data, eventually, raise};
 use windlass_testkit::{Running, Windlass};
 
 const ROWS: i64 = 100;
@@ -14,8 +14,8 @@ while True: time.sleep(1)
 ";
 
 /// A process that holds the lock, stopped.
-async fn stopped_holder(place: &Place) -> Running {
-    let holder = Windlass::new(place.path("")).binary("python3").spawn(["-c", HOLD]);
+async fn stopped_holder(sandbox: &CliSandbox) -> Running {
+    let holder = Windlass::new(sandbox.path("")).binary("python3").spawn(["-c", HOLD]);
     eventually("the lock is held", async || holder.stdout().contains("held")).await;
     holder.stop();
     holder
@@ -24,15 +24,15 @@ async fn stopped_holder(place: &Place) -> Running {
 #[tokio::test]
 async fn a_wait_for_the_write_lock_says_who_holds_it() {
     let data = Data::sqlite().with_accounts(ROWS).await;
-    let place = Place::on(&data, &raise(10));
-    let first = place.submit("RAISE").await;
-    let worker = place.spawn("worker");
-    place.completed(&first).await;
+    let sandbox = CliSandbox::on(&data, &raise(10));
+    let first = sandbox.submit("RAISE").await;
+    let worker = sandbox.spawn("worker");
+    sandbox.completed(&first).await;
 
-    let holder = stopped_holder(&place).await;
+    let holder = stopped_holder(&sandbox).await;
     let said = format!("held by another process (pid {}, python3, stopped)", holder.id());
     let says = |log: String| log.contains("the write lock of") && log.contains(&said);
-    let jobs = place.spawn("jobs");
+    let jobs = sandbox.spawn("jobs");
     eventually("a command says what it waits for", async || says(jobs.stderr())).await;
     eventually("the worker says what it waits for", async || says(worker.stderr())).await;
     // The command gives up, and says so.
@@ -46,8 +46,8 @@ async fn a_wait_for_the_write_lock_says_who_holds_it() {
     holder.term();
     let ended = holder.wait().await;
     assert_eq!(ended.code, None, "{ended:?}");
-    let second = place.submit("RAISE").await;
-    place.completed(&second).await;
+    let second = sandbox.submit("RAISE").await;
+    sandbox.completed(&second).await;
     assert!(worker.is_running());
-    place.prove(&second).await;
+    sandbox.prove(&second).await;
 }

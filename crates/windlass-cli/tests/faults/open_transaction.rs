@@ -1,7 +1,7 @@
 //! Somebody's transaction stays open for the length of a run: what it keeps from being cleared away
 //! does not slow the work down, chunk after chunk.
 
-use crate::common::{Data, Place, eventually, raise};
+use crate::common::{CliSandbox, Data, eventually, raise};
 
 const CHUNKS: i64 = 6_000;
 const LONG: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; \
@@ -10,14 +10,14 @@ const LONG: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; \
 #[tokio::test]
 async fn a_long_transaction_does_not_make_claims_dearer() {
     let data = Data::postgres().await.with_accounts(CHUNKS).await;
-    let place = Place::on(&data, &(raise(1) + "chunk.lease = \"1m\"\n"));
+    let sandbox = CliSandbox::on(&data, &(raise(1) + "chunk.lease = \"1m\"\n"));
     let work = async {
         let snapshot = "SELECT count(*) FROM pg_stat_activity \
                       WHERE backend_xmin IS NOT NULL AND query LIKE '%pg_sleep(1000)' \
                           AND pid <> pg_backend_pid()";
         eventually("the transaction is open", async || data.number(snapshot).await == 1).await;
-        let id = place.submit("RAISE").await;
-        place.run(&format!("worker --job {id}")).await.ok();
+        let id = sandbox.submit("RAISE").await;
+        sandbox.run(&format!("worker --job {id}")).await.ok();
         assert_eq!(data.number(snapshot).await, 1, "it was open all the while");
         id
     };
@@ -26,7 +26,7 @@ async fn a_long_transaction_does_not_make_claims_dearer() {
         id = work => id,
     };
     data.raised_once(CHUNKS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
     // Each claim begins where the last one ended. Now and then one looks at everything: after five
     // seconds, and after one when nothing is found.
     let seconds = data

@@ -1,7 +1,7 @@
 //! The store is restored from a backup while a worker sleeps: what was done since is done once, what the
 //! sleeper wrote does not count, and without `--after-restore` nothing goes on.
 
-use crate::common::{Data, Place, config, eventually, job, refused, slow_raise, text};
+use crate::common::{CliSandbox, Data, config, eventually, job, refused, slow_raise, text};
 use std::path::Path;
 
 /// Files of a SQLite store.
@@ -17,8 +17,8 @@ fn copy_store(from: &Path, to: &Path) {
     }
 }
 
-async fn completed(place: &Place, id: &str) -> usize {
-    let chunks = place.chunks(id).await;
+async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
+    let chunks = sandbox.chunks(id).await;
     chunks.iter().filter(|chunk| chunk["status"] == "COMPLETED").count()
 }
 
@@ -29,43 +29,43 @@ async fn a_sqlite_store_copied_back_goes_on_only_when_told_and_does_nothing_twic
     data.pace(0.2).await;
     let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
-    let place = Place::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (place.path("."), place.path("backup"));
+    let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
+    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
 
-    let id = place.submit("RAISE").await;
-    let sleeper = place.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&place, &id).await >= 4).await;
+    let id = sandbox.submit("RAISE").await;
+    let sleeper = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
     // No process writes to the store while it is copied.
     sleeper.stop();
     copy_store(&live, &backup);
     sleeper.cont();
-    let then = completed(&place, &id).await;
-    eventually("more is done", async || completed(&place, &id).await >= then + 12).await;
-    place.run("run OTHER").await.ok();
-    let forgotten = place.json("jobs").await.as_array().unwrap().clone();
+    let then = completed(&sandbox, &id).await;
+    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
+    sandbox.run("run OTHER").await.ok();
+    let forgotten = sandbox.json("jobs").await.as_array().unwrap().clone();
     let forgotten = forgotten.iter().find(|job| job["jobType"] == "OTHER").unwrap();
     let forgotten = text(&forgotten["id"]);
     sleeper.stop();
     copy_store(&backup, &live);
-    assert!(completed(&place, &id).await < then + 12, "the store went back in time");
+    assert!(completed(&sandbox, &id).await < then + 12, "the store went back in time");
 
     for command in ["worker", "serve --listen 127.0.0.1:0", "run OTHER"] {
-        let output = place.run(command).await;
+        let output = sandbox.run(command).await;
         refused(&output, &["the store was restored to an older state", "--after-restore"]);
     }
     data.pace(0.0).await;
-    let output = place.run(&format!("worker --job {id} --after-restore")).await.ok();
+    let output = sandbox.run(&format!("worker --job {id} --after-restore")).await.ok();
     assert!(output.stderr.contains(&forgotten), "{}", output.stderr);
-    place.completed(&id).await;
+    sandbox.completed(&id).await;
 
     // Awake again, the sleeper has the ledger rows of its claims, and commits nothing with them.
     sleeper.cont();
     sleeper.term();
     sleeper.wait().await.ok();
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
     // The next start needs no flag any more.
-    place.run("run OTHER").await.ok();
+    sandbox.run("run OTHER").await.ok();
 }
 
 /// The same without a process that was started after the backup: no generation tells, the ledger does.
@@ -75,23 +75,23 @@ async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.1).await;
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
-    let place = Place::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (place.path("."), place.path("backup"));
-    let id = place.submit("RAISE").await;
-    let first = place.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&place, &id).await >= 4).await;
+    let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
+    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
+    let id = sandbox.submit("RAISE").await;
+    let first = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
     first.stop();
     copy_store(&live, &backup);
     first.cont();
-    let then = completed(&place, &id).await;
-    eventually("more is done", async || completed(&place, &id).await >= then + 12).await;
+    let then = completed(&sandbox, &id).await;
+    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
     first.stop();
     copy_store(&backup, &live);
 
     data.pace(0.0).await;
-    let output = place.run(&format!("worker --job {id}")).await;
+    let output = sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(output.code, Some(4), "{output:?}");
-    let paused = place.job(&id).await;
+    let paused = sandbox.job(&id).await;
     let reason = text(&paused["error"]);
     for part in ["restored to an older state", "epoch 1", "--after-restore"] {
         assert!(reason.contains(part), "{reason}");
@@ -100,13 +100,13 @@ async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_
     first.term();
     first.wait().await.ok();
     // `--after-restore` raises the epochs, and the job can be resumed.
-    let second = place.spawn("worker --after-restore");
-    place.run(&format!("resume {id}")).await.ok();
-    place.completed(&id).await;
+    let second = sandbox.spawn("worker --after-restore");
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.completed(&id).await;
     second.term();
     second.wait().await.ok();
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 /// The store's own tables in PostgreSQL, the one that others refer to first.
@@ -122,9 +122,9 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     let export = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                   step.export = { to = \"file:out/{job_id}/\", format = \"csv\" }\n\
                   chunk.items = 100\nchunk.lease = \"2s\"\n";
-    let place = Place::on(&data, export);
-    let id = place.submit("EXPORT").await;
-    let sleeper = place.spawn("worker --concurrency 4");
+    let sandbox = CliSandbox::on(&data, export);
+    let id = sandbox.submit("EXPORT").await;
+    let sleeper = sandbox.spawn("worker --concurrency 4");
     let done = "SELECT count(*) FROM windlass_chunks WHERE status = 'COMPLETED'";
     eventually("some is done", async || data.number(done).await >= 10).await;
     let Data::Postgres(database) = &data else { panic!("a PostgreSQL database") };
@@ -138,29 +138,29 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     let at_backup = data.number(&done.replace("FROM ", "FROM backup_")).await;
     eventually("more is done", async || data.number(done).await >= at_backup + 20).await;
     sleeper.stop();
-    let held = place.held_by(&id, sleeper.id()).await;
+    let held = sandbox.held_by(&id, sleeper.id()).await;
     assert!(!held.is_empty(), "it sleeps over chunks");
     let restore = each(&|table| format!("INSERT INTO {table} SELECT * FROM backup_{table}"));
     data.run(&format!("BEGIN; TRUNCATE {}; {restore}; COMMIT", tables.join(", "))).await;
     assert_eq!(data.number(done).await, at_backup, "the store went back in time");
 
     // Its chunks are claimed again at the epoch that the sleeper has.
-    let helper = place.spawn("worker --concurrency 4");
+    let helper = sandbox.spawn("worker --concurrency 4");
     eventually("the helper did the sleeper's chunks", async || {
-        let chunks = place.chunks(&id).await;
+        let chunks = sandbox.chunks(&id).await;
         held.iter().all(|number| chunks[*number as usize]["status"] == "COMPLETED")
     })
     .await;
     sleeper.cont();
-    place.completed(&id).await;
+    sandbox.completed(&id).await;
     for worker in [sleeper, helper] {
         worker.term();
         worker.wait().await.ok();
     }
 
-    let folder = place.path(&format!("out/{id}"));
+    let folder = sandbox.path(&format!("out/{id}"));
     let manifest: serde_json::Value =
-        serde_json::from_str(&place.read(&format!("out/{id}/manifest.json"))).unwrap();
+        serde_json::from_str(&sandbox.read(&format!("out/{id}/manifest.json"))).unwrap();
     let mut listed = vec!["manifest.json".to_owned()];
     let mut rows = 0;
     for part in manifest["parts"].as_array().unwrap() {

@@ -1,6 +1,6 @@
 //! A process frozen past its leases, as a paused virtual machine is: awake again, it commits nothing.
 
-use crate::common::{Data, Place, eventually, slow_raise, worked_by};
+use crate::common::{CliSandbox, Data, eventually, slow_raise, worked_by};
 
 #[tokio::test]
 async fn a_worker_that_slept_over_its_leases_commits_nothing() {
@@ -8,27 +8,27 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.1).await;
     let jobs = slow_raise(500) + "chunk.lease = \"1s\"\n";
-    let place = Place::on(&data, &jobs);
+    let sandbox = CliSandbox::on(&data, &jobs);
     // Eight slots share one connection: most chunks wait with their commit still to come, and go
     // on with it the moment they wake up.
     let narrow = data.config(&jobs).replace("\n\n[jobs", "\nmax_connections = 1\n\n[jobs");
-    place.write("narrow.toml", &narrow);
-    let id = place.submit("RAISE").await;
+    sandbox.write("narrow.toml", &narrow);
+    let id = sandbox.submit("RAISE").await;
 
-    let sleeper = place.spawn("worker --concurrency 8 --config narrow.toml");
+    let sleeper = sandbox.spawn("worker --concurrency 8 --config narrow.toml");
     // All is loaded and its slots are busy, so that it falls asleep over commits.
     let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING' \
                    AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0) \
                    AND EXISTS (SELECT FROM windlass_chunks WHERE status = 'COMPLETED')";
     eventually("the sleeper holds chunks", async || data.number(at_work).await >= 4).await;
     sleeper.stop();
-    let held = place.held_by(&id, sleeper.id()).await;
+    let held = sandbox.held_by(&id, sleeper.id()).await;
     assert!(held.len() >= 2, "it was stopped with {held:?}");
     data.pace(0.0).await;
 
-    let helper = place.spawn("worker");
+    let helper = sandbox.spawn("worker");
     eventually("another worker did the sleeper's chunks", async || {
-        let chunks = place.chunks(&id).await;
+        let chunks = sandbox.chunks(&id).await;
         let done = |number: &i64| {
             let chunk = &chunks[*number as usize];
             chunk["status"] == "COMPLETED" && worked_by(chunk, helper.id())
@@ -36,17 +36,17 @@ async fn a_worker_that_slept_over_its_leases_commits_nothing() {
         held.iter().all(done)
     })
     .await;
-    for chunk in place.chunks(&id).await {
+    for chunk in sandbox.chunks(&id).await {
         let number = chunk["chunk"].as_i64().unwrap();
         assert!(!held.contains(&number) || chunk["losses"].as_i64() > Some(0), "{chunk:#}");
     }
 
     sleeper.cont();
-    place.completed(&id).await;
+    sandbox.completed(&id).await;
     // It finishes what it is at before it leaves, so by then it has tried all it had in hand.
     sleeper.term();
     let slept = sleeper.wait().await.ok();
     assert!(!slept.stderr.contains(" 0 lost to other workers"), "{}", slept.stderr);
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }

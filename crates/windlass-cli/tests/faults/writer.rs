@@ -1,6 +1,6 @@
 //! Another program writes to the same rows while a `refresh` job runs: both changes stay.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::dice::Dice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ const REFRESH: &str = "[jobs.REFRESH]\nsource.connection = \"app\"\nsource.table
 async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.run("ALTER TABLE accounts ADD written_at timestamptz").await;
-    let place = Place::on(&data, REFRESH);
+    let sandbox = CliSandbox::on(&data, REFRESH);
     let Data::Postgres(database) = &data else { unreachable!() };
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -22,7 +22,7 @@ async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
     for seed in 1..=3 {
         writers.push(tokio::spawn(write(database.client().await, seed, stop.clone())));
     }
-    let output = place.run("run REFRESH --json").await;
+    let output = sandbox.run("run REFRESH --json").await;
     stop.store(true, Ordering::Relaxed);
     let mut written = 0;
     for writer in writers {
@@ -42,7 +42,7 @@ async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
         job["finishedAt"].as_str().unwrap()
     );
     assert!(data.number(&during).await > 0, "nothing was written while the job ran");
-    place.prove(job["id"].as_str().unwrap()).await;
+    sandbox.prove(job["id"].as_str().unwrap()).await;
 }
 
 /// Adds one to random rows under the version check, and tries again where somebody was faster;

@@ -35,7 +35,7 @@ async fn its_load_comes_too_late() {
         let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
         assert_eq!(world.data.number(again).await, 0, "loaded twice");
         world.report_is_right().await;
-        world.place.prove(&id).await;
+        world.sandbox.prove(&id).await;
     }
 }
 
@@ -50,7 +50,7 @@ async fn its_load_is_half_done() {
         let (gate, worker) = world.held_at(&id, text).await;
         worker.stop();
         world.expire().await;
-        let next = world.place.spawn(&format!("worker --job {id}"));
+        let next = world.sandbox.spawn(&format!("worker --job {id}"));
         world.end_idle_transactions().await;
         next.wait().await.ok();
         world.totals_are_right().await;

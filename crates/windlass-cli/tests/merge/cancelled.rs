@@ -7,11 +7,11 @@ use windlass_testkit::{Gate, Moto, Running};
 /// Cancels a job while its worker sleeps, which then wakes up.
 async fn cancel_asleep(world: &World, id: &str, gate: Gate, worker: Running) {
     worker.stop();
-    world.place.run(&format!("cancel {id}")).await.ok();
+    world.sandbox.run(&format!("cancel {id}")).await.ok();
     gate.open();
     worker.cont();
     assert_eq!(worker.wait().await.code, Some(3));
-    assert_eq!(world.place.status(id).await, "CANCELLED");
+    assert_eq!(world.sandbox.status(id).await, "CANCELLED");
 }
 
 #[tokio::test]
@@ -39,23 +39,23 @@ async fn it_is_not_cancelled_before_its_load_is_fenced() {
         let (gate, worker) = world.held_at(&id, "UPDATE windlass_ledger SET").await;
         worker.stop();
         let after = format!("PLAIN --after {id} --on-failed run");
-        let child = world.place.submit(&after).await;
-        world.place.write("down.toml", &config(&world.data.store_url(), down, JOBS));
-        let asked = world.place.run(&format!("cancel {id} --config down.toml")).await;
+        let child = world.sandbox.submit(&after).await;
+        world.sandbox.write("down.toml", &config(&world.data.store_url(), down, JOBS));
+        let asked = world.sandbox.run(&format!("cancel {id} --config down.toml")).await;
         let told = said(&asked);
         asked.ok();
         assert!(told.contains("PROCESSING") && told.contains("being cancelled"), "{told}");
-        let job = world.place.job(&id).await;
+        let job = world.sandbox.job(&id).await;
         assert_eq!(
             (job["status"].as_str(), job["finishedAt"].as_str()),
             (Some("PROCESSING"), None)
         );
-        let waits = world.place.job(&child).await["error"].to_string();
+        let waits = world.sandbox.job(&child).await["error"].to_string();
         assert!(waits.contains("waits for 1 job"), "{waits}");
 
         cancel_asleep(&world, &id, gate, worker).await;
         world.nothing_is_loaded().await;
-        let waits = world.place.job(&child).await["error"].to_string();
+        let waits = world.sandbox.job(&child).await["error"].to_string();
         assert!(!waits.contains("waits for"), "its dependents are told: {waits}");
     }
 }
@@ -114,6 +114,6 @@ async fn a_manifest_that_is_there_already_goes_with_its_parts() {
     worker.kill9();
     worker.wait().await;
     assert!(world.names().contains(&format!("{id}/manifest.json")));
-    world.place.run(&format!("cancel {id}")).await.ok();
+    world.sandbox.run(&format!("cancel {id}")).await.ok();
     assert_eq!(world.names(), [""; 0]);
 }

@@ -15,7 +15,7 @@ async fn killed_at(world: &World, text: &str) {
     world.work(&id).await;
     world.totals_are_right().await;
     world.report_is_right().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn while_it_waits_to_load_into_a_file() {
     let file = world.data.folder().join("app.db");
     let mut writer = rusqlite::Connection::open(file).unwrap();
     let lock = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
-    let worker = world.place.spawn(&format!("worker --job {id}"));
+    let worker = world.sandbox.spawn(&format!("worker --job {id}"));
     eventually("it merges", async || world.is_merging()).await;
     worker.kill9();
     worker.wait().await;
@@ -93,5 +93,5 @@ async fn while_it_writes_the_manifest() {
     world.expire().await;
     world.work(&id).await;
     world.parts_are_right(&id).await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

@@ -13,16 +13,16 @@ async fn a_manifest_that_the_endpoint_refuses() {
     gate.open();
     let failed = worker.wait().await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    let job = world.place.job(&id).await;
+    let job = world.sandbox.job(&id).await;
     assert_eq!(job["status"], "FAILED");
     assert!(text(&job["error"]).contains("not allowed"), "{job:#}");
     world.moto().allow();
     let parts = world.names();
     assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
-    let before = world.place.chunks(&id).await;
-    world.place.run(&format!("retry {id}")).await.ok();
+    let before = world.sandbox.chunks(&id).await;
+    world.sandbox.run(&format!("retry {id}")).await.ok();
     world.work(&id).await;
-    assert_eq!(world.place.chunks(&id).await, before, "no chunk was run again");
+    assert_eq!(world.sandbox.chunks(&id).await, before, "no chunk was run again");
     world.parts_are_right(&id).await;
 }
 
@@ -37,12 +37,12 @@ async fn a_page_that_the_endpoint_refuses() {
     let done = worker.wait().await.ok();
     assert!(said(&done).contains(&format!("windlass job {id} --html FILE")), "{done:?}");
     world.moto().allow();
-    assert_eq!(world.place.status(&id).await, "COMPLETED");
+    assert_eq!(world.sandbox.status(&id).await, "COMPLETED");
     assert_eq!(world.names(), [REPORT]);
     world.report_is_right().await;
     world.totals_are_right().await;
-    world.place.run(&format!("job {id} --html page.html")).await.ok();
-    assert!(world.place.read("page.html").contains("s3://windlass/totals.csv"));
+    world.sandbox.run(&format!("job {id} --html page.html")).await.ok();
+    assert!(world.sandbox.read("page.html").contains("s3://windlass/totals.csv"));
 }
 
 /// An endpoint that is away is no failure: the job waits for it, and says so.
@@ -55,7 +55,7 @@ async fn a_manifest_whose_endpoint_is_away() {
     // This process will not reach it any more.
     drop(gate);
     let says = |job: &serde_json::Value| job["error"].is_string();
-    let job = world.place.until(&id, "it says what it waits for", says).await;
+    let job = world.sandbox.until(&id, "it says what it waits for", says).await;
     assert_eq!((&job["status"], &job["phase"]), (&"PROCESSING".into(), &"merging".into()));
     assert!(text(&job["error"]).contains("s3://windlass/"), "{job:#}");
     worker.kill9();
@@ -70,16 +70,16 @@ async fn a_manifest_whose_endpoint_is_away() {
 async fn a_manifest_on_a_full_disk() {
     let world = World::with(Data::postgres().await).await;
     let id = world.submit("PARTS").await;
-    let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
+    let failed = world.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
     assert!(said(&failed).contains("no room"), "{failed:?}");
-    let job = world.place.job(&id).await;
+    let job = world.sandbox.job(&id).await;
     assert_eq!(job["status"], "FAILED");
     assert!(text(&job["error"]).contains("no room"), "{job:#}");
     let parts = world.names();
     assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
-    let before = world.place.chunks(&id).await;
-    world.place.run(&format!("retry {id}")).await.ok();
+    let before = world.sandbox.chunks(&id).await;
+    world.sandbox.run(&format!("retry {id}")).await.ok();
     world.work(&id).await;
-    assert_eq!(world.place.chunks(&id).await, before, "no chunk was run again");
+    assert_eq!(world.sandbox.chunks(&id).await, before, "no chunk was run again");
     world.parts_are_right(&id).await;
 }

@@ -1,13 +1,13 @@
 //! Totals that are loaded and reported, parts that are exported, and processes that reach all of it
 //! through a gate: one that is held there is in the middle of its merge.
 
-use crate::common::{BINARY, Data, Place, config, eventually};
+use crate::common::{BINARY, CliSandbox, Data, config, eventually};
 use windlass_testkit::{Gate, MariaServer, Moto, PostgresServer, Running, Windlass};
 
 /// The database, the folder that commands run in, and where output goes.
 pub(crate) struct World {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
     output: Output,
 }
 
@@ -43,13 +43,15 @@ impl World {
             Output::Folder => "file:out".to_owned(),
             Output::Bucket(_) => format!("s3://{}", Moto::BUCKET),
         };
-        let place = Place::with(&config(&data.store_url(), &data.url(), JOBS)).env("ROOT", &root);
+        let sandbox =
+            CliSandbox::with(&config(&data.store_url(), &data.url(), JOBS)).env("ROOT", &root);
         let environment = match &output {
             Output::Folder => Vec::new(),
             Output::Bucket(moto) => moto.environment(),
         };
-        let place = environment.iter().fold(place, |place, (name, value)| place.env(name, value));
-        World { data, place, output }
+        let sandbox =
+            environment.iter().fold(sandbox, |sandbox, (name, value)| sandbox.env(name, value));
+        World { data, sandbox, output }
     }
 
     pub(crate) fn moto(&self) -> &Moto {
@@ -59,12 +61,12 @@ impl World {
 
     /// Submits a job type for monday.
     pub(crate) async fn submit(&self, job_type: &str) -> String {
-        self.place.submit(&format!("{job_type} --param day=monday")).await
+        self.sandbox.submit(&format!("{job_type} --param day=monday")).await
     }
 
     /// Works a job to its end, which must be good.
     pub(crate) async fn work(&self, id: &str) {
-        self.place.run(&format!("worker --job {id}")).await.ok();
+        self.sandbox.run(&format!("worker --job {id}")).await.ok();
     }
 
     /// Starts a worker that is held when it sends this text to the database; answers when it is.
@@ -91,8 +93,8 @@ impl World {
             Data::Sqlite(_) => panic!("a file has no server"),
         };
         let gate = Gate::before(upstream, text).await;
-        self.place.write("gated.toml", &config(&gate));
-        let held = self.place.spawn(&format!("worker --job {id} --config gated.toml"));
+        self.sandbox.write("gated.toml", &config(&gate));
+        let held = self.sandbox.spawn(&format!("worker --job {id} --config gated.toml"));
         gate.reached().await;
         (gate, held)
     }
@@ -100,7 +102,7 @@ impl World {
     /// The same with what it sends to the endpoint.
     pub(crate) async fn held_at_request(&self, id: &str, text: &str) -> (Gate, Running) {
         let gate = Gate::before(self.moto().addr(), text).await;
-        let windlass = Windlass::new(self.place.path("")).binary(BINARY);
+        let windlass = Windlass::new(self.sandbox.path("")).binary(BINARY);
         let windlass = windlass.env("ROOT", format!("s3://{}", Moto::BUCKET));
         let environment = self.moto().environment().into_iter();
         let windlass = environment
@@ -117,7 +119,7 @@ impl World {
 
     /// Whether a merge is at work, by a store in a file.
     pub(crate) fn is_merging(&self) -> bool {
-        let store = rusqlite::Connection::open(self.place.path("windlass.db")).unwrap();
+        let store = rusqlite::Connection::open(self.sandbox.path("windlass.db")).unwrap();
         let sql = "SELECT count(*) FROM windlass_segments \
                    WHERE status = 'PROCESSING' AND state LIKE '%MERGE%'";
         // It may be locked just now; there is another look.
@@ -143,7 +145,7 @@ impl World {
                 database.run(&sql.replace("{past}", past)).await;
             }
             Data::Sqlite(_) | Data::Mariadb(_) => {
-                let store = rusqlite::Connection::open(self.place.path("windlass.db")).unwrap();
+                let store = rusqlite::Connection::open(self.sandbox.path("windlass.db")).unwrap();
                 store.busy_timeout(crate::common::PATIENCE).unwrap();
                 store.execute_batch(&sql.replace("{past}", "1")).unwrap();
             }
@@ -177,7 +179,7 @@ impl World {
     /// The names of all output, from the root on.
     pub(crate) fn names(&self) -> Vec<String> {
         match &self.output {
-            Output::Folder => files(&self.place.path("out"), ""),
+            Output::Folder => files(&self.sandbox.path("out"), ""),
             Output::Bucket(moto) => {
                 let listing = moto.ask("GET", &format!("/{}", Moto::BUCKET), "");
                 assert!(listing.contains(" 200 "), "{listing}");
@@ -190,7 +192,7 @@ impl World {
     /// The text of some output, by its name.
     pub(crate) async fn text(&self, name: &str) -> String {
         match &self.output {
-            Output::Folder => self.place.read(&format!("out/{name}")),
+            Output::Folder => self.sandbox.read(&format!("out/{name}")),
             Output::Bucket(moto) => {
                 let url = format!("s3://{}/{name}", Moto::BUCKET);
                 let (folder, name) = windlass_export::Destination::split(&url).unwrap();

@@ -6,7 +6,7 @@ use crate::world::World;
 #[tokio::test]
 async fn a_night_that_is_fired_twice_is_one_job() {
     let world = World::in_a_folder().await;
-    let schedules = world.place.json("schedules").await;
+    let schedules = world.sandbox.json("schedules").await;
     for schedule in schedules.as_array().unwrap() {
         let next = text(&schedule["nextTimes"][0]);
         assert!(next.contains("18:00:00") || next.contains("03:00:00"), "{schedule:#}");
@@ -16,14 +16,14 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     let left = "SELECT count(*) FROM windlass_schedules WHERE next_at <= clock_timestamp()";
     let fired = async || world.warehouse.one::<i64>(left).await == 0;
     world.warehouse.run(back).await;
-    let server = world.place.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
+    let server = world.sandbox.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
     eventually("both are fired", fired).await;
-    let jobs = world.place.json("jobs").await;
+    let jobs = world.sandbox.json("jobs").await;
     let jobs = jobs.as_array().unwrap();
     assert_eq!(jobs.len(), 2, "{jobs:#?}");
     for job in jobs {
         let id = text(&job["id"]);
-        world.place.completed(&id).await;
+        world.sandbox.completed(&id).await;
         // Three in the morning there is six in the evening of the day before here.
         let key = text(&job["request"]["idempotencyKey"]);
         assert!(key.contains("T18:00:00"), "{key}");
@@ -39,7 +39,7 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     let chunks = async || {
         let mut all = Vec::new();
         for job in jobs {
-            all.push(world.place.chunks(&text(&job["id"])).await);
+            all.push(world.sandbox.chunks(&text(&job["id"])).await);
         }
         all
     };
@@ -49,8 +49,8 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     server.kill9();
     server.wait().await;
     world.warehouse.run(back).await;
-    let _server = world.place.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
+    let _server = world.sandbox.spawn("serve --concurrency 4 --listen 127.0.0.1:0");
     eventually("both are fired again", fired).await;
-    assert_eq!(world.place.json("jobs").await.as_array().unwrap().len(), 2);
+    assert_eq!(world.sandbox.json("jobs").await.as_array().unwrap().len(), 2);
     assert_eq!(chunks().await, before, "nothing was done twice");
 }

@@ -28,10 +28,10 @@ async fn a_night_is_let_go_of_with_everything_but_its_output() {
     let world = World::in_a_folder().await;
     world.complete("DAILY_REPORT").await;
     let export = world.complete("TRANSACTIONS_EXPORT").await;
-    let kept = world.place.run("prune").await.ok();
+    let kept = world.sandbox.run("prune").await.ok();
     assert!(said(&kept).contains("removed 0 jobs, 0 chunks"), "{kept:?}");
     world.edit("retention = { chunks = \"7d\" }", "retention = { chunks = \"0s\" }");
-    let pruned = world.place.json("prune").await;
+    let pruned = world.sandbox.json("prune").await;
     assert_eq!(pruned["emptied"], 2, "{pruned:#}");
     for table in ["windlass_chunks", "windlass_export", "windlass_ledger"] {
         let left: i64 = world.warehouse.one(&format!("SELECT count(*) FROM {table}")).await;

@@ -14,7 +14,7 @@ async fn totals_are_right_after_workers_were_killed() {
     world.kill_at_work("DAILY_REPORT", &id, 5).await;
     world.totals_are_the_banks_own().await;
     assert_eq!(totals(&world.report().await), world.own_totals().await);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_reader_of_the_manifest_sees_whole_parts_and_each_once() {
     // Nothing else is there: what the dead left is gone.
     let parts = seen["manifest"]["parts"].as_array().unwrap().len();
     assert_eq!(seen["names"].as_array().unwrap().len(), parts + 1, "{:#}", seen["names"]);
-    let losses = world.place.chunks(&id).await;
+    let losses = world.sandbox.chunks(&id).await;
     assert!(losses.iter().any(|chunk| chunk["losses"] != 0), "somebody died at work");
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

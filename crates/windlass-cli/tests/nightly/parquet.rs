@@ -36,7 +36,7 @@ async fn are_read_back(world: World) {
     assert_eq!(parts["schema"], schema);
     world.totals_are_the_banks_own().await;
     for id in [&export, &world.complete("DAILY_REPORT").await] {
-        world.place.prove(id).await;
+        world.sandbox.prove(id).await;
     }
 }
 

@@ -38,14 +38,14 @@ async fn the_same_date_again_gives_the_same_content() {
 async fn the_same_request_under_its_key_is_the_same_job() {
     let world = World::in_a_folder().await;
     let request = "DAILY_REPORT --param date=2026-01-31 --idempotency-key night";
-    let id = world.place.submit(request).await;
+    let id = world.sandbox.submit(request).await;
     world.work(&id).await;
-    let before = world.place.chunks(&id).await;
-    assert_eq!(world.place.submit(request).await, id);
+    let before = world.sandbox.chunks(&id).await;
+    assert_eq!(world.sandbox.submit(request).await, id);
     world.work(&id).await;
-    assert_eq!(world.place.chunks(&id).await, before, "nothing was done again");
+    assert_eq!(world.sandbox.chunks(&id).await, before, "nothing was done again");
     let other = "submit DAILY_REPORT --param date=2026-02-01 --idempotency-key night";
-    assert_ne!(world.place.run(other).await.code, Some(0), "another request, the same key");
+    assert_ne!(world.sandbox.run(other).await.code, Some(0), "another request, the same key");
 }
 
 #[tokio::test]
@@ -58,18 +58,18 @@ async fn a_retry_runs_what_failed_and_says_what_it_skips() {
     world.edit("attempts = 5", "attempts = 2");
     world.bank.run("UPDATE transactions SET memo = 'broken' WHERE id IN (29997, 45000)").await;
     let id = world.submit("DAILY_REPORT").await;
-    let failed = world.place.run(&format!("worker --job {id}")).await;
+    let failed = world.sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
     assert!(said(&failed).contains("2 failed"), "{failed:?}");
     assert!(world.loaded().await.is_empty(), "nothing is loaded of a night that failed");
 
     world.bank.run("UPDATE transactions SET memo = 'mended' WHERE memo = 'broken'").await;
-    let before = world.place.chunks(&id).await;
-    let retried = world.place.run(&format!("retry {id}")).await.ok();
+    let before = world.sandbox.chunks(&id).await;
+    let retried = world.sandbox.run(&format!("retry {id}")).await.ok();
     let counts = format!("2 go again; {} are done and skipped", before.len() - 2);
     assert!(said(&retried).contains(&counts), "{retried:?}");
     world.work(&id).await;
-    let after = world.place.chunks(&id).await;
+    let after = world.sandbox.chunks(&id).await;
     let moved = before.iter().zip(&after).filter(|(a, b)| a["epoch"] != b["epoch"]).count();
     assert_eq!(moved, 2);
     world.totals_are_the_banks_own().await;

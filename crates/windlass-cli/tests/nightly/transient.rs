@@ -17,7 +17,7 @@ async fn run(job_type: &str, text: &str) -> (World, Proxy, String, Vec<Json>) {
     world.work(&id).await;
     let (reads, failed) = proxy.reads();
     assert!(reads >= 200 && failed >= 6, "{failed} of {reads} reads failed");
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     (world, proxy, id, chunks)
 }
 
@@ -26,7 +26,7 @@ async fn totals_are_right_although_reads_fail() {
     let (world, _proxy, id, chunks) = run("DAILY_REPORT", "max(booked_at)").await;
     assert!(chunks.iter().any(|chunk| chunk["attempts"] != 0), "none was tried again");
     world.totals_are_the_banks_own().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -37,5 +37,5 @@ async fn parts_are_whole_although_reads_fail() {
     assert_eq!((&seen["count"], &seen["distinct"]), (&ROWS.into(), &ROWS.into()));
     assert_eq!(totals(&seen), world.own_totals().await);
     assert_eq!(seen["names"].as_array().unwrap().len(), chunks.len() + 1);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

@@ -1,6 +1,6 @@
 //! The example as it stands, with fewer rows and shorter waits, and what the tests see of it.
 
-use crate::common::Place;
+use crate::common::CliSandbox;
 use std::sync::atomic::{AtomicU32, Ordering};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, Moto, PostgresServer, Running};
 
@@ -8,7 +8,7 @@ use windlass_testkit::{Database, MariaDatabase, MariaServer, Moto, PostgresServe
 pub(crate) struct World {
     pub(crate) bank: MariaDatabase,
     pub(crate) warehouse: Database,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
     pub(crate) output: Shelf,
     environment: Vec<(String, String)>,
 }
@@ -62,14 +62,15 @@ impl World {
             ("OUTPUT".to_owned(), output.url()),
         ];
         environment.extend_from_slice(more);
-        let place = Place::with(&config());
-        let place = environment.iter().fold(place, |place, (name, value)| place.env(name, value));
-        World { bank, warehouse, place, output, environment }
+        let sandbox = CliSandbox::with(&config());
+        let sandbox =
+            environment.iter().fold(sandbox, |sandbox, (name, value)| sandbox.env(name, value));
+        World { bank, warehouse, sandbox, output, environment }
     }
 
     /// Submits a job type for the night.
     pub(crate) async fn submit(&self, job_type: &str) -> String {
-        self.place.submit(&format!("{job_type} --param date={DATE}")).await
+        self.sandbox.submit(&format!("{job_type} --param date={DATE}")).await
     }
 
     /// Runs a job type for the night to its end, which must be good.
@@ -81,13 +82,13 @@ impl World {
 
     /// Works a job to its end, which must be good.
     pub(crate) async fn work(&self, id: &str) {
-        self.place.run(&format!("worker --job {id}")).await.ok();
+        self.sandbox.run(&format!("worker --job {id}")).await.ok();
     }
 
     /// The URL or folder that output goes to, for other programs.
     pub(crate) fn root(&self) -> String {
         match &self.output {
-            Shelf::Folder => self.place.path("out").display().to_string(),
+            Shelf::Folder => self.sandbox.path("out").display().to_string(),
             Shelf::Bucket(_) => self.output.url(),
         }
     }
@@ -99,9 +100,9 @@ impl World {
 
     /// Changes windlass.toml.
     pub(crate) fn edit(&self, from: &str, to: &str) {
-        let text = self.place.read("windlass.toml");
+        let text = self.sandbox.read("windlass.toml");
         assert!(text.contains(from), "{from}");
-        self.place.write("windlass.toml", &text.replace(from, to));
+        self.sandbox.write("windlass.toml", &text.replace(from, to));
     }
 
     /// The report's totals as the warehouse has them, and as the bank's own GROUP BY.
@@ -137,15 +138,15 @@ impl World {
     /// then lets it end.
     pub(crate) async fn kill_at_work(&self, job_type: &str, id: &str, kills: usize) {
         // Slowly, so that there is somebody to kill each time.
-        self.place.run(&format!("throughput {job_type} --rate 1500")).await.ok();
-        let mut workers: Vec<Running> = (0..2).map(|_| self.place.spawn("worker")).collect();
+        self.sandbox.run(&format!("throughput {job_type} --rate 1500")).await.ok();
+        let mut workers: Vec<Running> = (0..2).map(|_| self.sandbox.spawn("worker")).collect();
         let mut dice = 20_251_116_u64;
         for turn in 0..kills {
             let victim = turn % workers.len();
             let process = workers[victim].id();
-            self.place.until(id, "there is work left", |job| job["phase"] == "working").await;
+            self.sandbox.until(id, "there is work left", |job| job["phase"] == "working").await;
             crate::common::eventually("the worker is at work", async || {
-                !self.place.held_by(id, process).await.is_empty()
+                !self.sandbox.held_by(id, process).await.is_empty()
             })
             .await;
             dice = dice
@@ -154,10 +155,10 @@ impl World {
             // Any moment will do: this one is as good as another.
             tokio::time::sleep(std::time::Duration::from_millis((dice >> 33) % 200)).await;
             workers[victim].kill9();
-            workers[victim] = self.place.spawn("worker");
+            workers[victim] = self.sandbox.spawn("worker");
         }
-        self.place.run(&format!("throughput {job_type} --rate unlimited")).await.ok();
-        self.place.completed(id).await;
+        self.sandbox.run(&format!("throughput {job_type} --rate unlimited")).await.ok();
+        self.sandbox.completed(id).await;
     }
 }
 

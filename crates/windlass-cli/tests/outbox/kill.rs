@@ -30,7 +30,7 @@ async fn kill(shop: &Shop, relays: u64) {
         assert!(rounds < 20 * ROUNDS, "{amid} amid a transaction, {relayed} relayed");
         rounds += 1;
         let jobs = shop.jobs().await.len();
-        let application = start(&shop.place.path("."), &shop.data.url());
+        let application = start(&shop.sandbox.path("."), &shop.data.url());
         eventually("it is at work", async || {
             assert!(application.is_running(), "{}", application.stderr());
             application.stdout().contains("begins")

@@ -1,6 +1,6 @@
 //! A shop: its application places orders, and each is shipped by one job.
 
-use crate::common::{Data, Place, eventually};
+use crate::common::{CliSandbox, Data, eventually};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use windlass_testkit::Running;
@@ -8,7 +8,7 @@ use windlass_testkit::Running;
 /// A shop's database, and a folder to run commands in.
 pub(crate) struct Shop {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
 }
 
 /// Ships what it is given.
@@ -29,16 +29,16 @@ impl Shop {
         let jobs = "[jobs.SHIP]\nsource = { connection = \"app\", items = true, key = [\"order\"] }\n\
                     step.command = [\"python3\", \"ship.py\"]\n";
         let config = data.config(jobs).replace("\n\n[jobs", "\noutbox = true\n\n[jobs");
-        let place = Place::with(&config);
-        place.write("ship.py", SHIP);
-        let shop = Shop { data, place };
-        shop.place.run("migrate").await.ok();
+        let sandbox = CliSandbox::with(&config);
+        sandbox.write("ship.py", SHIP);
+        let shop = Shop { data, sandbox };
+        shop.sandbox.run("migrate").await.ok();
         shop
     }
 
     /// A process that relays, and works nothing.
     pub(crate) fn relay(&self) -> Running {
-        self.place.spawn("serve --concurrency 0 --listen 127.0.0.1:0")
+        self.sandbox.spawn("serve --concurrency 0 --listen 127.0.0.1:0")
     }
 
     pub(crate) async fn waiting(&self) -> i64 {
@@ -46,13 +46,13 @@ impl Shop {
     }
 
     pub(crate) async fn jobs(&self) -> Vec<Json> {
-        self.place.json("jobs --limit 100000").await.as_array().unwrap().clone()
+        self.sandbox.json("jobs --limit 100000").await.as_array().unwrap().clone()
     }
 
     /// Relays and ships everything, and makes sure of it: as many jobs as committed orders, each
     /// order in one job and one shipment.
     pub(crate) async fn ship_all(&self) -> i64 {
-        let worker = self.place.spawn("worker");
+        let worker = self.sandbox.spawn("worker");
         let orders = self.data.number("SELECT count(*) FROM orders").await;
         let shipped = "SELECT count(*) FROM shipments";
         eventually("everything is shipped", async || {

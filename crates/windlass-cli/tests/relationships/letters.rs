@@ -15,7 +15,7 @@ async fn a_failing_point_is_a_letter_and_the_rest_go_on() {
         let job = world.ended(&id).await;
         assert_eq!(job["status"], "COMPLETED");
         assert_eq!((&job["items"]["processed"], &job["items"]["dead"]), (&3.into(), &2.into()));
-        world.place.prove(&id).await;
+        world.sandbox.prove(&id).await;
 
         let letters = world.letters(&format!("--job {id}")).await;
         let letter = &letters[0];
@@ -46,25 +46,25 @@ async fn letters_are_reviewed_redriven_ignored_and_archived() {
     for world in World::both().await {
         let _worker = world.resolve().await;
         let letters = world.letters("").await;
-        let shown = world.place.run(&format!("dead show {}", text(&letters[0]["id"]))).await.ok();
+        let shown = world.sandbox.run(&format!("dead show {}", text(&letters[0]["id"]))).await.ok();
         assert!(shown.stdout.contains("HANDLERS[kind](amount)"), "{}", shown.stdout);
 
         // One of them needs nothing.
-        world.place.run(&format!("dead ignore {}", text(&letters[1]["id"]))).await.ok();
+        world.sandbox.run(&format!("dead ignore {}", text(&letters[1]["id"]))).await.ok();
         // Still unknown, the other fails again and stays the one letter it was.
-        let again = world.place.json("dead redrive --type RESOLVE_RELATIONSHIPS").await;
+        let again = world.sandbox.json("dead redrive --type RESOLVE_RELATIONSHIPS").await;
         world.ended(&text(&again[0]["jobId"])).await;
         assert_eq!(world.letters("--status new").await[0]["id"], letters[0]["id"]);
 
-        world.place.write("overrides.json", r#"{"HANDLERS[kind]": ["pay_by_card"]}"#);
-        let again = world.place.json("dead redrive --type RESOLVE_RELATIONSHIPS").await;
+        world.sandbox.write("overrides.json", r#"{"HANDLERS[kind]": ["pay_by_card"]}"#);
+        let again = world.sandbox.json("dead redrive --type RESOLVE_RELATIONSHIPS").await;
         let job = world.ended(&text(&again[0]["jobId"])).await;
         assert_eq!((&job["items"]["total"], &job["items"]["processed"]), (&1.into(), &1.into()));
         let found = "SELECT count(*) FROM relationships WHERE name = 'pay_by_card'";
         assert_eq!((world.number(found).await, world.number(RESOLVED).await), (1, 12));
 
-        world.place.run("dead export --to archive.jsonl").await.ok();
-        let archive = world.place.read("archive.jsonl");
+        world.sandbox.run("dead export --to archive.jsonl").await.ok();
+        let archive = world.sandbox.read("archive.jsonl");
         let mut lines: Vec<Json> =
             archive.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         lines.sort_by_key(|letter| text(&letter["key"]));

@@ -34,7 +34,7 @@ async fn points_of_two_files_are_refused_and_named_while_others_go_on() {
         assert_eq!(waiting.len(), 1, "{waiting:#?}");
         let why = text(&waiting[0]["error"]);
         assert!(why.contains("items[2].fileId: is \"b\", and items[0].fileId is \"a\""), "{why}");
-        let shown = world.place.run("outbox").await.ok();
+        let shown = world.sandbox.run("outbox").await.ok();
         assert!(shown.stdout.contains("items[2].fileId"), "{}", shown.stdout);
         let log = worker.stderr();
         assert_eq!(log.matches("is refused; it stays there").count(), 1, "once: {log}");
@@ -45,7 +45,7 @@ async fn points_of_two_files_are_refused_and_named_while_others_go_on() {
 async fn a_file_that_is_too_large_is_refused_with_the_limit_and_leaves_nothing() {
     for world in World::both().await {
         let large = format!("def large():\n    '''{}'''\n", "x".repeat(8 << 20));
-        world.place.write("large.py", &large);
+        world.sandbox.write("large.py", &large);
         let analysed = world.analyse("large.py").await;
         assert_eq!(analysed.code, Some(1));
         assert!(analysed.stderr.contains("8388608"), "{}", analysed.stderr);

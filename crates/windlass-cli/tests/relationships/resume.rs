@@ -10,19 +10,19 @@ async fn a_job_goes_on_where_its_worker_was_killed() {
     for world in World::both().await {
         let functions: String =
             (0..POINTS).map(|n| format!("def f{n:03}():\n    g{n}()\n")).collect();
-        world.place.write("many.py", &functions);
-        let config = world.place.read("windlass.toml").replace(
+        world.sandbox.write("many.py", &functions);
+        let config = world.sandbox.read("windlass.toml").replace(
             "chunk.commit = 100",
             "chunk.commit = 100\nchunk.lease = \"1s\"\nthroughput = { concurrency = 1 }",
         );
-        world.place.write("windlass.toml", &config);
+        world.sandbox.write("windlass.toml", &config);
         // It stops before one point for as long as there is a file of that name.
-        let resolve = world.place.read("resolve.py").replace(
+        let resolve = world.sandbox.read("resolve.py").replace(
             "    tree = ast.parse",
             "    while point[\"name\"] == \"f250\" and os.path.exists(\"hold\"): pass\n    tree = ast.parse",
         );
-        world.place.write("resolve.py", &resolve);
-        world.place.write("hold", "");
+        world.sandbox.write("resolve.py", &resolve);
+        world.sandbox.write("hold", "");
         world.analyse("many.py").await.ok();
         let worker = world.worker();
         let resolved = "SELECT count(*) FROM relationships";
@@ -30,7 +30,7 @@ async fn a_job_goes_on_where_its_worker_was_killed() {
         worker.kill9();
         worker.wait().await;
 
-        std::fs::remove_file(world.place.path("hold")).unwrap();
+        std::fs::remove_file(world.sandbox.path("hold")).unwrap();
         let _next = world.worker();
         let id = world.job_of("many.py").await;
         let job = world.ended(&id).await;
@@ -39,7 +39,7 @@ async fn a_job_goes_on_where_its_worker_was_killed() {
             (&"COMPLETED".into(), &POINTS.into())
         );
         assert_eq!(world.number(resolved).await, POINTS);
-        world.place.prove(&id).await;
+        world.sandbox.prove(&id).await;
         assert_eq!(world.jobs().await.len(), 1);
     }
 }

@@ -22,7 +22,7 @@ async fn the_job_comes_with_the_commit_under_the_id_the_application_knows() {
                 (&job["status"], &job["submittedBy"]),
                 (&"COMPLETED".into(), &"analyse".into())
             );
-            world.place.prove(id).await;
+            world.sandbox.prove(id).await;
         }
         assert_eq!(world.jobs().await.len(), 2);
         assert_eq!(world.waiting().await.len(), 0);

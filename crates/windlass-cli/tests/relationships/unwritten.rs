@@ -34,9 +34,9 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
         assert_eq!(other["status"], "COMPLETED");
 
         world.data.run(mend).await;
-        world.place.run(&format!("retry {id}")).await.ok();
-        eventually("it completes", async || world.place.status(&id).await == "COMPLETED").await;
-        world.place.prove(&id).await;
+        world.sandbox.run(&format!("retry {id}")).await.ok();
+        eventually("it completes", async || world.sandbox.status(&id).await == "COMPLETED").await;
+        world.sandbox.prove(&id).await;
         assert_eq!(world.letters(&format!("--job {id}")).await.len(), 2);
         assert_eq!(world.number("SELECT count(*) FROM relationships").await, 11);
     }

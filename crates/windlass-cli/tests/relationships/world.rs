@@ -1,6 +1,6 @@
 //! The example as it stands, on a database of its own.
 
-use crate::common::{Data, Place, eventually, text};
+use crate::common::{CliSandbox, Data, eventually, text};
 use serde_json::Value as Json;
 use std::path::Path;
 use windlass_testkit::{Output, Running, Windlass};
@@ -8,7 +8,7 @@ use windlass_testkit::{Output, Running, Windlass};
 /// The example's programs and tables, and a folder to run commands in.
 pub(crate) struct World {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
 }
 
 /// The files that come with the example.
@@ -27,21 +27,21 @@ impl World {
     async fn on(data: Data) -> World {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/relationships");
         let read = |name: &str| std::fs::read_to_string(example.join(name)).unwrap();
-        let place = Place::with(&read("windlass.toml")).env("DATABASE_URL", &data.url());
-        std::fs::create_dir(place.path("sources")).unwrap();
+        let sandbox = CliSandbox::with(&read("windlass.toml")).env("DATABASE_URL", &data.url());
+        std::fs::create_dir(sandbox.path("sources")).unwrap();
         for name in ["analyse.py", "resolve.py", "schema.sql"].into_iter().chain(SOURCES.split(' '))
         {
-            place.write(name, &read(name));
+            sandbox.write(name, &read(name));
         }
-        let world = World { data, place };
+        let world = World { data, sandbox };
         world.analyse("").await.ok();
-        world.place.run("migrate").await.ok();
+        world.sandbox.run("migrate").await.ok();
         world
     }
 
     /// Runs the application on these files.
     pub(crate) async fn analyse(&self, files: &str) -> Output {
-        let python = Windlass::new(self.place.path(".")).binary("python3");
+        let python = Windlass::new(self.sandbox.path(".")).binary("python3");
         let python = python.env("DATABASE_URL", self.data.url());
         python.run(["analyse.py"].into_iter().chain(files.split_whitespace())).await
     }
@@ -60,7 +60,7 @@ impl World {
 
     /// A process that relays and works.
     pub(crate) fn worker(&self) -> Running {
-        self.place.spawn("worker")
+        self.sandbox.spawn("worker")
     }
 
     /// The job of a file as the application knows it.
@@ -74,13 +74,13 @@ impl World {
 
     /// What waits in the outbox.
     pub(crate) async fn waiting(&self) -> Vec<Json> {
-        let outboxes = self.place.json("outbox").await;
+        let outboxes = self.sandbox.json("outbox").await;
         assert_eq!(outboxes[0]["hasTable"], true, "{outboxes:#}");
         outboxes[0]["waiting"].as_array().unwrap().clone()
     }
 
     pub(crate) async fn jobs(&self) -> Vec<Json> {
-        self.place.json("jobs --limit 1000").await.as_array().unwrap().clone()
+        self.sandbox.json("jobs --limit 1000").await.as_array().unwrap().clone()
     }
 
     /// Analyses the example's files and works their jobs to the end.
@@ -107,7 +107,7 @@ impl World {
     }
 
     pub(crate) async fn letters(&self, more: &str) -> Vec<Json> {
-        let letters = self.place.json(&format!("dead list {more}")).await;
+        let letters = self.sandbox.json(&format!("dead list {more}")).await;
         let mut letters = letters.as_array().unwrap().clone();
         letters.sort_by_key(|letter| text(&letter["key"]));
         letters

@@ -1,14 +1,14 @@
 //! Clocks that are an hour off change nothing: time is the database's.
 
-use crate::common::{Data, Place, slow_raise, worked_by};
+use crate::common::{CliSandbox, Data, slow_raise, worked_by};
 use std::path::PathBuf;
 
 const ROWS: i64 = 4_000;
 
 /// A process whose clock is so far off. Its stopwatch is left alone, as a wrong clock leaves it.
-fn off(place: Place, by: &str) -> Place {
+fn off(sandbox: CliSandbox, by: &str) -> CliSandbox {
     let library = library().expect("libfaketime; `cargo xtask test` installs it");
-    place
+    sandbox
         .env("LD_PRELOAD", &library.display().to_string())
         .env("FAKETIME", by)
         .env("DONT_FAKE_MONOTONIC", "1")
@@ -27,9 +27,9 @@ async fn clocks_an_hour_off_change_nothing() {
     data.pace(0.05).await;
     // Leases that a clock in front would take for long gone.
     let jobs = slow_raise(20) + "chunk.lease = \"30s\"\n";
-    let right = Place::on(&data, &jobs);
-    let ahead = off(Place::on(&data, &jobs), "+3600");
-    let behind = off(Place::on(&data, &jobs), "-3600");
+    let right = CliSandbox::on(&data, &jobs);
+    let ahead = off(CliSandbox::on(&data, &jobs), "+3600");
+    let behind = off(CliSandbox::on(&data, &jobs), "-3600");
     let id = ahead.submit("RAISE").await;
     // The id was made by that process's clock, which is off indeed; the rest is the database's.
     let made = i64::from_str_radix(&id.replace('-', "")[..12], 16).unwrap();

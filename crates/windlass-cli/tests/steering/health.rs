@@ -1,35 +1,35 @@
 //! A database that says it is not well is given rest, and worked at full pace when it is well again.
 
-use crate::common::{Data, Place, eventually, refused, slow_raise};
+use crate::common::{CliSandbox, Data, eventually, refused, slow_raise};
 
 const ROWS: i64 = 4_000;
 const HEALTH: &str = "[connections.app]\nhealth = { sql = \"SELECT load FROM health\", limit = 5, every = \"100ms\" }";
 
-async fn with_health(rows: i64, jobs: &str) -> (Data, Place) {
+async fn with_health(rows: i64, jobs: &str) -> (Data, CliSandbox) {
     let data = Data::postgres().await.with_accounts(rows).await;
     data.run("CREATE TABLE health (load int); INSERT INTO health VALUES (3)").await;
-    let place = Place::with(&data.config(jobs).replace("[connections.app]", HEALTH));
-    (data, place)
+    let sandbox = CliSandbox::with(&data.config(jobs).replace("[connections.app]", HEALTH));
+    (data, sandbox)
 }
 
 #[tokio::test]
 async fn work_slows_down_and_recovers_and_says_so() {
-    let (data, place) = with_health(ROWS, &(slow_raise(50) + "chunk.commit = 10\n")).await;
+    let (data, sandbox) = with_health(ROWS, &(slow_raise(50) + "chunk.commit = 10\n")).await;
     data.pace(0.2).await;
-    let id = place.submit("RAISE").await;
-    let worker = place.spawn("worker --concurrency 4");
-    let job = place.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+    let id = sandbox.submit("RAISE").await;
+    let worker = sandbox.spawn("worker --concurrency 4");
+    let job = sandbox.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
     assert!(job["error"].is_null(), "{job:#}");
 
     data.run("UPDATE health SET load = 20").await;
     let slowest = |job: &serde_json::Value| {
         job["error"].as_str().is_some_and(|said| said.contains("resting 1023 times"))
     };
-    let job = place.until(&id, "as slow as can be", slowest).await;
+    let job = sandbox.until(&id, "as slow as can be", slowest).await;
     assert!(job["error"].as_str().unwrap().contains("measures 20, its limit is 5"), "{job:#}");
     assert_eq!(job["status"], "PROCESSING");
     for listing in ["jobs", "throughput"] {
-        let listed = place.run(listing).await.ok().stdout;
+        let listed = sandbox.run(listing).await.ok().stdout;
         assert!(listed.contains("slowed"), "{listed}");
     }
     // Each slot makes at most the batch it had begun and one more: their rests are long now.
@@ -47,24 +47,24 @@ async fn work_slows_down_and_recovers_and_says_so() {
 
     data.run("UPDATE health SET load = NULL").await;
     data.pace(0.0).await;
-    let done = place.completed(&id).await;
+    let done = sandbox.completed(&id).await;
     assert!(worker.stderr().contains("resting 1 times"), "{}", worker.stderr());
     eventually("full pace is said", async || worker.stderr().contains("full pace again")).await;
     assert!(done["error"].is_null(), "{done:#}");
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 #[tokio::test]
 async fn a_health_statement_is_checked() {
-    let (data, place) = with_health(100, &slow_raise(50)).await;
-    let said = place.run("check").await.ok().stdout;
+    let (data, sandbox) = with_health(100, &slow_raise(50)).await;
+    let said = sandbox.run("check").await.ok().stdout;
     assert!(said.contains("connection app measures 3; work slows down above 5"), "{said}");
     data.run("DROP TABLE health").await;
-    let said = place.run("check").await;
+    let said = sandbox.run("check").await;
     refused(&said, &["connections.app.health.sql", "health", "a SELECT of one number"]);
     // What cannot be asked is taken for ill, and the job goes on, slowly.
-    let ran = place.run("run RAISE --json").await;
+    let ran = sandbox.run("run RAISE --json").await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("does not say how it is"), "{ran:?}");
     data.raised_once(100).await;

@@ -1,6 +1,6 @@
 //! Limits over all machines, changed while they hold.
 
-use crate::common::{Data, Place, eventually, slow_raise};
+use crate::common::{CliSandbox, Data, eventually, slow_raise};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::task::JoinHandle;
@@ -39,27 +39,27 @@ async fn four_processes_keep_a_limit_that_goes_up_and_down() {
     let data = Arc::new(Data::postgres().await.with_accounts(ROWS).await);
     data.pace(0.02).await;
     let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { concurrency = 3 }\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
     let watch = Watch::begin(&data);
-    let _workers: Vec<_> = (0..4).map(|_| place.spawn("worker --concurrency 3")).collect();
-    place.until(&id, "some is done", |job| job["items"]["processed"].as_i64() > Some(300)).await;
+    let _workers: Vec<_> = (0..4).map(|_| sandbox.spawn("worker --concurrency 3")).collect();
+    sandbox.until(&id, "some is done", |job| job["items"]["processed"].as_i64() > Some(300)).await;
     assert_eq!(watch.end().await, 3, "the definition's limit is used and kept");
 
-    place.run("throughput RAISE --concurrency 8").await.ok();
+    sandbox.run("throughput RAISE --concurrency 8").await.ok();
     eventually("eight are at work", async || data.number(AT_WORK).await == 8).await;
-    place.run("throughput RAISE --concurrency 1").await.ok();
+    sandbox.run("throughput RAISE --concurrency 1").await.ok();
     eventually("one is at work", async || data.number(AT_WORK).await <= 1).await;
     let watch = Watch::begin(&data);
-    let before = place.job(&id).await["items"]["processed"].as_i64();
-    place.until(&id, "it goes on", |job| job["items"]["processed"].as_i64() > before).await;
+    let before = sandbox.job(&id).await["items"]["processed"].as_i64();
+    sandbox.until(&id, "it goes on", |job| job["items"]["processed"].as_i64() > before).await;
     assert_eq!(watch.end().await, 1);
 
     data.pace(0.0).await;
-    place.run("throughput RAISE --concurrency unlimited").await.ok();
-    place.completed(&id).await;
+    sandbox.run("throughput RAISE --concurrency unlimited").await.ok();
+    sandbox.completed(&id).await;
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -67,15 +67,15 @@ async fn a_rate_is_kept_by_two_processes_together_and_can_be_lifted() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // So slow that it would take ten minutes.
     let jobs = slow_raise(10) + "throughput = { items_per_second = 10 }\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
-    let _workers = [place.spawn("worker"), place.spawn("worker")];
-    place.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let _workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
+    sandbox.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
     let reserved = "SELECT count(*) FROM windlass_controls WHERE next_at IS NOT NULL";
     assert_eq!(data.number(reserved).await, 1);
-    let slow = place.run("throughput RAISE").await.ok();
+    let slow = sandbox.run("throughput RAISE").await.ok();
     assert!(slow.stdout.contains("10"), "{}", slow.stdout);
-    place.run("throughput RAISE --rate unlimited").await.ok();
-    place.completed(&id).await;
+    sandbox.run("throughput RAISE --rate unlimited").await.ok();
+    sandbox.completed(&id).await;
     data.raised_once(ROWS).await;
 }

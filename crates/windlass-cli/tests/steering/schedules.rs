@@ -1,6 +1,6 @@
 //! Two servers keep the time, and are killed at it: no time is fired twice, none is lost.
 
-use crate::common::{Data, Place, eventually, raise};
+use crate::common::{CliSandbox, Data, eventually, raise};
 use std::collections::BTreeSet;
 
 const MINUTES: i64 = 120;
@@ -9,15 +9,15 @@ const MINUTES: i64 = 120;
 async fn servers_that_are_killed_while_they_fire_lose_no_time() {
     let data = Data::postgres().await.with_accounts(1).await;
     let schedule = "schedule = { cron = \"* * * * *\", missed = \"run-all\" }\n";
-    let place = Place::on(&data, &(raise(1) + schedule));
-    let listed = place.json("schedules").await;
+    let sandbox = CliSandbox::on(&data, &(raise(1) + schedule));
+    let listed = sandbox.json("schedules").await;
     assert_eq!(listed[0]["nextTimes"].as_array().unwrap().len(), 3, "{listed:#}");
     // As if nobody had been there for two hours.
     let back =
         format!("UPDATE windlass_schedules SET next_at = next_at - interval '{MINUTES} minutes'");
     data.run(&back).await;
     let made = "SELECT count(*) FROM windlass_jobs";
-    let serve = || place.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
+    let serve = || sandbox.spawn("serve --concurrency 0 --listen 127.0.0.1:0");
     for round in 1..=4 {
         let servers = [serve(), serve()];
         let enough = MINUTES * round / 5;
@@ -27,7 +27,7 @@ async fn servers_that_are_killed_while_they_fire_lose_no_time() {
     let _servers = [serve(), serve()];
     let left = "SELECT count(*) FROM windlass_schedules WHERE next_at <= clock_timestamp()";
     eventually("all are fired", async || data.number(left).await == 0).await;
-    let jobs = place.json("jobs --limit 1000").await;
+    let jobs = sandbox.json("jobs --limit 1000").await;
     let jobs = jobs.as_array().unwrap();
     let times: BTreeSet<_> =
         jobs.iter().map(|job| &job["request"]["idempotencyKey"]).map(ToString::to_string).collect();
@@ -37,6 +37,6 @@ async fn servers_that_are_killed_while_they_fire_lose_no_time() {
                 - lag(idempotency_key::timestamptz) OVER (ORDER BY idempotency_key) AS gap \
                 FROM windlass_jobs) AS pairs WHERE gap <> interval '1 minute'";
     assert_eq!(data.number(gaps).await, 0, "none left out");
-    let listed = place.run("schedules").await.ok().stdout;
+    let listed = sandbox.run("schedules").await.ok().stdout;
     assert!(listed.contains("RAISE") && listed.contains("UTC"), "{listed}");
 }

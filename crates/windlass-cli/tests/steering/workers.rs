@@ -1,26 +1,26 @@
 //! Many workers: what each is doing is listed, and a vanished one is noticed.
 
-use crate::common::{Data, Place, eventually, raise, slow_raise};
+use crate::common::{CliSandbox, Data, eventually, raise, slow_raise};
 use serde_json::Value as Json;
 
-async fn listed(place: &Place) -> Vec<Json> {
-    place.json("workers").await.as_array().unwrap().clone()
+async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
+    sandbox.json("workers").await.as_array().unwrap().clone()
 }
 
 #[tokio::test]
 async fn workers_are_listed_while_they_live() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
-        let place = Place::on(&data, &raise(5));
-        assert!(listed(&place).await.is_empty());
-        let worker = place.spawn("worker --concurrency 3");
-        eventually("it is listed", async || listed(&place).await.len() == 1).await;
-        let row = listed(&place).await.remove(0);
+        let sandbox = CliSandbox::on(&data, &raise(5));
+        assert!(listed(&sandbox).await.is_empty());
+        let worker = sandbox.spawn("worker --concurrency 3");
+        eventually("it is listed", async || listed(&sandbox).await.len() == 1).await;
+        let row = listed(&sandbox).await.remove(0);
         assert_eq!((&row["slots"], &row["vanished"]), (&3.into(), &false.into()), "{row}");
-        assert!(place.run("workers").await.ok().stdout.contains("alive"));
+        assert!(sandbox.run("workers").await.ok().stdout.contains("alive"));
         worker.term();
         worker.wait().await.ok();
-        assert!(listed(&place).await.is_empty(), "it has said goodbye");
+        assert!(listed(&sandbox).await.is_empty(), "it has said goodbye");
     }
 }
 
@@ -29,19 +29,19 @@ async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
     let data = Data::postgres().await.with_accounts(1_000).await;
     data.pace(0.05).await;
     let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
-    let place = Place::on(&data, &jobs);
-    let id = place.submit("RAISE").await;
-    let victim = place.spawn("worker --concurrency 2");
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let victim = sandbox.spawn("worker --concurrency 2");
     eventually("it is at work", async || {
-        listed(&place).await.first().is_some_and(|row| row["chunks"] != 0)
+        listed(&sandbox).await.first().is_some_and(|row| row["chunks"] != 0)
     })
     .await;
     victim.kill9();
-    let _other = place.spawn("worker");
-    place.completed(&id).await;
+    let _other = sandbox.spawn("worker");
+    sandbox.completed(&id).await;
     data.raised_once(1_000).await;
     eventually("the dead one has vanished", async || {
-        let workers = listed(&place).await;
+        let workers = listed(&sandbox).await;
         workers.len() == 2 && workers.iter().any(|row| row["vanished"] == true)
     })
     .await;
@@ -50,16 +50,16 @@ async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
 #[tokio::test]
 async fn ten_thousand_chunks_by_four_processes_none_twice() {
     let data = Data::postgres().await.with_accounts(20_000).await;
-    let place = Place::on(&data, &raise(2));
-    let id = place.submit("RAISE --parallel-segments 4").await;
-    let workers: Vec<_> = (0..4).map(|_| place.spawn("worker")).collect();
-    let job = place.completed(&id).await;
+    let sandbox = CliSandbox::on(&data, &raise(2));
+    let id = sandbox.submit("RAISE --parallel-segments 4").await;
+    let workers: Vec<_> = (0..4).map(|_| sandbox.spawn("worker")).collect();
+    let job = sandbox.completed(&id).await;
     assert_eq!(job["chunks"]["total"], 10_000);
     data.raised_once(20_000).await;
     let again = "SELECT count(*) FROM windlass_chunks WHERE epoch <> 1";
     assert_eq!(data.number(again).await, 0, "every chunk was claimed once");
     let by = "SELECT count(DISTINCT worker) FROM windlass_chunks";
     assert_eq!(data.number(by).await, 4, "all four took part");
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
     drop(workers);
 }

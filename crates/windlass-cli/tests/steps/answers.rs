@@ -2,7 +2,7 @@
 //! every type of column.
 
 use crate::common::{Data, parse, text};
-use crate::world::{TWO_TRIES, batches, by_command, items, keys, letters, place, with_accounts};
+use crate::world::{TWO_TRIES, batches, by_command, items, keys, letters, sandbox, with_accounts};
 use serde_json::json;
 
 #[tokio::test]
@@ -10,8 +10,8 @@ async fn each_kind_of_result_does_what_it_says() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
-        let place = place(&data, &by_command("python3 outcomes.py", TWO_TRIES));
-        let job = parse(&place.run("run RAISE --json").await.ok());
+        let sandbox = sandbox(&data, &by_command("python3 outcomes.py", TWO_TRIES));
+        let job = parse(&sandbox.run("run RAISE --json").await.ok());
         assert_eq!(job["items"]["processed"], 5, "{job:#}");
         assert_eq!(job["items"]["skipped"], 1, "{job:#}");
         assert_eq!(job["items"]["dead"], 4, "{job:#}");
@@ -28,7 +28,7 @@ async fn each_kind_of_result_does_what_it_says() {
         assert_eq!(data.number("SELECT count(*) FROM greetings").await, 4);
 
         let id = text(&job["id"]);
-        let letters = letters(&place, &id).await;
+        let letters = letters(&sandbox, &id).await;
         assert_eq!(keys(&letters), [5, 6, 9, 10]);
         assert_eq!(letters[0]["error"], "no such town as 5");
         assert_eq!(letters[0]["attempts"], 1, "it said that trying again is no use");
@@ -41,17 +41,17 @@ async fn each_kind_of_result_does_what_it_says() {
         assert_eq!(letters[2]["attempts"], 1);
         assert!(text(&letters[3]["error"]).contains("skip"), "{:#}", letters[3]);
         assert_eq!(letters[3]["attempts"], 1);
-        place.prove(&id).await;
+        sandbox.prove(&id).await;
     }
 }
 
 #[tokio::test]
 async fn the_batch_has_what_the_contract_names() {
-    let (data, place) = with_accounts(3, &by_command("python3 raise.py", "")).await;
+    let (data, sandbox) = with_accounts(3, &by_command("python3 raise.py", "")).await;
     let params = "run RAISE --param month=2025-01 --param rate=3 --json";
-    let job = parse(&place.run(params).await.ok());
+    let job = parse(&sandbox.run(params).await.ok());
     data.raised_once(3).await;
-    let [batch] = <[_; 1]>::try_from(batches(&place)).unwrap();
+    let [batch] = <[_; 1]>::try_from(batches(&sandbox)).unwrap();
     assert_eq!(batch["jobId"], job["id"]);
     assert_eq!(batch["jobType"], "RAISE");
     assert_eq!(batch["params"], json!({"month": "2025-01", "rate": 3}));
@@ -74,16 +74,16 @@ async fn a_key_of_several_columns_is_a_list() {
         )
         .await;
         let jobs = by_command("python3 raise.py", "").replace("\"accounts\"", "\"lines\"");
-        let place = place(&data, &jobs);
-        let job = parse(&place.run("run RAISE --json").await.ok());
+        let sandbox = sandbox(&data, &jobs);
+        let job = parse(&sandbox.run("run RAISE --json").await.ok());
         assert_eq!(job["items"]["processed"], 3, "{job:#}");
         let right = "SELECT count(*) FROM lines WHERE amount IN (11, 21, 31) AND version = 2";
         assert_eq!(data.number(right).await, 3);
-        let mut seen: Vec<_> = batches(&place).iter().flat_map(|b| items(b).to_vec()).collect();
+        let mut seen: Vec<_> = batches(&sandbox).iter().flat_map(|b| items(b).to_vec()).collect();
         seen.sort_by_key(|item| item["key"].to_string());
         assert_eq!(seen[1]["key"], json!(["a", 2]));
         assert_eq!(seen[2]["key"], json!(["b", 1]));
-        place.prove(&text(&job["id"])).await;
+        sandbox.prove(&text(&job["id"])).await;
     }
 }
 
@@ -104,9 +104,9 @@ async fn every_type_of_column_reaches_the_program_and_comes_back() {
     )
     .await;
     let jobs = by_command("python3 echo.py id version", "").replace("\"accounts\"", "\"things\"");
-    let place = place(&data, &jobs);
-    place.run("run RAISE").await.ok();
-    let [batch] = <[_; 1]>::try_from(batches(&place)).unwrap();
+    let sandbox = sandbox(&data, &jobs);
+    sandbox.run("run RAISE").await.ok();
+    let [batch] = <[_; 1]>::try_from(batches(&sandbox)).unwrap();
     let seen = &items(&batch)[0]["record"];
     assert_eq!(seen["price"], "12345678901234567890.0123456789");
     assert_eq!(seen["born"], "2024-02-29");
@@ -128,13 +128,13 @@ async fn every_type_of_column_reaches_the_program_and_comes_back() {
 #[tokio::test]
 async fn items_named_in_batch_item_failures_are_tried_again() {
     let jobs = by_command("python3 partial.py 5", TWO_TRIES);
-    let (data, place) = with_accounts(20, &jobs).await;
-    let job = parse(&place.run("run RAISE --json").await.ok());
+    let (data, sandbox) = with_accounts(20, &jobs).await;
+    let job = parse(&sandbox.run("run RAISE --json").await.ok());
     assert_eq!(job["items"]["processed"], 19, "{job:#}");
-    let letters = letters(&place, &text(&job["id"])).await;
+    let letters = letters(&sandbox, &text(&job["id"])).await;
     assert_eq!(keys(&letters), [5]);
     assert_eq!(letters[0]["attempts"], 2);
-    let batches = batches(&place);
+    let batches = batches(&sandbox);
     let second = batches.iter().flat_map(items).filter(|item| item["attempt"] == 2);
     let mut tried_again: Vec<i64> = second.map(|item| item["key"].as_i64().unwrap()).collect();
     tried_again.sort_unstable();

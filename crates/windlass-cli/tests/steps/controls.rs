@@ -1,7 +1,7 @@
 //! Control characters that come from outside reach no terminal and forge no line of a log.
 
-use crate::common::{Data, Place, parse, said, text};
-use crate::world::{by_command, place};
+use crate::common::{CliSandbox, Data, parse, said, text};
+use crate::world::{by_command, sandbox};
 use windlass_testkit::Output;
 
 /// Escape sequences, carriage returns, bells, C1 controls, characters that turn the direction of a
@@ -25,7 +25,7 @@ fn is_format(c: char) -> bool {
 }
 
 /// A table whose keys hold the characters, and a program that answers with them.
-async fn with_controls(command: &str) -> (Data, Place) {
+async fn with_controls(command: &str) -> (Data, CliSandbox) {
     let data = Data::sqlite();
     let key = CONTROLS.replace('\'', "''");
     data.run(&format!(
@@ -35,9 +35,9 @@ async fn with_controls(command: &str) -> (Data, Place) {
     .await;
     let retry = "retry = { attempts = 2, backoff = \"10ms\" }\n";
     let named = by_command(command, retry);
-    let place = place(&data, &format!("{named}description = {}\n", json(CONTROLS)));
-    place.write("controls.json", &json(CONTROLS));
-    (data, place.env("USER", &format!("user {CONTROLS}")))
+    let sandbox = sandbox(&data, &format!("{named}description = {}\n", json(CONTROLS)));
+    sandbox.write("controls.json", &json(CONTROLS));
+    (data, sandbox.env("USER", &format!("user {CONTROLS}")))
 }
 
 fn json(text: &str) -> String {
@@ -52,15 +52,15 @@ fn json(text: &str) -> String {
 #[tokio::test]
 async fn listings_and_logs_hold_no_control_character() {
     for program in ["python3 controls.py", "python3 controls.py die"] {
-        let (_data, place) = with_controls(program).await;
+        let (_data, sandbox) = with_controls(program).await;
         let param = format!("note=param {CONTROLS}");
-        let submitted = place.run_words(&["submit", "RAISE", "--param", &param]).await.ok();
+        let submitted = sandbox.run_words(&["submit", "RAISE", "--param", &param]).await.ok();
         is_clean(&submitted);
         let id = submitted.stdout.trim().to_owned();
-        let worked = place.run(&format!("worker --job {id} -vv")).await;
+        let worked = sandbox.run(&format!("worker --job {id} -vv")).await;
         is_clean(&worked);
         assert!(worked.stderr.contains("said \\x1b[31m"), "{}", worked.stderr);
-        let listed = place.json("dead list").await;
+        let listed = sandbox.json("dead list").await;
         let letters = listed.as_array().unwrap();
         assert_eq!(letters.len(), 2, "{listed:#}");
         assert!(text(&letters[0]["key"]).ends_with(CONTROLS), "JSON has the key itself: {listed}");
@@ -82,9 +82,9 @@ async fn listings_and_logs_hold_no_control_character() {
                 "dead show" => format!("{look} {letter}"),
                 _ => look.to_owned(),
             };
-            is_clean(&place.run(&words).await);
+            is_clean(&sandbox.run(&words).await);
             if !["audit", "dead export"].contains(&look) {
-                let output = place.run(&format!("{words} --json")).await;
+                let output = sandbox.run(&format!("{words} --json")).await;
                 is_clean(&output);
                 // A program that dies refuses the dry run, which is said in words.
                 if output.code == Some(0) || !program.ends_with("die") {
@@ -92,25 +92,25 @@ async fn listings_and_logs_hold_no_control_character() {
                 }
             }
         }
-        let shown = place.run(&format!("dead show {letter}")).await.ok().stdout;
+        let shown = sandbox.run(&format!("dead show {letter}")).await.ok().stdout;
         assert!(shown.contains("\\x1b[31m") && shown.contains("\\u{202e}"), "{shown}");
     }
 }
 
 #[tokio::test]
 async fn the_error_of_a_job_holds_none_either() {
-    let (_data, place) = with_controls("python3 controls.py hopeless").await;
-    let id = place.submit("RAISE").await;
+    let (_data, sandbox) = with_controls("python3 controls.py hopeless").await;
+    let id = sandbox.submit("RAISE").await;
     for command in ["worker --job", "job", "jobs --limit 5 --before", "watch"] {
-        is_clean(&place.run(&format!("{command} {id}")).await);
+        is_clean(&sandbox.run(&format!("{command} {id}")).await);
     }
     for command in ["jobs", "check", "run RAISE"] {
-        is_clean(&place.run(command).await);
+        is_clean(&sandbox.run(command).await);
     }
-    let shown = place.run(&format!("job {id}")).await.stdout;
+    let shown = sandbox.run(&format!("job {id}")).await.stdout;
     assert!(shown.contains("hopeless \\x1b[31m"), "{shown}");
     // What the command line repeats of its own words.
     let words = ["run", CONTROLS];
-    is_clean(&place.run_words(&words).await);
-    is_clean(&place.run_words(&["--config", &format!("no{CONTROLS}"), "jobs"]).await);
+    is_clean(&sandbox.run_words(&words).await);
+    is_clean(&sandbox.run_words(&["--config", &format!("no{CONTROLS}"), "jobs"]).await);
 }

@@ -1,24 +1,24 @@
 //! `windlass run --dry-run` with a program and a service: before → after, and nothing written.
 
-use crate::common::{Data, Place};
+use crate::common::{CliSandbox, Data};
 use crate::server::Server;
-use crate::world::{batches, by_command, by_service, items, nothing_runs_soon, place};
+use crate::world::{batches, by_command, by_service, items, nothing_runs_soon, sandbox};
 use serde_json::{Value as Json, json};
 
 /// Looks at ten accounts of which the third is refused, and gives the JSON of the same.
-async fn shows(place: &Place, data: &Data) -> Json {
-    let output = place.run("run RAISE --dry-run").await.ok();
+async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
+    let output = sandbox.run("run RAISE --dry-run").await.ok();
     for part in ["10 records would be worked", "nothing was changed", "amount: 7 → 8"] {
         assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
     }
     assert!(!output.stdout.contains("owner:"), "only what changes is shown: {}", output.stdout);
-    let json = place.json("run RAISE --dry-run --param month=2025-01").await;
+    let json = sandbox.json("run RAISE --dry-run --param month=2025-01").await;
     assert_eq!(json["records"], 10);
     assert_eq!(json["sample"][1]["key"], 2);
     assert_eq!(json["sample"][1]["before"]["amount"], 14);
     assert_eq!(json["sample"][1]["after"]["amount"], 15);
     data.untouched().await;
-    assert_eq!(place.json("jobs").await, json!([]), "no job is left behind");
+    assert_eq!(sandbox.json("jobs").await, json!([]), "no job is left behind");
     json
 }
 
@@ -26,15 +26,15 @@ async fn shows(place: &Place, data: &Data) -> Json {
 async fn a_program_is_told_and_nothing_is_written() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
-        let place = place(&data, &by_command("python3 poison.py refuses=3", ""));
-        let json = shows(&place, &data).await;
+        let sandbox = sandbox(&data, &by_command("python3 poison.py refuses=3", ""));
+        let json = shows(&sandbox, &data).await;
         assert_eq!(json["sample"][2]["outcome"], "error: account 3 is poison");
-        let seen = batches(&place);
+        let seen = batches(&sandbox);
         assert_eq!(seen.len(), 2);
         assert!(seen.iter().all(|batch| batch["dryRun"] == true), "{seen:#?}");
         assert!(seen.iter().all(|batch| items(batch).len() < 10));
         assert_eq!(seen[1]["params"], json!({"month": "2025-01"}));
-        nothing_runs_soon(&place).await;
+        nothing_runs_soon(&sandbox).await;
     }
 }
 
@@ -42,8 +42,8 @@ async fn a_program_is_told_and_nothing_is_written() {
 async fn a_service_is_told_and_nothing_is_written() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(10).await;
-    let place = place(&data, &by_service(&server.url(""), ""));
-    shows(&place, &data).await;
+    let sandbox = sandbox(&data, &by_service(&server.url(""), ""));
+    shows(&sandbox, &data).await;
     let seen = server.batches();
     assert_eq!(seen.len(), 2);
     assert!(seen.iter().all(|request| request["batch"]["dryRun"] == true), "{seen:#?}");
@@ -53,8 +53,8 @@ async fn a_service_is_told_and_nothing_is_written() {
 async fn rows_for_other_tables_are_shown_and_not_inserted() {
     let data = Data::sqlite().with_accounts(3).await;
     data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
-    let place = place(&data, &by_command("python3 outcomes.py", ""));
-    let output = place.run("run RAISE --dry-run").await.ok();
+    let sandbox = sandbox(&data, &by_command("python3 outcomes.py", ""));
+    let output = sandbox.run("run RAISE --dry-run").await.ok();
     assert!(output.stdout.contains("1 rows into greetings"), "{}", output.stdout);
     assert_eq!(data.number("SELECT count(*) FROM greetings").await, 0);
     data.untouched().await;
@@ -79,9 +79,9 @@ async fn what_the_database_would_not_take_is_shown_as_the_error_it_would_be() {
     for data in Data::both().await {
         let data = data.with_accounts(3).await;
         data.run("CREATE TABLE greetings (account bigint NOT NULL)").await;
-        let place = place(&data, &by_command("python3 careless.py", ""));
-        place.write("careless.py", CARELESS);
-        let json = place.json("run RAISE --dry-run").await;
+        let sandbox = sandbox(&data, &by_command("python3 careless.py", ""));
+        sandbox.write("careless.py", CARELESS);
+        let json = sandbox.json("run RAISE --dry-run").await;
         let outcome = |n: usize| json["sample"][n]["outcome"].as_str().unwrap().to_lowercase();
         assert_eq!(outcome(0), "update");
         assert!(outcome(1).contains("`amuont`"), "{}", outcome(1));

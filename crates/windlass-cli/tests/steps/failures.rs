@@ -15,15 +15,15 @@ const ROWS: i64 = 20;
 async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     let command = format!("python3 poison.py {way}=13");
     let more = format!("step.timeout = \"5s\"\n{TWO_TRIES}");
-    let (data, place) = with_accounts(ROWS, &by_command(&command, &more)).await;
-    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
+    let (data, sandbox) = with_accounts(ROWS, &by_command(&command, &more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
     assert_eq!(job["status"], "COMPLETED", "{job:#}");
     assert_eq!(job["items"]["processed"], ROWS - 1, "{job:#}");
     assert_eq!(job["items"]["dead"], 1, "{job:#}");
     raised_but(&data, ROWS, &[13]).await;
 
     let id = text(&job["id"]);
-    let letters = letters(&place, &id).await;
+    let letters = letters(&sandbox, &id).await;
     assert_eq!(keys(&letters), [13]);
     let letter = letters[0].clone();
     assert_eq!(letter["attempts"], 2, "{letter:#}");
@@ -35,14 +35,14 @@ async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     assert!(context.len() < 100_000, "the context is {} long", context.len());
 
     // 20, 10, 5, ... down to the item by itself, and that as often as `retry` says.
-    let sent = batches(&place);
+    let sent = batches(&sandbox);
     assert_eq!(items(&sent[0]).len(), ROWS as usize);
     let alone = sent.iter().filter(|batch| items(batch).len() == 1 && items(batch)[0]["key"] == 13);
     let alone: Vec<i64> = alone.map(|batch| items(batch)[0]["attempt"].as_i64().unwrap()).collect();
     assert_eq!(alone, [1, 2], "the tries of the item by itself");
-    assert!(notes(&place, "started").len() > 4, "each failure needs a new program");
-    nothing_runs_soon(&place).await;
-    place.prove(&id).await;
+    assert!(notes(&sandbox, "started").len() > 4, "each failure needs a new program");
+    nothing_runs_soon(&sandbox).await;
+    sandbox.prove(&id).await;
     letter
 }
 
@@ -50,10 +50,10 @@ async fn one_is_poison(way: &str, words: &[&str]) -> Json {
 #[tokio::test]
 async fn an_item_alone_has_as_much_time_as_a_batch() {
     let more = "step.timeout = \"4s\"\nretry.attempts = 1\n";
-    let (data, place) =
+    let (data, sandbox) =
         with_accounts(8, &by_command("python3 poison.py exits=3 slow=1", more)).await;
-    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
-    assert_eq!(keys(&letters(&place, &text(&job["id"])).await), [3], "{job:#}");
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    assert_eq!(keys(&letters(&sandbox, &text(&job["id"])).await), [3], "{job:#}");
     raised_but(&data, 8, &[3]).await;
 }
 

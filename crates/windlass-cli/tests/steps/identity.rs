@@ -47,8 +47,8 @@ fn one_each(requests: &[Json]) -> BTreeSet<String> {
 async fn a_batch_that_is_sent_again_has_the_same_key() {
     let server = Server::start().await;
     let more = "chunk.commit = 5\nretry = { attempts = 3, backoff = \"10ms\" }\n";
-    let (data, place) = with_accounts(ROWS, &by_service(&server.url("first=503:2"), more)).await;
-    place.run("run RAISE --concurrency 1").await.ok();
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url("first=503:2"), more)).await;
+    sandbox.run("run RAISE --concurrency 1").await.ok();
     data.raised_once(ROWS).await;
     let first = server.batches();
     let batches = by_batch(&first);
@@ -61,7 +61,7 @@ async fn a_batch_that_is_sent_again_has_the_same_key() {
     assert_eq!(own.len(), 4, "no two batches share a key");
 
     // Another job on the same records has other keys, for batches and for items.
-    place.run("run RAISE --concurrency 1").await.ok();
+    sandbox.run("run RAISE --concurrency 1").await.ok();
     let second: Vec<Json> = server.batches().split_off(first.len());
     assert!(one_each(&first).is_disjoint(&one_each(&second)));
     let other = by_batch(&second);
@@ -77,25 +77,25 @@ async fn an_item_keeps_its_key_over_retry_crash_and_redrive() {
     }
     let behaviour = "wait=hold&later=3&refuse=refused:8,15";
     let more = "chunk.lease = \"1s\"\nretry = { attempts = 3, backoff = \"10ms\" }\n";
-    let (data, place) = with_accounts(ROWS, &by_service(&server.url(behaviour), more)).await;
-    let id = place.submit("RAISE").await;
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), more)).await;
+    let id = sandbox.submit("RAISE").await;
 
-    let first = place.spawn("worker");
+    let first = sandbox.spawn("worker");
     eventually("the batch is under way", async || !server.batches().is_empty()).await;
     first.kill9();
     server.remove("hold");
-    place.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     let sent = by_batch(&server.batches());
     let whole = &sent[&(1..=ROWS).collect::<Vec<i64>>()];
     assert!(whole.len() >= 2, "sent before and after the crash: {whole:?}");
     assert!(whole.iter().all(|key| key == &whole[0]), "{whole:?}");
     assert!(sent.contains_key(&vec![3]), "3 was tried again: {:?}", sent.keys());
-    assert_eq!(keys(&letters(&place, &id).await), [8, 15]);
+    assert_eq!(keys(&letters(&sandbox, &id).await), [8, 15]);
 
     server.remove("refused");
-    let redriven = place.json(&format!("dead redrive --job {id}")).await;
+    let redriven = sandbox.json(&format!("dead redrive --job {id}")).await;
     let again = text(&redriven[0]["jobId"]);
-    let worked = parse(&place.run(&format!("worker --job {again} --json")).await.ok());
+    let worked = parse(&sandbox.run(&format!("worker --job {again} --json")).await.ok());
     assert_eq!(worked["items"]["processed"], 2, "{worked:#}");
     let of_redrive = |request: &Json| request["batch"]["jobId"] == again.as_str();
     assert!(server.batches().iter().any(of_redrive));

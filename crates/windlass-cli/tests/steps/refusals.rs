@@ -1,7 +1,7 @@
 //! Services that refuse: one batch for the items in it, or everybody. What is an item's fault makes
 //! a dead letter, what is not pauses the job.
 
-use crate::common::{Place, eventually, parse, refused, text};
+use crate::common::{CliSandbox, eventually, parse, refused, text};
 use crate::server::Server;
 use crate::world::{TWO_TRIES, by_service, items, keys, letters, raised_but, with_accounts};
 use serde_json::Value as Json;
@@ -13,13 +13,13 @@ const CHUNKS: &str = "chunk.items = 5\n";
 /// accounts are raised.
 async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
-    let (data, place) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
-    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
     let id = text(&job["id"]);
-    let letters = letters(&place, &id).await;
+    let letters = letters(&sandbox, &id).await;
     assert_eq!(keys(&letters), dead, "{behaviour}: {job:#}");
     raised_but(&data, ROWS, dead).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
     letters
 }
 
@@ -82,18 +82,18 @@ async fn an_item_that_makes_the_service_hang_up_is_dead_in_the_end() {
 }
 
 /// Works a job, which must be paused for this reason with nothing done; gives its id.
-async fn paused(place: &Place, reason: &[&str]) -> String {
+async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
     // Before there is a job, `run` sees for itself that there is no use.
-    refused(&place.run("run RAISE").await, &[&["step.http"], reason].concat());
-    assert_eq!(place.json("jobs").await, serde_json::json!([]));
+    refused(&sandbox.run("run RAISE").await, &[&["step.http"], reason].concat());
+    assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 
-    let id = place.submit("RAISE").await;
-    let output = place.run(&format!("worker --job {id} --json")).await;
+    let id = sandbox.submit("RAISE").await;
+    let output = sandbox.run(&format!("worker --job {id} --json")).await;
     assert_eq!(output.code, Some(4), "{output:?}");
     let job = parse(&output);
     assert_eq!(job["status"], "PAUSED", "{job:#}");
     assert_eq!(job["items"]["dead"], 0, "{job:#}");
-    assert!(letters(place, &id).await.is_empty());
+    assert!(letters(sandbox, &id).await.is_empty());
     for part in reason {
         assert!(text(&job["error"]).contains(part), "`{part}` is not in {job:#}");
     }
@@ -105,15 +105,15 @@ async fn a_service_that_refuses_everybody_pauses_the_job() {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
         let jobs = by_service(&server.url(&format!("during=closed:{status}")), "");
-        let (data, place) = with_accounts(ROWS, &jobs).await;
+        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
         server.put("closed");
-        let id = paused(&place, &[status]).await;
+        let id = paused(&sandbox, &[status]).await;
         data.untouched().await;
 
         // What was wrong is mended, and the job goes on.
         server.remove("closed");
-        place.run(&format!("resume {id}")).await.ok();
-        place.run(&format!("worker --job {id}")).await.ok();
+        sandbox.run(&format!("resume {id}")).await.ok();
+        sandbox.run(&format!("worker --job {id}")).await.ok();
         data.raised_once(ROWS).await;
     }
 }
@@ -123,8 +123,8 @@ async fn a_redirect_pauses_the_job_and_is_not_followed() {
     let server = Server::start().await;
     for status in ["301", "302", "303", "307", "308"] {
         let jobs = by_service(&server.url(&format!("redirect={status}")), "");
-        let (data, place) = with_accounts(ROWS, &jobs).await;
-        paused(&place, &[status, "final URL"]).await;
+        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+        paused(&sandbox, &[status, "final URL"]).await;
         data.untouched().await;
     }
     let followed = server.requests().iter().any(|request| request["path"] == "/elsewhere");
@@ -136,8 +136,8 @@ async fn a_service_that_closes_in_the_middle_pauses_the_job_that_runs() {
     let server = Server::start().await;
     server.put("hold");
     let behaviour = "during=closed:404&wait=hold";
-    let (data, place) = with_accounts(ROWS, &by_service(&server.url(behaviour), CHUNKS)).await;
-    let run = place.spawn("run RAISE --concurrency 1 --json");
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), CHUNKS)).await;
+    let run = sandbox.spawn("run RAISE --concurrency 1 --json");
     eventually("the first batch is under way", async || !server.batches().is_empty()).await;
     server.put("closed");
     server.remove("hold");
@@ -151,8 +151,8 @@ async fn a_service_that_closes_in_the_middle_pauses_the_job_that_runs() {
 
     server.remove("closed");
     let id = text(&job["id"]);
-    place.run(&format!("resume {id}")).await.ok();
-    place.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(ROWS).await;
-    place.prove(&id).await;
+    sandbox.prove(&id).await;
 }

@@ -1,8 +1,8 @@
 //! Headers are sent and seen nowhere else: not in the store, not in the log, not in any output.
 
-use crate::common::{Data, Place, parse, said, text};
+use crate::common::{CliSandbox, Data, parse, said, text};
 use crate::server::Server;
-use crate::world::{by_service, place, with_accounts};
+use crate::world::{by_service, sandbox, with_accounts};
 use std::path::Path;
 
 pub(crate) const SECRET: &str = "hush-7f3a91c2";
@@ -24,7 +24,7 @@ pub(crate) fn is_nowhere_in(folder: &Path) {
 }
 
 /// Everything that shows a job or a job type, run for what it prints.
-async fn look_everywhere(place: &Place, id: &str) {
+async fn look_everywhere(sandbox: &CliSandbox, id: &str) {
     let looks = ["check", "check --json", "jobs --json", "jobs", "dead list --json"];
     let of_job = ["job", "job --json", "chunks", "chunks --json", "audit"];
     let of_job = of_job.iter().map(|look| match look.split_once(' ') {
@@ -32,7 +32,7 @@ async fn look_everywhere(place: &Place, id: &str) {
         None => format!("{look} {id}"),
     });
     for look in looks.iter().map(|look| (*look).to_owned()).chain(of_job) {
-        let output = place.run(&format!("{look} -vv")).await;
+        let output = sandbox.run(&format!("{look} -vv")).await;
         assert!(!said(&output).contains(SECRET), "{look}: {output:?}");
     }
 }
@@ -41,16 +41,16 @@ async fn look_everywhere(place: &Place, id: &str) {
 async fn a_secret_header_is_sent_and_kept_nowhere() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(20).await;
-    let place = place(&data, &by_service(&server.url("reject=400:7"), HEADERS));
+    let sandbox = sandbox(&data, &by_service(&server.url("reject=400:7"), HEADERS));
     // Everything that can be logged is logged, by the libraries too.
-    let place = place.env("ENRICH_TOKEN", SECRET).env("WINDLASS_LOG", "trace");
-    let output = place.run("run RAISE -vv --json").await.ok();
+    let sandbox = sandbox.env("ENRICH_TOKEN", SECRET).env("WINDLASS_LOG", "trace");
+    let output = sandbox.run("run RAISE -vv --json").await.ok();
     for request in server.requests() {
         assert_eq!(request["headers"]["authorization"], format!("Bearer {SECRET}"));
     }
-    look_everywhere(&place, &text(&parse(&output)["id"])).await;
+    look_everywhere(&sandbox, &text(&parse(&output)["id"])).await;
     // The folder has the store, and all that the commands printed.
-    is_nowhere_in(&place.path("."));
+    is_nowhere_in(&sandbox.path("."));
     is_nowhere_in(data.folder());
 }
 
@@ -59,13 +59,13 @@ async fn failures_do_not_tell_it_either() {
     let server = Server::start().await;
     for behaviour in ["always=401", "redirect=307"] {
         let jobs = by_service(&server.url(behaviour), HEADERS);
-        let (data, place) = with_accounts(5, &jobs).await;
-        let place = place.env("ENRICH_TOKEN", SECRET);
-        let id = place.submit("RAISE -vv").await;
-        let worked = place.run(&format!("worker --job {id} -vv")).await;
+        let (data, sandbox) = with_accounts(5, &jobs).await;
+        let sandbox = sandbox.env("ENRICH_TOKEN", SECRET);
+        let id = sandbox.submit("RAISE -vv").await;
+        let worked = sandbox.run(&format!("worker --job {id} -vv")).await;
         assert_eq!(worked.code, Some(4), "{worked:?}");
-        look_everywhere(&place, &id).await;
-        is_nowhere_in(&place.path("."));
+        look_everywhere(&sandbox, &id).await;
+        is_nowhere_in(&sandbox.path("."));
         is_nowhere_in(data.folder());
     }
 }
@@ -73,11 +73,11 @@ async fn failures_do_not_tell_it_either() {
 #[tokio::test]
 async fn the_value_is_the_one_of_the_machine_that_works_the_job() {
     let server = Server::start().await;
-    let (data, place) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
-    let place = place.env("ENRICH_TOKEN", "of-the-submitter");
-    let id = place.submit("RAISE").await;
-    let place = place.env("ENRICH_TOKEN", "of-the-worker");
-    place.run(&format!("worker --job {id}")).await.ok();
+    let (data, sandbox) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
+    let sandbox = sandbox.env("ENRICH_TOKEN", "of-the-submitter");
+    let id = sandbox.submit("RAISE").await;
+    let sandbox = sandbox.env("ENRICH_TOKEN", "of-the-worker");
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(5).await;
     for request in server.batches() {
         assert_eq!(request["headers"]["authorization"], "Bearer of-the-worker");
@@ -87,8 +87,8 @@ async fn the_value_is_the_one_of_the_machine_that_works_the_job() {
 #[tokio::test]
 async fn a_variable_that_is_not_set_is_named() {
     let server = Server::start().await;
-    let (_data, place) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
-    crate::common::refused(&place.run("check").await, &["ENRICH_TOKEN", "windlass.toml"]);
+    let (_data, sandbox) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
+    crate::common::refused(&sandbox.run("check").await, &["ENRICH_TOKEN", "windlass.toml"]);
 }
 
 /// No four characters of the secret in a row are in a text.
@@ -105,31 +105,31 @@ async fn an_answer_that_is_cut_inside_the_secret_shows_no_piece_of_it() {
     // The message has the first 200 bytes of the answer: the cut goes through each place of the secret.
     for before in [178, 183, 186, 189, 191] {
         let jobs = by_service(&server.url(&format!("repeat=401:{before}")), HEADERS);
-        let (_data, place) = with_accounts(5, &jobs).await;
-        let place = place.env("ENRICH_TOKEN", SECRET);
-        let id = place.submit("RAISE").await;
-        let worked = place.run(&format!("worker --job {id} -vv")).await;
+        let (_data, sandbox) = with_accounts(5, &jobs).await;
+        let sandbox = sandbox.env("ENRICH_TOKEN", SECRET);
+        let id = sandbox.submit("RAISE").await;
+        let worked = sandbox.run(&format!("worker --job {id} -vv")).await;
         assert_eq!(worked.code, Some(4), "{worked:?}");
         has_no_piece(&said(&worked));
-        let error = text(&place.job(&id).await["error"]);
+        let error = text(&sandbox.job(&id).await["error"]);
         assert!(error.contains("xxx …"), "{error}");
         has_no_piece(&error);
     }
     // An answer that should be one, and is not.
     let jobs = by_service(&server.url("repeat=200:183"), HEADERS);
-    let (_data, place) = with_accounts(5, &jobs).await;
-    let output = place.env("ENRICH_TOKEN", SECRET).run("run RAISE").await;
+    let (_data, sandbox) = with_accounts(5, &jobs).await;
+    let output = sandbox.env("ENRICH_TOKEN", SECRET).run("run RAISE").await;
     has_no_piece(&said(&output));
 }
 
 #[tokio::test]
 async fn errors_of_items_that_repeat_the_secret_are_stored_without_it() {
     let server = Server::start().await;
-    let (data, place) = with_accounts(5, &by_service(&server.url("blame=3"), HEADERS)).await;
-    let place = place.env("ENRICH_TOKEN", SECRET);
-    let output = place.run("run RAISE --json").await.ok();
+    let (data, sandbox) = with_accounts(5, &by_service(&server.url("blame=3"), HEADERS)).await;
+    let sandbox = sandbox.env("ENRICH_TOKEN", SECRET);
+    let output = sandbox.run("run RAISE --json").await.ok();
     assert_eq!(parse(&output)["items"]["dead"], 1, "{output:?}");
-    look_everywhere(&place, &text(&parse(&output)["id"])).await;
-    is_nowhere_in(&place.path("."));
+    look_everywhere(&sandbox, &text(&parse(&output)["id"])).await;
+    is_nowhere_in(&sandbox.path("."));
     is_nowhere_in(data.folder());
 }

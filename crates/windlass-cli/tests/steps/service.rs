@@ -15,9 +15,9 @@ fn numbers(requests: &[Json], field: &str) -> Vec<i64> {
 async fn a_batch_is_one_post_with_everything_the_contract_names() {
     let server = Server::start().await;
     let more = "step.headers = { Authorization = \"Bearer ${ENRICH_TOKEN}\", X-Plain = \"yes\" }\n";
-    let (data, place) = with_accounts(3, &by_service(&server.url(""), more)).await;
-    let place = place.env("ENRICH_TOKEN", "a-token");
-    let job = parse(&place.run("run RAISE --param month=2025-01 --json").await.ok());
+    let (data, sandbox) = with_accounts(3, &by_service(&server.url(""), more)).await;
+    let sandbox = sandbox.env("ENRICH_TOKEN", "a-token");
+    let job = parse(&sandbox.run("run RAISE --param month=2025-01 --json").await.ok());
     data.raised_once(3).await;
     let [request] = <[_; 1]>::try_from(server.batches()).unwrap();
     assert_eq!(request["method"], "POST");
@@ -34,15 +34,15 @@ async fn a_batch_is_one_post_with_everything_the_contract_names() {
     let record = json!({"id": 2, "branch": 2, "amount": 14, "owner": "owner 2", "version": 1});
     assert_eq!(items(batch)[1]["record"], record);
     assert_eq!(items(batch)[1]["key"], 2);
-    place.prove(&text(&job["id"])).await;
+    sandbox.prove(&text(&job["id"])).await;
 }
 
 #[tokio::test]
 async fn connections_are_kept_alive() {
     let server = Server::start().await;
     let jobs = by_service(&server.url(""), "chunk.commit = 5\n");
-    let (data, place) = with_accounts(200, &jobs).await;
-    place.run("run RAISE --concurrency 1").await.ok();
+    let (data, sandbox) = with_accounts(200, &jobs).await;
+    sandbox.run("run RAISE --concurrency 1").await.ok();
     data.raised_once(200).await;
     let requests = server.batches();
     assert_eq!(requests.len(), 40);
@@ -55,8 +55,8 @@ async fn no_more_requests_are_on_their_way_than_the_step_allows() {
     let server = Server::start().await;
     // The service answers nothing until two are there, and then leaves time for a third.
     let more = "step.concurrency = 2\nchunk.items = 10\nchunk.commit = 5\n";
-    let (data, place) = with_accounts(200, &by_service(&server.url("gather=2"), more)).await;
-    place.run("run RAISE --concurrency 6").await.ok();
+    let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=2"), more)).await;
+    sandbox.run("run RAISE --concurrency 6").await.ok();
     data.raised_once(200).await;
     assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(2));
 }
@@ -65,8 +65,8 @@ async fn no_more_requests_are_on_their_way_than_the_step_allows() {
 async fn each_slot_may_have_a_request_on_its_way() {
     let server = Server::start().await;
     let more = "chunk.items = 10\nchunk.commit = 5\n";
-    let (data, place) = with_accounts(200, &by_service(&server.url("gather=3"), more)).await;
-    place.run("run RAISE --concurrency 3").await.ok();
+    let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=3"), more)).await;
+    sandbox.run("run RAISE --concurrency 3").await.ok();
     data.raised_once(200).await;
     assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(3));
 }
@@ -76,8 +76,8 @@ async fn an_answer_without_a_body_means_that_all_are_done() {
     let server = Server::start().await;
     for status in ["200", "202", "204"] {
         let jobs = by_service(&server.url(&format!("bare={status}")), "");
-        let (data, place) = with_accounts(20, &jobs).await;
-        let job = parse(&place.run("run RAISE --json").await.ok());
+        let (data, sandbox) = with_accounts(20, &jobs).await;
+        let job = parse(&sandbox.run("run RAISE --json").await.ok());
         assert_eq!(job["items"]["processed"], 20, "{status}: {job:#}");
         let same = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000";
         assert_eq!(data.number(same).await, 20);
@@ -88,8 +88,8 @@ async fn an_answer_without_a_body_means_that_all_are_done() {
 async fn items_named_in_batch_item_failures_are_tried_again() {
     let server = Server::start().await;
     let jobs = by_service(&server.url("failures=1:3,9"), TWO_TRIES);
-    let (_data, place) = with_accounts(20, &jobs).await;
-    let job = parse(&place.run("run RAISE --json").await.ok());
+    let (_data, sandbox) = with_accounts(20, &jobs).await;
+    let job = parse(&sandbox.run("run RAISE --json").await.ok());
     assert_eq!(job["items"]["processed"], 20, "{job:#}");
     let sent = server.batches();
     let second = sent.iter().flat_map(|request| items(&request["batch"]));
@@ -101,9 +101,9 @@ async fn items_named_in_batch_item_failures_are_tried_again() {
     assert_eq!(second, [3, 9]);
 
     let jobs = by_service(&server.url("failures=9:4"), TWO_TRIES);
-    let (_data, place) = with_accounts(20, &jobs).await;
-    let job = parse(&place.run("run RAISE --json").await.ok());
-    let letters = letters(&place, &text(&job["id"])).await;
+    let (_data, sandbox) = with_accounts(20, &jobs).await;
+    let job = parse(&sandbox.run("run RAISE --json").await.ok());
+    let letters = letters(&sandbox, &text(&job["id"])).await;
     assert_eq!(keys(&letters), [4]);
     assert_eq!(letters[0]["attempts"], 2);
 }
@@ -112,8 +112,8 @@ async fn items_named_in_batch_item_failures_are_tried_again() {
 async fn retry_after_is_waited_for() {
     let server = Server::start().await;
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
-    let (data, place) = with_accounts(10, &by_service(&server.url("first=429:1:1"), more)).await;
-    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
+    let (data, sandbox) = with_accounts(10, &by_service(&server.url("first=429:1:1"), more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
     assert_eq!(job["items"]["processed"], 10, "{job:#}");
     data.raised_once(10).await;
     let [busy, next] = <[_; 2]>::try_from(server.batches()).unwrap();
@@ -128,12 +128,13 @@ async fn a_long_retry_after_is_waited_for_by_every_worker() {
     let server = Server::start().await;
     server.put("busy");
     let jobs = by_service(&server.url("during=busy:429:6"), "chunk.items = 5\n");
-    let (data, place) = with_accounts(100, &jobs).await;
-    let id = place.submit("RAISE").await;
-    let _workers = [place.spawn("worker --concurrency 1"), place.spawn("worker --concurrency 1")];
-    place.until(&id, "the job waits and says why", is_held).await;
+    let (data, sandbox) = with_accounts(100, &jobs).await;
+    let id = sandbox.submit("RAISE").await;
+    let _workers =
+        [sandbox.spawn("worker --concurrency 1"), sandbox.spawn("worker --concurrency 1")];
+    sandbox.until(&id, "the job waits and says why", is_held).await;
     server.remove("busy");
-    let job = place.completed(&id).await;
+    let job = sandbox.completed(&id).await;
     assert_eq!(job["items"]["dead"], 0, "{job:#}");
     data.raised_once(100).await;
     let told = server.answers().into_values().map(|answer| answer["at"].as_f64().unwrap());
@@ -146,8 +147,8 @@ async fn a_long_retry_after_is_waited_for_by_every_worker() {
 async fn a_record_that_somebody_changes_meanwhile_is_given_again() {
     let server = Server::start().await;
     server.put("hold");
-    let (data, place) = with_accounts(10, &by_service(&server.url("wait=hold"), "")).await;
-    let run = place.spawn("run RAISE --json");
+    let (data, sandbox) = with_accounts(10, &by_service(&server.url("wait=hold"), "")).await;
+    let run = sandbox.spawn("run RAISE --json");
     eventually("the batch is under way", async || !server.batches().is_empty()).await;
     data.run("UPDATE accounts SET amount = 5000, version = version + 1 WHERE id = 3").await;
     server.remove("hold");

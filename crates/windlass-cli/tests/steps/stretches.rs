@@ -3,7 +3,7 @@
 use crate::common::{Data, parse, text};
 use crate::server::Server;
 use crate::world::{
-    TWO_TRIES, by_command, by_service, is_held, keys, letters, place, raised_but, with_accounts,
+    TWO_TRIES, by_command, by_service, is_held, keys, letters, raised_but, sandbox, with_accounts,
 };
 
 /// Exits on every key of a stretch, and on every hundredth.
@@ -22,29 +22,29 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 #[tokio::test]
 async fn a_stretch_of_bad_records_does_not_stop_those_behind_it() {
     let data = Data::sqlite().with_accounts(400).await;
-    let place = place(&data, &by_command("python3 stretch.py", TWO_TRIES));
-    place.write("stretch.py", STRETCH);
-    let job = parse(&place.run("run RAISE --concurrency 1 --json").await.ok());
+    let sandbox = sandbox(&data, &by_command("python3 stretch.py", TWO_TRIES));
+    sandbox.write("stretch.py", STRETCH);
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
     let bad: Vec<i64> = (1..=400).filter(|n| (101..=130).contains(n) || n % 100 == 0).collect();
-    assert_eq!(keys(&letters(&place, &text(&job["id"])).await), bad);
+    assert_eq!(keys(&letters(&sandbox, &text(&job["id"])).await), bad);
     raised_but(&data, 400, &bad).await;
 }
 
 #[tokio::test]
 async fn a_program_that_never_answers_rightly_pauses_its_job() {
     let jobs = by_command("python3 poison.py", TWO_TRIES);
-    let (data, place) = with_accounts(200, &jobs).await;
-    place.write("broken", "");
-    let id = place.submit("RAISE").await;
-    let worked = place.run(&format!("worker --job {id} --concurrency 1")).await;
+    let (data, sandbox) = with_accounts(200, &jobs).await;
+    sandbox.write("broken", "");
+    let id = sandbox.submit("RAISE").await;
+    let worked = sandbox.run(&format!("worker --job {id} --concurrency 1")).await;
     assert_eq!(worked.code, Some(4), "{worked:?}");
-    let job = place.job(&id).await;
+    let job = sandbox.job(&id).await;
     assert_eq!((&job["status"], &job["items"]["dead"]), (&"PAUSED".into(), &0.into()));
     assert!(text(&job["error"]).contains("nothing succeeds"), "{job:#}");
     data.untouched().await;
-    std::fs::remove_file(place.path("broken")).unwrap();
-    place.run(&format!("resume {id}")).await.ok();
-    place.run(&format!("worker --job {id}")).await.ok();
+    std::fs::remove_file(sandbox.path("broken")).unwrap();
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(200).await;
 }
 
@@ -56,13 +56,13 @@ async fn a_service_that_hangs_holds_the_job_type_and_fails_nothing() {
     server.put("stuck");
     // An empty batch hangs as well, so that the service is taken for down.
     let jobs = by_service(&server.url("halt=stuck"), &format!("{BRIEF}{TWO_TRIES}"));
-    let (data, place) = with_accounts(60, &jobs).await;
-    let id = place.submit("RAISE").await;
-    let _worker = place.spawn("worker");
-    let held = place.until(&id, "it is held", is_held).await;
+    let (data, sandbox) = with_accounts(60, &jobs).await;
+    let id = sandbox.submit("RAISE").await;
+    let _worker = sandbox.spawn("worker");
+    let held = sandbox.until(&id, "it is held", is_held).await;
     assert!(text(&held["error"]).contains("no answer in time"), "{held:#}");
     server.remove("stuck");
-    let job = place.completed(&id).await;
+    let job = sandbox.completed(&id).await;
     assert_eq!(job["items"]["dead"], 0, "{job:#}");
     data.raised_once(60).await;
 }
@@ -72,8 +72,8 @@ async fn waiting_for_room_costs_no_attempt() {
     let server = Server::start().await;
     let more = format!("{BRIEF}step.concurrency = 1\nretry.attempts = 1\n");
     let jobs = by_service(&server.url("linger=1.5"), &more);
-    let (data, place) = with_accounts(200, &jobs).await;
-    let job = parse(&place.run("run RAISE --concurrency 10 --json").await.ok());
+    let (data, sandbox) = with_accounts(200, &jobs).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 10 --json").await.ok());
     assert_eq!(job["chunks"]["failed"], 0, "{job:#}");
     data.raised_once(200).await;
 }
@@ -82,23 +82,23 @@ async fn waiting_for_room_costs_no_attempt() {
 async fn a_worker_without_the_secret_pauses_the_job_and_another_goes_on() {
     let server = Server::start().await;
     let headers = "step.headers = { Authorization = \"Bearer ${TOKEN}\" }\n";
-    let (data, place) = with_accounts(20, &by_service(&server.url(""), headers)).await;
-    let place = place.env("TOKEN", "abcdefgh");
-    let id = place.submit("RAISE").await;
-    let whole = place.read("windlass.toml");
-    place.write("windlass.toml", &whole.replace(headers, ""));
-    let worked = place.run(&format!("worker --job {id}")).await;
+    let (data, sandbox) = with_accounts(20, &by_service(&server.url(""), headers)).await;
+    let sandbox = sandbox.env("TOKEN", "abcdefgh");
+    let id = sandbox.submit("RAISE").await;
+    let whole = sandbox.read("windlass.toml");
+    sandbox.write("windlass.toml", &whole.replace(headers, ""));
+    let worked = sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(worked.code, Some(4), "{worked:?}");
-    let error = text(&place.job(&id).await["error"]);
+    let error = text(&sandbox.job(&id).await["error"]);
     assert!(error.contains("Authorization"), "{error}");
     // A file with the header for another place is no better: the secret is not for this one.
     let elsewhere = whole.replace("http://127.0.0.1", "http://localhost");
-    place.write("windlass.toml", &elsewhere);
-    place.run(&format!("resume {id}")).await.ok();
-    assert_eq!(place.run(&format!("worker --job {id}")).await.code, Some(4));
+    sandbox.write("windlass.toml", &elsewhere);
+    sandbox.run(&format!("resume {id}")).await.ok();
+    assert_eq!(sandbox.run(&format!("worker --job {id}")).await.code, Some(4));
     assert!(server.requests().is_empty(), "nothing was sent");
-    place.write("windlass.toml", &whole);
-    place.run(&format!("resume {id}")).await.ok();
-    place.run(&format!("worker --job {id}")).await.ok();
+    sandbox.write("windlass.toml", &whole);
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
     data.raised_once(20).await;
 }

@@ -1,6 +1,6 @@
 //! What these tests share: job types with a command or a service, the programs, their notes.
 
-use crate::common::{Data, Place, eventually};
+use crate::common::{CliSandbox, Data, eventually};
 use serde_json::Value as Json;
 use windlass_testkit::{Descendant, descendants_in};
 
@@ -41,30 +41,30 @@ fn raise(step: &str) -> String {
 }
 
 /// A folder with these job types and all the programs.
-pub(crate) fn place(data: &Data, jobs: &str) -> Place {
-    let place = Place::on(data, jobs);
+pub(crate) fn sandbox(data: &Data, jobs: &str) -> CliSandbox {
+    let sandbox = CliSandbox::on(data, jobs);
     for (name, text) in CHILDREN {
-        place.write(name, text);
+        sandbox.write(name, text);
     }
-    place
+    sandbox
 }
 
 /// A place, and the table `accounts` in a file.
-pub(crate) async fn with_accounts(rows: i64, jobs: &str) -> (Data, Place) {
+pub(crate) async fn with_accounts(rows: i64, jobs: &str) -> (Data, CliSandbox) {
     let data = Data::sqlite().with_accounts(rows).await;
-    let place = place(&data, jobs);
-    (data, place)
+    let sandbox = sandbox(&data, jobs);
+    (data, sandbox)
 }
 
 /// The lines of a file that programs note things in.
-pub(crate) fn notes(place: &Place, name: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(place.path(name)).unwrap_or_default();
+pub(crate) fn notes(sandbox: &CliSandbox, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(sandbox.path(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// The batches with items that programs were given.
-pub(crate) fn batches(place: &Place) -> Vec<Json> {
-    let lines = notes(place, "batches.jsonl");
+pub(crate) fn batches(sandbox: &CliSandbox) -> Vec<Json> {
+    let lines = notes(sandbox, "batches.jsonl");
     let all = lines.iter().map(|line| serde_json::from_str::<Json>(line).unwrap());
     all.filter(|batch| !items(batch).is_empty()).collect()
 }
@@ -75,8 +75,8 @@ pub(crate) fn items(batch: &Json) -> &[Json] {
 }
 
 /// The dead letters of a job, by key.
-pub(crate) async fn letters(place: &Place, job: &str) -> Vec<Json> {
-    let listed = place.json(&format!("dead list --job {job}")).await;
+pub(crate) async fn letters(sandbox: &CliSandbox, job: &str) -> Vec<Json> {
+    let listed = sandbox.json(&format!("dead list --job {job}")).await;
     let mut letters = listed.as_array().unwrap().clone();
     letters.sort_by_key(|letter| letter["key"].as_i64());
     letters
@@ -100,15 +100,15 @@ pub(crate) async fn raised_but(data: &Data, rows: i64, left: &[i64]) {
 }
 
 /// What runs in the place's folder: programs, and what they started.
-pub(crate) fn programs(place: &Place) -> Vec<Descendant> {
-    let mut found = descendants_in(&place.path("."));
+pub(crate) fn programs(sandbox: &CliSandbox) -> Vec<Descendant> {
+    let mut found = descendants_in(&sandbox.path("."));
     found.retain(|process| !process.line.starts_with(crate::common::BINARY));
     found
 }
 
 /// Nothing runs in the place's folder any more, soon.
-pub(crate) async fn nothing_runs_soon(place: &Place) {
-    let gone = async || descendants_in(&place.path(".")).is_empty();
+pub(crate) async fn nothing_runs_soon(sandbox: &CliSandbox) {
+    let gone = async || descendants_in(&sandbox.path(".")).is_empty();
     eventually("every process in the folder is gone", gone).await;
 }
 

@@ -49,7 +49,7 @@ async fn the_output_of_a_cancelled_job_is_gone() {
     servers[0].steer(&world.chief, &id, "cancel").await;
     world.open("timesheets", gate);
     eventually("the output is gone", async || {
-        world.place.run(&format!("output {id}")).await.ok().stdout.is_empty()
+        world.sandbox.run(&format!("output {id}")).await.ok().stdout.is_empty()
     })
     .await;
     assert_eq!(servers[0].output(&world.chief, &id).await.len(), 0);

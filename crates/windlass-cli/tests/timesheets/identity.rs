@@ -80,7 +80,7 @@ async fn who_has_no_county_is_refused() {
     let request = report("TIMESHEET_REPORT", "2025-01");
     server.post(&world.operator, "jobs", &request).await.refuses(403, &["submit"]);
     assert_eq!(server.post("no-token", "jobs", &request).await.status, 401);
-    let refused = world.place.run("submit TIMESHEET_REPORT --claim roles=clerk").await;
+    let refused = world.sandbox.run("submit TIMESHEET_REPORT --claim roles=clerk").await;
     crate::common::refused(&refused, &["claims.county"]);
     assert_eq!(world.number("SELECT count(*) FROM windlass_jobs").await, 0);
 }

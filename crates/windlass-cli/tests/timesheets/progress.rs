@@ -20,7 +20,7 @@ async fn progress_shows_after_every_chunk_and_only_rises() {
         assert_eq!(job["items"]["total"], 10_000, "{job:#}");
         assert_eq!(job["chunks"]["completed"], chunk, "{job:#}");
         assert_eq!((&job["status"], &job["chunks"]["total"]), (&"PROCESSING".into(), &10.into()));
-        seen.push(world.place.job(&id).await["items"]["processed"].clone());
+        seen.push(world.sandbox.job(&id).await["items"]["processed"].clone());
         world.open("timesheets", *gate);
     }
     let job = desk.is(&world.chief, &id, "COMPLETED").await;

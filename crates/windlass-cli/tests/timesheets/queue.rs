@@ -56,7 +56,7 @@ async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_i
     let mut ends = Vec::new();
     for id in &expected {
         desk.is(&world.operator, id, "COMPLETED").await;
-        let chunks = world.place.chunks(id).await;
+        let chunks = world.sandbox.chunks(id).await;
         assert_eq!(chunks.len(), 1);
         assert!(crate::common::worked_by(&chunks[0], worker.process.id()), "{chunks:#?}");
         let end: DateTime<Utc> = text(&chunks[0]["finishedAt"]).parse().unwrap();

@@ -10,7 +10,7 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
     let world = World::new(2500).await;
     let servers = [world.serve(1).await, world.serve(1).await];
     // The example says nothing of retries: this is the default.
-    let check = world.place.json("check").await;
+    let check = world.sandbox.json("check").await;
     for job_type in check["jobTypes"].as_array().unwrap() {
         let retry = json!({"attempts": 3, "backoff": "1s", "factor": 2.0, "max": "1m"});
         assert_eq!(job_type["definition"]["retry"], retry, "{job_type:#}");
@@ -22,7 +22,7 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
         "parallelSegments": 1});
     let id = servers[0].submit(&world.chief, &request).await;
     let job = servers[1].is(&world.chief, &id, "FAILED").await;
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     let of = |field: &str| chunks.iter().map(|chunk| chunk[field].clone()).collect::<Vec<_>>();
     assert_eq!(of("status"), ["COMPLETED", "FAILED", "COMPLETED"]);
     assert_eq!(of("attempts"), [0, 3, 0]);
@@ -37,15 +37,15 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
     assert_eq!(world.number(&waits(2, 2)).await, 1, "two after the second");
     let reason = "employee 1500 is being audited";
     assert!(job["error"].as_str().unwrap().contains(reason), "{job:#}");
-    assert!(said(&world.place.run(&format!("job {id}")).await).contains(reason));
+    assert!(said(&world.sandbox.run(&format!("job {id}")).await).contains(reason));
     assert_eq!(world.number("SELECT count(*) FROM summaries").await, 1500);
     assert_eq!(servers[0].jobs(&world.operator, "PAYSLIPS").await.len(), 0, "nothing follows yet");
 
     world.mend().await;
-    world.place.run(&format!("retry {id}")).await.ok();
+    world.sandbox.run(&format!("retry {id}")).await.ok();
     servers[0].is(&world.chief, &id, "COMPLETED").await;
     assert_eq!(world.number("SELECT count(*) FROM summaries").await, 2500);
-    for (before, after) in chunks.iter().zip(world.place.chunks(&id).await) {
+    for (before, after) in chunks.iter().zip(world.sandbox.chunks(&id).await) {
         let again = before["status"] == "FAILED";
         assert_eq!(before["epoch"] != after["epoch"], again, "{after:#}");
     }
@@ -53,7 +53,7 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
     servers[0].is(&world.chief, &payslips, "COMPLETED").await;
     assert_eq!(world.number("SELECT count(*) FROM payslips").await, 2500);
     // The statement fills another table, whose rows do not tell which employees it processed.
-    let audit = world.place.run(&format!("audit {id} --json")).await;
+    let audit = world.sandbox.run(&format!("audit {id} --json")).await;
     assert_eq!(audit.code, Some(1), "{audit:?}");
     let audit = crate::common::parse(&audit);
     assert_eq!((&audit["verdict"], &audit["findings"]), (&json!("cannotBeJudged"), &json!([])));

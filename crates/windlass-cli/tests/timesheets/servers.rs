@@ -15,7 +15,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
     world.held_up(3).await;
     let mut held = Vec::new();
     for server in &servers {
-        held.extend(world.place.held_by(&id, server.process.id()).await);
+        held.extend(world.sandbox.held_by(&id, server.process.id()).await);
     }
     held.sort_unstable();
     held.dedup();
@@ -24,7 +24,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
 
     let job = servers[1].is(&world.chief, &id, "COMPLETED").await;
     assert_eq!(job["items"]["processed"], 10_000);
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     assert_eq!(chunks.len(), 10);
     for chunk in &chunks {
         assert_eq!((&chunk["epoch"], &chunk["items"]), (&json!(1), &json!(1000)), "{chunk:#}");
@@ -37,7 +37,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
     rows.sort_by_key(|row| row["timesheet"].as_i64());
     rows.dedup_by_key(|row| row["timesheet"].as_i64());
     assert_eq!(rows.len(), 10_000);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]

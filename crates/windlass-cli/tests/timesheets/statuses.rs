@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// nothing.
 async fn refuses(world: &World, server: &Server, id: &str, status: &str, commands: &[&str]) {
     for command in commands {
-        let output = world.place.run(&format!("{command} {id}")).await;
+        let output = world.sandbox.run(&format!("{command} {id}")).await;
         assert_eq!(output.code, Some(2), "{command} while {status}: {output:?}");
         assert!(said(&output).contains(status), "{command} while {status}: {output:?}");
         let answer =

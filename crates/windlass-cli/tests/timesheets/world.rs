@@ -1,6 +1,6 @@
 //! The example as it stands, in a database of its own, and what the tests do and see there.
 
-use crate::common::{Data, Place, eventually, text};
+use crate::common::{CliSandbox, Data, eventually, text};
 use crate::service::Server;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use windlass_testkit::Windlass;
 /// The example's rows and job types, and a folder to run commands in.
 pub(crate) struct World {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
     /// Sees every job, and no row.
     pub(crate) operator: String,
     /// Sees every row.
@@ -26,27 +26,28 @@ impl World {
     /// With so many employees, each of whom has four timesheets a month.
     pub(crate) async fn new(employees: u32) -> World {
         let data = Data::postgres().await;
-        let place = Place::with(include_str!("../../../../examples/timesheets/windlass.toml"))
-            .env("DATABASE_URL", &data.url())
-            .env("WINDLASS_SECRET", "0123456789abcdef0123456789abcdef");
+        let sandbox =
+            CliSandbox::with(include_str!("../../../../examples/timesheets/windlass.toml"))
+                .env("DATABASE_URL", &data.url())
+                .env("WINDLASS_SECRET", "0123456789abcdef0123456789abcdef");
         for (name, text) in [
             ("timesheets.sql", include_str!("../../../../examples/timesheets/timesheets.sql")),
             ("example_report.py", include_str!("../../../../examples/timesheets/report.py")),
             ("report.py", include_str!("gated.py")),
         ] {
-            place.write(name, text);
+            sandbox.write(name, text);
         }
-        fs::create_dir(place.path("gates")).unwrap();
-        fs::create_dir(place.path("standing")).unwrap();
+        fs::create_dir(sandbox.path("gates")).unwrap();
+        fs::create_dir(sandbox.path("standing")).unwrap();
         let employees = format!("employees={employees}");
         let url = data.url();
-        let psql = Windlass::new(place.path("")).binary("psql");
+        let psql = Windlass::new(sandbox.path("")).binary("psql");
         psql.run([&url, "-v", &employees, "-v", "ON_ERROR_STOP=1", "-qf", "timesheets.sql"])
             .await
             .ok();
-        place.run("migrate").await.ok();
+        sandbox.run("migrate").await.ok();
         data.run(include_str!("watch.sql")).await;
-        let mut world = World { data, place, operator: String::new(), chief: String::new() };
+        let mut world = World { data, sandbox, operator: String::new(), chief: String::new() };
         world.operator = world.token("operations", "operator", "").await;
         world.chief = world.token("head-office", "clerk manager", COUNTIES).await;
         world
@@ -61,12 +62,12 @@ impl World {
         if !counties.is_empty() {
             command += &format!(" --claim county={counties}");
         }
-        self.place.run(&command).await.ok().stdout.trim().to_owned()
+        self.sandbox.run(&command).await.ok().stdout.trim().to_owned()
     }
 
     /// A server with so many slots.
     pub(crate) async fn serve(&self, workers: u32) -> Server {
-        Server::start(&self.place, workers).await
+        Server::start(&self.sandbox, workers).await
     }
 
     pub(crate) async fn number(&self, sql: &str) -> i64 {
@@ -84,18 +85,18 @@ impl World {
 
     /// From now on, a batch of a report that comes to this record waits there.
     pub(crate) fn close(&self, kind: &str, key: i64) {
-        self.place.write(&format!("gates/{kind}-{key}"), "");
+        self.sandbox.write(&format!("gates/{kind}-{key}"), "");
     }
 
     /// Lets those go on that wait at this record.
     pub(crate) fn open(&self, kind: &str, key: i64) {
-        fs::remove_file(self.place.path(&format!("gates/{kind}-{key}"))).unwrap();
+        fs::remove_file(self.sandbox.path(&format!("gates/{kind}-{key}"))).unwrap();
     }
 
     /// Waits until so many batches stand at gates.
     pub(crate) async fn held_up(&self, batches: usize) {
         eventually("batches stand at their gates", async || {
-            fs::read_dir(self.place.path("standing")).unwrap().count() == batches
+            fs::read_dir(self.sandbox.path("standing")).unwrap().count() == batches
         })
         .await;
     }
@@ -103,7 +104,7 @@ impl World {
     /// How often each record was given to the report, by job.
     pub(crate) fn given(&self, id: &str) -> BTreeMap<i64, usize> {
         let mut given = BTreeMap::new();
-        for line in fs::read_to_string(self.place.path("given")).unwrap_or_default().lines() {
+        for line in fs::read_to_string(self.sandbox.path("given")).unwrap_or_default().lines() {
             let batch: Json = serde_json::from_str(line).unwrap();
             let keys = batch["keys"].as_array().unwrap().iter();
             for key in keys.filter(|_| batch["job"] == id) {

@@ -11,7 +11,7 @@ async fn another_job_does_the_rest(world: &World) {
     let again = world.submit().await;
     world.complete(&again).await;
     world.updated_once().await;
-    world.place.prove(&again).await;
+    world.sandbox.prove(&again).await;
 }
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn cancelled_while_a_worker_is_at_it() {
     let world = World::new().await;
     let (id, worker) = world.half_way().await;
     assert!(world.marked().await > 0);
-    let cancel = world.place.spawn(&format!("cancel {id}"));
+    let cancel = world.sandbox.spawn(&format!("cancel {id}"));
     // It waits behind the commit that is on its way, and is next.
     let waiting = "SELECT count(*) FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -38,6 +38,6 @@ async fn cancelled_after_its_worker_was_killed() {
     worker.wait().await;
     world.open().await;
     assert!(world.marked().await > 0, "who is killed clears nothing");
-    world.place.run(&format!("cancel {id}")).await.ok();
+    world.sandbox.run(&format!("cancel {id}")).await.ok();
     another_job_does_the_rest(&world).await;
 }

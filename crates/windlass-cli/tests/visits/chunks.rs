@@ -8,22 +8,22 @@ async fn thirty_chunks_of_one_load_are_about_equal() {
     let world = World::new().await;
     let id = world.submit().await;
     world.complete(&id).await;
-    assert_eq!(world.place.chunks(&id).await.len() as i64, CHUNKS);
+    assert_eq!(world.sandbox.chunks(&id).await.len() as i64, CHUNKS);
     every_pair_is_in_one_of_about_equal_chunks(&world, &id).await;
 }
 
 #[tokio::test]
 async fn chunks_of_several_loads_are_so_too() {
     let world = World::new().await;
-    let id = world.place.submit("UPDATE_VISITS").await;
+    let id = world.sandbox.submit("UPDATE_VISITS").await;
     world.complete(&id).await;
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     assert!(chunks.iter().any(|chunk| chunk["segment"].as_i64() > Some(1)), "one load only");
     every_pair_is_in_one_of_about_equal_chunks(&world, &id).await;
 }
 
 async fn every_pair_is_in_one_of_about_equal_chunks(world: &World, id: &str) {
-    let chunks = world.place.chunks(id).await;
+    let chunks = world.sandbox.chunks(id).await;
     // Each pair of the table, whether it is due or not, is in exactly one chunk.
     let key_sets: Vec<String> = chunks.iter().map(|chunk| World::within(chunk) + "::int").collect();
     let elsewhere = format!(
@@ -55,6 +55,6 @@ async fn every_pair_is_in_one_of_about_equal_chunks(world: &World, id: &str) {
     }
 
     world.updated_once().await;
-    let audit = world.place.prove(id).await;
+    let audit = world.sandbox.prove(id).await;
     assert_eq!(audit["planned"], audit["counts"]["processed"], "{audit:#}");
 }

@@ -21,11 +21,11 @@ async fn a_chunk_killed_half_way_goes_on_with_the_rows_that_are_left() {
     assert_eq!(world.changes().await - changes, left);
     world.updated_once().await;
 
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     // To lose a lease is no failed attempt.
     assert_eq!((&chunks[0]["losses"], &chunks[0]["attempts"]), (&1.into(), &0.into()));
     assert!(chunks[1..].iter().all(|chunk| chunk["losses"] == 0 && chunk["epoch"] == 1));
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]

@@ -21,12 +21,13 @@ async fn three_processes_work_five_chunks_at_once_and_never_more() {
     world.close((0..CHUNKS * 2).map(|n| n * 250 + 1)).await;
     let id = world.submit().await;
     world.data.run(COUNT).await;
-    let workers: Vec<_> =
-        (0..3).map(|_| world.place.spawn(&format!("worker --job {id} --concurrency 4"))).collect();
+    let workers: Vec<_> = (0..3)
+        .map(|_| world.sandbox.spawn(&format!("worker --job {id} --concurrency 4")))
+        .collect();
     // Twelve slots are free, and five chunks come to their gates.
     world.held_up(5).await;
     eventually("five chunks are at work", async || {
-        world.place.job(&id).await["chunks"]["processing"] == 5
+        world.sandbox.job(&id).await["chunks"]["processing"] == 5
     })
     .await;
 
@@ -36,5 +37,5 @@ async fn three_processes_work_five_chunks_at_once_and_never_more() {
     }
     assert_eq!(world.number("SELECT max(chunks) FROM at_work").await, 5);
     world.updated_once().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

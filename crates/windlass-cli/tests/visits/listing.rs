@@ -10,13 +10,13 @@ async fn the_listing_has_execution_status_rows_times_and_progress() {
     let (id, worker) = world.half_way().await;
 
     // Progress inside the chunk that is held up: the two commits it has behind it.
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     let done = format!("updated_date IS NOT NULL AND {}", World::within(&chunks[0]));
     let done = world.number(&format!("SELECT count(*) FROM visits WHERE {done}")).await;
     assert!((200..300).contains(&done), "{done} rows are done");
     let mut running = Json::Null;
     eventually("the listing shows what is done of the chunk", async || {
-        running = world.place.chunks(&id).await[0].clone();
+        running = world.sandbox.chunks(&id).await[0].clone();
         running["counts"]["processed"] == done
     })
     .await;
@@ -35,7 +35,7 @@ async fn the_listing_has_execution_status_rows_times_and_progress() {
 
     world.open().await;
     worker.wait().await.ok();
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     for (number, chunk) in chunks.iter().enumerate() {
         assert_eq!((&chunk["jobId"], &chunk["chunk"]), (&id.as_str().into(), &number.into()));
         assert_eq!((&chunk["status"], &chunk["error"]), (&"COMPLETED".into(), &Json::Null));

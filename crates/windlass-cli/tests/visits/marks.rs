@@ -8,7 +8,7 @@ async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
     let world = World::new().await;
     let (id, worker) = world.half_way().await;
     // Two commits of the chunk are done; all that is left of it is marked, and nothing else.
-    let first = &world.place.chunks(&id).await[0];
+    let first = &world.sandbox.chunks(&id).await[0];
     let marked = format!("update_flag = 1 AND updated_date IS NULL AND {}", World::within(first));
     let marked = world.number(&format!("SELECT count(*) FROM visits WHERE {marked}")).await;
     assert!((200..500).contains(&marked), "{marked} rows are marked");
@@ -16,7 +16,7 @@ async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
     world.open().await;
     worker.wait().await.ok();
     world.updated_once().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -39,23 +39,23 @@ async fn a_job_that_is_paused_leaves_no_mark_and_goes_on_where_it_was() {
     let world = World::new().await;
     let (id, worker) = world.half_way().await;
     assert!(world.marked().await > 0);
-    world.place.run(&format!("pause {id}")).await.ok();
+    world.sandbox.run(&format!("pause {id}")).await.ok();
     says_goodbye(&world).await;
     world.open().await;
     assert_eq!(worker.wait().await.code, Some(4));
     assert!(world.due().await > 0, "the job was over");
     assert_eq!(world.marked().await, 0);
-    world.place.run(&format!("resume {id}")).await.ok();
+    world.sandbox.run(&format!("resume {id}")).await.ok();
     world.complete(&id).await;
     world.updated_once().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 /// Waits until the worker knows that it is to leave: then it is not listed any more, though a
 /// commit of its is still on the way.
 async fn says_goodbye(world: &World) {
     eventually("the worker has said goodbye", async || {
-        world.place.json("workers").await == serde_json::json!([])
+        world.sandbox.json("workers").await == serde_json::json!([])
     })
     .await;
 }

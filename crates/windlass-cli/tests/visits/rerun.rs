@@ -15,14 +15,14 @@ async fn a_finished_job_that_is_run_again_changes_nothing() {
     world.updated_once().await;
     let before = (world.changes().await, world.number(VERSIONS).await);
 
-    let again = world.place.json("run UPDATE_VISITS --parallel-segments 1").await;
+    let again = world.sandbox.json("run UPDATE_VISITS --parallel-segments 1").await;
     assert_eq!(again["status"], "COMPLETED");
     assert_eq!((&again["items"]["total"], &again["items"]["processed"]), (&0.into(), &0.into()));
     assert_eq!((world.changes().await, world.number(VERSIONS).await), before);
 
     // A visit that its application changes is due again, and only that.
     world.change(1).await;
-    let again = world.place.json("run UPDATE_VISITS --parallel-segments 1").await;
+    let again = world.sandbox.json("run UPDATE_VISITS --parallel-segments 1").await;
     assert_eq!(again["items"]["processed"], 1);
     assert_eq!((world.due().await, world.marked().await), (0, 0));
 }
@@ -53,7 +53,7 @@ async fn a_finished_chunk_that_is_claimed_again_changes_nothing() {
     let before = (world.changes().await, world.number(VERSIONS).await);
 
     world.complete(&id).await;
-    let chunk = &world.place.chunks(&id).await[0];
+    let chunk = &world.sandbox.chunks(&id).await[0];
     assert_eq!((&chunk["losses"], &chunk["epoch"]), (&1.into(), &2.into()), "{chunk:#}");
     assert_eq!((world.changes().await, world.number(VERSIONS).await), before);
     assert_eq!((world.due().await, world.marked().await), (1, 0));

@@ -6,7 +6,7 @@ use crate::world::{ITEMS, THIRD_CHUNK, World};
 async fn killed_in_the_third_chunk(world: &World) -> String {
     world.close([THIRD_CHUNK]).await;
     let id = world.submit().await;
-    let worker = world.place.spawn(&format!("worker --job {id} --concurrency 1"));
+    let worker = world.sandbox.spawn(&format!("worker --job {id} --concurrency 1"));
     world.held_up(1).await;
     world.chunks_done(&id, 2).await;
     worker.kill9();
@@ -26,10 +26,10 @@ async fn the_same_job_goes_on_by_itself() {
     let id = killed_in_the_third_chunk(&world).await;
     world.complete(&id).await;
     world.updated_once().await;
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     assert!(chunks[..2].iter().all(|chunk| chunk["epoch"] == 1), "finished chunks were claimed");
     assert_eq!(chunks[2]["losses"], 1);
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }
 
 #[tokio::test]
@@ -37,11 +37,11 @@ async fn a_new_job_does_what_is_left() {
     let world = World::new().await;
     let id = killed_in_the_third_chunk(&world).await;
     let left = world.due().await;
-    world.place.run(&format!("cancel {id}")).await.ok();
+    world.sandbox.run(&format!("cancel {id}")).await.ok();
     assert_eq!(world.marked().await, 0, "no mark is stuck");
     let again = world.submit().await;
     world.complete(&again).await;
-    assert_eq!(world.place.job(&again).await["items"]["processed"], left);
+    assert_eq!(world.sandbox.job(&again).await["items"]["processed"], left);
     world.updated_once().await;
-    world.place.prove(&again).await;
+    world.sandbox.prove(&again).await;
 }

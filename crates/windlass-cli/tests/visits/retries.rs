@@ -7,7 +7,7 @@ use serde_json::json;
 #[tokio::test]
 async fn the_example_asks_for_what_the_document_does() {
     let world = World::new().await;
-    let check = world.place.json("check").await;
+    let check = world.sandbox.json("check").await;
     let definition = &check["jobTypes"][0]["definition"];
     let retry = json!({"attempts": 3, "backoff": "2s", "factor": 2.0, "max": "1m"});
     assert_eq!(definition["retry"], retry);
@@ -21,15 +21,15 @@ async fn the_example_asks_for_what_the_document_does() {
 async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
     let world = World::new().await;
     // An error that may pass (something is in use), so the chunk is tried again as a whole.
-    for place in [1_250, 9_000] {
-        world.break_at(place, "55006").await;
+    for position in [1_250, 9_000] {
+        world.break_at(position, "55006").await;
     }
-    let run = world.place.run("run UPDATE_VISITS --parallel-segments 1").await;
+    let run = world.sandbox.run("run UPDATE_VISITS --parallel-segments 1").await;
     assert_eq!(run.code, Some(1), "{run:?}");
-    let id = world.place.json("jobs").await[0]["id"].as_str().unwrap().to_owned();
+    let id = world.sandbox.json("jobs").await[0]["id"].as_str().unwrap().to_owned();
 
     // The chunks that failed are those with the broken rows, after three attempts each.
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     let mut failed = Vec::new();
     for chunk in &chunks {
         let broken = "SELECT count(*) FROM broken JOIN visits USING (visit_id) WHERE";
@@ -54,9 +54,9 @@ async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
     ] {
         assert!(summary.contains(&line), "`{line}` is not in: {summary}");
     }
-    assert!(said(&world.place.run("jobs").await).contains("28/30"));
+    assert!(said(&world.sandbox.run("jobs").await).contains("28/30"));
     assert_eq!(world.marked().await, 0, "a chunk that failed for good leaves no mark");
-    let audit = world.place.run(&format!("audit {id}")).await;
+    let audit = world.sandbox.run(&format!("audit {id}")).await;
     assert_eq!(audit.code, Some(1));
     for number in &failed {
         assert!(said(&audit).contains(&format!("chunk {number} is FAILED")), "{audit:?}");
@@ -64,15 +64,15 @@ async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
 
     // Mended and retried, the two go on with what is left of them; the others are not touched.
     world.mend().await;
-    let retried = world.place.run(&format!("retry {id}")).await.ok();
+    let retried = world.sandbox.run(&format!("retry {id}")).await.ok();
     assert!(said(&retried).contains(&format!("windlass worker --job {id}")));
     world.complete(&id).await;
-    for (before, after) in chunks.iter().zip(world.place.chunks(&id).await) {
+    for (before, after) in chunks.iter().zip(world.sandbox.chunks(&id).await) {
         let was_retried = failed.contains(&after["chunk"].to_string());
         assert_eq!(before["epoch"] != after["epoch"], was_retried, "{after:#}");
         assert_eq!(after["status"], "COMPLETED", "{after:#}");
     }
     assert_eq!(chunks.len() as i64, CHUNKS);
     world.updated_once().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

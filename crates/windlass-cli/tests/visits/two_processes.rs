@@ -11,12 +11,12 @@ async fn two_processes_never_update_one_row() {
     world.close((0..CHUNKS * 2).map(|n| n * 250 + 1)).await;
     let id = world.submit().await;
     let worker = format!("worker --job {id} --concurrency 1");
-    let first = world.place.spawn(&worker);
+    let first = world.sandbox.spawn(&worker);
     world.held_up(1).await;
-    let second = world.place.spawn(&worker);
+    let second = world.sandbox.spawn(&worker);
     world.held_up(2).await;
 
-    let left = world.place.held_by(&id, first.id()).await;
+    let left = world.sandbox.held_by(&id, first.id()).await;
     assert!(!left.is_empty());
     first.kill9();
     first.wait().await;
@@ -24,11 +24,11 @@ async fn two_processes_never_update_one_row() {
 
     let second_id = second.id();
     second.wait().await.ok();
-    let chunks = world.place.chunks(&id).await;
+    let chunks = world.sandbox.chunks(&id).await;
     for number in left {
         let chunk = &chunks[number as usize];
         assert!(worked_by(chunk, second_id), "{chunk:#}");
     }
     world.updated_once().await;
-    world.place.prove(&id).await;
+    world.sandbox.prove(&id).await;
 }

@@ -1,13 +1,13 @@
 //! The example as it stands, in a database of its own, and what the tests do and see there.
 
-use crate::common::{Data, Place, eventually, parse};
+use crate::common::{CliSandbox, Data, eventually, parse};
 use serde_json::Value as Json;
 use windlass_testkit::Running;
 
 /// The example's rows and job type, and a folder to run commands in.
 pub(crate) struct World {
     pub(crate) data: Data,
-    pub(crate) place: Place,
+    pub(crate) sandbox: CliSandbox,
 }
 
 /// `chunk.items` of the example.
@@ -25,24 +25,24 @@ impl World {
         let data = Data::postgres().await;
         data.run(include_str!("../../../../examples/visits/visits.sql")).await;
         data.run(include_str!("watch.sql")).await;
-        let place = Place::with(include_str!("../../../../examples/visits/windlass.toml"))
+        let sandbox = CliSandbox::with(include_str!("../../../../examples/visits/windlass.toml"))
             .env("DATABASE_URL", &data.url());
-        World { data, place }
+        World { data, sandbox }
     }
 
     /// Submits the job as the README does: cut by one load, so that only the last chunk is small.
     pub(crate) async fn submit(&self) -> String {
-        self.place.submit("UPDATE_VISITS --parallel-segments 1").await
+        self.sandbox.submit("UPDATE_VISITS --parallel-segments 1").await
     }
 
     /// Starts a process that works this job to its end.
     pub(crate) fn worker(&self, id: &str) -> Running {
-        self.place.spawn(&format!("worker --job {id}"))
+        self.sandbox.spawn(&format!("worker --job {id}"))
     }
 
     /// Audits a job of which the source does not tell whether a row was missed, for this reason.
     pub(crate) async fn cannot_be_judged(&self, id: &str, reason: &str) {
-        let audit = self.place.run(&format!("audit {id} --json")).await;
+        let audit = self.sandbox.run(&format!("audit {id} --json")).await;
         assert_eq!(audit.code, Some(1), "{audit:?}");
         let audit = parse(&audit);
         assert_eq!(audit["verdict"], "cannotBeJudged", "{audit:#}");
@@ -52,7 +52,7 @@ impl World {
     /// Works the job to its end, which must be `COMPLETED`.
     pub(crate) async fn complete(&self, id: &str) {
         self.worker(id).wait().await.ok();
-        assert_eq!(self.place.status(id).await, "COMPLETED");
+        assert_eq!(self.sandbox.status(id).await, "COMPLETED");
     }
 
     pub(crate) async fn number(&self, sql: &str) -> i64 {
@@ -61,7 +61,7 @@ impl World {
 
     /// From now on, a commit that comes to one of these places waits there.
     pub(crate) async fn close(&self, places: impl IntoIterator<Item = i64>) {
-        let places: Vec<String> = places.into_iter().map(|place| place.to_string()).collect();
+        let places: Vec<String> = places.into_iter().map(|position| position.to_string()).collect();
         let places = places.join(", ");
         let sql = "INSERT INTO gates SELECT visit_id FROM places WHERE place IN";
         self.data.run(&format!("{sql} ({places})")).await;
@@ -97,12 +97,12 @@ impl World {
     /// Waits until the job has so many completed chunks.
     pub(crate) async fn chunks_done(&self, id: &str, chunks: i64) {
         let done = |job: &Json| job["chunks"]["completed"] == chunks;
-        self.place.until(id, "so many chunks are completed", done).await;
+        self.sandbox.until(id, "so many chunks are completed", done).await;
     }
 
     /// From now on, a statement that comes to one of these places fails with this SQLSTATE.
-    pub(crate) async fn break_at(&self, place: i64, code: &str) {
-        let visit = format!("SELECT visit_id, '{code}' FROM places WHERE place = {place}");
+    pub(crate) async fn break_at(&self, position: i64, code: &str) {
+        let visit = format!("SELECT visit_id, '{code}' FROM places WHERE place = {position}");
         self.data.run(&format!("INSERT INTO broken {visit}")).await;
     }
 
@@ -111,8 +111,8 @@ impl World {
     }
 
     /// The application changes the visit at this place, so that it is due again.
-    pub(crate) async fn change(&self, place: i64) {
-        let visit = format!("SELECT visit_id FROM places WHERE place = {place}");
+    pub(crate) async fn change(&self, position: i64) {
+        let visit = format!("SELECT visit_id FROM places WHERE place = {position}");
         let sql = "UPDATE visits SET updated_date = NULL WHERE visit_id =";
         self.data.run(&format!("{sql} ({visit})")).await;
     }
