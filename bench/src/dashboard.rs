@@ -3,7 +3,6 @@
 
 mod seed;
 
-use crate::browser::Browser;
 use crate::pages::Pages;
 use crate::report::Report;
 use crate::served::Served;
@@ -12,6 +11,7 @@ use anyhow::{Context, Result};
 use seed::{Shelf, Store};
 use serde_json::Value as Json;
 use std::time::Duration;
+use windlass_testkit::Browser;
 
 const JOBS: u64 = 100_000;
 const LARGEST: &str = "100,000 chunks";
@@ -80,7 +80,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     async fn sign_in(&self) -> Browser {
-        let browser = Browser::on(&format!("http://127.0.0.1:{}", self.served.port)).await;
+        let browser = Browser::start(&format!("http://127.0.0.1:{}", self.served.port)).await;
         browser.open("/").await;
         browser.fill("token", &self.served.token).await;
         browser.go("Sign in").await;

@@ -1,16 +1,7 @@
 //! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
 //! program starts and stops itself. `cargo xtask bench [NAME …] [--quick] [--rows=N]`.
 
-#[path = "../../crates/windlass-cli/tests/dashboard/browser.rs"]
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "the browser of the tests, which a bench uses little of"
-)]
-mod browser;
 mod command;
-mod common;
 mod dashboard;
 mod fan_in;
 mod first_commit;

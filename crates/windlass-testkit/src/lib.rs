@@ -12,6 +12,8 @@
 mod account;
 #[cfg(feature = "aws")]
 pub mod aws;
+#[cfg(feature = "browser")]
+mod browser;
 mod certificates;
 mod descendants;
 mod folder;
@@ -29,8 +31,12 @@ mod spawn;
 mod template;
 mod wait;
 
+#[cfg(feature = "browser")]
+pub use browser::{Browser, Screen};
 pub use certificates::Certificates;
 pub use descendants::{Descendant, children_of, descendants_in};
+#[cfg(feature = "browser")]
+pub use fantoccini::key::Key;
 pub use gate::Gate;
 pub use mariadb::{MariaDatabase, MariaServer};
 pub use moto::{Dynamodb, Moto};

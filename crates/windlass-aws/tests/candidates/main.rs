@@ -8,11 +8,11 @@
 
 mod commands;
 mod duplicates;
+mod fixture;
 mod killed;
 mod letters;
 mod process;
 mod scenario;
 mod start;
 mod worker;
-mod world;
 mod writer;

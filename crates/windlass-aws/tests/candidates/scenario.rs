@@ -1,7 +1,7 @@
 //! The whole of it: five thousand candidates, ten segments, another writer, bad records, messages
 //! delivered twice, a stop in the midst of the load, and a redrive.
 
-use crate::world::{Plan, World};
+use crate::fixture::{CandidatesFixture, Plan};
 use crate::writer::add_one;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,14 +20,15 @@ const BAD: usize = 20;
 async fn every_candidate_is_done_exactly_once_per_job() {
     let moto = Moto::start();
     let plan = Plan { migrate: "chunk.items = 50", ..Plan::default() };
-    let world = World::with(&moto, plan).await;
-    world.candidates(CANDIDATES - BAD).await;
+    let fixture = CandidatesFixture::with(&moto, plan).await;
+    fixture.candidates(CANDIDATES - BAD).await;
     for n in 0..BAD {
-        world.put_candidate(&format!("bad{n}"), &[("poison", "yes")]).await;
+        fixture.put_candidate(&format!("bad{n}"), &[("poison", "yes")]).await;
     }
     let stop = Arc::new(AtomicBool::default());
     let writer = {
-        let (stop, dynamo, table) = (stop.clone(), world.dynamo.clone(), world.candidates.clone());
+        let (stop, dynamo, table) =
+            (stop.clone(), fixture.dynamo.clone(), fixture.candidates.clone());
         tokio::spawn(async move {
             let mut added: BTreeMap<String, i64> = BTreeMap::new();
             for n in 0.. {
@@ -46,22 +47,22 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     };
 
     // The load is stopped in its midst, and the same job is started again.
-    world.start.set("LOAD_SECONDS", "0");
-    world.bus.refuse_every(7);
-    world.bus.repeat_every(11);
+    fixture.start.set("LOAD_SECONDS", "0");
+    fixture.bus.refuse_every(7);
+    fixture.bus.repeat_every(11);
     let request = json!({"jobType": "MIGRATE_CANDIDATES", "idempotencyKey": "night"});
-    let start = world.start.clone();
-    world.gateway.at("SendMessageBatch", Moment::After, 30, move || {
+    let start = fixture.start.clone();
+    fixture.gateway.at("SendMessageBatch", Moment::After, 30, move || {
         start.set("PROCESSING_ENABLED", "false");
     });
-    let answer = world.start.invoke(request.clone()).await.unwrap();
-    world.bus.idle().await;
-    let mapping = world.mapping();
+    let answer = fixture.start.invoke(request.clone()).await.unwrap();
+    fixture.bus.idle().await;
+    let mapping = fixture.mapping();
     let queued = mapping.depth().await;
     assert!(queued > 0 && queued < CANDIDATES, "{queued}");
-    world.start.set("PROCESSING_ENABLED", "true");
-    world.start.set("LOAD_SECONDS", "10");
-    let job = world.load(request).await;
+    fixture.start.set("PROCESSING_ENABLED", "true");
+    fixture.start.set("LOAD_SECONDS", "10");
+    let job = fixture.load(request).await;
     assert_eq!(answer["jobId"], *job);
 
     // A fifth of the messages are delivered twice.
@@ -70,13 +71,14 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     mapping.drain().await;
 
     // What failed is mended and redriven.
-    let dead = world.queue(&world.dead).await;
+    let dead = fixture.queue(&fixture.dead).await;
     let all = dead_letters::list(&dead, &Which::default(), 10_000).await.unwrap();
     let distinct: std::collections::BTreeSet<&String> = all.iter().map(|one| &one.body).collect();
     assert_eq!(distinct.len(), BAD);
     for n in 0..BAD {
         let key = AttributeValue::S(format!("bad{n}"));
-        let mend = world.dynamo.update_item().table_name(&world.candidates).key("identifier", key);
+        let mend =
+            fixture.dynamo.update_item().table_name(&fixture.candidates).key("identifier", key);
         mend.update_expression("REMOVE poison").send().await.unwrap();
     }
     let work = dead.source().await.unwrap();
@@ -85,7 +87,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     stop.store(true, Ordering::Relaxed);
     let added = writer.await.unwrap();
 
-    let candidates = world.all_candidates().await;
+    let candidates = fixture.all_candidates().await;
     assert_eq!(candidates.len(), CANDIDATES);
     for (id, record) in &candidates {
         let others = added.get(id).copied().unwrap_or_default();
@@ -94,7 +96,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     }
     assert!(added.values().sum::<i64>() > 0);
     assert_eq!(dead_letters::list(&dead, &Which::default(), 1).await.unwrap(), []);
-    let writes = world.gateway.count("UpdateItem") as f64 / CANDIDATES as f64;
-    eprintln!("requests: {:?}; writes per item {writes:.3}", world.gateway.counts());
+    let writes = fixture.gateway.count("UpdateItem") as f64 / CANDIDATES as f64;
+    eprintln!("requests: {:?}; writes per item {writes:.3}", fixture.gateway.counts());
     assert!(writes <= 1.05, "{writes}");
 }

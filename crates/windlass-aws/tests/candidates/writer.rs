@@ -1,6 +1,6 @@
 //! Another writer of the same records: nothing of what it writes is lost.
 
-use crate::world::{World, event, failures, migrate, refresh};
+use crate::fixture::{CandidatesFixture, event, failures, migrate, refresh};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,12 +31,12 @@ pub(crate) async fn add_one(dynamo: &Client, table: &str, id: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
-    let world = World::new().await;
-    world.candidates(1).await;
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(1).await;
     // Between our read and our write the title changes.
-    let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+    let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
     let runtime = tokio::runtime::Handle::current();
-    world.gateway.at("UpdateItem", Moment::Before, 0, move || {
+    fixture.gateway.at("UpdateItem", Moment::Before, 0, move || {
         let write = async move {
             dynamo
                 .update_item()
@@ -53,22 +53,22 @@ async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
         };
         tokio::task::block_in_place(|| runtime.block_on(write));
     });
-    let answer = world.process.invoke(event(&[("m", migrate("c0"))])).await.unwrap();
+    let answer = fixture.process.invoke(event(&[("m", migrate("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), [""; 0]);
-    let record = world.candidate("c0").await;
+    let record = fixture.candidate("c0").await;
     assert_eq!((record.version(), record.text("title")), (3, "ANOTHER"));
-    assert_eq!(world.gateway.count("UpdateItem"), 2);
+    assert_eq!(fixture.gateway.count("UpdateItem"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_concurrent_writer_loses_nothing() {
-    let world = World::new().await;
-    world.candidates(30).await;
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(30).await;
     let stop = Arc::new(AtomicBool::default());
     let added = Arc::new(AtomicUsize::default());
     let writer = {
         let (stop, added) = (stop.clone(), added.clone());
-        let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+        let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
         tokio::spawn(async move {
             for n in 0.. {
                 if stop.load(Ordering::Relaxed) {
@@ -80,17 +80,17 @@ async fn a_concurrent_writer_loses_nothing() {
         })
     };
     for _ in 0..3 {
-        world.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
-        world.drain().await;
+        fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+        fixture.drain().await;
     }
     stop.store(true, Ordering::Relaxed);
     writer.await.unwrap();
-    let all = world.all_candidates().await;
+    let all = fixture.all_candidates().await;
     let sum: i64 = all.values().map(|record| record.version() - 1).sum();
     let added = added.load(Ordering::Relaxed) as i64;
     assert!(added > 0);
     assert_eq!(sum, 3 * 30 + added, "every job and every other write once");
-    assert_eq!(world.bodies(&world.dead).await.len(), 0);
+    assert_eq!(fixture.bodies(&fixture.dead).await.len(), 0);
     for record in all.values() {
         let count = record.0.get("count").map_or(0, |n| n.as_n().unwrap().parse().unwrap());
         assert_eq!(record.version(), 1 + 3 + count);
@@ -99,20 +99,20 @@ async fn a_concurrent_writer_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_others_keep_changing_fails_its_message_which_comes_back() {
-    let world = World::new().await;
-    world.candidates(1).await;
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(1).await;
     for _ in 0..5 {
-        let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+        let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
         let runtime = tokio::runtime::Handle::current();
-        world.gateway.at("UpdateItem", Moment::Before, 0, move || {
+        fixture.gateway.at("UpdateItem", Moment::Before, 0, move || {
             let write = async move { assert!(add_one(&dynamo, &table, "c0").await) };
             tokio::task::block_in_place(|| runtime.block_on(write));
         });
     }
-    let answer = world.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
+    let answer = fixture.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), ["m"]);
-    assert_eq!(world.candidate("c0").await.version(), 6);
-    let answer = world.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
+    assert_eq!(fixture.candidate("c0").await.version(), 6);
+    let answer = fixture.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), [""; 0]);
-    assert_eq!(world.candidate("c0").await.version(), 7);
+    assert_eq!(fixture.candidate("c0").await.version(), 7);
 }

@@ -1,0 +1,19 @@
+//! Chance that comes out the same in every run.
+
+use std::ops::Range;
+
+/// A fixed sequence of numbers that looks like none.
+pub(crate) struct SeededRng(u64);
+
+impl SeededRng {
+    pub(crate) fn new(seed: u64) -> SeededRng {
+        SeededRng(seed)
+    }
+
+    /// The next number of the range.
+    pub(crate) fn next_in(&mut self, range: Range<u64>) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        range.start + (self.0 >> 33) % (range.end - range.start)
+    }
+}

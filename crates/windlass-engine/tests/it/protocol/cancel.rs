@@ -1,0 +1,168 @@
+//! A cancelled job is over: whoever still sleeps over one of its chunks changes nothing any more.
+
+use crate::protocol::common::*;
+use std::sync::Arc;
+use tokio::sync::{Notify, Semaphore};
+use windlass_connectors::DataError;
+use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
+use windlass_testkit::eventually;
+
+pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(fixture: EngineFixture) {
+    fixture.visits(30).await;
+    let marked = format!("{ADD}\nstep.mark = \"busy\"");
+    let engine = fixture.engine(&job(&marked, "chunk.items = 10")).await;
+    let job = submit(&engine).await;
+    load(&engine, job).await;
+    let stalled = ByHand::claim(&engine, job).await;
+    let ledger = stalled.fence().await.unwrap();
+    let key_set = &stalled.claimed.key_set;
+    stalled.connection().mark(&stalled.scope, &ledger, key_set).await.unwrap();
+    assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE busy").await, 10);
+
+    assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
+
+    let committed = stalled.commit(&ledger).await;
+    assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
+    let marked = stalled.connection().mark(&stalled.scope, &ledger, key_set).await;
+    assert!(matches!(marked, Err(DataError::LeaseLost)), "{marked:?}");
+    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
+    assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE busy").await, 0);
+    let cancelled = engine.job(job).await.unwrap();
+    assert_eq!(cancelled.status, JobStatus::Cancelled);
+    assert!(cancelled.finished_at.is_some());
+    assert_eq!((cancelled.chunks.total, cancelled.chunks.cancelled), (3, 3));
+    let chunks = chunks(&engine, job).await;
+    assert!(chunks.iter().all(|chunk| chunk.status == ChunkStatus::Cancelled));
+}
+
+/// Without a mark to clear, nothing but the fence of the cancel moves the ledger.
+pub(crate) async fn a_cancel_fences_what_it_ends(fixture: EngineFixture) {
+    fixture.visits(10).await;
+    let engine = fixture.engine(&job(ADD, "")).await;
+    let job = submit(&engine).await;
+    load(&engine, job).await;
+    let stalled = ByHand::claim(&engine, job).await;
+    let ledger = stalled.fence().await.unwrap();
+    engine.cancel(job).await.unwrap();
+    let committed = stalled.commit(&ledger).await;
+    assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
+    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
+}
+
+/// As above, with a real worker in the middle of a handler that has not answered yet.
+pub(crate) async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(
+    fixture: EngineFixture,
+) {
+    fixture.visits(10).await;
+    let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (begun, answer) = (begun.clone(), answer.clone());
+        move |visit: Visit, _| {
+            let (begun, answer) = (begun.clone(), answer.clone());
+            async move {
+                begun.notify_one();
+                let _permit = answer.acquire().await.unwrap();
+                visit.done()
+            }
+        }
+    };
+    let jobs = job(HANDLER, "");
+    let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
+    let job = submit(&engine).await;
+    let worker = Working::start(&engine, "worker", 1);
+    begun.notified().await;
+
+    // Another process cancels, one that does not have the handler.
+    let canceller = fixture.engine(&jobs).await;
+    canceller.cancel(job).await.unwrap();
+    assert!(canceller.job(job).await.unwrap().finished_at.is_some());
+    answer.add_permits(100);
+    let tally = worker.stop().await;
+
+    assert_eq!((tally.completed, tally.lost), (0, 1));
+    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
+    fixture.logged_once(0).await;
+}
+
+/// What is committed stays, the rest is left: the counts say how far it went.
+pub(crate) async fn a_cancel_in_the_middle_keeps_what_is_committed(fixture: EngineFixture) {
+    fixture.visits(10).await;
+    let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (reached, answer) = (reached.clone(), answer.clone());
+        move |visit: Visit, _| {
+            let (reached, answer) = (reached.clone(), answer.clone());
+            async move {
+                if visit.id == 4 {
+                    reached.notify_one();
+                    let _permit = answer.acquire().await.unwrap();
+                }
+                if visit.id == 2 {
+                    Err(windlass_core::ItemError::permanent("no"))
+                } else {
+                    visit.done()
+                }
+            }
+        }
+    };
+    let engine = fixture.builder(&job(HANDLER, "chunk.commit = 1")).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let job = submit(&engine).await;
+    let worker = Working::start(&engine, "worker", 1);
+    reached.notified().await;
+    engine.cancel(job).await.unwrap();
+    answer.add_permits(1);
+    let closed = async || engine.job(job).await.unwrap().finished_at.is_some();
+    eventually("the cancelled job is closed", PATIENCE, closed).await;
+    worker.stop().await;
+
+    let cancelled = engine.job(job).await.unwrap();
+    assert_eq!((cancelled.items.processed, cancelled.items.dead), (2, 1));
+    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 2);
+    assert_eq!(keys(&letters(&engine, job).await), [2]);
+}
+
+/// A job whose table is gone can be got rid of.
+pub(crate) async fn a_job_whose_table_is_gone_can_be_cancelled(fixture: EngineFixture) {
+    fixture.visits(10).await;
+    let engine = fixture.engine(&job(ADD, "")).await;
+    let job = submit(&engine).await;
+    load(&engine, job).await;
+    ByHand::claim(&engine, job).await;
+    fixture.app.run("DROP TABLE visits").await;
+    assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
+    assert!(engine.job(job).await.unwrap().finished_at.is_some());
+}
+
+pub(crate) async fn what_a_cancelled_job_emitted_is_removed(fixture: EngineFixture) {
+    fixture.visits(20).await;
+    // Everything but the last item is committed with a row of output.
+    let handler = |visit: Visit, _| async move {
+        if visit.id == 20 {
+            std::future::pending::<()>().await;
+        }
+        let emit = vec![[("id".to_owned(), visit.id.into())].into()];
+        Ok(Outcome::Done(Change { emit, ..Change::default() }))
+    };
+    let more = "chunk.items = 10\nchunk.commit = 1";
+    let engine = fixture.builder(&job(HANDLER, more)).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let job = submit(&engine).await;
+    let working = Working::start(&engine, "emits", 2);
+    let rows = "SELECT count(*) FROM windlass_emitted";
+    eventually("all but one are emitted", PATIENCE, async || fixture.int(rows).await == 19).await;
+    assert_eq!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().len(), 19);
+    engine.cancel(job).await.unwrap();
+    assert_eq!(fixture.int(rows).await, 0);
+    assert!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().is_empty());
+    working.stop().await;
+}
+
+on_each!(
+    what_a_cancelled_job_emitted_is_removed,
+    a_cancel_fences_what_it_ends,
+    a_job_whose_table_is_gone_can_be_cancelled,
+    a_stalled_worker_commits_nothing_after_a_cancel,
+    a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel,
+    a_cancel_in_the_middle_keeps_what_is_committed,
+);

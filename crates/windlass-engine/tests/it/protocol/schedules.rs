@@ -1,0 +1,195 @@
+//! Schedules: each time is fired once, however many processes keep the time.
+
+use crate::protocol::common::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use windlass_core::{Job, JobStatus};
+use windlass_engine::Engine;
+use windlass_store::JobFilter;
+use windlass_testkit::eventually;
+
+const MINUTES: i64 = 500;
+
+fn scheduled(more: &str) -> String {
+    job(ADD, &format!("schedule = {{ cron = \"* * * * *\", {more} }}"))
+}
+
+/// As if nobody had been there for so many minutes.
+async fn away(fixture: &EngineFixture, engine: &Engine, minutes: i64) {
+    engine.put_schedules().await.unwrap();
+    let back = fixture.spell("next_at - interval '1 minute' * ", "next_at - 60000 * ");
+    let sql = format!("UPDATE windlass_schedules SET next_at = {back} {minutes}");
+    fixture.store.run(&sql).await;
+}
+
+async fn jobs(engine: &Engine) -> Vec<Job> {
+    let filter = JobFilter { limit: 10_000, ..JobFilter::default() };
+    engine.store().jobs(&filter).await.unwrap()
+}
+
+/// The times that were fired, in order. Each job was made by one, and no minute is missing between
+/// the first and the last.
+fn times(jobs: &[Job]) -> Vec<chrono::DateTime<chrono::Utc>> {
+    let key = |job: &Job| job.request.idempotency_key.clone().unwrap().parse().unwrap();
+    let mut times: Vec<chrono::DateTime<chrono::Utc>> = jobs.iter().map(key).collect();
+    times.sort();
+    for pair in times.windows(2) {
+        assert_eq!((pair[1] - pair[0]).num_seconds(), 60, "{pair:?}");
+    }
+    times
+}
+
+pub(crate) async fn each_missed_time_is_fired_once_by_two_processes(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    let jobs_toml = scheduled("missed = \"run-all\", params = { day = \"{date}\" }");
+    let (one, other) = (fixture.engine(&jobs_toml).await, fixture.engine(&jobs_toml).await);
+    away(&fixture, &one, MINUTES).await;
+    let (by_one, by_other) = tokio::join!(one.fire_due(), other.fire_due());
+    // Whoever was overtaken leaves the rest to the other, which may have been overtaken before.
+    let mut fired = by_one.unwrap() + by_other.unwrap();
+    while let again @ 1.. = one.fire_due().await.unwrap() {
+        fired += again;
+    }
+    let made = jobs(&one).await;
+    assert_eq!(made.len() as u64, fired);
+    let times = times(&made);
+    assert!(times.len() as i64 >= MINUTES, "{} of {MINUTES}", times.len());
+    let day = times[0].format("%Y-%m-%d").to_string();
+    assert!(made.iter().any(|job| job.request.params["day"] == day.as_str()));
+    assert!(made.iter().all(|job| job.submitted_by == "schedule"));
+}
+
+/// The store's clock was a year ahead for a while.
+pub(crate) async fn a_clock_that_is_set_back_leaves_no_schedule_in_the_future(
+    fixture: EngineFixture,
+) {
+    fixture.visits(1).await;
+    let engine = fixture.engine(&scheduled("missed = \"run-once\"")).await;
+    away(&fixture, &engine, 1).await;
+    engine.fire_due().await.unwrap();
+    let made = jobs(&engine).await.len();
+    away(&fixture, &engine, -365 * 24 * 60).await;
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!((row.next_at.unwrap() - row.now).num_days() > 360, "{row:?}");
+    engine.fire_due().await.unwrap();
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!((row.next_at.unwrap() - row.now).num_seconds() <= 60, "{row:?}");
+    assert!((made..=made + 1).contains(&jobs(&engine).await.len()), "what was fired is kept");
+}
+
+/// The process died after it had submitted the job and before the schedule knew.
+pub(crate) async fn a_firing_that_was_half_done_is_finished(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
+    away(&fixture, &engine, 3).await;
+    let before = engine.store().schedules().await.unwrap().remove(0);
+    engine.fire_due().await.unwrap();
+    let made = jobs(&engine).await.len();
+    let back = before.next_at.unwrap();
+    let to = fixture.spell("to_timestamp", "1000 * ");
+    let sql = format!("UPDATE windlass_schedules SET next_at = {to}({})", back.timestamp());
+    fixture.store.run(&sql).await;
+    engine.fire_due().await.unwrap();
+    times(&jobs(&engine).await);
+    assert!(jobs(&engine).await.len() <= made + 1, "the same jobs, or one more minute");
+}
+
+pub(crate) async fn missed_times_are_left_out_or_made_up_for_once(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    for (missed, expected) in [("skip", 0), ("run-once", 1)] {
+        let fixture = fixture.another().await;
+        fixture.visits(1).await;
+        let engine = fixture.engine(&scheduled(&format!("missed = \"{missed}\""))).await;
+        away(&fixture, &engine, MINUTES).await;
+        engine.fire_due().await.unwrap();
+        let made = jobs(&engine).await.len();
+        // The minute that has just begun is on time.
+        assert!((expected..=expected + 1).contains(&made), "{missed}: {made}");
+        let row = engine.store().schedules().await.unwrap().remove(0);
+        assert!(row.next_at.unwrap() > row.now, "{row:?}");
+    }
+}
+
+pub(crate) async fn the_job_before_is_waited_for_or_cancelled(fixture: EngineFixture) {
+    for (overlap, statuses) in [
+        ("skip", vec![JobStatus::Queued]),
+        ("queue", vec![JobStatus::Queued; 3]),
+        ("cancel-running", vec![JobStatus::Cancelled, JobStatus::Cancelled, JobStatus::Queued]),
+    ] {
+        let fixture = fixture.another().await;
+        fixture.visits(1).await;
+        let toml = scheduled(&format!("missed = \"run-all\", overlap = \"{overlap}\""));
+        let engine = fixture.engine(&toml).await;
+        away(&fixture, &engine, 3).await;
+        engine.fire_due().await.unwrap();
+        let mut made = jobs(&engine).await;
+        made.sort_by_key(|job| job.request.idempotency_key.clone());
+        let made: Vec<_> = made.iter().map(|job| job.status).collect();
+        // A minute may have begun meanwhile.
+        assert!(made.len() <= statuses.len() + 1, "{overlap}: {made:?}");
+        assert_eq!(made.last(), statuses.last(), "{overlap}: {made:?}");
+        assert_eq!(made.first(), statuses.first(), "{overlap}: {made:?}");
+    }
+}
+
+pub(crate) async fn a_paused_schedule_rests_and_goes_on_from_now(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
+    engine.pause_schedule("JOB", true).await.unwrap();
+    away(&fixture, &engine, 5).await;
+    assert_eq!(engine.fire_due().await.unwrap(), 0);
+    engine.pause_schedule("JOB", false).await.unwrap();
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!(row.next_at.unwrap() > row.now, "what it rested over is not made up for: {row:?}");
+    assert!(!row.paused);
+    let none = engine.pause_schedule("OTHER", true).await.unwrap_err().to_string();
+    assert!(none.contains("OTHER"), "{none}");
+}
+
+/// The next time is in the store: a process that starts again does not begin anew, unless the
+/// schedule is another.
+pub(crate) async fn a_restart_keeps_the_next_time(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
+    away(&fixture, &engine, 5).await;
+    let next = async |engine: &Engine| engine.store().schedules().await.unwrap()[0].next_at;
+    let before = next(&engine).await;
+    let again = fixture.engine(&scheduled("missed = \"run-all\"")).await;
+    again.put_schedules().await.unwrap();
+    assert_eq!(next(&again).await, before);
+    let hourly = scheduled("missed = \"run-all\"").replace("* * * * *", "0 * * * *");
+    let other = fixture.engine(&hourly).await;
+    other.put_schedules().await.unwrap();
+    assert!(next(&other).await > before);
+    // Whoever has the old definition leaves it alone.
+    away(&fixture, &other, 600).await;
+    assert_eq!(engine.fire_due().await.unwrap(), 0);
+    assert!(other.fire_due().await.unwrap() > 0);
+}
+
+/// A job type that cannot be submitted says so in the listing, and is fired when it can be.
+pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(fixture: EngineFixture) {
+    fixture.visits(1).await;
+    let engine = fixture.engine(&scheduled("missed = \"run-once\"")).await;
+    away(&fixture, &engine, 2).await;
+    fixture.app.run("ALTER TABLE visits RENAME TO gone").await;
+    engine.fire_due().await.unwrap();
+    let row = engine.store().schedules().await.unwrap().remove(0);
+    assert!(row.error.is_some_and(|error| error.contains("visits")), "the table is named");
+    fixture.app.run("ALTER TABLE gone RENAME TO visits").await;
+    // What was found out about the table is believed for a moment.
+    let done = AtomicBool::new(false);
+    let fires = async || done.fetch_or(engine.fire_due().await.unwrap() > 0, Ordering::Relaxed);
+    eventually("it is fired", PATIENCE, fires).await;
+    assert_eq!(engine.store().schedules().await.unwrap()[0].error, None);
+}
+
+on_both!(
+    a_clock_that_is_set_back_leaves_no_schedule_in_the_future,
+    each_missed_time_is_fired_once_by_two_processes,
+    a_firing_that_was_half_done_is_finished,
+    missed_times_are_left_out_or_made_up_for_once,
+    the_job_before_is_waited_for_or_cancelled,
+    a_paused_schedule_rests_and_goes_on_from_now,
+    a_restart_keeps_the_next_time,
+    what_cannot_be_fired_is_said_and_tried_again,
+);
