@@ -1,12 +1,12 @@
-//! What the integration tests of every crate share: real servers, injected faults, real processes.
+//! Shared by the integration tests of all crates: real servers, injected faults, real processes.
 //!
-//! Everything here works by itself: no service has to run before the tests, and none is left
-//! behind after them, however the test process ended.
+//! Nothing needs to run before the tests, and nothing is left running after them, even if the test process is
+//! killed.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "this code runs only inside tests, where a panic is how a failure is told"
+    reason = "this code runs only inside tests, which report failures with panics"
 )]
 
 mod account;

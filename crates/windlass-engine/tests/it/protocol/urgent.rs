@@ -81,8 +81,7 @@ pub(crate) async fn an_urgent_job_goes_before_chunks_that_were_claimed_ahead(
     fixture: EngineFixture,
 ) {
     fixture.visits(URGENT).await;
-    let BusyWorker { engine, permits, noted, many, finished, worker } =
-        busy_worker(&fixture).await;
+    let BusyWorker { engine, permits, noted, many, finished, worker } = busy_worker(&fixture).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;
     let claimed = async || processing(&engine, urgent).await == 1;
     eventually("the urgent chunk is claimed while the slot is busy", PATIENCE, claimed).await;
@@ -96,9 +95,7 @@ pub(crate) async fn an_urgent_job_goes_before_chunks_that_were_claimed_ahead(
 }
 
 /// One process does not take all of an urgent job, so that other processes can work on it too.
-pub(crate) async fn a_busy_worker_claims_exactly_one_urgent_chunk_per_slot(
-    fixture: EngineFixture,
-) {
+pub(crate) async fn a_busy_worker_claims_exactly_one_urgent_chunk_per_slot(fixture: EngineFixture) {
     fixture.visits(URGENT + 20).await;
     let BusyWorker { engine, permits, worker, .. } = busy_worker(&fixture).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;
