@@ -10,11 +10,11 @@ mod handler;
 mod http;
 mod latency;
 mod listeners;
-mod load;
 mod machines;
 mod memory;
 mod noop;
 mod pages;
+mod plan;
 mod planned;
 mod posts;
 mod process;
@@ -57,7 +57,7 @@ enum Name {
     Handler,
     Command,
     Http,
-    Load,
+    Plan,
     Memory,
     Latency,
     Machines,
@@ -81,7 +81,7 @@ impl Name {
             Name::Handler => handler::run(bench, report).await,
             Name::Command => command::run(bench, report).await,
             Name::Http => http::run(bench, report).await,
-            Name::Load => load::run(bench, report).await,
+            Name::Plan => plan::run(bench, report).await,
             Name::Memory => memory::run(bench, report).await,
             Name::Latency => latency::run(bench, report).await,
             Name::Machines => machines::run(bench, report).await,

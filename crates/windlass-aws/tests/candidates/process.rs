@@ -43,7 +43,7 @@ async fn failed_messages_are_named_and_the_others_are_done() {
     let all = fixture.all_candidates().await;
     assert_eq!((all["c0"].version(), all["c1"].version(), all["bad"].version()), (2, 2, 1));
     let log = fixture.process.log();
-    for said in ["there is no record with this key", "this one is bad", "`REFRESH` is not known"] {
+    for said in ["there is no record with this key", "this one is bad", "`REFRESH` is unknown"] {
         assert!(log.contains(said), "{said}: {log}");
     }
     // The batch has a line of its own with its counts.

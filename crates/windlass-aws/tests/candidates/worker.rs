@@ -1,4 +1,4 @@
-//! The same without Lambda: a queue loaded from here, and a worker that polls it.
+//! The same without Lambda: a queue enqueued from here, and a worker that polls it.
 
 use crate::fixture::{CandidatesFixture, PATIENCE, Plan};
 use serde_json::json;
@@ -13,8 +13,8 @@ async fn a_worker_polls_the_queue_and_ends_what_it_has_in_hand() {
     fixture.candidates(100).await;
     let (config, queue) = (fixture.config(Moto::shared()), fixture.queue(&fixture.work).await);
     let start = Start::new(config.clone(), queue.clone());
-    let loaded = start.load_all(Request::new("REFRESH_CANDIDATES")).await.unwrap();
-    assert_eq!(loaded.items, 100);
+    let enqueued = start.enqueue_all(Request::new("REFRESH_CANDIDATES")).await.unwrap();
+    assert_eq!(enqueued.items, 100);
     let (worker, handle) = Worker::new(Process::new(config, Steps::default()), queue, 3);
     let working = tokio::spawn(worker.run());
     let mapping = fixture.mapping();
@@ -22,7 +22,7 @@ async fn a_worker_polls_the_queue_and_ends_what_it_has_in_hand() {
     handle.shutdown();
     working.await.unwrap().unwrap();
     for (id, record) in fixture.all_candidates().await {
-        assert_eq!((record.version(), record.jobs()), (2, vec![loaded.job.to_string()]), "{id}");
+        assert_eq!((record.version(), record.jobs()), (2, vec![enqueued.job.to_string()]), "{id}");
     }
 }
 
@@ -36,7 +36,7 @@ async fn a_function_in_rust_is_a_step_and_gets_the_params() {
     let queue = fixture.queue(&fixture.work).await;
     let mut request = Request::new("MIGRATE_CANDIDATES");
     request.params.insert("title".to_owned(), json!("new"));
-    Start::new(config.clone(), queue.clone()).load_all(request).await.unwrap();
+    Start::new(config.clone(), queue.clone()).enqueue_all(request).await.unwrap();
     #[derive(serde::Deserialize)]
     struct Candidate {
         title: String,
