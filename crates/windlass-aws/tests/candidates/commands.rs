@@ -1,4 +1,4 @@
-//! The `windlass` binary on a queue: load it, work it, look after its dead letters.
+//! The queue commands of the `windlass` binary: fill a queue, work it, manage its dead letters.
 
 use crate::fixture::{CandidatesFixture, PATIENCE, migrate};
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ fn windlass(fixture: &CandidatesFixture) -> Windlass {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
+async fn a_queue_is_filled_worked_and_its_dead_letters_managed() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(25).await;
     fixture.put_candidate("bad", &[("poison", "yes")]).await;
@@ -23,17 +23,17 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
     let dead = fixture.dead.as_str();
     let run = async |arguments: &[&str]| windlass.run(arguments).await.ok().stdout;
 
-    let loaded = run(&["submit", "MIGRATE_CANDIDATES", "--queue", &queue, "--json"]).await;
-    let loaded: Json = serde_json::from_str(&loaded).unwrap();
-    assert_eq!(loaded["itemsEnqueued"], 26);
-    // A queue that gives a failed message back at once, so that nobody waits for it.
+    let enqueued = run(&["submit", "MIGRATE_CANDIDATES", "--queue", &queue, "--json"]).await;
+    let enqueued: Json = serde_json::from_str(&enqueued).unwrap();
+    assert_eq!(enqueued["itemsEnqueued"], 26);
+    // The queue releases failed messages at once, so that the test does not wait.
     fixture.hide_for(&fixture.work, 1).await;
     let worker = windlass.spawn(["worker", "--queue", &queue, "--concurrency", "3"]);
     let mapping = fixture.mapping();
     eventually("all is worked", PATIENCE, async || mapping.depth().await == 0).await;
     worker.term();
     worker.wait().await.ok();
-    // From here a function works the queue: its start may take longer than a second.
+    // From here a function works the queue, whose start may take longer than a second.
     fixture.hide_for(&fixture.work, 60).await;
     for (id, record) in fixture.all_candidates().await {
         assert_eq!(record.version(), if id == "bad" { 1 } else { 2 }, "{id}");
@@ -42,7 +42,7 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
     let listed = run(&["dead", "list", "--queue", dead, "--json"]).await;
     let listed: Json = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed[0]["message"], migrate("bad"));
-    assert_eq!(listed[0]["jobId"], loaded["jobId"]);
+    assert_eq!(listed[0]["jobId"], enqueued["jobId"]);
     let listed = run(&["dead", "list", "--queue", dead]).await;
     assert!(listed.contains("MIGRATE_CANDIDATE") && listed.contains("bad"), "{listed}");
     let none = run(&["dead", "list", "--queue", dead, "--type", "REFRESH_PERIODS"]).await;
@@ -61,7 +61,7 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
     fixture.drain().await;
     assert_eq!(fixture.candidate("bad").await.version(), 2);
 
-    // One that nobody can mend is ignored.
+    // Ignore a letter that cannot be repaired.
     let ids = fixture.folder().join("ids");
     std::fs::write(&ids, "nobody\n").unwrap();
     let ids = ids.display().to_string();
@@ -73,10 +73,10 @@ async fn a_queue_is_loaded_worked_and_its_letters_looked_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_dies_between_write_and_delete_leaves_nothing_to_do_twice() {
+async fn a_worker_killed_between_write_and_delete_causes_no_second_write() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(30).await;
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     fixture.hide_for(&fixture.work, 1).await;
     let windlass = windlass(&fixture);
     let worker = windlass.spawn(["worker", "--queue", &fixture.work, "--concurrency", "1"]);
@@ -95,7 +95,7 @@ async fn a_worker_that_dies_between_write_and_delete_leaves_nothing_to_do_twice(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_queue_is_refused() {
+async fn an_invalid_queue_is_refused() {
     let fixture = CandidatesFixture::new().await;
     let windlass = windlass(&fixture);
     for (queue, expected) in [("work", "sqs://NAME"), ("sqs://nobody", "nobody")] {

@@ -1,4 +1,4 @@
-//! Two tables, a work queue with its dead letters, an event bus, and the two functions.
+//! Two tables, a work queue with a dead-letter queue, an event bus, and the two functions.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::{Value as Json, json};
@@ -16,7 +16,7 @@ use windlass_drivers::dynamodb::{SdkConfig, settings};
 use windlass_testkit::Moto;
 use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
 
-/// Everything there is, with names of its own.
+/// The resources of one test, with unique names.
 pub(crate) struct CandidatesFixture {
     pub(crate) gateway: Gateway,
     pub(crate) bus: EventBus,
@@ -33,23 +33,23 @@ pub(crate) struct CandidatesFixture {
     folder: TempDir,
 }
 
-/// Where moto is, as a connection says it.
+/// The URL of moto for a connection.
 fn url(moto: &Moto) -> String {
     format!("dynamodb://windlass:windlass@us-east-1?endpoint=http://{}", moto.addr())
 }
 
-/// What a test says of its fixture.
+/// The settings of a fixture.
 #[derive(Default)]
 pub(crate) struct Plan {
     /// More lines for `[jobs.REFRESH_CANDIDATES]`.
     pub(crate) refresh: &'static str,
     /// More lines for `[jobs.MIGRATE_CANDIDATES]`.
     pub(crate) migrate: &'static str,
-    /// How long an invocation of *process* may take; a minute when zero.
+    /// The timeout of *process*; zero means one minute.
     pub(crate) seconds: u64,
 }
 
-/// The program of `MIGRATE_CANDIDATES`: the original is a fact of the record here.
+/// The program of `MIGRATE_CANDIDATES`. It changes a field of the record.
 const MIGRATE: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -121,24 +121,24 @@ impl CandidatesFixture {
         }
     }
 
-    /// Where windlass.toml is.
+    /// The folder with windlass.toml.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
 
-    /// The variables that lead to all of this.
+    /// The environment variables for all of these resources.
     pub(crate) fn environment(&self) -> &[(String, String)] {
         &self.environment
     }
 
-    /// Hides what is received from a queue for so many seconds.
+    /// Sets the visibility timeout of a queue in seconds.
     pub(crate) async fn hide_for(&self, url: &str, seconds: u32) {
         let name = QueueAttributeName::VisibilityTimeout;
         let set = self.sqs.set_queue_attributes().queue_url(url);
         set.attributes(name, seconds.to_string()).send().await.unwrap();
     }
 
-    /// The configuration as a process in this test would have it.
+    /// The configuration for use in this process.
     pub(crate) fn config(&self, moto: &Moto) -> Config {
         let text = std::fs::read_to_string(self.folder.path().join("windlass.toml")).unwrap();
         let text = text.replace("dynamodb://", &url(moto));
@@ -147,29 +147,29 @@ impl CandidatesFixture {
             .unwrap()
     }
 
-    /// Starts a job and waits until its load is done; its id.
-    pub(crate) async fn load(&self, request: Json) -> String {
+    /// Starts a job and waits until it is enqueued. Returns its id.
+    pub(crate) async fn start_job(&self, request: Json) -> String {
         let answer = self.start.invoke(request).await.unwrap();
         self.bus.idle().await;
         answer["jobId"].as_str().unwrap().to_owned()
     }
 
-    /// The trigger of *process*.
+    /// The event source mapping of *process*.
     pub(crate) fn mapping(&self) -> EventSourceMapping {
         EventSourceMapping::new(self.sqs.clone(), &self.work, self.process.clone())
     }
 
-    /// Works all that is queued.
+    /// Works all messages of the queue.
     pub(crate) async fn drain(&self) {
         self.mapping().drain().await;
     }
 
-    /// A queue as the library has it.
+    /// A queue in the library's type.
     pub(crate) async fn queue(&self, url: &str) -> Queue {
         Queue::open(&self.settings, url).await.unwrap()
     }
 
-    /// Takes all messages off a queue: their bodies, sorted.
+    /// Removes all messages from a queue. Returns their bodies, sorted.
     pub(crate) async fn bodies(&self, url: &str) -> Vec<Json> {
         let queue = self.queue(url).await;
         let mut bodies = Vec::new();
@@ -185,7 +185,7 @@ impl CandidatesFixture {
         bodies.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
     }
 
-    /// Makes candidates `c0`, `c1`, … in the years 2023 to 2025, each with version 1.
+    /// Creates the candidates `c0`, `c1`, … in the years 2023 to 2025, each with version 1.
     pub(crate) async fn candidates(&self, count: usize) {
         let year = |n: usize| ["2023", "2024", "2025"][n % 3];
         let items = (0..count)
@@ -220,7 +220,7 @@ impl CandidatesFixture {
         }
     }
 
-    /// An attribute of every record of a table, by its key.
+    /// All records of a table by key.
     pub(crate) async fn all(&self, table: &str, key: &str) -> BTreeMap<String, Record> {
         let mut all = BTreeMap::new();
         let mut pages = self.dynamo.scan().table_name(table).into_paginator().items().send();
@@ -231,7 +231,7 @@ impl CandidatesFixture {
         all
     }
 
-    /// The candidates by their ids.
+    /// All candidates by id.
     pub(crate) async fn all_candidates(&self) -> BTreeMap<String, Record> {
         self.all(&self.candidates, "identifier").await
     }
@@ -241,7 +241,7 @@ impl CandidatesFixture {
     }
 }
 
-/// A record as it is.
+/// A record of DynamoDB.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record(pub(crate) HashMap<String, AttributeValue>);
 
@@ -254,14 +254,14 @@ impl Record {
         self.0[name].as_s().unwrap()
     }
 
-    /// The jobs it remembers.
+    /// The jobs that it stores.
     pub(crate) fn jobs(&self) -> Vec<String> {
         let Some(jobs) = self.0.get(JOBS) else { return Vec::new() };
         jobs.as_l().unwrap().iter().map(|job| job.as_s().unwrap().clone()).collect()
     }
 }
 
-/// A message's event for *process*, as the trigger sends it.
+/// An event for *process* with these messages.
 pub(crate) fn event(messages: &[(&str, Json)]) -> Json {
     let record = |(id, body): &(&str, Json)| {
         json!({"messageId": id, "receiptHandle": "h", "body": body.to_string(),
@@ -284,7 +284,7 @@ pub(crate) fn migrate(id: &str) -> Json {
     json!({"type": "MIGRATE_CANDIDATE", "identifier": id})
 }
 
-/// The ids that an answer of *process* names.
+/// The message ids in an answer of *process*.
 pub(crate) fn failures(answer: &Json) -> Vec<&str> {
     let failures = answer["batchItemFailures"].as_array().unwrap();
     failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap()).collect()
@@ -366,7 +366,7 @@ async fn table(dynamo: &Dynamo, name: &str, key: &str, index: Option<&str>) {
     table.send().await.unwrap();
 }
 
-/// A queue with the document's figures: its URL and its name for others.
+/// A queue with the documented settings. Returns its URL and its ARN.
 async fn queue(sqs: &aws_sdk_sqs::Client, name: &str, dead: Option<&str>) -> (String, String) {
     let mut queue = sqs.create_queue().queue_name(name);
     if let Some(dead) = dead {
@@ -388,5 +388,5 @@ async fn queue(sqs: &aws_sdk_sqs::Client, name: &str, dead: Option<&str>) -> (St
     (url, arn)
 }
 
-/// How long something may take that must come; generous, for machines under load.
+/// The longest wait for a condition. Generous, for machines under load.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);

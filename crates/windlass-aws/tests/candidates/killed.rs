@@ -1,4 +1,4 @@
-//! A process that dies between its write and the deletion of the message.
+//! A process that is killed between its write and the deletion of the message.
 
 use crate::fixture::CandidatesFixture;
 use nix::sys::signal::{Signal, kill};
@@ -7,11 +7,11 @@ use serde_json::json;
 use windlass_testkit::aws::Moment;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_is_not_written_again() {
+async fn a_record_written_before_the_kill_is_not_written_again() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(40).await;
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
-    // The write is done, and nobody learns of it: neither the process nor the queue.
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    // The write succeeds, but neither the process nor the queue learns of it.
     for after in [3, 11, 5] {
         let process = fixture.process.clone();
         fixture.gateway.at("UpdateItem", Moment::After, after, move || {

@@ -1,4 +1,4 @@
-//! Dead letters: looked at without losing any, redriven and ignored.
+//! Dead letters are listed without losing any, redriven, and ignored.
 
 use crate::fixture::{CandidatesFixture, migrate};
 use serde_json::json;
@@ -6,13 +6,13 @@ use std::time::Instant;
 use windlass_aws::dead_letters::{self, Which};
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
-/// A fixture with so many letters of bad records.
+/// A fixture with `count` dead letters of bad records.
 async fn with_letters(count: usize) -> CandidatesFixture {
     let fixture = CandidatesFixture::new().await;
     for n in 0..count {
         fixture.put_candidate(&format!("bad{n:02}"), &[("poison", "yes")]).await;
     }
-    fixture.load(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
     fixture.drain().await;
     fixture
 }
@@ -33,7 +33,7 @@ async fn letters_are_listed_without_losing_any() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mended_records_are_redriven_as_the_same_job_at_a_rate() {
+async fn repaired_records_are_redriven_as_the_same_job_at_the_given_rate() {
     let fixture = with_letters(12).await;
     let queue = fixture.queue(&fixture.dead).await;
     let job = dead_letters::list(&queue, &Which::default(), 1).await.unwrap()[0].job();
@@ -48,7 +48,10 @@ async fn mended_records_are_redriven_as_the_same_job_at_a_rate() {
     assert_eq!(work.url(), fixture.work);
     let redriven = dead_letters::redrive(&queue, &work, &Which::default(), Some(20)).await.unwrap();
     assert_eq!(redriven, 12);
-    assert!(begun.elapsed().as_millis() >= 500, "ten go at once, the others half a second later");
+    assert!(
+        begun.elapsed().as_millis() >= 500,
+        "ten are sent at once, the others half a second later"
+    );
     fixture.drain().await;
     for (id, record) in fixture.all_candidates().await {
         let mended = id != "bad11";
@@ -60,17 +63,17 @@ async fn mended_records_are_redriven_as_the_same_job_at_a_rate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_that_dies_before_it_deletes_doubles_a_message_harmlessly() {
+async fn a_redrive_killed_before_it_deletes_leaves_a_harmless_duplicate() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(3).await;
     let queue = fixture.queue(&fixture.work).await;
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     let received = queue.receive(std::time::Duration::ZERO, None).await.unwrap();
     let attributes = &received[0].delivery.attributes;
     let bodies = received.iter().map(|one| one.delivery.body.clone()).collect();
     queue.send(bodies, attributes).await.unwrap();
     queue.hide(&received, std::time::Duration::ZERO).await.unwrap();
-    // One by one, since what comes twice in a batch is one item of it.
+    // One by one, because duplicates in one batch are a single item.
     let mut mapping = fixture.mapping();
     mapping.batch_size = 1;
     mapping.drain().await;
@@ -78,7 +81,7 @@ async fn a_redrive_that_dies_before_it_deletes_doubles_a_message_harmlessly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_letters_are_ignored_and_the_others_stay() {
+async fn the_given_letters_are_deleted_and_no_others() {
     let fixture = with_letters(4).await;
     let queue = fixture.queue(&fixture.dead).await;
     let all = dead_letters::list(&queue, &Which::default(), 50).await.unwrap();

@@ -1,4 +1,4 @@
-//! What *process* does with messages (sub-task 5 of the document).
+//! What *process* does with messages.
 
 use crate::fixture::{CandidatesFixture, JOB, Plan, event, failures, migrate, refresh};
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn each_message_type_has_its_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_messages_are_named_and_the_others_are_done() {
+async fn failed_messages_are_reported_and_the_others_processed() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(2).await;
     fixture.put_candidate("bad", &[("poison", "yes")]).await;
@@ -46,49 +46,48 @@ async fn failed_messages_are_named_and_the_others_are_done() {
     for said in ["there is no record with this key", "this one is bad", "`REFRESH` is unknown"] {
         assert!(log.contains(said), "{said}: {log}");
     }
-    // The batch has a line of its own with its counts.
-    let line = log.lines().find(|line| line.contains("\"worked\"")).unwrap();
+    // The log has one line per batch with its counts.
+    let line = log.lines().find(|line| line.contains("\"batch worked\"")).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!((&line["messages"], &line["failed_messages"]), (&json!(7), &json!(5)));
     assert_eq!((&line["processed"], &line["writes"]), (&json!(2), &json!(2)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_message_goes_to_the_dead_letters_after_three_receives_and_no_item_is_done_again()
-{
+async fn a_message_that_fails_three_times_is_a_dead_letter_and_no_item_is_written_twice() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(9).await;
     fixture.put_candidate("bad", &[("poison", "yes")]).await;
-    fixture.load(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
     fixture.drain().await;
     assert_eq!(fixture.bodies(&fixture.dead).await, [migrate("bad")]);
     let all = fixture.all_candidates().await;
     for (id, record) in &all {
         assert_eq!(record.version(), if id == "bad" { 1 } else { 2 }, "{id}");
     }
-    assert_eq!(fixture.gateway.count("UpdateItem"), 9, "a write for each item");
+    assert_eq!(fixture.gateway.count("UpdateItem"), 9, "one write per item");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_items_of_a_message_fail_alone() {
+async fn an_item_of_a_message_fails_without_the_other_items() {
     let plan = Plan { refresh: "queue.items_per_message = 4", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(10).await;
     let ids: Vec<String> = (0..10).map(|n| format!("c{n}")).chain(["nobody".to_owned()]).collect();
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES", "ids": ids})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES", "ids": ids})).await;
     fixture.drain().await;
     let list = json!({"type": "REFRESH_CANDIDATE", "identifiers": ["c8", "c9", "nobody"]});
     assert_eq!(fixture.bodies(&fixture.dead).await, [list]);
     assert!(fixture.all_candidates().await.values().all(|record| record.version() == 2));
-    assert_eq!(fixture.gateway.count("UpdateItem"), 10, "what succeeded is not written again");
+    assert_eq!(fixture.gateway.count("UpdateItem"), 10, "the others are not written again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_done_before_the_deadline_is_reported_and_comes_back() {
+async fn messages_unfinished_at_the_deadline_are_reported_and_delivered_again() {
     let plan = Plan { seconds: 3, ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(1).await;
-    // Started before, so that the time goes to the work alone.
+    // Started before, so that the deadline covers only the work.
     fixture.process.invoke(event(&[])).await.unwrap();
     let slow = windlass_drivers::dynamodb::sdk::types::AttributeValue::N("30".to_owned());
     let update = fixture.dynamo.put_item().table_name(&fixture.candidates).item("slow", slow);

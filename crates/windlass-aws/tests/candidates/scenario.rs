@@ -1,5 +1,5 @@
-//! The whole of it: five thousand candidates, ten segments, another writer, bad records, messages
-//! delivered twice, a stop in the midst of the load, and a redrive.
+//! The whole scenario: five thousand candidates, ten segments, a concurrent writer, bad records, duplicate deliveries,
+//! an emergency stop while the queue is filled, and a redrive.
 
 use crate::fixture::{CandidatesFixture, Plan};
 use crate::writer::add_one;
@@ -17,7 +17,7 @@ const CANDIDATES: usize = 5000;
 const BAD: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_candidate_is_done_exactly_once_per_job() {
+async fn every_candidate_is_processed_exactly_once_per_job() {
     let moto = Moto::start();
     let plan = Plan { migrate: "chunk.items = 50", ..Plan::default() };
     let fixture = CandidatesFixture::with(&moto, plan).await;
@@ -39,14 +39,14 @@ async fn every_candidate_is_done_exactly_once_per_job() {
                 if add_one(&dynamo, &table, &id).await {
                     *added.entry(id).or_default() += 1;
                 }
-                // One writer among many requests, and not all that the server does.
+                // Pause, so that this writer does not take all of moto's time.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             added
         })
     };
 
-    // The load is stopped in its midst, and the same job is started again.
+    // Stop while the queue is filled, and start the same job again.
     fixture.start.set("LOAD_SECONDS", "0");
     fixture.bus.refuse_every(7);
     fixture.bus.repeat_every(11);
@@ -62,7 +62,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     assert!(queued > 0 && queued < CANDIDATES, "{queued}");
     fixture.start.set("PROCESSING_ENABLED", "true");
     fixture.start.set("LOAD_SECONDS", "10");
-    let job = fixture.load(request).await;
+    let job = fixture.start_job(request).await;
     assert_eq!(answer["jobId"], *job);
 
     // A fifth of the messages are delivered twice.
@@ -70,7 +70,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     (mapping.concurrency, mapping.repeat_every) = (4, 5);
     mapping.drain().await;
 
-    // What failed is mended and redriven.
+    // Repair and redrive the failed records.
     let dead = fixture.queue(&fixture.dead).await;
     let all = dead_letters::list(&dead, &Which::default(), 10_000).await.unwrap();
     let distinct: std::collections::BTreeSet<&String> = all.iter().map(|one| &one.body).collect();

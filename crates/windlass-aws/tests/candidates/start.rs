@@ -1,4 +1,4 @@
-//! What *start* puts on the queue, and how it invokes itself (sub-task 4 of the document).
+//! What *start* sends to the queue, and how it invokes itself.
 
 use crate::fixture::{CandidatesFixture, Plan, migrate, refresh};
 use serde_json::{Value as Json, json};
@@ -11,32 +11,32 @@ fn sorted(mut bodies: Vec<Json>) -> Vec<Json> {
     bodies
 }
 
-/// The states that the events carried, in order.
+/// The states of the events, in order.
 fn states(fixture: &CandidatesFixture) -> Vec<Json> {
     fixture.bus.details().iter().map(|detail| detail["paginationState"].clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_job_type_has_its_message() {
+async fn each_job_type_has_its_own_message() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(3).await;
     fixture.periods(&["2024", "2025"]).await;
     let ids = ["c0", "c1", "c2"];
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     assert_eq!(fixture.bodies(&fixture.work).await, sorted(ids.map(refresh).into()));
-    fixture.load(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "MIGRATE_CANDIDATES"})).await;
     assert_eq!(fixture.bodies(&fixture.work).await, sorted(ids.map(migrate).into()));
-    fixture.load(json!({"jobType": "REFRESH_PERIODS"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_PERIODS"})).await;
     let period = |year| json!({"type": "REFRESH_PERIOD", "year": year});
     assert_eq!(fixture.bodies(&fixture.work).await, ["2024", "2025"].map(period));
     fixture
-        .load(json!({"jobType": "REFRESH_PERIODS", "filter": {"reportingYears": ["2025"]}}))
+        .start_job(json!({"jobType": "REFRESH_PERIODS", "filter": {"reportingYears": ["2025"]}}))
         .await;
     assert_eq!(fixture.bodies(&fixture.work).await, ["2025"].map(period));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_filter_segments_of_the_table_are_loaded_side_by_side() {
+async fn without_a_filter_segments_of_the_table_are_enqueued_concurrently() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(60).await;
     for (request, total) in [
@@ -50,7 +50,7 @@ async fn without_a_filter_segments_of_the_table_are_loaded_side_by_side() {
     ] {
         let before = fixture.bus.details().len();
         let scans = fixture.gateway.count("Scan");
-        fixture.load(request).await;
+        fixture.start_job(request).await;
         let states = &states(&fixture)[before..];
         let segment = |n| {
             json!({"type": "TABLE_SCAN", "segment": n, "totalSegments": total,
@@ -65,12 +65,12 @@ async fn without_a_filter_segments_of_the_table_are_loaded_side_by_side() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_filter_the_years_are_looked_up_one_after_the_other() {
+async fn with_a_filter_the_years_are_queried_one_after_the_other() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(9).await;
     fixture.start.set("LOAD_SECONDS", "0");
     fixture
-        .load(json!({"jobType": "REFRESH_CANDIDATES",
+        .start_job(json!({"jobType": "REFRESH_CANDIDATES",
                      "filter": {"reportingYears": ["2024", "2025"]}}))
         .await;
     let year = |years: &[&str], enqueued| {
@@ -84,13 +84,13 @@ async fn with_a_filter_the_years_are_looked_up_one_after_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn years_are_looked_up_side_by_side_where_the_job_type_says_so() {
+async fn years_are_queried_concurrently_if_the_job_type_is_configured_so() {
     let plan = Plan { refresh: "queue.side_by_side = true", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(9).await;
     let years = ["2024", "2025", "2024"];
     let request = json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": years}});
-    fixture.load(request).await;
+    fixture.start_job(request).await;
     let year = |year| {
         json!({"type": "YEAR_QUERY", "remainingYears": [year], "lastEvaluatedKey": null,
                "itemsEnqueued": 0})
@@ -100,7 +100,7 @@ async fn years_are_looked_up_side_by_side_where_the_job_type_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_load_invokes_itself_with_its_cursor_until_it_is_complete() {
+async fn start_invokes_itself_with_its_cursor_until_everything_is_enqueued() {
     let plan = Plan { refresh: "chunk.items = 4", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(30).await;
@@ -111,7 +111,7 @@ async fn a_load_invokes_itself_with_its_cursor_until_it_is_complete() {
                "filter": {"reportingYears": ["2023", "2024", "2025"]}}),
     ] {
         let before = fixture.bus.details().len();
-        let job = fixture.load(request).await;
+        let job = fixture.start_job(request).await;
         let details = &fixture.bus.details()[before..];
         assert!(details.len() >= 8, "{details:?}");
         let mut enqueued = 0;
@@ -125,10 +125,10 @@ async fn a_load_invokes_itself_with_its_cursor_until_it_is_complete() {
         let ids: BTreeSet<String> = bodies.iter().map(Json::to_string).collect();
         assert_eq!((bodies.len(), ids.len()), (30, 30), "every candidate once");
     }
-    // With time left it goes on by itself.
+    // With time left, one invocation handles further pages.
     let before = fixture.bus.details().len();
     fixture.start.set("LOAD_SECONDS", "60");
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 2})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 2})).await;
     assert_eq!(fixture.bus.details().len() - before, 2);
     assert_eq!(fixture.bodies(&fixture.work).await.len(), 30);
 }
@@ -139,19 +139,19 @@ async fn a_segment_stops_at_its_limit() {
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(60).await;
     fixture
-        .load(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["2024"]},
+        .start_job(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["2024"]},
                      "parallelSegments": 1, "maxItemsPerSegment": 10}))
         .await;
     assert_eq!(fixture.bodies(&fixture.work).await.len(), 10);
     fixture
-        .load(json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 2,
+        .start_job(json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 2,
                      "maxItemsPerSegment": 7}))
         .await;
     assert_eq!(fixture.bodies(&fixture.work).await.len(), 14);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stop_switch_stops_a_load_and_the_same_job_goes_on() {
+async fn the_emergency_stop_stops_start_and_the_same_job_continues_later() {
     let plan = Plan { refresh: "chunk.items = 4", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(30).await;
@@ -162,7 +162,7 @@ async fn the_stop_switch_stops_a_load_and_the_same_job_goes_on() {
     assert_eq!(answer["stopped"], true);
     fixture.bus.idle().await;
     assert_eq!((fixture.bus.details().len(), fixture.gateway.count("Scan")), (0, 0));
-    // In the midst of a load: the state that was next is in the log, and can be sent again.
+    // In the middle of a segment: the next state is in the log and can be sent again.
     fixture.start.set("PROCESSING_ENABLED", "true");
     let start = fixture.start.clone();
     fixture.gateway.at("SendMessageBatch", Moment::After, 3, move || {
@@ -174,42 +174,42 @@ async fn the_stop_switch_stops_a_load_and_the_same_job_goes_on() {
     let before = fixture.bodies(&fixture.work).await.len();
     assert!(before > 0 && before < 30, "{before}");
     fixture.start.set("PROCESSING_ENABLED", "true");
-    assert_eq!(fixture.load(stopped).await, first["jobId"]);
+    assert_eq!(fixture.start_job(stopped).await, first["jobId"]);
     assert_eq!(before + fixture.bodies(&fixture.work).await.len(), 30);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_table_is_loaded_gracefully() {
+async fn an_empty_table_enqueues_nothing() {
     let fixture = CandidatesFixture::new().await;
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     fixture
-        .load(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["1999"]}}))
+        .start_job(json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["1999"]}}))
         .await;
     assert_eq!(fixture.bodies(&fixture.work).await, [Json::Null; 0]);
     assert_eq!(fixture.bus.details().len(), 11);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_ids_are_queued_each_once() {
+async fn listed_ids_are_enqueued_without_duplicates() {
     let fixture = CandidatesFixture::new().await;
     let ids = json!(["c2", "c1", "c2"]);
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES", "ids": ids})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES", "ids": ids})).await;
     assert_eq!(fixture.bodies(&fixture.work).await, ["c1", "c2"].map(refresh));
     assert_eq!(fixture.bus.details().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bus_that_refuses_some_events_is_asked_again() {
+async fn events_that_the_bus_refuses_are_sent_again() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(40).await;
     fixture.bus.refuse_every(3);
-    fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+    fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
     assert_eq!(fixture.bodies(&fixture.work).await.len(), 40);
     assert_eq!(fixture.bus.details().len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_request_is_refused_before_anything_is_sent() {
+async fn an_invalid_request_is_refused_before_anything_is_sent() {
     let fixture = CandidatesFixture::new().await;
     for (request, expected) in [
         (json!({"jobType": "REFRESH"}), "there is no job type `REFRESH`"),

@@ -1,4 +1,4 @@
-//! The same without Lambda: a queue enqueued from here, and a worker that polls it.
+//! Without Lambda: this process fills a queue, and a worker polls it.
 
 use crate::fixture::{CandidatesFixture, PATIENCE, Plan};
 use serde_json::json;
@@ -7,7 +7,7 @@ use windlass_core::{ItemError, Outcome, Request, Value};
 use windlass_testkit::{Moto, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_polls_the_queue_and_ends_what_it_has_in_hand() {
+async fn a_worker_polls_the_queue_and_finishes_received_messages_at_shutdown() {
     let plan = Plan { refresh: "queue.items_per_message = 7", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(100).await;

@@ -1,4 +1,4 @@
-//! Another writer of the same records: nothing of what it writes is lost.
+//! A concurrent writer of the same records: none of its writes is lost.
 
 use crate::fixture::{CandidatesFixture, event, failures, migrate, refresh};
 use serde_json::json;
@@ -8,7 +8,7 @@ use windlass_drivers::dynamodb::sdk::Client;
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::aws::Moment;
 
-/// Adds one to `count` of a record under its version, as every writer does; whether it did.
+/// Adds one to `count` of a record, conditional on its version. Returns whether the write succeeded.
 pub(crate) async fn add_one(dynamo: &Client, table: &str, id: &str) -> bool {
     let key = AttributeValue::S(id.to_owned());
     let read = dynamo.get_item().table_name(table).key("identifier", key.clone());
@@ -30,10 +30,10 @@ pub(crate) async fn add_one(dynamo: &Client, table: &str, id: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
+async fn a_concurrent_write_is_detected_and_the_step_runs_again() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(1).await;
-    // Between our read and our write the title changes.
+    // Changes the title between the function's read and write.
     let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
     let runtime = tokio::runtime::Handle::current();
     fixture.gateway.at("UpdateItem", Moment::Before, 0, move || {
@@ -61,7 +61,7 @@ async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_concurrent_writer_loses_nothing() {
+async fn no_write_of_a_concurrent_writer_is_lost() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(30).await;
     let stop = Arc::new(AtomicBool::default());
@@ -80,7 +80,7 @@ async fn a_concurrent_writer_loses_nothing() {
         })
     };
     for _ in 0..3 {
-        fixture.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+        fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
         fixture.drain().await;
     }
     stop.store(true, Ordering::Relaxed);
@@ -89,7 +89,7 @@ async fn a_concurrent_writer_loses_nothing() {
     let sum: i64 = all.values().map(|record| record.version() - 1).sum();
     let added = added.load(Ordering::Relaxed) as i64;
     assert!(added > 0);
-    assert_eq!(sum, 3 * 30 + added, "every job and every other write once");
+    assert_eq!(sum, 3 * 30 + added, "each job and each other write happened once");
     assert_eq!(fixture.bodies(&fixture.dead).await.len(), 0);
     for record in all.values() {
         let count = record.0.get("count").map_or(0, |n| n.as_n().unwrap().parse().unwrap());
@@ -98,7 +98,7 @@ async fn a_concurrent_writer_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_others_keep_changing_fails_its_message_which_comes_back() {
+async fn a_record_that_keeps_changing_fails_its_message_which_is_delivered_again() {
     let fixture = CandidatesFixture::new().await;
     fixture.candidates(1).await;
     for _ in 0..5 {
