@@ -14,15 +14,17 @@ const MAX_FILE_BYTES: u64 = 20 * 1024 * 1024;
 /// Set in the child process that runs with the limit.
 const IN_CHILD: &str = "WINDLASS_TEST_FULL_DISK";
 
+/// The path of the test, for the child process.
+const TEST: &str = "full_disk::a_full_disk_is_reported_and_leaves_no_file";
+
 /// The limit holds for a whole process, and other tests run in this one, so the test runs itself in a child process.
 #[tokio::test]
-async fn a_full_disk_is_reported_and_leaves_no_file_and_writing_continues_when_there_is_room() {
+async fn a_full_disk_is_reported_and_leaves_no_file() {
     if std::env::var_os(IN_CHILD).is_some() {
         return write_to_a_full_disk().await;
     }
-    let name = std::thread::current().name().unwrap().to_owned();
     let child = Command::new(std::env::current_exe().unwrap())
-        .args([&name, "--exact", "--nocapture"])
+        .args([TEST, "--exact", "--nocapture"])
         .env(IN_CHILD, "1")
         .output()
         .unwrap();

@@ -22,7 +22,7 @@ async fn application() {
 /// An application in the fixture of this database.
 pub(crate) fn start(folder: &std::path::Path, url: &str) -> Running {
     Windlass::new(folder).binary(env::current_exe().unwrap()).env(URL, url).spawn([
-        "application::application",
+        "outbox::application::application",
         "--exact",
         "--nocapture",
     ])

@@ -1,5 +1,5 @@
-//! A connection that breaks at COMMIT leaves the outcome unknown. The ledger knows it: nothing is
-//! done twice, nothing is left out.
+//! A connection that breaks at COMMIT leaves the outcome unknown. The ledger knows it, so that nothing is done twice
+//! and nothing is left out.
 
 use crate::protocol::common::*;
 use std::sync::Arc;
@@ -9,32 +9,28 @@ use windlass_core::{Change, Counts, Cursor, ItemError, Key};
 use windlass_engine::Engine;
 use windlass_testkit::Proxy;
 
-/// Statements that only the transaction of a batch runs, not the one of a fence.
+/// Statements that occur in the transaction of a batch, but not in the one of a fence.
 const BATCH: &str = "UPDATE windlass_ledger";
 const ROWS: i64 = 600;
 const MOST_CUTS: usize = 12;
 /// Many commits, so that many can be cut.
 const SMALL: &str = "chunk.items = 60\nchunk.commit = 4";
 
-pub(crate) async fn a_statement_is_done_once_though_the_answers_to_its_commits_are_lost(
-    fixture: EngineFixture,
-) {
+pub(crate) async fn a_statement_runs_once_although_commit_answers_are_lost(fixture: EngineFixture) {
     let proxy = proxy(&fixture).await;
     let engine = via(&fixture, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
     fixture.each_once(ROWS).await;
 }
 
-pub(crate) async fn a_statement_is_done_once_though_its_commits_never_arrive(
-    fixture: EngineFixture,
-) {
+pub(crate) async fn a_statement_runs_once_although_commits_never_arrive(fixture: EngineFixture) {
     let proxy = proxy(&fixture).await;
     let engine = via(&fixture, &proxy, &job(ADD, SMALL)).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit()).await;
     fixture.each_once(ROWS).await;
 }
 
-pub(crate) async fn updates_and_inserts_are_done_once_though_answers_are_lost(
+pub(crate) async fn updates_and_inserts_happen_once_although_commit_answers_are_lost(
     fixture: EngineFixture,
 ) {
     let proxy = proxy(&fixture).await;
@@ -44,7 +40,7 @@ pub(crate) async fn updates_and_inserts_are_done_once_though_answers_are_lost(
     fixture.logged_once(ROWS).await;
 }
 
-pub(crate) async fn updates_and_inserts_are_done_once_though_commits_never_arrive(
+pub(crate) async fn updates_and_inserts_happen_once_although_commits_never_arrive(
     fixture: EngineFixture,
 ) {
     let proxy = proxy(&fixture).await;
@@ -54,8 +50,10 @@ pub(crate) async fn updates_and_inserts_are_done_once_though_commits_never_arriv
     fixture.logged_once(ROWS).await;
 }
 
-/// The cursor does not move when held items are committed: only the number of commits tells.
-pub(crate) async fn held_items_are_done_once_though_answers_are_lost(fixture: EngineFixture) {
+/// A commit of deferred items does not move the cursor, so only the number of commits shows whether it happened.
+pub(crate) async fn deferred_items_are_processed_once_although_commit_answers_are_lost(
+    fixture: EngineFixture,
+) {
     let proxy = proxy(&fixture).await;
     let engine = handling(&fixture, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_deferred"))
@@ -64,7 +62,9 @@ pub(crate) async fn held_items_are_done_once_though_answers_are_lost(fixture: En
     fixture.logged_once(ROWS).await;
 }
 
-pub(crate) async fn held_items_are_done_once_though_commits_never_arrive(fixture: EngineFixture) {
+pub(crate) async fn deferred_items_are_processed_once_although_commits_never_arrive(
+    fixture: EngineFixture,
+) {
     let proxy = proxy(&fixture).await;
     let engine = handling(&fixture, &proxy, 1).await;
     complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_deferred"))
@@ -73,12 +73,12 @@ pub(crate) async fn held_items_are_done_once_though_commits_never_arrive(fixture
     fixture.logged_once(ROWS).await;
 }
 
-/// What makes it safe: a commit is refused unless the ledger stands where the commit began.
-pub(crate) async fn a_commit_that_has_happened_is_refused_the_second_time(fixture: EngineFixture) {
+/// A commit is refused unless the ledger is in the state in which the commit began.
+pub(crate) async fn a_commit_is_refused_the_second_time(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let worker = ByHand::claim(&engine, job).await;
     let ledger = worker.fence().await.unwrap();
 
@@ -89,14 +89,14 @@ pub(crate) async fn a_commit_that_has_happened_is_refused_the_second_time(fixtur
     fixture.each_once(10).await;
 }
 
-/// The same for held items, whose commits leave the cursor where it is.
-pub(crate) async fn a_commit_of_held_items_is_refused_the_second_time(fixture: EngineFixture) {
+/// The same for deferred items, whose commits do not move the cursor.
+pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixture: EngineFixture) {
     fixture.visits(1).await;
     let engine = fixture.builder(&job(HANDLER, ""));
     let engine = engine.handler("work", async |visit: Visit, _| visit.done());
     let engine = engine.connect().await.unwrap();
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let worker = ByHand::claim(&engine, job).await;
     let begun = worker.fence().await.unwrap();
     let connection = worker.connection();
@@ -125,26 +125,26 @@ pub(crate) async fn a_commit_of_held_items_is_refused_the_second_time(fixture: E
 }
 
 on_each!(
-    a_commit_that_has_happened_is_refused_the_second_time,
-    a_commit_of_held_items_is_refused_the_second_time,
+    a_commit_is_refused_the_second_time,
+    a_commit_of_deferred_items_is_refused_the_second_time,
 );
 
 on_servers!(
-    a_statement_is_done_once_though_the_answers_to_its_commits_are_lost,
-    a_statement_is_done_once_though_its_commits_never_arrive,
-    updates_and_inserts_are_done_once_though_answers_are_lost,
-    updates_and_inserts_are_done_once_though_commits_never_arrive,
-    held_items_are_done_once_though_answers_are_lost,
-    held_items_are_done_once_though_commits_never_arrive,
+    a_statement_runs_once_although_commit_answers_are_lost,
+    a_statement_runs_once_although_commits_never_arrive,
+    updates_and_inserts_happen_once_although_commit_answers_are_lost,
+    updates_and_inserts_happen_once_although_commits_never_arrive,
+    deferred_items_are_processed_once_although_commit_answers_are_lost,
+    deferred_items_are_processed_once_although_commits_never_arrive,
 );
 
-/// A proxy in front of the server of a fixture with visits.
+/// A proxy in front of the database server.
 async fn proxy(fixture: &EngineFixture) -> Arc<Proxy> {
     fixture.visits(ROWS).await;
     Arc::new(fixture.app.proxy().await)
 }
 
-/// An engine whose data, but not whose store, is behind the proxy.
+/// An engine that reaches the data through the proxy, and the store directly.
 async fn via(fixture: &EngineFixture, proxy: &Proxy, jobs: &str) -> Engine {
     builder(&via_toml(fixture, proxy, jobs)).connect().await.unwrap()
 }
@@ -165,7 +165,7 @@ fn via_toml(fixture: &EngineFixture, proxy: &Proxy, jobs: &str) -> String {
     toml(&proxy.url_via(&fixture.app.url()), &fixture.store.url(), jobs)
 }
 
-/// Works `JOB` to its end while the proxy is armed anew after every cut.
+/// Works `JOB` to its end and arms the proxy again after every cut.
 async fn complete_while_cut(engine: &Engine, proxy: &Arc<Proxy>, arm: fn(&Proxy)) {
     let job = submit(engine).await;
     let cutting = tokio::spawn(keep_cutting(proxy.clone(), arm));
@@ -175,7 +175,7 @@ async fn complete_while_cut(engine: &Engine, proxy: &Arc<Proxy>, arm: fn(&Proxy)
     assert!(proxy.cuts() > MOST_CUTS / 2, "only {} commits were cut", proxy.cuts());
 }
 
-/// Not for ever: a database of which every commit is lost can do nothing.
+/// Stops after a number of cuts: a job cannot complete if every commit is lost.
 async fn keep_cutting(proxy: Arc<Proxy>, arm: fn(&Proxy)) {
     for cuts in 0..MOST_CUTS {
         arm(&proxy);

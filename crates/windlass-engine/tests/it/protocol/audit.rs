@@ -1,5 +1,5 @@
-//! The audit proves what is right, and never what is not: each kind of row is removed or altered in
-//! store, ledger and source, and every time the verdict is another than *proven*, with the reason.
+//! The audit proves correct jobs and no others. Each test removes or changes rows of the store, the ledger and the
+//! source; the verdict must then not be *proven*, and the audit must state the reason.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -8,11 +8,11 @@ use windlass_core::{Change, ItemError, Job, JobId, Outcome, Request, Value};
 use windlass_engine::{Audit, Drift, Engine, Verdict};
 use windlass_store::DeadLetterFilter;
 
-/// Something that is done to a table behind the job's back.
+/// A change to a table that the engine does not know of.
 struct Mutation {
     side: Side,
     table: &'static str,
-    /// `ID` stands for the job.
+    /// `ID` stands for the job's id.
     sql: &'static str,
     /// A part of the reason.
     says: &'static str,
@@ -32,7 +32,7 @@ const fn app(table: &'static str, sql: &'static str, says: &'static str) -> Muta
     Mutation { side: Side::App, table, sql, says }
 }
 
-/// What is done to every job with chunks.
+/// Changes for every job with chunks.
 const CHUNKS: [Mutation; 8] = [
     store(
         "windlass_chunks",
@@ -79,7 +79,7 @@ const CHUNKS: [Mutation; 8] = [
     ),
 ];
 
-/// What is done to the ledger of every job that has one.
+/// Changes for every job with a ledger.
 const LEDGER: [Mutation; 7] = [
     app(
         "windlass_ledger",
@@ -120,7 +120,7 @@ const LEDGER: [Mutation; 7] = [
     ),
 ];
 
-/// What is done to a source all of whose rows were planned.
+/// Changes for a source of which all rows were planned.
 const SOURCE: [Mutation; 3] = [
     app("visits", "DELETE FROM visits WHERE id = 5", "0 more and 1 fewer"),
     app("visits", "INSERT INTO visits (id) VALUES (9)", "1 more and 0 fewer"),
@@ -133,7 +133,7 @@ async fn visits(fixture: &EngineFixture) {
     fixture.app.run("DELETE FROM visits WHERE id % 3 = 0").await;
 }
 
-/// Jobs of seven items a chunk.
+/// Jobs with seven items per chunk.
 fn jobs(step: &str, more: &str) -> String {
     job(step, &format!("chunk.items = 7\n{more}"))
 }
@@ -143,12 +143,12 @@ async fn submitted(engine: &Engine, request: Request) -> Job {
     work(engine, id).await
 }
 
-/// Everything that an audit says.
+/// Everything that an audit reports.
 fn reasons(audit: &Audit) -> String {
     audit.findings.iter().chain(&audit.not_judged).map(|line| format!("{line}\n")).collect()
 }
 
-/// The job is proven; after each mutation it is not, and when that is undone it is again.
+/// The job is proven. After each change it is not, and after undoing the change it is again.
 async fn only_proven_unchanged(
     fixture: &EngineFixture,
     engine: &Engine,
@@ -162,7 +162,7 @@ async fn only_proven_unchanged(
             Side::Store => &fixture.store,
             Side::App => &fixture.app,
         };
-        // MariaDB keeps some of the columns' names to itself.
+        // MariaDB reserves some of the column names.
         let (cursor, read) = match (side, fixture.spell_for_app("", "", "maria")) {
             (Side::App, "maria") => ("`cursor`", "`read`"),
             _ => ("cursor", "read"),
@@ -196,15 +196,15 @@ pub(crate) async fn a_table_scan(fixture: EngineFixture) {
         fixture.store.run(&format!("UPDATE windlass_jobs SET {column} = {column} - 1")).await;
     }
     proven(&engine, &done).await;
-    // New rows with ascending keys are drift, and spoil nothing.
+    // New rows with ascending keys count as drift and do not change the verdict.
     fixture.app.run("INSERT INTO visits (id) VALUES (100), (101)").await;
     let audit = engine.audit(done.id).await.unwrap();
     assert_eq!(audit.drift, Some(Drift { appeared: 2, disappeared: 0 }));
     assert!(audit.is_proven(), "{audit:#?}");
-    // Without the source there is no proof, and no contradiction.
+    // Without the source the audit neither proves nor contradicts.
     let audit = engine.audit_with(done.id, false).await.unwrap();
     assert_eq!((audit.verdict, audit.drift), (Verdict::CannotBeJudged, None));
-    // The user's database goes back to before the job.
+    // The user's database is restored to a state before the job.
     fixture.app.run("UPDATE visits SET amount = 0").await;
     fixture.app.run("DELETE FROM windlass_ledger").await;
     assert_eq!(engine.audit(done.id).await.unwrap().verdict, Verdict::NotProven);
@@ -220,14 +220,14 @@ pub(crate) async fn a_filter(fixture: EngineFixture) {
     fixture.app.run("UPDATE visits SET note = 'x'").await;
     let filters = "source.filters = { years = \"year\", counties = \"county\" }";
     let engine = fixture.engine(&jobs(ADD, filters)).await;
-    // By ranges, and where the index does not carry the key by lists of keys.
+    // As ranges, and as lists of keys if the index does not contain the key.
     for filter in [json!({"years": [2024, 2025]}), json!({"counties": ["north", "south"]})] {
         let request = asked(json!({"jobType": "JOB", "filter": filter}));
         let done = submitted(&engine, request).await;
         let inserted = app("visits", "INSERT INTO visits (id, year) VALUES (9, 2024)", "1 more");
         let left =
             app("visits", "UPDATE visits SET year = 1, county = 'x' WHERE id = 5", "1 fewer");
-        // From the last chunk of its value to the first.
+        // Moves a row from the last chunk of its value to the first.
         let moved = app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 more and 1 fewer");
         let source = [&SOURCE[0], &moved, &inserted, &left];
         let all = CHUNKS.iter().chain(&LEDGER).chain(source);
@@ -246,7 +246,7 @@ pub(crate) async fn ids(fixture: EngineFixture) {
     only_proven_unchanged(&fixture, &engine, &done, all).await;
 }
 
-/// A handler whose visits without a note fail, and which emits a row for each of the others.
+/// A handler that fails for visits without a note and emits a row for each of the others.
 async fn emitting(fixture: &EngineFixture) -> Engine {
     visits(fixture).await;
     fixture.app.run("UPDATE visits SET note = 'x' WHERE id NOT IN (5, 8, 22)").await;
@@ -301,7 +301,7 @@ pub(crate) async fn a_redrive(fixture: EngineFixture) {
         ),
         app("visits", "DELETE FROM visits WHERE id = 5", "1 fewer"),
     ];
-    // It has one chunk.
+    // The redrive has one chunk.
     let only = store(
         "windlass_chunks",
         "DELETE FROM windlass_chunks WHERE job_id = 'ID'",
@@ -374,7 +374,7 @@ pub(crate) async fn an_export(fixture: EngineFixture) {
     proven(&engine, &done).await;
 }
 
-/// A row moves from a chunk that is not worked yet to one that has been: the job never reads it.
+/// A row moves from a chunk that is not worked yet to one that is, so the job never reads it.
 pub(crate) async fn a_row_that_moves_behind_the_cursor(fixture: EngineFixture) {
     visits(&fixture).await;
     let other = fixture.app.clone();
@@ -401,7 +401,7 @@ pub(crate) async fn a_row_that_moves_behind_the_cursor(fixture: EngineFixture) {
     assert_eq!(audit.drift, Some(Drift { appeared: 1, disappeared: 1 }));
 }
 
-/// Rows of another table are no items, however many a statement affects.
+/// Rows of another table are not items, however many a statement affects.
 pub(crate) async fn a_statement_on_another_table(fixture: EngineFixture) {
     visits(&fixture).await;
     for _ in 0..3 {
@@ -417,7 +417,7 @@ pub(crate) async fn a_statement_on_another_table(fixture: EngineFixture) {
     assert!(reasons(&audit).contains("another table than the source"), "{audit:?}");
 }
 
-/// Rows that leave the source because they were processed are no drift; one that comes back is.
+/// Rows that leave the source because they were processed are not drift. A row that comes back is.
 pub(crate) async fn rows_that_leave_as_they_are_processed(fixture: EngineFixture) {
     for (step, condition) in [
         ("UPDATE visits SET note = 'done' WHERE {chunk}", "source.where = \"note IS NULL\""),

@@ -1,4 +1,4 @@
-//! A cancelled job is over: whoever still sleeps over one of its chunks changes nothing any more.
+//! After a cancellation, a worker that still has a chunk of the job can no longer change anything.
 
 use crate::protocol::common::*;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use windlass_connectors::DataError;
 use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
 use windlass_testkit::eventually;
 
-pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(fixture: EngineFixture) {
+pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancellation(fixture: EngineFixture) {
     fixture.visits(30).await;
     let marked = format!("{ADD}\nstep.mark = \"busy\"");
     let engine = fixture.engine(&job(&marked, "chunk.items = 10")).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let stalled = ByHand::claim(&engine, job).await;
     let ledger = stalled.fence().await.unwrap();
     let key_set = &stalled.claimed.key_set;
@@ -35,12 +35,12 @@ pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancel(fixture: Eng
     assert!(chunks.iter().all(|chunk| chunk.status == ChunkStatus::Cancelled));
 }
 
-/// Without a mark to clear, nothing but the fence of the cancel moves the ledger.
-pub(crate) async fn a_cancel_fences_what_it_ends(fixture: EngineFixture) {
+/// Without a mark to clear, only the fence of the cancellation moves the ledger.
+pub(crate) async fn a_cancellation_fences_the_chunks_it_ends(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let stalled = ByHand::claim(&engine, job).await;
     let ledger = stalled.fence().await.unwrap();
     engine.cancel(job).await.unwrap();
@@ -49,8 +49,8 @@ pub(crate) async fn a_cancel_fences_what_it_ends(fixture: EngineFixture) {
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
 }
 
-/// As above, with a real worker in the middle of a handler that has not answered yet.
-pub(crate) async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel(
+/// The same with a real worker whose handler has not answered yet.
+pub(crate) async fn a_worker_in_a_handler_commits_nothing_after_a_cancellation(
     fixture: EngineFixture,
 ) {
     fixture.visits(10).await;
@@ -72,20 +72,20 @@ pub(crate) async fn a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_
     let worker = Working::start(&engine, "worker", 1);
     begun.notified().await;
 
-    // Another process cancels, one that does not have the handler.
+    // Another process cancels, which does not have the handler.
     let canceller = fixture.engine(&jobs).await;
     canceller.cancel(job).await.unwrap();
     assert!(canceller.job(job).await.unwrap().finished_at.is_some());
     answer.add_permits(100);
-    let tally = worker.stop().await;
+    let stats = worker.stop().await;
 
-    assert_eq!((tally.completed, tally.lost), (0, 1));
+    assert_eq!((stats.completed, stats.lost), (0, 1));
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
     fixture.logged_once(0).await;
 }
 
-/// What is committed stays, the rest is left: the counts say how far it went.
-pub(crate) async fn a_cancel_in_the_middle_keeps_what_is_committed(fixture: EngineFixture) {
+/// Committed changes stay, and the counts show them.
+pub(crate) async fn a_cancellation_keeps_committed_changes(fixture: EngineFixture) {
     fixture.visits(10).await;
     let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -122,21 +122,21 @@ pub(crate) async fn a_cancel_in_the_middle_keeps_what_is_committed(fixture: Engi
     assert_eq!(keys(&letters(&engine, job).await), [2]);
 }
 
-/// A job whose table is gone can be got rid of.
-pub(crate) async fn a_job_whose_table_is_gone_can_be_cancelled(fixture: EngineFixture) {
+/// A job whose table does not exist can be cancelled.
+pub(crate) async fn a_job_whose_table_was_dropped_can_be_cancelled(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     ByHand::claim(&engine, job).await;
     fixture.app.run("DROP TABLE visits").await;
     assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
     assert!(engine.job(job).await.unwrap().finished_at.is_some());
 }
 
-pub(crate) async fn what_a_cancelled_job_emitted_is_removed(fixture: EngineFixture) {
+pub(crate) async fn emitted_rows_of_a_cancelled_job_are_removed(fixture: EngineFixture) {
     fixture.visits(20).await;
-    // Everything but the last item is committed with a row of output.
+    // All items but the last are committed with an emitted row.
     let handler = |visit: Visit, _| async move {
         if visit.id == 20 {
             std::future::pending::<()>().await;
@@ -159,10 +159,10 @@ pub(crate) async fn what_a_cancelled_job_emitted_is_removed(fixture: EngineFixtu
 }
 
 on_each!(
-    what_a_cancelled_job_emitted_is_removed,
-    a_cancel_fences_what_it_ends,
-    a_job_whose_table_is_gone_can_be_cancelled,
-    a_stalled_worker_commits_nothing_after_a_cancel,
-    a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel,
-    a_cancel_in_the_middle_keeps_what_is_committed,
+    emitted_rows_of_a_cancelled_job_are_removed,
+    a_cancellation_fences_the_chunks_it_ends,
+    a_job_whose_table_was_dropped_can_be_cancelled,
+    a_stalled_worker_commits_nothing_after_a_cancellation,
+    a_worker_in_a_handler_commits_nothing_after_a_cancellation,
+    a_cancellation_keeps_committed_changes,
 );

@@ -1,5 +1,5 @@
-//! Claims and filters on the write side: a job replaces only the rows that it covers, a result beyond
-//! its claims is refused, and claims compare by bytes whatever the collation.
+//! Claims and filters on the write side: a job replaces only the rows that it covers, a result outside its claims is
+//! refused, and claims compare by bytes in every collation.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -16,9 +16,9 @@ fn load(replace: &str) -> String {
     format!("load = {{ connection = \"app\", table = \"totals\", replace = [{replace}] }}")
 }
 
-/// Visits of three counties, which compare equal or not by the collation, and totals of yesterday's
-/// run for all of them.
-async fn world_of_counties(fixture: &EngineFixture) {
+/// Visits of three counties, of which two are equal in some collations, and totals of an earlier run for all of
+/// them.
+async fn fixture_with_counties(fixture: &EngineFixture) {
     let create = fixture.spell_for_app(
         "CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
          CREATE TABLE visits (id bigint PRIMARY KEY, county text COLLATE anycase, year int);
@@ -80,21 +80,21 @@ async fn totals(fixture: &EngineFixture) -> [i64; 3] {
 }
 
 pub(crate) async fn a_claim_replaces_only_its_own_rows(fixture: EngineFixture) {
-    world_of_counties(&fixture).await;
+    fixture_with_counties(&fixture).await;
     let jobs = job(&format!("{MAP}\n{REDUCE}\n{CLAIMS}"), &load("\"day\", \"county\""));
     let engine = fixture.engine(&jobs).await;
     let done = run(&engine, of("kent"), json!({})).await;
     assert_eq!((done.status, &done.error), (JobStatus::Completed, &None));
-    assert_eq!(done.items.total, 20, "rows of KENT are another's");
+    assert_eq!(done.items.total, 20, "rows of KENT are outside the claim");
     assert_eq!(totals(&fixture).await, [20, 99, 99]);
-    // Without restriction, as a schedule may say it.
+    // Without restriction, as a schedule may declare it.
     let done = run(&engine, of("*"), json!({"filter": {"counties": ["essex"]}})).await;
     assert_eq!((done.status, &done.error), (JobStatus::Completed, &None));
     assert_eq!(totals(&fixture).await, [20, 99, 20]);
 }
 
 pub(crate) async fn a_result_beyond_the_claim_is_refused(fixture: EngineFixture) {
-    world_of_counties(&fixture).await;
+    fixture_with_counties(&fixture).await;
     let elsewhere = "reduce = \"SELECT 'essex' AS county, sum(n) AS n FROM parts\"";
     let jobs = job(&format!("{MAP}\n{elsewhere}\n{CLAIMS}"), &load("\"day\", \"county\""));
     let engine = fixture.engine(&jobs).await;
@@ -105,8 +105,10 @@ pub(crate) async fn a_result_beyond_the_claim_is_refused(fixture: EngineFixture)
     assert_eq!(totals(&fixture).await, [99, 99, 99]);
 }
 
-pub(crate) async fn a_filter_loads_only_where_its_column_is_replaced(fixture: EngineFixture) {
-    world_of_counties(&fixture).await;
+pub(crate) async fn a_filtered_job_loads_only_if_load_replace_has_the_filter_column(
+    fixture: EngineFixture,
+) {
+    fixture_with_counties(&fixture).await;
     let filters = "source.filters = { counties = \"county\", years = \"year\" }";
     let engine =
         fixture.engine(&job(&format!("{MAP}\n{REDUCE}\n{filters}"), &load("\"day\""))).await;
@@ -123,8 +125,10 @@ pub(crate) async fn a_filter_loads_only_where_its_column_is_replaced(fixture: En
     assert_eq!(totals(&fixture).await, [99, 99, 20]);
 }
 
-pub(crate) async fn what_claims_would_share_is_refused_at_submit(fixture: EngineFixture) {
-    world_of_counties(&fixture).await;
+pub(crate) async fn an_output_that_several_claims_would_share_is_refused_at_submit(
+    fixture: EngineFixture,
+) {
+    fixture_with_counties(&fixture).await;
     let report = "report = { to = \"file:reports/{date}.csv\" }";
     for (more, expected) in [(load("\"day\""), "load.replace"), (report.to_owned(), "report.to")] {
         let engine = fixture.engine(&job(&format!("{MAP}\n{REDUCE}\n{CLAIMS}"), &more)).await;
@@ -149,7 +153,7 @@ pub(crate) async fn what_claims_would_share_is_refused_at_submit(fixture: Engine
 pub(crate) async fn a_statement_that_chunk_does_not_bind_is_refused_at_submit(
     fixture: EngineFixture,
 ) {
-    world_of_counties(&fixture).await;
+    fixture_with_counties(&fixture).await;
     let sql = "step.sql = \"UPDATE visits SET year = 1 WHERE {chunk} OR year = 2020\"";
     let engine = fixture.engine(&job(sql, "")).await;
     let refused = engine.submit(request(), Engine::local_identity()).await.unwrap_err().to_string();
@@ -159,7 +163,7 @@ pub(crate) async fn a_statement_that_chunk_does_not_bind_is_refused_at_submit(
 on_each!(
     a_claim_replaces_only_its_own_rows,
     a_result_beyond_the_claim_is_refused,
-    a_filter_loads_only_where_its_column_is_replaced,
-    what_claims_would_share_is_refused_at_submit,
+    a_filtered_job_loads_only_if_load_replace_has_the_filter_column,
+    an_output_that_several_claims_would_share_is_refused_at_submit,
     a_statement_that_chunk_does_not_bind_is_refused_at_submit,
 );

@@ -1,5 +1,5 @@
-//! Concurrent writes are never overwritten: an item that another writer changed between read and
-//! commit is read and worked again, or set aside as the job type says.
+//! Concurrent writes are never overwritten. An item that another writer changed between read and commit is read and
+//! worked again, or skipped, or becomes a dead letter, as the job type says.
 
 use crate::protocol::common::*;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(crate) async fn both_changes_survive_a_conflict(fixture: EngineFixture) {
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE version = 2").await, ROWS);
 }
 
-pub(crate) async fn several_conflicts_in_a_row_are_survived(fixture: EngineFixture) {
+pub(crate) async fn an_item_succeeds_after_several_conflicts(fixture: EngineFixture) {
     let engine = contested(&fixture, "", 4).await;
     let done = complete(&engine).await;
     assert_eq!(counts(&done), (ROWS, 0, 0, 4 * ROWS));
@@ -60,7 +60,7 @@ pub(crate) async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(fixtur
     assert_eq!(theirs(&fixture).await, bound * ROWS);
 }
 
-/// A row that is gone when it is looked for again is skipped, not lost.
+/// A row that is deleted before it is read again is skipped.
 pub(crate) async fn a_row_deleted_meanwhile_is_skipped(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let app = fixture.app.clone();
@@ -78,14 +78,14 @@ pub(crate) async fn a_row_deleted_meanwhile_is_skipped(fixture: EngineFixture) {
     let done = run(&engine).await;
     assert_eq!(done.status, JobStatus::Completed, "{:?}", done.error);
     assert_eq!(counts(&done), (ROWS - 1, 1, 0, 1));
-    // A row that was read is gone from its chunk, as one that moved to another chunk would be.
+    // The audit cannot distinguish a deleted row from one that moved to another chunk.
     let audit = engine.audit(done.id).await.unwrap();
     assert_eq!(audit.verdict, Verdict::CannotBeJudged, "{audit:#?}");
     fixture.each_once(ROWS - 1).await;
     fixture.logged_once(ROWS - 1).await;
 }
 
-/// `refresh` counts versions up and meets no conflicts: it is one statement.
+/// `refresh` increments versions in one statement, so it has no conflicts.
 pub(crate) async fn a_refresh_writes_every_record_once(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let refresh = "step.refresh = true\nstep.version = \"version\"";
@@ -97,7 +97,7 @@ pub(crate) async fn a_refresh_writes_every_record_once(fixture: EngineFixture) {
 
 on_each!(
     both_changes_survive_a_conflict,
-    several_conflicts_in_a_row_are_survived,
+    an_item_succeeds_after_several_conflicts,
     a_conflict_may_be_skipped,
     a_conflict_may_be_a_dead_letter,
     a_row_that_conflicts_every_time_becomes_a_dead_letter,
@@ -105,7 +105,7 @@ on_each!(
     a_refresh_writes_every_record_once,
 );
 
-/// An engine whose handler is overtaken by another writer the first times it sees a row.
+/// An engine whose handler changes the row as another writer would, the first `times` times it sees it.
 async fn contested(fixture: &EngineFixture, more: &str, times: u32) -> Engine {
     fixture.visits(ROWS).await;
     let app = fixture.app.clone();
@@ -133,7 +133,7 @@ async fn contested(fixture: &EngineFixture, more: &str, times: u32) -> Engine {
     fixture.builder(&jobs).handler("work", handler).connect().await.unwrap()
 }
 
-/// How many changes of the other writer there are.
+/// The number of changes by the other writer.
 async fn theirs(fixture: &EngineFixture) -> i64 {
     fixture.int("SELECT sum(year - 2024) FROM visits").await
 }

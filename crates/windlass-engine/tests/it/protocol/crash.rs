@@ -1,4 +1,4 @@
-//! Processes that die. The children are this very program, started again with a role.
+//! Processes that die. The child processes are this test program, started again with a role.
 
 use crate::protocol::common::*;
 use std::env;
@@ -9,13 +9,13 @@ use windlass_testkit::{Running, Windlass, eventually};
 const ROLE: &str = "WINDLASS_TEST_ROLE";
 const CONFIG: &str = "WINDLASS_TEST_CONFIG";
 const JOB: &str = "WINDLASS_TEST_JOB";
-/// A short lease, so that the next worker need not wait long.
+/// A short lease, so that the next worker does not wait long.
 const SHORT: &str = "chunk.items = 20\nchunk.lease = \"300ms\"\nchunk.timeout = \"1m\"";
 const ROWS: i64 = 60;
-/// The item that kills.
+/// The item that kills its process.
 const KILLER: i64 = 33;
 
-/// The worker process that the tests below start and lose. Without a role it does nothing.
+/// The worker process of the tests below. Without a role it does nothing.
 #[tokio::test]
 async fn child() {
     let Ok(role) = env::var(ROLE) else { return };
@@ -37,7 +37,7 @@ async fn child() {
     worker.stop().await;
 }
 
-/// The first try of every item fails; a second one, in the child, never ends.
+/// The first try of every item fails. The second one, in the child process, never ends.
 async fn hold_first(visit: Visit, context: ItemContext) -> Result<Outcome, ItemError> {
     match (context.attempt(), env::var(ROLE).is_ok()) {
         (1, _) => Err(ItemError::transient("not yet")),
@@ -46,7 +46,7 @@ async fn hold_first(visit: Visit, context: ItemContext) -> Result<Outcome, ItemE
     }
 }
 
-pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_next(
+pub(crate) async fn deferred_items_of_a_killed_process_are_finished_by_the_next(
     fixture: EngineFixture,
 ) {
     fixture.visits(ROWS).await;
@@ -59,7 +59,11 @@ pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_n
     eventually("items are held", PATIENCE, held).await;
     killed.kill9();
     killed.wait().await;
-    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0, "nothing was done yet");
+    assert_eq!(
+        fixture.int("SELECT sum(amount) FROM visits").await,
+        0,
+        "no item has been processed yet"
+    );
 
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
@@ -72,12 +76,12 @@ pub(crate) async fn items_held_by_a_process_that_is_killed_are_finished_by_the_n
 pub(crate) async fn an_item_that_kills_its_process_becomes_a_dead_letter(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let jobs = job(HANDLER, SHORT);
-    // It submits and looks, and could not do the work.
+    // This engine submits and reads. It has no handler.
     let engine = fixture.engine(&jobs).await;
     let job = submit(&engine).await;
     let mut deaths = 0;
     while !engine.job(job).await.unwrap().status.is_final() {
-        assert!(deaths < 20, "it goes on and on: {:#?}", chunks(&engine, job).await);
+        assert!(deaths < 20, "the job does not end: {:#?}", chunks(&engine, job).await);
         spawn(&fixture, &jobs, "killed", job).wait().await;
         deaths += 1;
     }
@@ -95,7 +99,7 @@ pub(crate) async fn an_item_that_kills_its_process_becomes_a_dead_letter(fixture
 }
 
 on_each!(
-    items_held_by_a_process_that_is_killed_are_finished_by_the_next,
+    deferred_items_of_a_killed_process_are_finished_by_the_next,
     an_item_that_kills_its_process_becomes_a_dead_letter,
 );
 
@@ -105,5 +109,5 @@ fn spawn(fixture: &EngineFixture, jobs: &str, role: &str, job: JobId) -> Running
         .env(ROLE, role)
         .env(CONFIG, fixture.toml(jobs))
         .env(JOB, job.to_string())
-        .spawn(["crash::child", "--exact", "--nocapture"])
+        .spawn(["protocol::crash::child", "--exact", "--nocapture"])
 }

@@ -1,9 +1,9 @@
-//! Errors that trying again cannot mend fail the job at once, with the reason; never a loop.
+//! Errors that a retry cannot fix fail the job at once, with the reason.
 
 use crate::protocol::common::*;
 use windlass_core::{Change, JobStatus};
 
-pub(crate) async fn a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it(
+pub(crate) async fn an_invalid_statement_fails_the_job_and_a_retry_after_a_fix_completes_it(
     fixture: EngineFixture,
 ) {
     fixture.visits(50).await;
@@ -16,7 +16,7 @@ pub(crate) async fn a_statement_the_database_does_not_know_fails_the_job_and_a_r
     assert!(error.contains("later"), "{error}");
     assert!(failed.finished_at.is_some());
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
-    assert_eq!(failed.items.dead, 0, "it is not the rows' fault");
+    assert_eq!(failed.items.dead, 0, "no item is blamed");
 
     fixture.app.run("CREATE TABLE later (one bigint); INSERT INTO later VALUES (1)").await;
     engine.retry(failed.id).await.unwrap();
@@ -25,7 +25,7 @@ pub(crate) async fn a_statement_the_database_does_not_know_fails_the_job_and_a_r
     fixture.each_once(50).await;
 }
 
-pub(crate) async fn a_table_dropped_before_the_load_fails_the_job(fixture: EngineFixture) {
+pub(crate) async fn a_table_dropped_before_planning_fails_the_job(fixture: EngineFixture) {
     fixture.visits(50).await;
     let jobs = job(ADD, "");
     let engine = fixture.engine(&jobs).await;
@@ -41,9 +41,9 @@ pub(crate) async fn a_table_dropped_before_the_work_fails_the_job(fixture: Engin
     let jobs = job(ADD, "chunk.items = 10");
     let engine = fixture.engine(&jobs).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     fixture.app.run("DROP TABLE visits").await;
-    // One process knows the table from before, the other looks for it.
+    // One engine has the table in its schema cache, the other reads the schema.
     for engine in [engine, fixture.engine(&jobs).await] {
         let failed = work(&engine, job).await;
         assert_eq!(failed.status, JobStatus::Failed);
@@ -74,7 +74,7 @@ pub(crate) async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_j
     fixture.logged_once(10).await;
 }
 
-pub(crate) async fn an_insert_into_a_table_that_is_not_there_fails_the_job(fixture: EngineFixture) {
+pub(crate) async fn an_insert_into_a_missing_table_fails_the_job(fixture: EngineFixture) {
     fixture.visits(5).await;
     let handler = async |visit: Visit, _| {
         Ok(Change::default().insert("nowhere", [("a", visit.id.into())]).into())
@@ -87,9 +87,9 @@ pub(crate) async fn an_insert_into_a_table_that_is_not_there_fails_the_job(fixtu
 }
 
 on_each!(
-    a_statement_the_database_does_not_know_fails_the_job_and_a_retry_mends_it,
-    a_table_dropped_before_the_load_fails_the_job,
+    an_invalid_statement_fails_the_job_and_a_retry_after_a_fix_completes_it,
+    a_table_dropped_before_planning_fails_the_job,
     a_table_dropped_before_the_work_fails_the_job,
     a_table_dropped_between_two_commits_of_a_handler_fails_the_job,
-    an_insert_into_a_table_that_is_not_there_fails_the_job,
+    an_insert_into_a_missing_table_fails_the_job,
 );

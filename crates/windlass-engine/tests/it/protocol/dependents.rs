@@ -1,4 +1,4 @@
-//! Dependents: submitted through the door, and refused loudly without being lost.
+//! Dependents are submitted like other jobs. A refused dependent is reported and not lost.
 
 use crate::protocol::common::*;
 use windlass_core::JobStatus;
@@ -10,11 +10,11 @@ fn child(more: &str) -> String {
     job(ADD, more).replace("[jobs.JOB]", "[jobs.CHILD]")
 }
 
-pub(crate) async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be(
+pub(crate) async fn a_refused_dependent_shows_the_reason_and_is_submitted_later(
     fixture: EngineFixture,
 ) {
     fixture.visits(10).await;
-    // The parent knows the rule; the process that submits the child does not know its type.
+    // The parent's process knows the rule. The process that submits the child does not know its job type.
     let with = fixture.engine(&(job(ADD, "") + &child("") + RULE)).await;
     let without = fixture.engine(&job(ADD, "")).await;
     let parent = submit(&with).await;
@@ -31,7 +31,7 @@ pub(crate) async fn a_refused_dependent_says_why_and_is_submitted_once_it_can_be
     assert_eq!(job.request.after, Some(vec![parent]));
 }
 
-pub(crate) async fn a_run_triggers_what_follows_it(fixture: EngineFixture) {
+pub(crate) async fn a_completed_job_triggers_its_dependents(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&(job(ADD, "") + &child("") + RULE)).await;
     let job = engine.run(request()).await.unwrap();
@@ -41,6 +41,6 @@ pub(crate) async fn a_run_triggers_what_follows_it(fixture: EngineFixture) {
 }
 
 on_both!(
-    a_refused_dependent_says_why_and_is_submitted_once_it_can_be,
-    a_run_triggers_what_follows_it
+    a_refused_dependent_shows_the_reason_and_is_submitted_later,
+    a_completed_job_triggers_its_dependents
 );

@@ -1,9 +1,9 @@
-//! The promises on DynamoDB: those of the other topics that apply, and what only it can break.
+//! The protocol on DynamoDB: the tests of other topics that apply, and tests for DynamoDB alone.
 //!
-//! These do not apply: what runs statements of the user's or marks rows (`fan_in`, some of `halving` and
-//! `cancel`), what breaks a connection at COMMIT, since a transaction is one request (its answer is lost
-//! here), what inserts the same row twice, since every table has a key (`reach`), `relay`, since there
-//! is no outbox, and what is about the store alone.
+//! Not applicable are: user statements and marks (`fan_in`, parts of `halving` and `cancel`); a connection that breaks
+//! at COMMIT, because a transaction is one request (its answer is lost here instead); inserting the same row twice,
+//! because every table has a key (`reach`); `relay`, because there is no outbox; and what concerns only the
+//! store.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -25,55 +25,55 @@ macro_rules! on_dynamodb {
 }
 
 on_dynamodb! {
-    ambiguous_commit: a_commit_that_has_happened_is_refused_the_second_time,
-        a_commit_of_held_items_is_refused_the_second_time;
-    cancel: what_a_cancelled_job_emitted_is_removed, a_cancel_fences_what_it_ends,
-        a_job_whose_table_is_gone_can_be_cancelled,
-        a_worker_in_the_middle_of_a_handler_commits_nothing_after_a_cancel,
-        a_cancel_in_the_middle_keeps_what_is_committed;
-    conflicts: both_changes_survive_a_conflict, several_conflicts_in_a_row_are_survived,
+    ambiguous_commit: a_commit_is_refused_the_second_time,
+        a_commit_of_deferred_items_is_refused_the_second_time;
+    cancel: emitted_rows_of_a_cancelled_job_are_removed, a_cancellation_fences_the_chunks_it_ends,
+        a_job_whose_table_was_dropped_can_be_cancelled,
+        a_worker_in_a_handler_commits_nothing_after_a_cancellation,
+        a_cancellation_keeps_committed_changes;
+    conflicts: both_changes_survive_a_conflict, an_item_succeeds_after_several_conflicts,
         a_conflict_may_be_skipped, a_conflict_may_be_a_dead_letter,
         a_row_deleted_meanwhile_is_skipped,
         a_refresh_writes_every_record_once;
-    crash: items_held_by_a_process_that_is_killed_are_finished_by_the_next,
+    crash: deferred_items_of_a_killed_process_are_finished_by_the_next,
         an_item_that_kills_its_process_becomes_a_dead_letter;
-    definition_errors: a_table_dropped_before_the_load_fails_the_job,
+    definition_errors: a_table_dropped_before_planning_fails_the_job,
         a_table_dropped_before_the_work_fails_the_job,
         a_table_dropped_between_two_commits_of_a_handler_fails_the_job,
-        an_insert_into_a_table_that_is_not_there_fails_the_job;
-    export: every_record_is_in_exactly_one_part, orphans_are_removed;
-    halving: a_unique_violation_of_an_insert_costs_only_its_item,
-        of_two_items_that_insert_one_row_one_is_set_aside, held_items_are_halved_too;
+        an_insert_into_a_missing_table_fails_the_job;
+    export: every_record_is_in_exactly_one_part, orphaned_part_files_are_deleted;
+    halving: a_unique_violation_of_an_insert_fails_only_its_item,
+        of_two_items_that_insert_the_same_row_one_becomes_a_dead_letter, batches_of_deferred_items_are_halved_too;
     item_errors: a_retryable_error_is_tried_again_until_it_succeeds,
         a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up,
         a_permanent_error_is_a_dead_letter_at_once,
-        a_handler_that_panics_fails_on_its_item_alone,
-        a_record_that_does_not_fit_the_type_is_a_dead_letter;
-    items: each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it,
-        a_redrive_takes_the_items_of_the_first_job, a_dry_run_changes_nothing,
-        an_update_makes_a_dead_letter_that_says_why, a_job_goes_on_after_its_lease_is_lost;
-    late_fence: a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it,
+        a_handler_panic_fails_only_its_item,
+        a_record_that_cannot_be_deserialised_is_a_dead_letter;
+    items: each_item_is_worked_once_and_a_bad_one_is_a_dead_letter_with_the_whole_item,
+        a_redrive_uses_the_items_of_the_first_job, a_dry_run_changes_nothing,
+        an_update_of_an_item_is_a_dead_letter_with_the_reason, a_job_continues_after_a_lease_is_lost;
+    late_fence: a_late_fence_recreates_a_pruned_row_and_the_confirmation_refuses_it,
         a_late_fence_is_refused_by_a_row_at_a_higher_epoch;
     leases: a_shutdown_hands_chunks_back_and_another_worker_finishes_them,
-        heartbeats_keep_a_lease_that_is_shorter_than_the_work,
-        a_chunk_that_hangs_is_given_up_at_its_timeout,
+        heartbeats_extend_a_lease_that_is_shorter_than_the_work,
+        a_chunk_that_hangs_fails_at_its_timeout,
         a_worker_whose_lease_was_taken_commits_nothing;
-    pruning: a_completed_job_leaves_its_sums, what_ended_just_now_is_kept;
-    reach: several_values_of_a_filter_are_loaded_side_by_side, several_filters_must_all_hold,
-        empty_filters_mean_everything_and_unknown_values_nothing,
-        ids_are_taken_once_and_unknown_ones_skipped,
-        a_segment_stops_at_its_most_items;
-    stalled_loader: a_page_in_the_middle_that_comes_late_is_refused, a_page_sent_twice_is_loaded_once;
-    redrive: mended_rows_are_reprocessed, a_letter_that_fails_again_stays_one_letter,
-        the_idempotency_key_is_the_same_over_retry_and_redrive,
-        a_redrive_keeps_the_identity_of_the_original, two_redrives_at_once_take_each_letter_once,
-        a_letter_is_free_again_when_its_redrive_is_cancelled;
-    stopped_redrive: by_a_cancel, by_a_pause_and_a_cancel, by_a_worker_that_dies,
-        by_a_bad_definition, by_attempts_that_are_used_up,
-        a_failed_redrive_is_retried_from_its_ledger, what_a_cancelled_redrive_emitted_stays;
+    pruning: the_sums_of_a_completed_job_are_kept, a_job_that_ended_recently_is_kept;
+    reach: the_values_of_a_filter_are_planned_as_separate_segments, several_filters_are_combined_with_and,
+        an_empty_filter_selects_everything_and_an_unknown_value_nothing,
+        duplicate_ids_are_worked_once_and_unknown_ones_skipped,
+        a_segment_stops_at_its_item_limit;
+    stalled_planner: a_late_page_in_the_middle_is_refused, a_page_sent_twice_is_planned_once;
+    redrive: repaired_rows_are_reprocessed, a_dead_letter_that_fails_again_stays_one_letter,
+        the_idempotency_key_is_the_same_in_retries_and_redrives,
+        a_redrive_keeps_the_identity_of_the_original, two_concurrent_redrives_take_each_letter_once,
+        a_dead_letter_is_released_when_its_redrive_is_cancelled;
+    stopped_redrive: stopped_by_a_cancellation, stopped_by_a_pause_and_a_cancellation, stopped_by_a_worker_that_dies,
+        stopped_by_a_bad_definition, stopped_by_used_up_attempts,
+        a_failed_redrive_is_retried_from_its_ledger, emitted_rows_of_a_cancelled_redrive_stay;
 }
 
-/// A fixture, and its tables.
+/// A fixture and its tables.
 async fn fixture() -> (EngineFixture, Dynamodb) {
     let tables = Moto::shared().dynamodb();
     let app = crate::protocol::common::TestDatabase::Dynamodb(tables.clone());
@@ -91,9 +91,9 @@ async fn handling(fixture: &EngineFixture, more: &str, failures: u32) -> Engine 
     fixture.builder(&job(HANDLER, more)).handler("work", work).connect().await.unwrap()
 }
 
-/// Every third transaction is answered by an error, after it was carried out or before.
+/// Every third transaction is answered with an error, before or after it is executed.
 async fn complete_while_answers_are_lost(failures: u32, after: bool) {
-    // Enough commits that some are lost however late the next loss is ordered.
+    // Enough commits that some are lost, even if the next fault is set late.
     const ROWS: i64 = 160;
     let (fixture, tables) = fixture().await;
     fixture.visits(ROWS).await;
@@ -111,7 +111,7 @@ async fn complete_while_answers_are_lost(failures: u32, after: bool) {
                     false => tables.fail_before("TransactWriteItems", 1, "InternalServerError"),
                 }
                 lost += 1;
-                // The one that is lost, and one that is not.
+                // One transaction fails, and one does not.
                 while tables.requests("TransactWriteItems") < seen + 2
                     && !stop.load(Ordering::Relaxed)
                 {
@@ -131,23 +131,23 @@ async fn complete_while_answers_are_lost(failures: u32, after: bool) {
 }
 
 #[tokio::test]
-async fn items_are_done_once_though_answers_are_lost() {
+async fn items_are_processed_once_although_answers_are_lost() {
     complete_while_answers_are_lost(0, true).await;
 }
 
 #[tokio::test]
-async fn items_are_done_once_though_commits_never_arrive() {
+async fn items_are_processed_once_although_commits_never_arrive() {
     complete_while_answers_are_lost(0, false).await;
 }
 
 #[tokio::test]
-async fn held_items_are_done_once_though_answers_are_lost() {
+async fn deferred_items_are_processed_once_although_commit_answers_are_lost() {
     complete_while_answers_are_lost(1, true).await;
 }
 
-/// A writer that never stops, on the rows of a running job: no change of either is lost.
+/// A writer that never stops, on the rows of a running job. No change is lost.
 #[tokio::test]
-async fn a_writer_at_the_same_rows_loses_nothing_and_overwrites_nothing() {
+async fn a_concurrent_writer_of_the_same_rows_neither_loses_nor_overwrites_changes() {
     const ROWS: i64 = 120;
     let (fixture, tables) = fixture().await;
     fixture.visits(ROWS).await;
@@ -184,9 +184,9 @@ async fn a_writer_at_the_same_rows_loses_nothing_and_overwrites_nothing() {
     assert_eq!(fixture.int("SELECT sum(version) FROM visits").await, writes + ROWS);
 }
 
-/// As AWS answers when another transaction is at one of the records, or capacity is short.
+/// AWS answers like this if another transaction uses one of the records, or if capacity is short.
 #[tokio::test]
-async fn what_is_busy_is_no_conflict_and_no_failed_attempt() {
+async fn a_transaction_conflict_or_throttling_is_neither_a_version_conflict_nor_a_failed_attempt() {
     const ROWS: i64 = 20;
     let (fixture, tables) = fixture().await;
     fixture.visits(ROWS).await;
@@ -204,7 +204,7 @@ async fn what_is_busy_is_no_conflict_and_no_failed_attempt() {
     fixture.logged_once(ROWS).await;
 }
 
-/// A transaction has a hundred actions, one of them the ledger's, whatever the job type says.
+/// A transaction has at most a hundred actions, one of them for the ledger, whatever the job type says.
 #[tokio::test]
 async fn commits_are_as_large_as_a_transaction_may_be() {
     let (fixture, tables) = fixture().await;
@@ -218,9 +218,9 @@ async fn commits_are_as_large_as_a_transaction_may_be() {
     fixture.each_once(250).await;
 }
 
-/// Where items bring rows of their own, as many go together as fit.
+/// If items insert rows, a batch has as many items as fit into a transaction.
 #[tokio::test]
-async fn items_with_rows_of_their_own_are_committed_in_smaller_batches() {
+async fn items_that_insert_rows_are_committed_in_smaller_batches() {
     let (fixture, _) = fixture().await;
     fixture.visits(120).await;
     let engine = handling(&fixture, "chunk.items = 120", 0).await;
@@ -230,9 +230,9 @@ async fn items_with_rows_of_their_own_are_committed_in_smaller_batches() {
     fixture.logged_once(120).await;
 }
 
-/// A load says how far it is by the key that DynamoDB itself ended a page with.
+/// The state of a segment contains the key with which DynamoDB ended a page.
 #[tokio::test]
-async fn segments_are_dynamodbs_own_and_keep_the_last_evaluated_key() {
+async fn segments_are_dynamodb_scan_segments_and_store_the_last_evaluated_key() {
     let (fixture, tables) = fixture().await;
     fixture.visits(100).await;
     let engine = fixture.engine(&job(ADD, "chunk.items = 10")).await;
@@ -254,7 +254,7 @@ async fn segments_are_dynamodbs_own_and_keep_the_last_evaluated_key() {
 }
 
 #[tokio::test]
-async fn what_items_emit_is_reported() {
+async fn emitted_rows_are_in_the_report() {
     let (fixture, _) = fixture().await;
     fixture.visits(30).await;
     let to = fixture.folder.path().join("report.json");

@@ -1,5 +1,4 @@
-//! The last two chunks of a job end at the same moment: one of them ends the job, never none,
-//! never both.
+//! The last two chunks of a job end at the same moment. Exactly one of them ends the job.
 
 use crate::protocol::common::*;
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ const JOBS: usize = 20;
 
 pub(crate) async fn a_job_whose_last_chunks_end_together_completes_once(fixture: EngineFixture) {
     fixture.visits(2).await;
-    // Each waits for the other, so that both chunks of a job are committed at about one time.
+    // Each waits for the other, so that both chunks of a job are committed at about the same time.
     let join_points: Arc<Mutex<HashMap<JobId, Arc<Barrier>>>> = Arc::default();
     let work = move |visit: Visit, context: windlass_engine::ItemContext| {
         let mut join_points = join_points.lock().unwrap();
@@ -20,7 +19,7 @@ pub(crate) async fn a_job_whose_last_chunks_end_together_completes_once(fixture:
         let join_point = join_point.clone();
         async move {
             join_point.wait().await;
-            // Only an insert: the jobs share the rows, and are not to conflict.
+            // Only inserts: the jobs share the rows and must not conflict.
             Ok(Change::default().insert("log", [("visit", visit.id.into())]).into())
         }
     };
@@ -31,7 +30,7 @@ pub(crate) async fn a_job_whose_last_chunks_end_together_completes_once(fixture:
     let mut submitted = Vec::new();
     for _ in 0..JOBS {
         let job = submit(&engine).await;
-        load(&engine, job).await;
+        plan_job(&engine, job).await;
         submitted.push(job);
     }
 

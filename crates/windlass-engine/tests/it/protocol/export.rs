@@ -1,4 +1,4 @@
-//! Exports: parts that are there whole, and a manifest that lists exactly those that count.
+//! Exports: complete parts, and a manifest that lists exactly the parts that count.
 
 use crate::protocol::common::*;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ async fn manifest(fixture: &EngineFixture, job: JobId) -> Option<Manifest> {
     Manifest::read(&windlass_export::Destination::open(&url).unwrap()).await.unwrap()
 }
 
-/// The lines of all parts that a manifest lists, in order.
+/// The lines of all parts in a manifest, in order.
 fn lines(folder: &Path, manifest: &Manifest) -> Vec<String> {
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     manifest
@@ -52,19 +52,19 @@ pub(crate) async fn every_record_is_in_exactly_one_part(fixture: EngineFixture) 
         .iter()
         .map(|line| {
             let id = &serde_json::from_str::<serde_json::Value>(line).unwrap()["id"];
-            // An exact decimal, as DynamoDB's numbers are, is text.
+            // An exact decimal, such as a DynamoDB number, is written as text.
             id.as_i64().or_else(|| id.as_str()?.parse().ok()).unwrap()
         })
         .collect();
     assert_eq!(ids, (1..=100).collect::<Vec<_>>());
     assert!(engine.audit(done.id).await.unwrap().is_proven());
-    // No ledger, no trace in the user's database.
+    // An export has no ledger in the user's database.
     let tables = engine.connection("app").unwrap().tables().await.unwrap();
     assert!(tables.iter().all(|table| !table.starts_with("windlass")), "{tables:?}");
 }
 
-/// What a worker left that lost its chunk is removed, and what is not ours is left alone.
-pub(crate) async fn orphans_are_removed(fixture: EngineFixture) {
+/// Files of a worker that lost its chunk are deleted. Other files are kept.
+pub(crate) async fn orphaned_part_files_are_deleted(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&exporting(&fixture, "csv")).await;
     let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
@@ -79,12 +79,12 @@ pub(crate) async fn orphans_are_removed(fixture: EngineFixture) {
     assert_eq!(manifest(&fixture, id).await.unwrap().totals.rows, 10);
 }
 
-/// Two chunks are completed and one is at work when somebody cancels.
+/// Two chunks are completed and one is being worked when the job is cancelled.
 pub(crate) async fn a_cancelled_export_leaves_nothing(fixture: EngineFixture) {
     fixture.visits(50).await;
     let engine = fixture.engine(&exporting(&fixture, "parquet")).await;
     let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
-    load(&engine, id).await;
+    plan_job(&engine, id).await;
     let held = engine.store().claim_chunks(&by_hand(id), 1).await.unwrap().remove(0);
     let options = windlass_engine::Options { slots: 1, only: Some(id), ..Default::default() };
     let (worker, handle) = windlass_engine::Worker::new(engine.clone(), options);
@@ -94,7 +94,7 @@ pub(crate) async fn a_cancelled_export_leaves_nothing(fixture: EngineFixture) {
         parts.len() as i64 == engine.job(id).await.unwrap().chunks.total - 1
     })
     .await;
-    // Of a worker that lost its chunk.
+    // A file of a worker that lost its chunk.
     std::fs::write(folder(&fixture, id).join("part-000000-7-0000000000000007.parquet"), "late")
         .unwrap();
     engine.cancel(id).await.unwrap();
@@ -106,7 +106,7 @@ pub(crate) async fn a_cancelled_export_leaves_nothing(fixture: EngineFixture) {
     assert_eq!(engine.store().confirm(&[held.lease]).await.unwrap(), [Standing::Lost]);
 }
 
-pub(crate) async fn an_export_can_be_tried_and_pruned(fixture: EngineFixture) {
+pub(crate) async fn an_export_supports_dry_run_and_pruning(fixture: EngineFixture) {
     fixture.visits(20).await;
     let engine = fixture.engine(&exporting(&fixture, "jsonl")).await;
     let tried = engine.dry_run(request(), Engine::local_identity()).await.unwrap();
@@ -118,16 +118,16 @@ pub(crate) async fn an_export_can_be_tried_and_pruned(fixture: EngineFixture) {
     };
     assert_eq!(engine.prune(Some(&retention)).await.unwrap().emptied, 1);
     assert!(engine.store().parts(done.id, MERGED - 1, 10).await.unwrap().is_empty());
-    assert!(manifest(&fixture, done.id).await.is_some(), "what was put out stays");
+    assert!(manifest(&fixture, done.id).await.is_some(), "the exported files stay");
 }
 
-pub(crate) async fn a_place_that_refuses_fails_clearly_and_goes_on_when_mended(
+pub(crate) async fn a_destination_that_refuses_fails_the_job_and_a_retry_after_a_fix_completes_it(
     fixture: EngineFixture,
 ) {
     fixture.visits(30).await;
     let engine = fixture.engine(&exporting(&fixture, "jsonl")).await;
     let folder = fixture.folder.path().join("out");
-    // A file where the folder should be.
+    // A file in place of the folder.
     std::fs::write(&folder, "in the way").unwrap();
     let failed = exported(&engine).await;
     assert_eq!(failed.status, JobStatus::Failed);
@@ -139,7 +139,7 @@ pub(crate) async fn a_place_that_refuses_fails_clearly_and_goes_on_when_mended(
     assert_eq!(manifest(&fixture, failed.id).await.unwrap().totals.rows, 30);
 }
 
-pub(crate) async fn a_report_is_written_of_the_result(fixture: EngineFixture) {
+pub(crate) async fn the_result_is_written_to_the_report(fixture: EngineFixture) {
     fixture.visits(40).await;
     let to = fixture.folder.path().join("reports");
     let step = format!(
@@ -159,9 +159,9 @@ pub(crate) async fn a_report_is_written_of_the_result(fixture: EngineFixture) {
 
 on_each!(
     every_record_is_in_exactly_one_part,
-    orphans_are_removed,
+    orphaned_part_files_are_deleted,
     a_cancelled_export_leaves_nothing,
-    an_export_can_be_tried_and_pruned,
-    a_place_that_refuses_fails_clearly_and_goes_on_when_mended,
-    a_report_is_written_of_the_result,
+    an_export_supports_dry_run_and_pruning,
+    a_destination_that_refuses_fails_the_job_and_a_retry_after_a_fix_completes_it,
+    the_result_is_written_to_the_report,
 );

@@ -1,4 +1,4 @@
-//! Fan-in: parts are mapped by chunk, reduced once, and loaded once, to the cent.
+//! Fan-in: each chunk is mapped to a part, the parts are reduced once, and the result is loaded once, with exact sums.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -13,7 +13,7 @@ const MAP: &str = "step.map = \"SELECT county, count(*) AS n, sum(amount) AS tot
                    load = { connection = \"app\", table = \"totals\", replace = [\"day\"] }\n\
                    chunk.items = 7";
 
-/// Visits with amounts, and the table that their totals go to.
+/// Visits with amounts, and the table for their totals.
 async fn visits(fixture: &EngineFixture, rows: i64) {
     fixture.visits(rows).await;
     fixture.app.run("UPDATE visits SET amount = id * 3").await;
@@ -34,7 +34,7 @@ async fn run_on(engine: &Engine, day: &str) -> windlass_core::Job {
     work(engine, id).await
 }
 
-/// What the table has for monday, held against the database's own sums.
+/// Compares the totals for monday with the database's own sums.
 async fn is_right(fixture: &EngineFixture) {
     let wrong = "SELECT count(*) FROM (SELECT county, count(*) AS n, sum(amount) AS total FROM visits \
                  GROUP BY county) AS own LEFT JOIN totals AS t ON t.county = own.county \
@@ -50,7 +50,7 @@ async fn is_right(fixture: &EngineFixture) {
     );
 }
 
-pub(crate) async fn totals_equal_the_databases_own_sums(fixture: EngineFixture) {
+pub(crate) async fn totals_equal_the_sums_of_the_database(fixture: EngineFixture) {
     visits(&fixture, 100).await;
     let engine = fixture.engine(&job(MAP, "")).await;
     let done = run_on(&engine, "monday").await;
@@ -60,13 +60,13 @@ pub(crate) async fn totals_equal_the_databases_own_sums(fixture: EngineFixture) 
     is_right(&fixture).await;
     let output = engine.output(done.id, &FIRST, 100).await.unwrap();
     assert!(output[0].fields.contains("\"county\""), "{output:?}");
-    // Again: the same rows are replaced, not added to.
+    // A second run replaces the same rows.
     run_on(&engine, "monday").await;
     is_right(&fixture).await;
     assert!(engine.audit(done.id).await.unwrap().is_proven());
 }
 
-pub(crate) async fn nothing_in_nothing_out(fixture: EngineFixture) {
+pub(crate) async fn an_empty_source_produces_no_rows(fixture: EngineFixture) {
     visits(&fixture, 1).await;
     fixture.app.run("DELETE FROM visits").await;
     let engine = fixture.engine(&job(MAP, "")).await;
@@ -76,13 +76,13 @@ pub(crate) async fn nothing_in_nothing_out(fixture: EngineFixture) {
     assert_eq!(fixture.int("SELECT count(*) FROM totals").await, 1);
 }
 
-/// A merger that stalled after its result was computed: another has merged meanwhile.
-pub(crate) async fn a_merger_that_wakes_up_late_loads_nothing(fixture: EngineFixture) {
+/// A merge that stalled after it computed its result, while another process merged.
+pub(crate) async fn a_merge_that_continues_too_late_loads_nothing(fixture: EngineFixture) {
     visits(&fixture, 20).await;
     let engine = fixture.engine(&job(MAP, "")).await;
     let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
-    load(&engine, id).await;
-    // The chunks are worked, and the segment that merges is claimed and forgotten.
+    plan_job(&engine, id).await;
+    // The chunks are worked, and the merge is claimed and abandoned.
     let by = by_hand(id);
     let stalled = loop {
         for chunk in engine.store().claim_chunks(&by, 100).await.unwrap() {
@@ -121,7 +121,7 @@ pub(crate) async fn a_merger_that_wakes_up_late_loads_nothing(fixture: EngineFix
     assert!(late.is_none(), "its epoch is over");
 }
 
-pub(crate) async fn a_partial_request_reports_and_never_loads(fixture: EngineFixture) {
+pub(crate) async fn a_partial_request_writes_a_report_and_never_loads(fixture: EngineFixture) {
     visits(&fixture, 30).await;
     let engine = fixture.engine(&job(MAP, "")).await;
     let request = json!({"jobType": "JOB", "params": {"day": "monday"}, "ids": [1, 2]});
@@ -132,7 +132,7 @@ pub(crate) async fn a_partial_request_reports_and_never_loads(fixture: EngineFix
     assert_eq!(fixture.int("SELECT count(*) FROM totals WHERE county = 'old'").await, 2);
 }
 
-pub(crate) async fn a_load_that_cannot_be_is_retried(fixture: EngineFixture) {
+pub(crate) async fn a_failed_load_can_be_retried(fixture: EngineFixture) {
     visits(&fixture, 30).await;
     let engine = fixture.engine(&job(MAP, "")).await;
     let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
@@ -147,7 +147,7 @@ pub(crate) async fn a_load_that_cannot_be_is_retried(fixture: EngineFixture) {
     is_right(&fixture).await;
 }
 
-pub(crate) async fn what_items_emit_is_reduced_too(fixture: EngineFixture) {
+pub(crate) async fn emitted_rows_are_reduced(fixture: EngineFixture) {
     visits(&fixture, 50).await;
     let handler = |visit: Visit, _| async move {
         let emit = vec![
@@ -171,10 +171,10 @@ pub(crate) async fn what_items_emit_is_reduced_too(fixture: EngineFixture) {
 }
 
 on_each!(
-    totals_equal_the_databases_own_sums,
-    nothing_in_nothing_out,
-    a_merger_that_wakes_up_late_loads_nothing,
-    a_partial_request_reports_and_never_loads,
-    a_load_that_cannot_be_is_retried,
-    what_items_emit_is_reduced_too,
+    totals_equal_the_sums_of_the_database,
+    an_empty_source_produces_no_rows,
+    a_merge_that_continues_too_late_loads_nothing,
+    a_partial_request_writes_a_report_and_never_loads,
+    a_failed_load_can_be_retried,
+    emitted_rows_are_reduced,
 );

@@ -1,5 +1,5 @@
-//! Whole jobs over keys that JSON has no number for, or only with all their digits: the rows done are
-//! the rows there are.
+//! Jobs over float keys that JSON cannot represent, or only with all digits. Exactly the existing rows are
+//! processed.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -7,7 +7,7 @@ use windlass_core::{Change, DeadLetterStatus, ItemError, JobStatus, Outcome};
 use windlass_engine::Engine;
 use windlass_store::DeadLetterFilter;
 
-/// The keys that are hardest to keep, as each database writes them.
+/// The most difficult keys, in each database's syntax.
 const POSTGRES: &str = "('NaN'), ('Infinity'), ('-Infinity'), ('5e-324'), ('1.7976931348623157e308'), \
                         ('0.30000000000000004'), ('-0'), ('123456.78901234567'), ('1e19')";
 const SQLITE: &str = "(9e999), (-9e999), (5e-324), (1.7976931348623157e308), \
@@ -15,7 +15,7 @@ const SQLITE: &str = "(9e999), (-9e999), (5e-324), (1.7976931348623157e308), \
 const MARIADB: &str = "(1.7976931348623157e308), (0.30000000000000004e0), (-0e0), \
                        (123456.78901234567e0), (1e19)";
 
-/// A table `f` of these keys and of 1 to 300.
+/// A table `f` with these keys and 1 to 300.
 async fn filled(fixture: &EngineFixture) -> i64 {
     let kind = fixture.spell_for_app("float8", "double", "double");
     fixture
@@ -46,7 +46,7 @@ async fn run_in_segments(engine: &Engine) -> windlass_core::Job {
     work(engine, id).await
 }
 
-pub(crate) async fn a_statement_reaches_every_row_once(fixture: EngineFixture) {
+pub(crate) async fn a_statement_changes_every_row_once(fixture: EngineFixture) {
     let rows = filled(&fixture).await;
     let engine =
         fixture.engine(&job_of("step.sql = \"UPDATE f SET n = n + 1 WHERE {chunk}\"")).await;
@@ -62,8 +62,8 @@ struct Row {
     n: i64,
 }
 
-/// Every row fails at first: all become dead letters, are found again by their keys, and are done.
-pub(crate) async fn every_row_is_a_dead_letter_and_is_redriven(fixture: EngineFixture) {
+/// Every row fails at first, becomes a dead letter, and is found by its key for the redrive.
+pub(crate) async fn every_row_can_be_a_dead_letter_and_be_redriven(fixture: EngineFixture) {
     let rows = filled(&fixture).await;
     let handler = |row: Row, _| async move {
         match row.n {
@@ -90,11 +90,11 @@ pub(crate) async fn every_row_is_a_dead_letter_and_is_redriven(fixture: EngineFi
     assert!(open.iter().all(|letter| letter.status == DeadLetterStatus::Reprocessed));
 }
 
-/// What a `map` finds of infinite values is what `reduce` adds up.
-pub(crate) async fn parts_keep_every_value(fixture: EngineFixture) {
+/// `reduce` gets the infinite values that `map` returns.
+pub(crate) async fn parts_preserve_every_value(fixture: EngineFixture) {
     let rows = filled(&fixture).await;
     fixture.app.run("CREATE TABLE found (day text, rows_seen bigint, odd bigint)").await;
-    // Beyond every finite float but the greatest; NaN is beyond that in PostgreSQL.
+    // Greater than every finite float but the greatest. In PostgreSQL, NaN is greater still.
     let step = "step.map = \"SELECT k, count(*) AS n FROM {source} WHERE {chunk} GROUP BY k\"\n\
                 reduce = \"SELECT sum(n) AS rows_seen, sum(CASE WHEN k > 1e300 OR k < -1e300 THEN 1 ELSE 0 END) AS odd FROM parts\"\n\
                 load = { connection = \"app\", table = \"found\", replace = [\"day\"] }";
@@ -132,8 +132,8 @@ pub(crate) async fn an_export_has_every_row(fixture: EngineFixture) {
 }
 
 on_each!(
-    a_statement_reaches_every_row_once,
-    every_row_is_a_dead_letter_and_is_redriven,
-    parts_keep_every_value,
+    a_statement_changes_every_row_once,
+    every_row_can_be_a_dead_letter_and_be_redriven,
+    parts_preserve_every_value,
     an_export_has_every_row,
 );

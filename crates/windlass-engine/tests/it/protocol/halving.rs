@@ -1,13 +1,13 @@
-//! One row that the database refuses does not take the others with it: the batch is halved until
-//! that row is alone, and it becomes a dead letter.
+//! A row that the database refuses does not fail the other rows. The batch is halved until that row is alone, and the
+//! row becomes a dead letter.
 
 use crate::protocol::common::*;
 use windlass_core::Change;
 
-/// Seven of a thousand, at the ends and in a row too.
+/// Seven of a thousand rows, including the first, the last and neighbours.
 const BAD: [i64; 7] = [1, 250, 251, 252, 499, 777, 1000];
 
-pub(crate) async fn a_check_violation_costs_only_the_rows_that_violate_it(fixture: EngineFixture) {
+pub(crate) async fn a_check_violation_fails_only_the_violating_rows(fixture: EngineFixture) {
     fixture.visits(1000).await;
     let mut sql = "CREATE TABLE checked (id bigint NOT NULL PRIMARY KEY,
         amount bigint NOT NULL CHECK (amount < 100), note text);
@@ -40,7 +40,7 @@ pub(crate) async fn a_check_violation_costs_only_the_rows_that_violate_it(fixtur
     assert_eq!(fixture.int("SELECT count(*) FROM checked WHERE amount = 99").await, 7);
 }
 
-pub(crate) async fn an_exception_of_a_trigger_costs_only_its_row(fixture: EngineFixture) {
+pub(crate) async fn an_exception_in_a_trigger_fails_only_its_row(fixture: EngineFixture) {
     fixture.visits(100).await;
     fixture.app.run(fixture.spell_for_app(TRIGGER_POSTGRES, TRIGGER_SQLITE, TRIGGER_MARIADB)).await;
     let engine = fixture.engine(&job(ADD, "chunk.items = 50")).await;
@@ -56,7 +56,7 @@ pub(crate) async fn an_exception_of_a_trigger_costs_only_its_row(fixture: Engine
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 98);
 }
 
-pub(crate) async fn a_unique_violation_of_an_insert_costs_only_its_item(fixture: EngineFixture) {
+pub(crate) async fn a_unique_violation_of_an_insert_fails_only_its_item(fixture: EngineFixture) {
     fixture.visits(100).await;
     fixture.app.run("CREATE UNIQUE INDEX one_line ON log (visit)").await;
     fixture.app.run("INSERT INTO log VALUES (42, 'was here before')").await;
@@ -79,7 +79,9 @@ pub(crate) async fn a_unique_violation_of_an_insert_costs_only_its_item(fixture:
 }
 
 /// The first of two items that insert the same row keeps it.
-pub(crate) async fn of_two_items_that_insert_one_row_one_is_set_aside(fixture: EngineFixture) {
+pub(crate) async fn of_two_items_that_insert_the_same_row_one_becomes_a_dead_letter(
+    fixture: EngineFixture,
+) {
     fixture.visits(10).await;
     fixture.app.run("CREATE UNIQUE INDEX one_line ON log (visit)").await;
     let handler = async |visit: Visit, _| {
@@ -96,8 +98,8 @@ pub(crate) async fn of_two_items_that_insert_one_row_one_is_set_aside(fixture: E
     fixture.logged_once(5).await;
 }
 
-/// DeferredItem items are halved as well: the refusal comes with the second try.
-pub(crate) async fn held_items_are_halved_too(fixture: EngineFixture) {
+/// Deferred items are halved too: the refusal comes at the second try.
+pub(crate) async fn batches_of_deferred_items_are_halved_too(fixture: EngineFixture) {
     fixture.visits(20).await;
     fixture.app.run("CREATE UNIQUE INDEX one_line ON log (visit)").await;
     fixture.app.run("INSERT INTO log VALUES (7, 'was here before')").await;
@@ -117,11 +119,11 @@ pub(crate) async fn held_items_are_halved_too(fixture: EngineFixture) {
 }
 
 on_each!(
-    a_check_violation_costs_only_the_rows_that_violate_it,
-    an_exception_of_a_trigger_costs_only_its_row,
-    a_unique_violation_of_an_insert_costs_only_its_item,
-    of_two_items_that_insert_one_row_one_is_set_aside,
-    held_items_are_halved_too,
+    a_check_violation_fails_only_the_violating_rows,
+    an_exception_in_a_trigger_fails_only_its_row,
+    a_unique_violation_of_an_insert_fails_only_its_item,
+    of_two_items_that_insert_the_same_row_one_becomes_a_dead_letter,
+    batches_of_deferred_items_are_halved_too,
 );
 
 const TRIGGER_POSTGRES: &str = "

@@ -1,5 +1,5 @@
-//! SQL in every text that a request carries: it is refused, or it is a value and nothing else. A
-//! canary table that no statement names shows whether one of them was run.
+//! SQL in every text of a request is refused or treated as a value. A canary table, which no statement names, shows
+//! whether such SQL was run.
 
 use crate::protocol::common::*;
 use serde_json::{Value as Json, json};
@@ -40,7 +40,7 @@ const PAYLOADS: [&str; 31] = [
     "north\n'; DELETE FROM canary; --",
 ];
 
-/// The places of a request, with a payload in each.
+/// Requests with a payload in each field.
 fn requests(payload: &str) -> Vec<(&'static str, Json, Identity)> {
     let ann = |county: &str| {
         let claims = [("county".to_owned(), vec![Value::from(county)])].into();
@@ -101,7 +101,7 @@ pub(crate) async fn sql_in_a_request_is_never_run(fixture: EngineFixture) {
             assert_eq!(done.status, JobStatus::Completed, "{place} {payload}: {:?}", done.error);
             assert!(done.items.total <= 6, "{place} {payload}: reaches beyond the claim");
         }
-        // What operators look for among dead letters.
+        // Filters for dead letters.
         for filter in [
             DeadLetterFilter { error: Some(payload.to_owned()), ..DeadLetterFilter::default() },
             DeadLetterFilter { job_type: Some(payload.to_owned()), ..DeadLetterFilter::default() },
@@ -132,8 +132,8 @@ pub(crate) async fn sql_in_a_request_is_never_run(fixture: EngineFixture) {
 
 on_each!(sql_in_a_request_is_never_run);
 
-/// Over three databases.
+/// On three databases.
 #[test]
-fn there_are_more_than_nine_hundred_attempts() {
+fn there_are_more_than_nine_hundred_injection_attempts() {
     assert!(PAYLOADS.len() * 16 * 3 > 900);
 }

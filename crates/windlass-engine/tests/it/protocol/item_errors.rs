@@ -1,5 +1,5 @@
-//! An item that fails never fails its chunk: it is tried again as the job type says, and becomes a
-//! dead letter with everything that helps to understand it.
+//! A failed item never fails its chunk. It is retried as the job type says, and becomes a dead letter with the data
+//! that explains the failure.
 
 use crate::protocol::common::*;
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,7 @@ pub(crate) async fn a_permanent_error_is_a_dead_letter_at_once(fixture: EngineFi
     assert_eq!(letters[0].error, "never");
 }
 
-pub(crate) async fn a_handler_that_panics_fails_on_its_item_alone(fixture: EngineFixture) {
+pub(crate) async fn a_handler_panic_fails_only_its_item(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let handler = async |visit: Visit, _| {
         assert!(visit.id != 6, "did not expect {}", visit.id);
@@ -92,10 +92,8 @@ pub(crate) async fn a_handler_that_panics_fails_on_its_item_alone(fixture: Engin
     assert!(letters[0].error.contains("panicked: did not expect 6"), "{}", letters[0].error);
 }
 
-/// A function may panic before it has even given its future.
-pub(crate) async fn a_handler_that_panics_before_it_waits_fails_on_its_item_alone(
-    fixture: EngineFixture,
-) {
+/// A function may panic before it returns its future.
+pub(crate) async fn a_handler_panic_before_the_future_fails_only_its_item(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let handler = |visit: Visit, _| {
         assert!(visit.id != 6, "did not expect {}", visit.id);
@@ -110,7 +108,7 @@ pub(crate) async fn a_handler_that_panics_before_it_waits_fails_on_its_item_alon
     assert_eq!(chunks(&engine, done.id).await[0].losses, 0);
 }
 
-pub(crate) async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(fixture: EngineFixture) {
+pub(crate) async fn a_record_that_cannot_be_deserialised_is_a_dead_letter(fixture: EngineFixture) {
     #[derive(serde::Deserialize)]
     struct Small {
         amount: u8,
@@ -128,7 +126,7 @@ pub(crate) async fn a_record_that_does_not_fit_the_type_is_a_dead_letter(fixture
     assert_eq!(letters[0].record["amount"], 300);
 }
 
-/// A handler that sets what cannot be set fails on that item, which would move or make no sense.
+/// A handler may not change the key or set an unknown column.
 pub(crate) async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter(
     fixture: EngineFixture,
 ) {
@@ -153,8 +151,8 @@ on_each!(
     a_retryable_error_is_tried_again_until_it_succeeds,
     a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up,
     a_permanent_error_is_a_dead_letter_at_once,
-    a_handler_that_panics_fails_on_its_item_alone,
-    a_handler_that_panics_before_it_waits_fails_on_its_item_alone,
-    a_record_that_does_not_fit_the_type_is_a_dead_letter,
+    a_handler_panic_fails_only_its_item,
+    a_handler_panic_before_the_future_fails_only_its_item,
+    a_record_that_cannot_be_deserialised_is_a_dead_letter,
     a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter,
 );

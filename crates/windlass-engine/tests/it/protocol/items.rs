@@ -1,4 +1,4 @@
-//! Jobs whose records came with the request keep every promise that jobs over tables keep.
+//! Jobs over items of the request have the same guarantees as jobs over tables.
 
 use crate::protocol::common::*;
 use serde_json::{Value as Json, json};
@@ -20,7 +20,7 @@ fn points(more: &str) -> String {
     )
 }
 
-/// Fifty items in several chunks and commits; two of them are bad.
+/// Fifty items in several chunks and commits. Two of them are bad.
 fn request_of(items: i64) -> Request {
     // Not in the order of their keys.
     let item = |n: i64| {
@@ -42,8 +42,8 @@ struct Point {
 
 type Seen = Arc<Mutex<BTreeMap<i64, Vec<String>>>>;
 
-/// An engine whose handler logs each item, fails the bad ones until they are mended, and the fifth
-/// the first time.
+/// An engine whose handler logs each item. It fails the bad ones until they are repaired, and the fifth item the
+/// first time.
 async fn engine(fixture: &EngineFixture, more: &str) -> (Engine, Seen, Arc<Mutex<bool>>) {
     fixture.app.run("CREATE TABLE log (visit bigint NOT NULL, what text)").await;
     let (seen, mended) = (Seen::default(), Arc::new(Mutex::new(false)));
@@ -76,7 +76,7 @@ async fn redrive(engine: &Engine, job: JobId) -> Job {
     work(engine, redriven[0].job_id).await
 }
 
-pub(crate) async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it(
+pub(crate) async fn each_item_is_worked_once_and_a_bad_one_is_a_dead_letter_with_the_whole_item(
     fixture: EngineFixture,
 ) {
     let (engine, seen, _) = engine(&fixture, "chunk.items = 8\nchunk.commit = 3").await;
@@ -96,7 +96,7 @@ pub(crate) async fn each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_
     assert_eq!(seen.lock().unwrap()[&5].len(), 2, "tried again");
 }
 
-pub(crate) async fn a_redrive_takes_the_items_of_the_first_job(fixture: EngineFixture) {
+pub(crate) async fn a_redrive_uses_the_items_of_the_first_job(fixture: EngineFixture) {
     let (engine, seen, mended) = engine(&fixture, "chunk.items = 8").await;
     let first = submit_items(&engine, ITEMS).await;
     work(&engine, first).await;
@@ -123,7 +123,7 @@ pub(crate) async fn a_dry_run_changes_nothing(fixture: EngineFixture) {
     assert_eq!(fixture.int("SELECT count(*) FROM log").await, 0);
 }
 
-pub(crate) async fn an_update_makes_a_dead_letter_that_says_why(fixture: EngineFixture) {
+pub(crate) async fn an_update_of_an_item_is_a_dead_letter_with_the_reason(fixture: EngineFixture) {
     let handler = async |_: Json, _| Ok(Outcome::set("name", "x"));
     let engine = fixture.builder(&points("")).handler("work", handler).connect().await.unwrap();
     let job = submit_items(&engine, 3).await;
@@ -134,11 +134,11 @@ pub(crate) async fn an_update_makes_a_dead_letter_that_says_why(fixture: EngineF
     assert!(letters[0].error.contains("no table to write them back to"), "{}", letters[0].error);
 }
 
-pub(crate) async fn a_job_goes_on_after_its_lease_is_lost(fixture: EngineFixture) {
+pub(crate) async fn a_job_continues_after_a_lease_is_lost(fixture: EngineFixture) {
     let (engine, ..) = engine(&fixture, "chunk.items = 8\nchunk.commit = 3").await;
     let job = submit_items(&engine, ITEMS).await;
-    load(&engine, job).await;
-    // Claimed and never heard of again.
+    plan_job(&engine, job).await;
+    // Claimed by a worker that never continues.
     let lost = engine.store().claim_chunks(&by_hand(job), 2).await.unwrap();
     assert_eq!(lost.len(), 2);
     fixture.expire("windlass_chunks").await;
@@ -147,9 +147,9 @@ pub(crate) async fn a_job_goes_on_after_its_lease_is_lost(fixture: EngineFixture
     fixture.logged_once(ITEMS - 2).await;
 }
 
-/// The ledger's table of held items does not take a dead letter: that is loud, loses nothing, and
-/// the rest of the job goes on. When it is mended, the job is, too.
-pub(crate) async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothing(
+/// The table of deferred items refuses a dead letter. The error is reported, nothing is lost, and the rest of the job
+/// continues. After a repair, a retry completes the job.
+pub(crate) async fn a_dead_letter_that_cannot_be_written_is_reported_and_not_lost(
     fixture: EngineFixture,
 ) {
     let (engine, ..) = engine(&fixture, "chunk.items = 8").await;
@@ -191,10 +191,10 @@ pub(crate) async fn a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothi
 }
 
 on_both!(
-    each_item_is_worked_once_and_a_bad_one_is_a_letter_with_all_of_it,
-    a_redrive_takes_the_items_of_the_first_job,
+    each_item_is_worked_once_and_a_bad_one_is_a_dead_letter_with_the_whole_item,
+    a_redrive_uses_the_items_of_the_first_job,
     a_dry_run_changes_nothing,
-    an_update_makes_a_dead_letter_that_says_why,
-    a_job_goes_on_after_its_lease_is_lost,
-    a_dead_letter_that_cannot_be_written_is_loud_and_loses_nothing,
+    an_update_of_an_item_is_a_dead_letter_with_the_reason,
+    a_job_continues_after_a_lease_is_lost,
+    a_dead_letter_that_cannot_be_written_is_reported_and_not_lost,
 );

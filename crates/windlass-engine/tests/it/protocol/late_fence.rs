@@ -1,5 +1,5 @@
-//! A worker that stalls between claim and fence may wake up after the chunk is done and its
-//! ledger row pruned. The row alone cannot stop it then; the confirmation does.
+//! A worker that stalls between claim and fence may continue after the chunk is completed and its ledger row pruned.
+//! The ledger cannot stop it then. The confirmation in the store does.
 
 use crate::protocol::common::*;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use windlass_testkit::{Gate, PostgresServer, eventually};
 
 const SHORT: &str = "chunk.lease = \"100ms\"\nchunk.timeout = \"30s\"";
 
-pub(crate) async fn a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it(
+pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_refuses_it(
     fixture: EngineFixture,
 ) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let stalled = ByHand::claim(&engine, job).await;
 
     let done = work(&engine, job).await;
@@ -30,21 +30,21 @@ pub(crate) async fn a_late_fence_brings_a_pruned_row_back_and_the_confirmation_r
     assert_eq!(standing, [Standing::Lost]);
     fixture.each_once(10).await;
 
-    // Nothing but the confirmation stood in its way: the ledger itself would take the commit.
+    // Only the confirmation prevents the commit: the ledger itself would accept it.
     stalled.commit(&ledger).await.unwrap();
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 20);
 }
 
-/// As above, with a real worker that is kept from its database until everything is over.
+/// The same with a real worker that cannot reach its database until the chunk is completed.
 #[tokio::test]
 async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
     let fixture = EngineFixture::postgres().await;
     fixture.visits(10).await;
-    // A long lease, so that no heartbeat tells the worker in time what the confirmation must.
+    // A long lease, so that no heartbeat detects the loss before the confirmation does.
     let jobs = job(ADD, "chunk.lease = \"1m\"");
     let engine = fixture.engine(&jobs).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
 
     let addr = PostgresServer::shared().addr();
     let gate = Gate::shut(addr).await;
@@ -67,7 +67,7 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
     gate.open();
     let fenced = async || fixture.int("SELECT count(*) FROM windlass_ledger").await == 1;
     eventually("the stalled worker fences", PATIENCE, fenced).await;
-    // Its one slot works in order: when it has done the next job, it is through with this one.
+    // Its one slot works in order: when the next job is done, it has finished with this one.
     let next = submit(&engine).await;
     let next = ended(&engine, next).await;
     proven(&engine, &next).await;
@@ -75,12 +75,12 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE amount = 2").await, 10);
 }
 
-/// A fence at an old epoch is refused as long as the row is there.
+/// A fence with an old epoch is refused as long as the row exists.
 pub(crate) async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;
-    load(&engine, job).await;
+    plan_job(&engine, job).await;
     let stalled = ByHand::claim(&engine, job).await;
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
@@ -89,6 +89,6 @@ pub(crate) async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(fixture: 
 }
 
 on_each!(
-    a_late_fence_brings_a_pruned_row_back_and_the_confirmation_refuses_it,
+    a_late_fence_recreates_a_pruned_row_and_the_confirmation_refuses_it,
     a_late_fence_is_refused_by_a_row_at_a_higher_epoch,
 );

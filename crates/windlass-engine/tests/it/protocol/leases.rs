@@ -1,4 +1,4 @@
-//! Leases: kept by heartbeats, handed back by a shutdown in order, bounded by the time-out.
+//! Leases are extended by heartbeats, handed back at an orderly shutdown, and limited by the timeout.
 
 use crate::protocol::common::*;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_the
             }
         }
     };
-    // A lease that no test outlives: only handing back lets the second worker have the chunk.
+    // The lease is longer than the test, so the second worker gets the chunk only if it is handed back.
     let jobs = job(HANDLER, "chunk.items = 20\nchunk.commit = 2\nchunk.lease = \"5m\"");
     let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
     let job = submit(&engine).await;
@@ -52,7 +52,9 @@ pub(crate) async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_the
     assert!(chunks.iter().all(|chunk| (chunk.attempts, chunk.losses) == (0, 0)));
 }
 
-pub(crate) async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(fixture: EngineFixture) {
+pub(crate) async fn heartbeats_extend_a_lease_that_is_shorter_than_the_work(
+    fixture: EngineFixture,
+) {
     fixture.visits(1).await;
     let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
@@ -86,8 +88,8 @@ pub(crate) async fn heartbeats_keep_a_lease_that_is_shorter_than_the_work(fixtur
     assert_eq!((chunk.epoch, chunk.losses), (1, 0), "nobody else had the chunk");
 }
 
-/// Work that hangs is given up at `chunk.timeout`, and counts as a failed attempt.
-pub(crate) async fn a_chunk_that_hangs_is_given_up_at_its_timeout(fixture: EngineFixture) {
+/// A chunk that hangs fails at `chunk.timeout`, which counts as a failed attempt.
+pub(crate) async fn a_chunk_that_hangs_fails_at_its_timeout(fixture: EngineFixture) {
     fixture.visits(3).await;
     let calls = Arc::new(AtomicU32::new(0));
     let seen = calls.clone();
@@ -100,7 +102,7 @@ pub(crate) async fn a_chunk_that_hangs_is_given_up_at_its_timeout(fixture: Engin
             visit.done()
         }
     };
-    // Heartbeats keep the lease, which may be no longer than the time-out, until the time-out.
+    // Heartbeats extend the lease, which may not be longer than the timeout, until the timeout.
     let jobs = job(HANDLER, "chunk.lease = \"5s\"\nchunk.timeout = \"5s\"");
     let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
     let done = complete(&engine).await;
@@ -110,7 +112,7 @@ pub(crate) async fn a_chunk_that_hangs_is_given_up_at_its_timeout(fixture: Engin
     assert_eq!((chunk.attempts, chunk.losses), (1, 0), "{chunk:?}");
 }
 
-/// A worker that loses its lease while it works stops, and only the other one's work counts.
+/// A worker that loses its lease stops, and only the other worker's changes count.
 pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: EngineFixture) {
     fixture.visits(10).await;
     let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
@@ -125,14 +127,14 @@ pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: Engi
             }
         }
     };
-    // The heart beats once a second, long after the lease is taken by force.
+    // The first heartbeat comes after a second, long after the lease is taken.
     let jobs = job(HANDLER, "chunk.lease = \"5m\"");
     let engine = fixture.builder(&jobs).handler("work", slow).connect().await.unwrap();
     let job = submit(&engine).await;
     let stalled = Working::start(&engine, "stalled", 1);
     begun.notified().await;
     let taken = async || {
-        // A heartbeat may come in between and give the lease back: then it is taken again.
+        // A heartbeat may extend the lease in between. Then expire it again.
         fixture.expire("windlass_chunks").await;
         engine.store().rescue().await.unwrap() > 0
     };
@@ -140,20 +142,20 @@ pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: Engi
     let quick = async |visit: Visit, _| visit.done();
     let other = fixture.builder(&jobs).handler("work", quick).connect().await.unwrap();
     let second = Working::start(&other, "second", 1);
-    // The first worker may claim it again, and then it answers by its second call.
+    // The first worker may claim the chunk again. Then its second call answers.
     answer.add_permits(1000);
     let done = ended(&engine, job).await;
     second.stop().await;
-    let tally = stalled.stop().await;
+    let stats = stalled.stop().await;
     proven(&other, &done).await;
-    assert!(tally.lost >= 1, "{tally:?}");
+    assert!(stats.lost >= 1, "{stats:?}");
     fixture.each_once(10).await;
     fixture.logged_once(10).await;
 }
 
 on_each!(
     a_shutdown_hands_chunks_back_and_another_worker_finishes_them,
-    heartbeats_keep_a_lease_that_is_shorter_than_the_work,
-    a_chunk_that_hangs_is_given_up_at_its_timeout,
+    heartbeats_extend_a_lease_that_is_shorter_than_the_work,
+    a_chunk_that_hangs_fails_at_its_timeout,
     a_worker_whose_lease_was_taken_commits_nothing,
 );

@@ -1,8 +1,7 @@
-//! The promises of the engine, each tested by the interleaving that would break it.
+//! The guarantees of the engine. Each test forces the interleaving that would break one.
 //!
-//! One program, so that all topics share one PostgreSQL server and one link. A test on both
-//! databases is a plain function that takes a `EngineFixture`; `on_each!` lists them at the end of a file, or
-//! `on_both!` where it is about the store alone.
+//! A test for several databases is a function that takes an `EngineFixture`. The end of a file lists it in `on_each!`,
+//! or in `on_both!` if it concerns only the store.
 
 #[macro_use]
 mod common;
@@ -36,7 +35,7 @@ mod redrive_fan_in;
 mod relay;
 mod schedules;
 mod spelled_ids;
-mod stalled_loader;
+mod stalled_planner;
 mod steering;
 mod stopped_redrive;
 mod unavailable;

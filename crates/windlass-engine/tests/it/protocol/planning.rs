@@ -6,9 +6,9 @@ use windlass_core::{ChunkStatus, JobId, JobStatus, Request};
 use windlass_engine::Engine;
 use windlass_testkit::eventually;
 
-/// As many as a filter may have.
+/// The most values that a filter may have.
 const VALUES: i64 = 10_000;
-/// Transactions for planning: two statements each for 500 values, ten segments, and some for the schema.
+/// Transactions for planning: two for each 500 values, ten segments, and some for the schema.
 const MOST_TRANSACTIONS: i64 = 120;
 
 const STEP: &str = "step.sql = \"UPDATE visits SET amount = amount + 1 WHERE {chunk}\"\n\
@@ -25,12 +25,12 @@ pub(crate) async fn many_values_are_planned_in_few_queries(fixture: EngineFixtur
     fixture.app.run("DELETE FROM visits WHERE id % 2 = 0").await;
     let engine = fixture.engine(&job(STEP, "")).await;
     let id = engine.submit(of_all_visits(), Engine::local_identity()).await.unwrap().id();
-    load(&engine, id).await;
+    plan_job(&engine, id).await;
     let planned = engine.job(id).await.unwrap();
     assert_eq!((planned.chunks.total, planned.items.total), (VALUES / 2, VALUES / 2));
     drop(engine);
     if let TestDatabase::Postgres(_) = fixture.app {
-        // A connection counts its transactions when it ends.
+        // PostgreSQL counts the transactions of a connection when it closes.
         let open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                     AND application_name = 'windlass'";
         eventually("connections end", PATIENCE, async || fixture.int(open).await == 0).await;
@@ -41,7 +41,7 @@ pub(crate) async fn many_values_are_planned_in_few_queries(fixture: EngineFixtur
     }
 }
 
-/// Values with fewer records than a chunk, with more, with none, and a limit of items.
+/// Values with fewer records than a chunk, with more, and with none, and a limit of items.
 pub(crate) async fn values_of_all_sizes_are_planned_and_worked(fixture: EngineFixture) {
     fixture.visits(300).await;
     fixture.app.run("UPDATE visits SET year = id % 7 * 10 WHERE id > 100").await;
@@ -54,7 +54,7 @@ pub(crate) async fn values_of_all_sizes_are_planned_and_worked(fixture: EngineFi
     let id = engine.submit(request, Engine::local_identity()).await.unwrap().id();
     proven(&engine, &work(&engine, id).await).await;
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE amount = 1").await, 300);
-    // Lists of keys, since no index has the key behind the county.
+    // Lists of keys, because no index has the key after the county.
     let counties = json!({
         "jobType": "JOB", "filter": {"counties": ["nowhere", "south", "north"]},
         "parallelSegments": 1, "maxItemsPerSegment": 130,
@@ -72,7 +72,7 @@ async fn is_planned(engine: &Engine, job: JobId) -> bool {
     segments.iter().all(|row| row.status == ChunkStatus::Completed)
 }
 
-/// The first job needs more than ten seconds of the database's time, whatever the machine.
+/// The first job needs more than ten seconds of database time on any machine.
 #[tokio::test]
 async fn a_job_is_planned_before_an_earlier_one_with_many_values_ends() {
     let fixture = EngineFixture::postgres().await;

@@ -1,13 +1,13 @@
-//! Retention: what ended long ago leaves the store and the user's database; what may still be
-//! worked does not.
+//! Retention: jobs that ended long ago are removed from the store and the user's database. Jobs that may still be
+//! worked are not.
 
 use crate::protocol::common::*;
 use std::time::Duration;
 use windlass_core::{JobStatus, Retention};
 use windlass_engine::{Pruned, Verdict};
 
-/// Nothing may be left of a job that completed but its row and its sums.
-pub(crate) async fn a_completed_job_leaves_its_sums(fixture: EngineFixture) {
+/// Only the row and the sums of a completed job are kept.
+pub(crate) async fn the_sums_of_a_completed_job_are_kept(fixture: EngineFixture) {
     fixture.visits(30).await;
     let none = "chunk.items = 10\nretention.chunks = \"0s\"";
     let engine = fixture.engine(&job(ADD, none)).await;
@@ -25,7 +25,7 @@ pub(crate) async fn a_completed_job_leaves_its_sums(fixture: EngineFixture) {
 }
 
 /// By default everything is kept for days.
-pub(crate) async fn what_ended_just_now_is_kept(fixture: EngineFixture) {
+pub(crate) async fn a_job_that_ended_recently_is_kept(fixture: EngineFixture) {
     fixture.visits(10).await;
     let engine = fixture.engine(&job(ADD, "")).await;
     let done = complete(&engine).await;
@@ -33,7 +33,7 @@ pub(crate) async fn what_ended_just_now_is_kept(fixture: EngineFixture) {
     proven(&engine, &done).await;
 }
 
-/// The ledger of a failed job is needed for as long as it may be retried, and no longer.
+/// The ledger of a failed job is kept while the job may be retried, and no longer.
 pub(crate) async fn a_failed_job_is_retried_or_removed_but_never_both(fixture: EngineFixture) {
     fixture.visits(30).await;
     fixture.app.run("CREATE TABLE gate (opens int)").await;
@@ -41,7 +41,7 @@ pub(crate) async fn a_failed_job_is_retried_or_removed_but_never_both(fixture: E
                  WHERE {chunk} AND NOT EXISTS (SELECT 1 FROM gate)\"\nchunk.items = 10";
     let kept = fixture.engine(&job(gated, "retention.chunks = \"0s\"")).await;
     let failed = submit(&kept).await;
-    load(&kept, failed).await;
+    plan_job(&kept, failed).await;
     fixture.app.run("DROP TABLE gate").await;
     assert_eq!(work(&kept, failed).await.status, JobStatus::Failed);
     assert_eq!(kept.prune(None).await.unwrap(), Pruned::default());
@@ -55,7 +55,7 @@ pub(crate) async fn a_failed_job_is_retried_or_removed_but_never_both(fixture: E
 }
 
 on_each!(
-    a_completed_job_leaves_its_sums,
-    what_ended_just_now_is_kept,
+    the_sums_of_a_completed_job_are_kept,
+    a_job_that_ended_recently_is_kept,
     a_failed_job_is_retried_or_removed_but_never_both,
 );

@@ -1,5 +1,5 @@
-//! Keys of a query that are NULL or not unique: refused before anything is submitted, and where the
-//! rows change afterwards, the job fails and says why. It never completes without them.
+//! Keys of a query that are NULL or not unique are refused at submit. If rows change afterwards, the job fails with
+//! the reason. It never completes without them.
 
 use crate::protocol::common::*;
 use windlass_core::{Change, ItemError, Job, JobStatus, Outcome};
@@ -7,7 +7,7 @@ use windlass_engine::{Engine, ItemContext, Verdict};
 
 const ROWS: i64 = 60;
 
-/// Visits with the line of the log that belongs to each, by the line: null where there is none.
+/// Visits with their line in the log. The key is the line, which is NULL if there is none.
 const LEFT_JOIN: &str = "source.query = \"SELECT l.visit, v.id, v.amount FROM visits v \
                          LEFT JOIN log l ON l.visit = v.id\"\nsource.key = [\"visit\"]";
 
@@ -41,7 +41,7 @@ async fn note(record: serde_json::Value, _: ItemContext) -> Result<Outcome, Item
 }
 
 /// A line in the log for every visit up to this one.
-async fn world_with_lines(fixture: &EngineFixture, lines: i64) -> EngineFixture {
+async fn fixture_with_lines(fixture: &EngineFixture, lines: i64) -> EngineFixture {
     let fixture = fixture.another().await;
     fixture.visits(ROWS).await;
     fixture.app.run("CREATE TABLE notes (visit bigint NOT NULL)").await;
@@ -64,8 +64,8 @@ async fn failed(engine: &Engine, job: &Job, why: &str) {
     assert!(!engine.audit(job.id).await.unwrap().is_proven());
 }
 
-/// The job is completed and proven. Of a statement over a query the audit says that it changes another
-/// table than its source, whose rows do not tell which items were processed.
+/// The job is completed and proven. For a statement over a query, the audit reports that it changes a table other than
+/// its source, so that the rows do not show which items were processed.
 async fn ended_well(engine: &Engine, job: &Job, step: &str) {
     if !step.contains("step.sql") {
         return proven(engine, job).await;
@@ -76,11 +76,11 @@ async fn ended_well(engine: &Engine, job: &Job, step: &str) {
     assert!(audit.not_judged.iter().all(|why| why.contains("another table")), "{audit:#?}");
 }
 
-pub(crate) async fn a_null_key_is_refused_at_submit_and_when_it_comes_later(
+pub(crate) async fn a_null_key_is_refused_at_submit_and_fails_the_job_if_inserted_later(
     fixture: EngineFixture,
 ) {
     for step in steps(&fixture) {
-        let fixture = world_with_lines(&fixture, ROWS - 1).await;
+        let fixture = fixture_with_lines(&fixture, ROWS - 1).await;
         let engine = engine(&fixture, &step).await;
         let error = refused(&engine).await;
         assert!(error.contains("`visit` is NULL") && error.contains("source.where"), "{error}");
@@ -92,7 +92,7 @@ pub(crate) async fn a_null_key_is_refused_at_submit_and_when_it_comes_later(
         failed(&engine, &done, "`visit` is NULL").await;
         assert_eq!(done.items.processed, 0);
 
-        // Corrected, it is planned anew.
+        // After the correction, the job is planned again.
         fixture.app.run("INSERT INTO log (visit) VALUES (30)").await;
         engine.retry(id).await.unwrap();
         let done = work(&engine, id).await;
@@ -101,11 +101,9 @@ pub(crate) async fn a_null_key_is_refused_at_submit_and_when_it_comes_later(
     }
 }
 
-pub(crate) async fn null_keys_that_the_condition_leaves_out_are_no_hindrance(
-    fixture: EngineFixture,
-) {
+pub(crate) async fn null_keys_outside_the_condition_are_allowed(fixture: EngineFixture) {
     for step in steps(&fixture) {
-        let fixture = world_with_lines(&fixture, 50).await;
+        let fixture = fixture_with_lines(&fixture, 50).await;
         let step = format!("{step}\nsource.where = \"visit IS NOT NULL\"");
         let engine = engine(&fixture, &step).await;
         let done = run(&engine).await;
@@ -118,9 +116,9 @@ pub(crate) async fn a_repeated_key_is_refused_unless_the_step_is_a_statement(
     fixture: EngineFixture,
 ) {
     for step in steps(&fixture) {
-        let fixture = world_with_lines(&fixture, ROWS).await;
+        let fixture = fixture_with_lines(&fixture, ROWS).await;
         let engine = engine(&fixture, &step).await;
-        // Ten keys more than once, of which some are where a chunk of seven, or a commit of three, ends.
+        // Ten repeated keys, some of them at the end of a chunk of seven or of a commit of three.
         let repeat = "INSERT INTO log (visit) SELECT id FROM visits WHERE id % 6 = 0";
         if step.contains("step.sql") {
             fixture.app.run(repeat).await;
@@ -142,17 +140,17 @@ pub(crate) async fn a_repeated_key_is_refused_unless_the_step_is_a_statement(
     }
 }
 
-/// The rows are right when the job is planned, and not when a chunk is read.
+/// The keys are unique when the job is planned, and not when a chunk is read.
 pub(crate) async fn a_key_that_repeats_after_planning_fails_its_chunk(fixture: EngineFixture) {
     for repeated in [5, 6, 7, 8] {
-        let fixture = world_with_lines(&fixture, ROWS).await;
+        let fixture = fixture_with_lines(&fixture, ROWS).await;
         let engine = engine(&fixture, &steps(&fixture)[0]).await;
         let id = submit(&engine).await;
-        load(&engine, id).await;
+        plan_job(&engine, id).await;
         fixture.app.run(&format!("INSERT INTO log (visit) VALUES ({repeated})")).await;
         let done = work(&engine, id).await;
         failed(&engine, &done, "more than one row").await;
-        // Nothing was worked twice, and what the other chunks did stands.
+        // No item was worked twice, and the results of the other chunks are kept.
         let notes = fixture.int("SELECT count(*) FROM notes").await;
         assert_eq!(notes, fixture.int("SELECT count(DISTINCT visit) FROM notes").await);
         assert!(notes >= ROWS - 7, "{notes}");
@@ -167,13 +165,13 @@ pub(crate) async fn a_key_that_repeats_after_planning_fails_its_chunk(fixture: E
 }
 
 on_each!(
-    a_null_key_is_refused_at_submit_and_when_it_comes_later,
-    null_keys_that_the_condition_leaves_out_are_no_hindrance,
+    a_null_key_is_refused_at_submit_and_fails_the_job_if_inserted_later,
+    null_keys_outside_the_condition_are_allowed,
     a_repeated_key_is_refused_unless_the_step_is_a_statement,
     a_key_that_repeats_after_planning_fails_its_chunk,
 );
 
-/// SQLite lets nulls into a primary key; one that comes after the check fails the job.
+/// SQLite allows NULL in a primary key. One that is inserted after the check fails the job.
 #[tokio::test]
 async fn a_null_in_a_primary_key_of_sqlite_fails_the_job() {
     let fixture = EngineFixture::sqlite().await;
@@ -195,7 +193,7 @@ async fn a_null_in_a_primary_key_of_sqlite_fails_the_job() {
     assert_eq!(done.items.processed, 2);
 }
 
-/// A parent whose child has the same keys: a statement reaches all rows, nothing else is allowed.
+/// A parent table whose child has the same keys: statements reach all rows, other steps are refused.
 #[tokio::test]
 async fn a_parent_of_inheritance_is_worked_by_statements_only() {
     let fixture = EngineFixture::postgres().await;
@@ -213,7 +211,7 @@ async fn a_parent_of_inheritance_is_worked_by_statements_only() {
     let done = complete(&engine).await;
     assert_eq!((done.items.total, done.items.processed), (40, 40));
     fixture.each_once(40).await;
-    // The parent alone, as the message proposes.
+    // The parent alone, as the message suggests.
     let only = "source.query = \"SELECT * FROM ONLY visits\"\nsource.key = [\"id\"]";
     fixture.app.run("CREATE TABLE notes (visit bigint NOT NULL)").await;
     let jobs = job("step.handler = \"work\"", "").replace("source.table = \"visits\"", only);

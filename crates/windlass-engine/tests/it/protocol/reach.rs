@@ -1,27 +1,29 @@
-//! What a job reaches: its filters, the submitter's claims, the ids that were asked for; and
-//! nothing beyond them.
+//! A job reaches exactly the rows that its filters, the submitter's claims and the requested ids
+//! allow.
 
 use crate::protocol::common::*;
 use serde_json::json;
 use windlass_core::{Identity, ItemError, Job, Request};
 use windlass_engine::Engine;
 
-/// Four years of 25 visits, in two counties.
+/// Four years with 25 visits each, in two counties.
 const ROWS: i64 = 100;
 const FILTERS: &str = "source.filters = { years = \"year\", counties = \"county\" }";
 
-pub(crate) async fn several_values_of_a_filter_are_loaded_side_by_side(fixture: EngineFixture) {
+pub(crate) async fn the_values_of_a_filter_are_planned_as_separate_segments(
+    fixture: EngineFixture,
+) {
     let engine = spread(&fixture, FILTERS).await;
     let request = json!({"jobType": "JOB", "filter": {"years": [2021, "2023", 2021]}});
     let done = run_request(&engine, asked(request)).await;
     proven(&engine, &done).await;
     assert_eq!((done.items.total, done.items.processed), (50, 50));
     assert_eq!(changed(&fixture, "year IN (2021, 2023)").await, (50, 50));
-    // The plan, and a segment for each value: a value asked for twice is one.
+    // The plan, and a segment for each distinct value.
     assert_eq!(engine.store().segments(done.id).await.unwrap().len(), 3);
 }
 
-pub(crate) async fn several_filters_must_all_hold(fixture: EngineFixture) {
+pub(crate) async fn several_filters_are_combined_with_and(fixture: EngineFixture) {
     let engine = spread(&fixture, FILTERS).await;
     let filter = json!({"years": [2020, 2021], "counties": ["south"]});
     let done = run_request(&engine, asked(json!({"jobType": "JOB", "filter": filter}))).await;
@@ -32,7 +34,7 @@ pub(crate) async fn several_filters_must_all_hold(fixture: EngineFixture) {
     assert_eq!(changed(&fixture, within).await, (all, all));
 }
 
-pub(crate) async fn empty_filters_mean_everything_and_unknown_values_nothing(
+pub(crate) async fn an_empty_filter_selects_everything_and_an_unknown_value_nothing(
     fixture: EngineFixture,
 ) {
     let engine = spread(&fixture, FILTERS).await;
@@ -47,7 +49,7 @@ pub(crate) async fn empty_filters_mean_everything_and_unknown_values_nothing(
     fixture.each_once(ROWS).await;
 }
 
-pub(crate) async fn claims_keep_the_rows_of_others_out_of_everything(fixture: EngineFixture) {
+pub(crate) async fn claims_exclude_rows_of_other_submitters_everywhere(fixture: EngineFixture) {
     spread_out(&fixture).await;
     let jobs = job(HANDLER, "chunk.items = 7\nsource.claims = { county = \"county\" }");
     let handler = async |visit: Visit, _| match visit.id % 10 {
@@ -73,7 +75,7 @@ pub(crate) async fn claims_keep_the_rows_of_others_out_of_everything(fixture: En
     assert_eq!(letters.len(), 10);
     assert!(letters.iter().all(|letter| letter.record["county"] == "south"));
 
-    // Asked for by its id, a row of another county is as unknown as one that is not there.
+    // A requested id outside the claims is treated like one that does not exist.
     let foreign = json!({"jobType": "JOB", "ids": [1, 2, 1001]});
     let job = engine.submit(asked(foreign), ann).await.unwrap().id();
     let done = work(&engine, job).await;
@@ -81,7 +83,7 @@ pub(crate) async fn claims_keep_the_rows_of_others_out_of_everything(fixture: En
     assert_eq!(fixture.int("SELECT amount FROM visits WHERE id = 1").await, 0);
 }
 
-pub(crate) async fn ids_are_taken_once_and_unknown_ones_skipped(fixture: EngineFixture) {
+pub(crate) async fn duplicate_ids_are_worked_once_and_unknown_ones_skipped(fixture: EngineFixture) {
     for step in [ADD, HANDLER] {
         let fixture = fixture.another().await;
         fixture.visits(10).await;
@@ -97,7 +99,7 @@ pub(crate) async fn ids_are_taken_once_and_unknown_ones_skipped(fixture: EngineF
     }
 }
 
-pub(crate) async fn a_segment_stops_at_its_most_items(fixture: EngineFixture) {
+pub(crate) async fn a_segment_stops_at_its_item_limit(fixture: EngineFixture) {
     let engine = spread(&fixture, FILTERS).await;
     let few = json!({"jobType": "JOB", "parallelSegments": 2, "maxItemsPerSegment": 8});
     let done = run_request(&engine, asked(few)).await;
@@ -111,8 +113,8 @@ pub(crate) async fn a_segment_stops_at_its_most_items(fixture: EngineFixture) {
     assert_eq!(done.items.processed, 16);
 }
 
-pub(crate) async fn a_key_of_several_columns_is_walked_whole(fixture: EngineFixture) {
-    // Its own collation would hold `b` and `B` for one.
+pub(crate) async fn all_rows_of_a_key_with_several_columns_are_read(fixture: EngineFixture) {
+    // MariaDB's default collation would treat `b` and `B` as equal.
     let letters = fixture.spell_for_app("", "", " COLLATE utf8mb4_bin");
     fixture.app.run(&COMPOSITE.replace("varchar(10)", &format!("varchar(10){letters}"))).await;
     for (step, expected) in [("sql", 1), ("handler", 2)] {
@@ -138,7 +140,7 @@ pub(crate) async fn a_key_of_several_columns_is_walked_whole(fixture: EngineFixt
     }
 }
 
-pub(crate) async fn a_query_is_read_and_what_comes_of_it_inserted(fixture: EngineFixture) {
+pub(crate) async fn the_rows_of_a_query_are_read_and_results_inserted(fixture: EngineFixture) {
     spread_out(&fixture).await;
     let query = "source.query = \"SELECT id, amount, note FROM visits WHERE county = 'south'\"\n\
                  source.key = [\"id\"]";
@@ -189,8 +191,10 @@ pub(crate) async fn a_dry_run_changes_nothing(fixture: EngineFixture) {
     }
 }
 
-/// Ends when the identity does, but only where the job type says so.
-pub(crate) async fn an_identity_that_expires_ends_the_jobs_that_say_so(fixture: EngineFixture) {
+/// A job ends when the identity of its submitter expires, but only if the job type says so.
+pub(crate) async fn an_expired_identity_ends_a_job_only_if_claims_expire_is_set(
+    fixture: EngineFixture,
+) {
     fixture.visits(20).await;
     let soon = chrono::Utc::now() + chrono::TimeDelta::milliseconds(300);
     let expiring = Identity { name: "ann".into(), expires: Some(soon), ..Identity::default() };
@@ -222,15 +226,15 @@ pub(crate) async fn an_identity_that_expires_ends_the_jobs_that_say_so(fixture: 
 }
 
 on_each!(
-    an_identity_that_expires_ends_the_jobs_that_say_so,
-    several_values_of_a_filter_are_loaded_side_by_side,
-    several_filters_must_all_hold,
-    empty_filters_mean_everything_and_unknown_values_nothing,
-    claims_keep_the_rows_of_others_out_of_everything,
-    ids_are_taken_once_and_unknown_ones_skipped,
-    a_segment_stops_at_its_most_items,
-    a_key_of_several_columns_is_walked_whole,
-    a_query_is_read_and_what_comes_of_it_inserted,
+    an_expired_identity_ends_a_job_only_if_claims_expire_is_set,
+    the_values_of_a_filter_are_planned_as_separate_segments,
+    several_filters_are_combined_with_and,
+    an_empty_filter_selects_everything_and_an_unknown_value_nothing,
+    claims_exclude_rows_of_other_submitters_everywhere,
+    duplicate_ids_are_worked_once_and_unknown_ones_skipped,
+    a_segment_stops_at_its_item_limit,
+    all_rows_of_a_key_with_several_columns_are_read,
+    the_rows_of_a_query_are_read_and_results_inserted,
     a_fixed_condition_holds_for_every_statement,
     a_dry_run_changes_nothing,
 );
@@ -240,7 +244,7 @@ struct Pair {
     amount: i64,
 }
 
-/// Pairs in an order that is neither column's alone.
+/// Pairs in an order that neither column has.
 const COMPOSITE: &str = "
     CREATE TABLE pairs (a varchar(10) NOT NULL, b bigint NOT NULL, amount bigint NOT NULL DEFAULT 0,
         version bigint NOT NULL DEFAULT 0, PRIMARY KEY (a, b));
@@ -255,7 +259,7 @@ async fn spread_out(fixture: &EngineFixture) {
     fixture.app.run(sql).await;
 }
 
-/// An engine that adds one, over the visits of several years and counties.
+/// An engine that adds one to the visits of several years and counties.
 async fn spread(fixture: &EngineFixture, more: &str) -> Engine {
     spread_out(fixture).await;
     fixture.engine(&job(ADD, &format!("chunk.items = 7\n{more}"))).await
@@ -271,7 +275,7 @@ fn ann() -> Identity {
     Identity { name: "ann".to_owned(), claims, ..Identity::default() }
 }
 
-/// How many rows were changed within a condition, and how many in all.
+/// The number of changed rows within a condition, and in total.
 async fn changed(fixture: &EngineFixture, within: &str) -> (i64, i64) {
     let inside = format!("SELECT count(*) FROM visits WHERE amount = 1 AND ({within})");
     (fixture.int(&inside).await, fixture.int("SELECT coalesce(sum(amount), 0) FROM visits").await)

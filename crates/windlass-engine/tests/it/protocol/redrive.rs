@@ -1,5 +1,5 @@
-//! Dead letters redriven: each is taken once, worked under the same identity and idempotency key,
-//! and ends `reprocessed` or stays the one letter it was.
+//! Redriven dead letters: each is taken once, worked with the same identity and idempotency key, and becomes
+//! `reprocessed` or stays one letter.
 
 use crate::protocol::common::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use windlass_store::DeadLetterFilter;
 const ROWS: i64 = 30;
 const BAD: [i64; 4] = [3, 7, 11, 30];
 
-pub(crate) async fn mended_rows_are_reprocessed(fixture: EngineFixture) {
+pub(crate) async fn repaired_rows_are_reprocessed(fixture: EngineFixture) {
     let (engine, _) = spoiled(&fixture).await;
     let first = complete(&engine).await;
     assert_eq!(keys(&letters(&engine, first.id).await), BAD);
@@ -32,7 +32,7 @@ pub(crate) async fn mended_rows_are_reprocessed(fixture: EngineFixture) {
     proven(&engine, &engine.job(first.id).await.unwrap()).await;
 }
 
-pub(crate) async fn a_letter_that_fails_again_stays_one_letter(fixture: EngineFixture) {
+pub(crate) async fn a_dead_letter_that_fails_again_stays_one_letter(fixture: EngineFixture) {
     let (engine, _) = spoiled(&fixture).await;
     let first = complete(&engine).await;
     let before = letters(&engine, first.id).await;
@@ -52,7 +52,7 @@ pub(crate) async fn a_letter_that_fails_again_stays_one_letter(fixture: EngineFi
         let mended = after.key == 7;
         let expected = if mended { DeadLetterStatus::Reprocessed } else { DeadLetterStatus::New };
         assert_eq!(after.status, expected, "{}", after.key);
-        // Every try counts, over three jobs; a retryable error is tried three times in each.
+        // All tries count, over three jobs. A retryable error is tried three times in each.
         let attempts = match after.key.as_i64() {
             Some(3) => 9,
             _ if mended => 1,
@@ -65,7 +65,9 @@ pub(crate) async fn a_letter_that_fails_again_stays_one_letter(fixture: EngineFi
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, ROWS - 3);
 }
 
-pub(crate) async fn the_idempotency_key_is_the_same_over_retry_and_redrive(fixture: EngineFixture) {
+pub(crate) async fn the_idempotency_key_is_the_same_in_retries_and_redrives(
+    fixture: EngineFixture,
+) {
     let (engine, seen) = spoiled(&fixture).await;
     let first = complete(&engine).await;
     redrive(&engine, &first).await;
@@ -79,7 +81,7 @@ pub(crate) async fn the_idempotency_key_is_the_same_over_retry_and_redrive(fixtu
         let same: BTreeSet<&String> = calls.iter().map(|(key, _)| key).collect();
         assert_eq!(same.len(), 1, "{id}: {calls:?}");
         let tries: Vec<u32> = calls.iter().map(|(_, attempt)| *attempt).collect();
-        // The third row is `busy` first: it fails after three tries, in each of two jobs.
+        // The third row is `busy` at first: it fails after three tries in each of two jobs.
         let expected: &[u32] = match id {
             3 => &[1, 2, 3, 1, 2, 3, 1],
             id if BAD.contains(id) => &[1, 1, 1],
@@ -104,7 +106,7 @@ pub(crate) async fn a_redrive_keeps_the_identity_of_the_original(fixture: Engine
     let first = work(&engine, job).await;
     assert_eq!(keys(&letters(&engine, job).await), [3, 7, 11]);
 
-    // One of them has moved out of what Ann may reach.
+    // One of them is no longer within Ann's claims.
     fixture.app.run("UPDATE visits SET county = 'south' WHERE id = 7").await;
     fixture.app.run("UPDATE visits SET note = NULL").await;
     let redriven = redrive(&engine, &first).await;
@@ -117,7 +119,7 @@ pub(crate) async fn a_redrive_keeps_the_identity_of_the_original(fixture: Engine
     assert_eq!(fixture.int(touched).await, 0);
 }
 
-pub(crate) async fn two_redrives_at_once_take_each_letter_once(fixture: EngineFixture) {
+pub(crate) async fn two_concurrent_redrives_take_each_letter_once(fixture: EngineFixture) {
     let (engine, _) = spoiled(&fixture).await;
     let (other, _) = engine_of(&fixture).await;
     let first = complete(&engine).await;
@@ -136,8 +138,10 @@ pub(crate) async fn two_redrives_at_once_take_each_letter_once(fixture: EngineFi
     fixture.logged_once(ROWS).await;
 }
 
-/// While it is being redriven a letter is nobody else's; when the redrive is cancelled it is free.
-pub(crate) async fn a_letter_is_free_again_when_its_redrive_is_cancelled(fixture: EngineFixture) {
+/// A letter that is being redriven cannot be redriven again until that redrive is cancelled.
+pub(crate) async fn a_dead_letter_is_released_when_its_redrive_is_cancelled(
+    fixture: EngineFixture,
+) {
     let (engine, _) = spoiled(&fixture).await;
     let first = complete(&engine).await;
     let redriven = engine.redrive(&of(&first)).await.unwrap();
@@ -154,18 +158,18 @@ pub(crate) async fn a_letter_is_free_again_when_its_redrive_is_cancelled(fixture
 }
 
 on_each!(
-    mended_rows_are_reprocessed,
-    a_letter_that_fails_again_stays_one_letter,
-    the_idempotency_key_is_the_same_over_retry_and_redrive,
+    repaired_rows_are_reprocessed,
+    a_dead_letter_that_fails_again_stays_one_letter,
+    the_idempotency_key_is_the_same_in_retries_and_redrives,
     a_redrive_keeps_the_identity_of_the_original,
-    two_redrives_at_once_take_each_letter_once,
-    a_letter_is_free_again_when_its_redrive_is_cancelled,
+    two_concurrent_redrives_take_each_letter_once,
+    a_dead_letter_is_released_when_its_redrive_is_cancelled,
 );
 
-/// By id, the idempotency key and the attempt of every call.
+/// Idempotency key and attempt of every call, by id.
 type Seen = Arc<Mutex<BTreeMap<i64, Vec<(String, u32)>>>>;
 
-/// Visits of which some have a note that the handler refuses.
+/// Visits, some with a note that the handler refuses.
 async fn spoiled(fixture: &EngineFixture) -> (Engine, Seen) {
     fixture.visits(ROWS).await;
     spoil(fixture).await;
@@ -203,7 +207,7 @@ fn of(job: &Job) -> DeadLetterFilter {
     DeadLetterFilter { job: Some(job.id), ..DeadLetterFilter::default() }
 }
 
-/// Redrives what there is of a job in one new job, and works it.
+/// Redrives all letters of a job in one new job, and works it.
 async fn redrive(engine: &Engine, job: &Job) -> Job {
     let redriven = engine.redrive(&of(job)).await.unwrap();
     assert_eq!(redriven.len(), 1, "{redriven:?}");

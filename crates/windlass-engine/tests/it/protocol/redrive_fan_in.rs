@@ -1,4 +1,4 @@
-//! A job and its redrives put out one result: whoever merges last has what all of them emitted.
+//! A job and its redrives produce one result. The last merge contains the emitted rows of all of them.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -14,14 +14,14 @@ const ROWS: i64 = 30;
 const REDUCED: &str = "reduce = \"SELECT count(*) AS n, sum(amount) AS total FROM parts\"\n\
                        load = { connection = \"app\", table = \"totals\", replace = [\"day\"] }";
 
-/// The records that fail, and a gate at which record 3 stands.
+/// The records that fail, and a gate that blocks record 3.
 #[derive(Clone)]
 struct Fate {
     bad: Arc<Mutex<BTreeSet<i64>>>,
     gate: watch::Sender<bool>,
 }
 
-/// A job of which records 3 and 7 are dead letters, and what decides about its records.
+/// A job in which records 3 and 7 are dead letters, and the switches for its handler.
 async fn begun(fixture: &EngineFixture) -> (Engine, Job, Fate) {
     fixture.visits(ROWS).await;
     fixture.app.run("UPDATE visits SET amount = id").await;
@@ -51,7 +51,7 @@ async fn begun(fixture: &EngineFixture) -> (Engine, Job, Fate) {
     (engine, first, fate)
 }
 
-/// The table has every record's row but these.
+/// The table has the rows of all records but these.
 async fn has_all_but(fixture: &EngineFixture, missing: &[i64]) {
     let total = ROWS * (ROWS + 1) / 2 - missing.iter().sum::<i64>();
     let n = ROWS - missing.len() as i64;
@@ -66,7 +66,7 @@ async fn redrive(engine: &Engine, first: &Job, error: &str) -> JobId {
     engine.redrive(&filter).await.unwrap().remove(0).job_id
 }
 
-async fn each_redrive_adds_to_those_before(fixture: EngineFixture) {
+async fn each_redrive_adds_its_rows_to_the_result(fixture: EngineFixture) {
     let (engine, first, fate) = begun(&fixture).await;
     for (mended, missing) in [(3, &[7_i64] as &[i64]), (7, &[])] {
         fate.bad.lock().unwrap().remove(&mended);
@@ -76,8 +76,8 @@ async fn each_redrive_adds_to_those_before(fixture: EngineFixture) {
     }
 }
 
-/// Two redrives at once: the younger merges after the older, though it is ready long before.
-async fn redrives_merge_in_order_of_age(fixture: EngineFixture) {
+/// Two concurrent redrives: the younger merges after the older, although it is ready earlier.
+async fn concurrent_redrives_merge_in_order_of_age(fixture: EngineFixture) {
     let (engine, first, fate) = begun(&fixture).await;
     fate.bad.lock().unwrap().clear();
     fate.gate.send_replace(false);
@@ -100,4 +100,4 @@ async fn redrives_merge_in_order_of_age(fixture: EngineFixture) {
     has_all_but(&fixture, &[]).await;
 }
 
-on_each!(each_redrive_adds_to_those_before, redrives_merge_in_order_of_age);
+on_each!(each_redrive_adds_its_rows_to_the_result, concurrent_redrives_merge_in_order_of_age);

@@ -1,4 +1,4 @@
-//! The relay: what was committed in the outbox becomes one job, whatever happens in between.
+//! The outbox relay: a committed row of the outbox becomes exactly one job.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn engine(fixture: &EngineFixture) -> Engine {
     engine
 }
 
-/// Puts a request there as an application does.
+/// Inserts a request as an application does.
 async fn put(fixture: &EngineFixture, job_type: &str, request: serde_json::Value) {
     let postgres = format!("SELECT windlass_enqueue('{job_type}', '{request}')");
     let sqlite = format!(
@@ -41,7 +41,7 @@ async fn waiting(engine: &Engine) -> Vec<windlass_connectors::Waiting> {
     engine.waiting("app", 100).await.unwrap().unwrap()
 }
 
-pub(crate) async fn a_row_that_was_submitted_and_not_removed_is_the_same_job_again(
+pub(crate) async fn a_row_that_was_submitted_but_not_removed_is_the_same_job(
     fixture: EngineFixture,
 ) {
     let engine = engine(&fixture).await;
@@ -70,7 +70,7 @@ pub(crate) async fn a_row_that_was_submitted_and_not_removed_is_the_same_job_aga
     assert_eq!(waiting(&engine).await.len(), 0);
 }
 
-pub(crate) async fn what_the_door_refuses_stays_with_its_reason_and_blocks_nobody(
+pub(crate) async fn a_refused_row_stays_with_its_reason_and_blocks_no_other_row(
     fixture: EngineFixture,
 ) {
     fixture.visits(3).await;
@@ -100,13 +100,13 @@ pub(crate) async fn what_the_door_refuses_stays_with_its_reason_and_blocks_nobod
     ] {
         assert!(reasons.iter().any(|reason| reason.contains(expected)), "{expected}: {reasons:#?}");
     }
-    // The claims are those of the job: it reaches only what they allow.
+    // The job has the claims of the row, and reaches only what they allow.
     fixture.app.run("UPDATE visits SET county = 'south' WHERE id = 2").await;
     let job = work(&engine, taken[0].id).await;
     assert_eq!(job.items.processed, 2);
 }
 
-pub(crate) async fn a_worker_relays_by_itself_and_makes_the_outbox(fixture: EngineFixture) {
+pub(crate) async fn a_worker_creates_the_outbox_and_relays_its_rows(fixture: EngineFixture) {
     let engine = fixture.engine(JOBS).await;
     let worker = Working::start(&engine, "worker", 1);
     let made = async || engine.waiting("app", 1).await.unwrap().is_some();
@@ -118,14 +118,14 @@ pub(crate) async fn a_worker_relays_by_itself_and_makes_the_outbox(fixture: Engi
 }
 
 on_both!(
-    a_row_that_was_submitted_and_not_removed_is_the_same_job_again,
-    what_the_door_refuses_stays_with_its_reason_and_blocks_nobody,
-    a_worker_relays_by_itself_and_makes_the_outbox,
+    a_row_that_was_submitted_but_not_removed_is_the_same_job,
+    a_refused_row_stays_with_its_reason_and_blocks_no_other_row,
+    a_worker_creates_the_outbox_and_relays_its_rows,
 );
 
-/// A store that is away refuses nothing: no attempt is counted, and the job comes when it is back.
+/// An unavailable store refuses nothing: no attempt is counted, and the row is submitted later.
 #[tokio::test]
-async fn while_the_store_is_away_rows_wait_unblamed() {
+async fn while_the_store_is_unavailable_rows_wait_without_failed_attempts() {
     let server = PostgresServer::start(Options::default());
     let store = server.database().await;
     let fixture = EngineFixture::sqlite().await;
@@ -144,9 +144,9 @@ async fn while_the_store_is_away_rows_wait_unblamed() {
     assert_eq!(jobs(&engine).await[0].id, row.id);
 }
 
-/// Two submits of one request under one idempotency key are one job, by whatever door.
+/// Two submits with the same idempotency key are one job, through the outbox or the API.
 #[tokio::test]
-async fn an_idempotency_key_holds_over_the_outbox_and_the_door() {
+async fn an_idempotency_key_is_shared_by_the_outbox_and_the_api() {
     let fixture = EngineFixture::sqlite().await;
     let engine = engine(&fixture).await;
     let items = json!([point(1, "a")]);

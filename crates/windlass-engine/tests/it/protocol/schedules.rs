@@ -1,4 +1,4 @@
-//! Schedules: each time is fired once, however many processes keep the time.
+//! Schedules: each time is fired once, whatever the number of processes.
 
 use crate::protocol::common::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ fn scheduled(more: &str) -> String {
     job(ADD, &format!("schedule = {{ cron = \"* * * * *\", {more} }}"))
 }
 
-/// As if nobody had been there for so many minutes.
+/// Moves the schedule as if no process had run for `minutes` minutes.
 async fn away(fixture: &EngineFixture, engine: &Engine, minutes: i64) {
     engine.put_schedules().await.unwrap();
     let back = fixture.spell("next_at - interval '1 minute' * ", "next_at - 60000 * ");
@@ -26,8 +26,8 @@ async fn jobs(engine: &Engine) -> Vec<Job> {
     engine.store().jobs(&filter).await.unwrap()
 }
 
-/// The times that were fired, in order. Each job was made by one, and no minute is missing between
-/// the first and the last.
+/// The fired times in order. Each job has its own time, and no minute is missing between the first and the
+/// last.
 fn times(jobs: &[Job]) -> Vec<chrono::DateTime<chrono::Utc>> {
     let key = |job: &Job| job.request.idempotency_key.clone().unwrap().parse().unwrap();
     let mut times: Vec<chrono::DateTime<chrono::Utc>> = jobs.iter().map(key).collect();
@@ -44,7 +44,7 @@ pub(crate) async fn each_missed_time_is_fired_once_by_two_processes(fixture: Eng
     let (one, other) = (fixture.engine(&jobs_toml).await, fixture.engine(&jobs_toml).await);
     away(&fixture, &one, MINUTES).await;
     let (by_one, by_other) = tokio::join!(one.fire_due(), other.fire_due());
-    // Whoever was overtaken leaves the rest to the other, which may have been overtaken before.
+    // A process that loses a race leaves the rest to the other, which may have lost one before.
     let mut fired = by_one.unwrap() + by_other.unwrap();
     while let again @ 1.. = one.fire_due().await.unwrap() {
         fired += again;
@@ -59,7 +59,7 @@ pub(crate) async fn each_missed_time_is_fired_once_by_two_processes(fixture: Eng
 }
 
 /// The store's clock was a year ahead for a while.
-pub(crate) async fn a_clock_that_is_set_back_leaves_no_schedule_in_the_future(
+pub(crate) async fn a_clock_that_is_set_back_leaves_no_schedule_a_year_ahead(
     fixture: EngineFixture,
 ) {
     fixture.visits(1).await;
@@ -76,8 +76,8 @@ pub(crate) async fn a_clock_that_is_set_back_leaves_no_schedule_in_the_future(
     assert!((made..=made + 1).contains(&jobs(&engine).await.len()), "what was fired is kept");
 }
 
-/// The process died after it had submitted the job and before the schedule knew.
-pub(crate) async fn a_firing_that_was_half_done_is_finished(fixture: EngineFixture) {
+/// The process died after it submitted the job and before it updated the schedule.
+pub(crate) async fn an_interrupted_firing_is_finished_without_duplicates(fixture: EngineFixture) {
     fixture.visits(1).await;
     let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
     away(&fixture, &engine, 3).await;
@@ -94,7 +94,7 @@ pub(crate) async fn a_firing_that_was_half_done_is_finished(fixture: EngineFixtu
     assert!((made..=made + 1).contains(&jobs(&engine).await.len()), "the jobs are the same");
 }
 
-pub(crate) async fn missed_times_are_left_out_or_made_up_for_once(fixture: EngineFixture) {
+pub(crate) async fn missed_times_are_skipped_or_run_once(fixture: EngineFixture) {
     fixture.visits(1).await;
     for (missed, expected) in [("skip", 0), ("run-once", 1)] {
         let fixture = fixture.another().await;
@@ -110,7 +110,7 @@ pub(crate) async fn missed_times_are_left_out_or_made_up_for_once(fixture: Engin
     }
 }
 
-pub(crate) async fn the_job_before_is_waited_for_or_cancelled(fixture: EngineFixture) {
+pub(crate) async fn overlap_skips_queues_or_cancels_the_running_job(fixture: EngineFixture) {
     for (overlap, statuses) in [
         ("skip", vec![JobStatus::Queued]),
         ("queue", vec![JobStatus::Queued; 3]),
@@ -134,7 +134,7 @@ pub(crate) async fn the_job_before_is_waited_for_or_cancelled(fixture: EngineFix
     }
 }
 
-pub(crate) async fn a_paused_schedule_rests_and_goes_on_from_now(fixture: EngineFixture) {
+pub(crate) async fn a_paused_schedule_does_not_fire_and_continues_from_now(fixture: EngineFixture) {
     fixture.visits(1).await;
     let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
     engine.pause_schedule("JOB", true).await.unwrap();
@@ -148,8 +148,8 @@ pub(crate) async fn a_paused_schedule_rests_and_goes_on_from_now(fixture: Engine
     assert!(none.contains("OTHER"), "{none}");
 }
 
-/// The next time is in the store: a process that starts again does not begin anew, unless the
-/// schedule is another.
+/// The next time is stored: a restarted process continues with it, unless the schedule was
+/// changed.
 pub(crate) async fn a_restart_keeps_the_next_time(fixture: EngineFixture) {
     fixture.visits(1).await;
     let engine = fixture.engine(&scheduled("missed = \"run-all\"")).await;
@@ -163,14 +163,16 @@ pub(crate) async fn a_restart_keeps_the_next_time(fixture: EngineFixture) {
     let other = fixture.engine(&hourly).await;
     other.put_schedules().await.unwrap();
     assert!(next(&other).await > before);
-    // Whoever has the old definition leaves it alone.
+    // A process with the old definition does not change it.
     away(&fixture, &other, 600).await;
     assert_eq!(engine.fire_due().await.unwrap(), 0);
     assert!(other.fire_due().await.unwrap() > 0);
 }
 
-/// A job type that cannot be submitted says so in the listing, and is fired when it can be.
-pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(fixture: EngineFixture) {
+/// The listing shows why a job type cannot be submitted. It is fired when it can be.
+pub(crate) async fn a_schedule_that_cannot_fire_shows_the_reason_and_is_retried(
+    fixture: EngineFixture,
+) {
     fixture.visits(1).await;
     let engine = fixture.engine(&scheduled("missed = \"run-once\"")).await;
     away(&fixture, &engine, 2).await;
@@ -179,7 +181,7 @@ pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(fixture: Engine
     let row = engine.store().schedules().await.unwrap().remove(0);
     assert!(row.error.is_some_and(|error| error.contains("visits")), "the table is named");
     fixture.app.run("ALTER TABLE gone RENAME TO visits").await;
-    // What was found out about the table is believed for a moment.
+    // The schema cache may be stale for a moment.
     let done = AtomicBool::new(false);
     let fires = async || done.fetch_or(engine.fire_due().await.unwrap() > 0, Ordering::Relaxed);
     eventually("it is fired", PATIENCE, fires).await;
@@ -187,12 +189,12 @@ pub(crate) async fn what_cannot_be_fired_is_said_and_tried_again(fixture: Engine
 }
 
 on_both!(
-    a_clock_that_is_set_back_leaves_no_schedule_in_the_future,
+    a_clock_that_is_set_back_leaves_no_schedule_a_year_ahead,
     each_missed_time_is_fired_once_by_two_processes,
-    a_firing_that_was_half_done_is_finished,
-    missed_times_are_left_out_or_made_up_for_once,
-    the_job_before_is_waited_for_or_cancelled,
-    a_paused_schedule_rests_and_goes_on_from_now,
+    an_interrupted_firing_is_finished_without_duplicates,
+    missed_times_are_skipped_or_run_once,
+    overlap_skips_queues_or_cancels_the_running_job,
+    a_paused_schedule_does_not_fire_and_continues_from_now,
     a_restart_keeps_the_next_time,
-    what_cannot_be_fired_is_said_and_tried_again,
+    a_schedule_that_cannot_fire_shows_the_reason_and_is_retried,
 );

@@ -1,5 +1,5 @@
-//! Ids that are written unlike the stored key, though the database holds them equal: each record is
-//! worked once, counted once, and nothing is passed undone when its batch is halved.
+//! Ids that are spelled differently from the stored key but equal it for the database. Each record is worked once and
+//! counted once, and none is left out when its batch is halved.
 
 use crate::protocol::common::*;
 use serde_json::{Value as Json, json};
@@ -8,8 +8,8 @@ use windlass_core::{DeadLetterStatus, ItemError, Job, JobStatus, Outcome};
 use windlass_engine::{Engine, ItemContext};
 use windlass_store::DeadLetterFilter;
 
-/// A type of key, the keys that are stored, and ids: of all of them, some more than once, and one
-/// that is not there.
+/// A key type, stored keys, and ids: all of the keys, some more than once, and one that does not
+/// exist.
 struct Spelling {
     kind: &'static str,
     stored: &'static [&'static str],
@@ -67,7 +67,7 @@ fn times() -> Json {
     ])
 }
 
-/// Makes `words` with these keys. The first is refused by a check when it is written back.
+/// Creates `words` with these keys. A check refuses the write-back of the first one.
 async fn words(fixture: &EngineFixture, kind: &str, stored: &[&str]) {
     if let "postgres" = fixture.spell_for_app("postgres", "", "") {
         let folded = "CREATE EXTENSION IF NOT EXISTS citext;
@@ -106,7 +106,7 @@ async fn redriven(engine: &Engine, job: &Job) -> Job {
     work(engine, started[0].job_id).await
 }
 
-pub(crate) async fn a_key_is_worked_once_however_its_id_is_written(fixture: EngineFixture) {
+pub(crate) async fn a_key_is_worked_once_in_every_spelling_of_its_id(fixture: EngineFixture) {
     for Spelling { kind, stored, ids } in spellings(&fixture) {
         let fixture = fixture.another().await;
         words(&fixture, kind, stored).await;
@@ -132,7 +132,7 @@ pub(crate) async fn a_key_is_worked_once_however_its_id_is_written(fixture: Engi
     }
 }
 
-pub(crate) async fn a_statement_counts_a_key_once_however_its_id_is_written(
+pub(crate) async fn a_statement_counts_a_key_once_in_every_spelling_of_its_id(
     fixture: EngineFixture,
 ) {
     for Spelling { kind, stored, ids } in spellings(&fixture) {
@@ -151,14 +151,14 @@ pub(crate) async fn a_statement_counts_a_key_once_however_its_id_is_written(
 }
 
 on_each!(
-    a_key_is_worked_once_however_its_id_is_written,
-    a_statement_counts_a_key_once_however_its_id_is_written,
+    a_key_is_worked_once_in_every_spelling_of_its_id,
+    a_statement_counts_a_key_once_in_every_spelling_of_its_id,
 );
 
-/// The key of a record is written in another way after the plan listed it, and again while it waits
-/// for its next try, and again before it is redriven.
+/// The spelling of a record's key changes after planning, again before its next try, and again before it is
+/// redriven.
 #[tokio::test]
-async fn a_key_that_is_written_otherwise_meanwhile_is_the_same() {
+async fn a_key_whose_spelling_changes_meanwhile_is_the_same_item() {
     let fixture = EngineFixture::postgres().await;
     words(&fixture, "citext", &["'abc'", "'def'"]).await;
     fixture.app.run("UPDATE words SET amount = 0").await;
@@ -186,7 +186,7 @@ async fn a_key_that_is_written_otherwise_meanwhile_is_the_same() {
     let engine = engine.connect().await.unwrap();
     let request = asked(json!({"jobType": "JOB", "ids": ["abc", "def", "ghi"]}));
     let id = engine.submit(request, Engine::local_identity()).await.unwrap().id();
-    load(&engine, id).await;
+    plan_job(&engine, id).await;
     place.run("UPDATE words SET id = 'ABC' WHERE id = 'abc'").await;
     let done = work(&engine, id).await;
     proven(&engine, &done).await;

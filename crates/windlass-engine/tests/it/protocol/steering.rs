@@ -1,4 +1,4 @@
-//! Pause, resume, the failure budget, and retry of what failed.
+//! Pause, resume, the failure budget, and retrying failed chunks.
 
 use crate::protocol::common::*;
 use async_trait::async_trait;
@@ -11,17 +11,17 @@ use windlass_testkit::eventually;
 
 const ROWS: i64 = 100;
 
-pub(crate) async fn a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another(
+pub(crate) async fn a_job_over_its_failure_budget_pauses_and_resuming_grants_another(
     fixture: EngineFixture,
 ) {
     let engine = failing(&fixture, "failures = { budget = 3, on_exceeded = \"pause\" }").await;
     let paused = run(&engine).await;
     assert_eq!(paused.status, JobStatus::Paused);
     assert!(paused.error.unwrap().contains("budget"));
-    // One dead letter in every chunk, and more than three in all.
+    // One dead letter in every chunk, and more than three in total.
     assert!((4..10).contains(&paused.items.dead), "{:?}", paused.items);
 
-    // Three more are granted each time, so ten chunks pause twice more at most.
+    // Each resume grants three more, so ten chunks pause at most two more times.
     let mut pauses = 1;
     loop {
         engine.resume(paused.id).await.unwrap();
@@ -39,7 +39,7 @@ pub(crate) async fn a_job_beyond_its_failure_budget_pauses_and_resuming_grants_a
     assert_eq!(letters(&engine, paused.id).await.len(), 10);
 }
 
-pub(crate) async fn a_job_beyond_its_failure_budget_fails_if_it_says_so(fixture: EngineFixture) {
+pub(crate) async fn a_job_over_its_failure_budget_fails_if_configured_so(fixture: EngineFixture) {
     let engine = failing(&fixture, "failures = { budget = 3, on_exceeded = \"fail\" }").await;
     let failed = run(&engine).await;
     assert_eq!(failed.status, JobStatus::Failed);
@@ -47,13 +47,13 @@ pub(crate) async fn a_job_beyond_its_failure_budget_fails_if_it_says_so(fixture:
     assert!(failed.items.dead >= 4, "{:?}", failed.items);
 }
 
-pub(crate) async fn a_budget_that_holds_is_not_noticed(fixture: EngineFixture) {
+pub(crate) async fn a_job_within_its_failure_budget_completes(fixture: EngineFixture) {
     let engine = failing(&fixture, "failures = { budget = 10, on_exceeded = \"fail\" }").await;
     let done = complete(&engine).await;
     assert_eq!((done.items.processed, done.items.dead), (90, 10));
 }
 
-pub(crate) async fn a_job_paused_in_the_middle_goes_on_where_it_was(fixture: EngineFixture) {
+pub(crate) async fn a_paused_job_continues_where_it_was(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let permits = Arc::new(Semaphore::new(25));
     let engine = metered(&fixture, &permits, "chunk.items = 10\nchunk.commit = 5").await;
@@ -63,11 +63,11 @@ pub(crate) async fn a_job_paused_in_the_middle_goes_on_where_it_was(fixture: Eng
     eventually("the worker is in the middle", PATIENCE, used).await;
 
     engine.pause(job).await.unwrap();
-    // The worker hears of it with a heartbeat; after two of them it surely has.
+    // The worker learns of it with a heartbeat. After two heartbeats it has.
     for _ in 0..2 {
         let lease = fixture.latest_lease().await;
         let beats = async || fixture.latest_lease().await > lease;
-        eventually("the heart beats", PATIENCE, beats).await;
+        eventually("a heartbeat is sent", PATIENCE, beats).await;
     }
     permits.add_permits(10);
     let rests = async || {
@@ -91,7 +91,7 @@ pub(crate) async fn a_job_paused_in_the_middle_goes_on_where_it_was(fixture: Eng
     assert_eq!(permits.available_permits(), 1035 - ROWS as usize, "no item was worked twice");
 }
 
-pub(crate) async fn a_job_paused_before_it_began_does_nothing(fixture: EngineFixture) {
+pub(crate) async fn a_job_paused_before_it_starts_does_nothing(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, "")).await;
     let paused = submit(&engine).await;
@@ -106,7 +106,7 @@ pub(crate) async fn a_job_paused_before_it_began_does_nothing(fixture: EngineFix
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 2 * ROWS);
 }
 
-/// Chunks fail for a while; the others go on, and a retry runs only those that failed.
+/// Two chunks fail for a while. The others continue, and a retry runs only the failed ones.
 pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let broken = Arc::new(AtomicBool::new(true));
@@ -135,7 +135,7 @@ pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(fixture: EngineFixt
     }
 }
 
-/// The same for statements, by an error of the database that is nobody's value.
+/// The same for statements, with a database error that no value causes.
 #[tokio::test]
 async fn a_statement_that_fails_for_a_while_is_retried_and_then_fails_its_chunk() {
     let fixture = EngineFixture::postgres().await;
@@ -156,12 +156,12 @@ async fn a_statement_that_fails_for_a_while_is_retried_and_then_fails_its_chunk(
     fixture.each_once(ROWS).await;
 }
 
-/// The mark is cleared when a chunk fails, and when it completes.
+/// The mark is cleared when a chunk fails and when it completes.
 #[tokio::test]
 async fn a_failed_chunk_leaves_no_mark() {
     let fixture = EngineFixture::postgres().await;
     fixture.visits(ROWS).await;
-    // Marking passes, the statement itself does not.
+    // Marking succeeds, the statement fails.
     let trigger = AWAY.replace("BEFORE UPDATE ON", "BEFORE UPDATE OF amount ON");
     fixture.app.run(&trigger).await;
     let marked = format!("{ADD}\nstep.mark = \"busy\"");
@@ -172,15 +172,15 @@ async fn a_failed_chunk_leaves_no_mark() {
 }
 
 on_each!(
-    a_job_beyond_its_failure_budget_pauses_and_resuming_grants_another,
-    a_job_beyond_its_failure_budget_fails_if_it_says_so,
-    a_budget_that_holds_is_not_noticed,
-    a_job_paused_in_the_middle_goes_on_where_it_was,
-    a_job_paused_before_it_began_does_nothing,
+    a_job_over_its_failure_budget_pauses_and_resuming_grants_another,
+    a_job_over_its_failure_budget_fails_if_configured_so,
+    a_job_within_its_failure_budget_completes,
+    a_paused_job_continues_where_it_was,
+    a_job_paused_before_it_starts_does_nothing,
     a_retry_runs_only_the_chunks_that_failed,
 );
 
-/// Every tenth item fails for good.
+/// Every tenth item fails permanently.
 async fn failing(fixture: &EngineFixture, failures: &str) -> Engine {
     fixture.visits(ROWS).await;
     let handler = async |visit: Visit, _| match visit.id % 10 {
@@ -204,7 +204,7 @@ async fn metered(fixture: &EngineFixture, permits: &Arc<Semaphore>, more: &str) 
     fixture.builder(&job(HANDLER, more)).handler("work", handler).connect().await.unwrap()
 }
 
-/// A step that fails as a whole on two of the chunks while it is broken.
+/// A step that fails for two whole chunks while it is broken.
 struct Flaky {
     broken: Arc<AtomicBool>,
 }

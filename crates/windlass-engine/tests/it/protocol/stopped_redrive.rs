@@ -1,5 +1,5 @@
-//! A redrive that is stopped half-way, by whatever: the letters of the items that it committed are
-//! `reprocessed`, the others are released, and the next redrive does each of those once.
+//! A redrive that is stopped half-way: the letters of committed items are `reprocessed`, the others are released, and
+//! the next redrive works each of those once.
 
 use crate::protocol::common::*;
 use async_trait::async_trait;
@@ -14,17 +14,17 @@ use windlass_store::DeadLetterFilter;
 use windlass_testkit::eventually;
 
 const ROWS: i64 = 10;
-/// After how many items the redrive is stopped, and how many items its chunks have.
+/// The number of items after which the redrive is stopped, and the items per chunk.
 const STOPS: [(usize, u32); 4] = [(0, 10), (3, 10), (9, 10), (6, 4)];
 
-/// What the step does with the items of the first redrive, by the number of the call.
+/// How the step stops in the first redrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stop {
     /// It waits for the test.
     Wait,
-    /// It inserts into a table that is not there, which fails the job.
+    /// It inserts into a table that does not exist, which fails the job.
     Definition,
-    /// It fails the chunk until the chunk's attempts are used up.
+    /// It fails the chunk until its attempts are used up.
     Attempts,
 }
 
@@ -48,8 +48,8 @@ impl Script {
         *self.phase.lock().unwrap() = phase;
     }
 
-    /// What is to be done with the next item. The second one of a redrive fails for good again, the
-    /// third one is deferred.
+    /// What to do with the next item. In a redrive, the second item fails permanently again, and the third one is
+    /// deferred.
     fn next(&self) -> Next {
         match &mut *self.phase.lock().unwrap() {
             Phase::Fail => Next::Answer(Err(ItemError::permanent("bad"))),
@@ -99,7 +99,7 @@ impl Step for Script {
     }
 }
 
-/// A redrive at work that is about to be stopped.
+/// A running redrive that is about to be stopped.
 struct Stopped {
     fixture: EngineFixture,
     engine: Engine,
@@ -110,7 +110,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// A job all of whose items are dead letters, and a redrive of it that stops after some of them.
+    /// A job whose items are all dead letters, and a redrive of it that stops after some of them.
     async fn new(fixture: EngineFixture, stop: Stop, (stop_after, items): (usize, u32)) -> Stopped {
         fixture.visits(ROWS).await;
         let script = Script {
@@ -131,7 +131,7 @@ impl Stopped {
         Stopped { fixture, engine, script, first, redrive, jobs }
     }
 
-    /// The redrive has ended. Its letters say what is done, and another one does the rest.
+    /// The redrive has ended. Its letters have the right status, and another redrive works the rest.
     async fn resumes(self) {
         let Stopped { fixture, engine, script, first, .. } = self;
         script.set(Phase::Succeed);
@@ -174,7 +174,7 @@ impl Stopped {
     }
 }
 
-pub(crate) async fn by_a_cancel(fixture: EngineFixture) {
+pub(crate) async fn stopped_by_a_cancellation(fixture: EngineFixture) {
     for stop in STOPS {
         let stopped = Stopped::new(fixture.another().await, Stop::Wait, stop).await;
         let worker = stopped.work_until_stop().await;
@@ -186,8 +186,8 @@ pub(crate) async fn by_a_cancel(fixture: EngineFixture) {
     }
 }
 
-/// It is paused first, and its chunk handed back.
-pub(crate) async fn by_a_pause_and_a_cancel(fixture: EngineFixture) {
+/// The redrive is paused first, and its chunk handed back.
+pub(crate) async fn stopped_by_a_pause_and_a_cancellation(fixture: EngineFixture) {
     for stop in STOPS {
         let stopped = Stopped::new(fixture.another().await, Stop::Wait, stop).await;
         let worker = stopped.work_until_stop().await;
@@ -205,11 +205,11 @@ pub(crate) async fn by_a_pause_and_a_cancel(fixture: EngineFixture) {
     }
 }
 
-/// The worker is gone without a word; its lease still runs when the redrive is cancelled.
-pub(crate) async fn by_a_worker_that_dies(fixture: EngineFixture) {
+/// The worker dies. Its lease is still valid when the redrive is cancelled.
+pub(crate) async fn stopped_by_a_worker_that_dies(fixture: EngineFixture) {
     for stop in STOPS {
         let stopped = Stopped::new(fixture.another().await, Stop::Wait, stop).await;
-        // All that a process does at once, which ends in the middle of it.
+        // A whole process with all its tasks, which ends in the middle.
         let process = tokio::runtime::Runtime::new().unwrap();
         let jobs = stopped.fixture.builder(&stopped.jobs);
         let builder = jobs.step("work", Arc::new(stopped.script.clone()));
@@ -226,12 +226,12 @@ pub(crate) async fn by_a_worker_that_dies(fixture: EngineFixture) {
     }
 }
 
-/// The other chunks of a redrive that failed by its definition stay open: the letters are released
-/// when it is cancelled.
-pub(crate) async fn by_a_bad_definition(fixture: EngineFixture) {
+/// If a redrive fails by its definition, its other chunks stay open. Their letters are released when it is
+/// cancelled.
+pub(crate) async fn stopped_by_a_bad_definition(fixture: EngineFixture) {
     for stop in STOPS {
         let stopped = Stopped::new(fixture.another().await, Stop::Definition, stop).await;
-        // One slot, so that no other chunk is at work when the job fails.
+        // One slot, so that no other chunk is being worked when the job fails.
         let worker = Working::start(&stopped.engine, "worker", 1);
         let failed = ended(&stopped.engine, stopped.redrive).await;
         worker.stop().await;
@@ -249,7 +249,7 @@ pub(crate) async fn by_a_bad_definition(fixture: EngineFixture) {
     }
 }
 
-pub(crate) async fn by_attempts_that_are_used_up(fixture: EngineFixture) {
+pub(crate) async fn stopped_by_used_up_attempts(fixture: EngineFixture) {
     for stop in STOPS {
         let stopped = Stopped::new(fixture.another().await, Stop::Attempts, stop).await;
         let failed = work(&stopped.engine, stopped.redrive).await;
@@ -259,7 +259,7 @@ pub(crate) async fn by_attempts_that_are_used_up(fixture: EngineFixture) {
     }
 }
 
-/// Retried as long as its chunks are open, it does each item once, too.
+/// A retry while its chunks are open works each item once, too.
 pub(crate) async fn a_failed_redrive_is_retried_from_its_ledger(fixture: EngineFixture) {
     let stopped = Stopped::new(fixture, Stop::Definition, (2, 4)).await;
     let failed = work(&stopped.engine, stopped.redrive).await;
@@ -271,8 +271,8 @@ pub(crate) async fn a_failed_redrive_is_retried_from_its_ledger(fixture: EngineF
     stopped.resumes().await;
 }
 
-/// What its items emitted belongs to the original job, and is not emitted again.
-pub(crate) async fn what_a_cancelled_redrive_emitted_stays(fixture: EngineFixture) {
+/// The rows that its items emitted belong to the original job, and are not emitted again.
+pub(crate) async fn emitted_rows_of_a_cancelled_redrive_stay(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let bad = Arc::new(Mutex::new((1..=ROWS).collect::<BTreeSet<i64>>()));
     let (reached, redriving) = (Arc::new(Notify::new()), bad.clone());
@@ -284,7 +284,7 @@ pub(crate) async fn what_a_cancelled_redrive_emitted_stays(fixture: EngineFixtur
                 return Err(ItemError::permanent("bad"));
             }
             if bad.lock().unwrap().len() == 1 {
-                // One item is done by now.
+                // One item is committed by now.
                 reached.notify_one();
                 std::future::pending::<()>().await;
             }
@@ -311,13 +311,13 @@ pub(crate) async fn what_a_cancelled_redrive_emitted_stays(fixture: EngineFixtur
 }
 
 on_each!(
-    by_a_cancel,
-    by_a_pause_and_a_cancel,
-    by_a_worker_that_dies,
-    by_a_bad_definition,
-    by_attempts_that_are_used_up,
+    stopped_by_a_cancellation,
+    stopped_by_a_pause_and_a_cancellation,
+    stopped_by_a_worker_that_dies,
+    stopped_by_a_bad_definition,
+    stopped_by_used_up_attempts,
     a_failed_redrive_is_retried_from_its_ledger,
-    what_a_cancelled_redrive_emitted_stays,
+    emitted_rows_of_a_cancelled_redrive_stay,
 );
 
 fn of(job: &Job) -> DeadLetterFilter {

@@ -1,5 +1,5 @@
-//! A data server that is down: one probe at a time, no chunk is claimed meanwhile, and every listing
-//! says since when.
+//! A data server that is down: it is probed by one connection at a time, no chunk is claimed meanwhile, and every
+//! listing shows since when it is unavailable.
 
 use crate::protocol::common::*;
 use std::sync::Arc;
@@ -50,12 +50,12 @@ impl Outage {
         }
     }
 
-    /// `JOB` on the server, with a chunk per row, and `OTHER` on a healthy file.
+    /// `JOB` on the server with one chunk per row, and `OTHER` on a SQLite file.
     async fn engine(&self, permits: &Arc<Semaphore>) -> Engine {
         let other = EngineFixture::sqlite().await;
         other.visits(20).await;
         let url = other.app.url();
-        // The file goes with the test.
+        // The file is removed with the test.
         std::mem::forget(other.folder);
         let jobs = job(HANDLER, "chunk.items = 1");
         let others = job(ADD, "").replace("jobs.JOB", "jobs.OTHER").replace("\"app\"", "\"other\"");
@@ -73,7 +73,7 @@ impl Outage {
         builder(&toml).handler("work", handler).connect().await.unwrap()
     }
 
-    /// How often chunks of a job were claimed in all.
+    /// How often chunks of a job were claimed.
     async fn claims(&self, job: JobId) -> i64 {
         let id = self.fixture.spell("job_id::text", "job_id");
         let sql = format!("SELECT sum(epoch) FROM windlass_chunks WHERE {id} = '{job}'");
@@ -93,14 +93,15 @@ fn is_unavailable(job: &Job) -> bool {
 }
 
 /// The server stops in the middle of a job of many chunks.
-async fn nothing_is_claimed_while_it_is_down(outage: Outage) {
+async fn nothing_is_claimed_while_the_server_is_down(outage: Outage) {
     let fixture = &outage.fixture;
     fixture.visits(ROWS).await;
     let permits = Arc::new(Semaphore::new(50));
     let engine = outage.engine(&permits).await;
     let job = submit(&engine).await;
     let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the job is at work", PATIENCE, async || permits.available_permits() == 0).await;
+    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
+        .await;
     (outage.stop)();
     permits.add_permits(10_000);
 
@@ -108,7 +109,8 @@ async fn nothing_is_claimed_while_it_is_down(outage: Outage) {
         let job = engine.job(job).await.unwrap();
         is_unavailable(&job) && job.chunks.processing == 0
     };
-    eventually("the chunks are handed back and the job says why", PATIENCE, handed_back).await;
+    eventually("the chunks are handed back and the job shows the reason", PATIENCE, handed_back)
+        .await;
     let (claims, why) = (outage.claims(job).await, engine.job(job).await.unwrap().error.unwrap());
     let since = |why: &str| why.split(": ").next().unwrap().to_owned();
     outage.probed(4).await;
@@ -121,7 +123,7 @@ async fn nothing_is_claimed_while_it_is_down(outage: Outage) {
         assert_eq!(chunk.attempts, 0, "an outage is no failed attempt: {chunk:?}");
     }
 
-    // A healthy connection is worked meanwhile.
+    // Jobs on a healthy connection continue.
     let other = Request { parallel_segments: Some(1), ..Request::new("OTHER") };
     let other = engine.submit(other, Engine::local_identity()).await.unwrap().id();
     assert_eq!(ended(&engine, other).await.status, JobStatus::Completed);
@@ -134,15 +136,15 @@ async fn nothing_is_claimed_while_it_is_down(outage: Outage) {
     proven(&engine, &done).await;
     fixture.each_once(ROWS).await;
     fixture.logged_once(ROWS).await;
-    // One claim per chunk, and one more for those that were at work or claimed ahead. The loop of
-    // before made thousands.
+    // One claim per chunk, and one more for those that were being worked or claimed ahead. A loop of claims would be
+    // thousands.
     let most = ROWS + 17 * SLOTS as i64;
     let claims = outage.claims(job).await;
     assert!(claims <= most, "{claims} claims of {ROWS} chunks");
 }
 
 /// The server is down when the job is planned.
-async fn nothing_is_planned_while_it_is_down(outage: Outage) {
+async fn nothing_is_planned_while_the_server_is_down(outage: Outage) {
     outage.fixture.visits(20).await;
     let permits = Arc::new(Semaphore::new(10_000));
     let engine = outage.engine(&permits).await;
@@ -150,7 +152,7 @@ async fn nothing_is_planned_while_it_is_down(outage: Outage) {
     (outage.stop)();
     let worker = Working::start(&engine, "worker", SLOTS);
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
-    eventually("the job says why it waits", PATIENCE, says).await;
+    eventually("the job shows why it waits", PATIENCE, says).await;
     let id = outage.fixture.spell("job_id::text", "job_id");
     let plans = format!("SELECT sum(epoch) FROM windlass_segments WHERE {id} = '{job}'");
     let plans = async || outage.fixture.store.int(&plans).await;
@@ -165,22 +167,23 @@ async fn nothing_is_planned_while_it_is_down(outage: Outage) {
 }
 
 /// The server is down when its job is cancelled.
-async fn a_cancelled_job_is_ended_when_it_is_up_again(outage: Outage) {
+async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
     outage.fixture.visits(ROWS).await;
     let permits = Arc::new(Semaphore::new(20));
     let engine = outage.engine(&permits).await;
     let job = submit(&engine).await;
     let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the job is at work", PATIENCE, async || permits.available_permits() == 0).await;
+    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
+        .await;
     (outage.stop)();
     permits.add_permits(10_000);
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
-    eventually("the job says why it waits", PATIENCE, says).await;
+    eventually("the job shows why it waits", PATIENCE, says).await;
     engine.store().cancel(job).await.unwrap();
     let claims = outage.claims(job).await;
     outage.probed(4).await;
     assert_eq!(outage.claims(job).await, claims, "chunks were claimed while it was down");
-    // It says that it is being cancelled, and why that takes a while.
+    // The job shows that it is being cancelled, and why that takes time.
     let error = engine.job(job).await.unwrap().error.unwrap();
     let (cancelled, waits) = error.split_once("; ").unwrap();
     assert!(cancelled.contains("is being cancelled"), "{error}");
@@ -193,25 +196,25 @@ async fn a_cancelled_job_is_ended_when_it_is_up_again(outage: Outage) {
 
 #[tokio::test]
 async fn nothing_is_claimed_while_postgres_is_down() {
-    nothing_is_claimed_while_it_is_down(Outage::postgres().await).await;
+    nothing_is_claimed_while_the_server_is_down(Outage::postgres().await).await;
 }
 
 #[tokio::test]
 async fn nothing_is_claimed_while_mariadb_is_down() {
-    nothing_is_claimed_while_it_is_down(Outage::mariadb().await).await;
+    nothing_is_claimed_while_the_server_is_down(Outage::mariadb().await).await;
 }
 
 #[tokio::test]
 async fn nothing_is_planned_while_postgres_is_down() {
-    nothing_is_planned_while_it_is_down(Outage::postgres().await).await;
+    nothing_is_planned_while_the_server_is_down(Outage::postgres().await).await;
 }
 
 #[tokio::test]
 async fn nothing_is_planned_while_mariadb_is_down() {
-    nothing_is_planned_while_it_is_down(Outage::mariadb().await).await;
+    nothing_is_planned_while_the_server_is_down(Outage::mariadb().await).await;
 }
 
 #[tokio::test]
-async fn a_cancelled_job_is_ended_when_postgres_is_up_again() {
-    a_cancelled_job_is_ended_when_it_is_up_again(Outage::postgres().await).await;
+async fn a_cancelled_job_ends_when_postgres_is_up_again() {
+    a_cancelled_job_ends_when_the_server_is_up_again(Outage::postgres().await).await;
 }

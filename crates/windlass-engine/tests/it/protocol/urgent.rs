@@ -54,7 +54,7 @@ async fn busy_worker(fixture: &EngineFixture) -> BusyWorker {
     let mut finished = 60;
     let (engine, permits, noted) = noting(fixture, finished).await;
     let many = submit_with(&engine, "JOB", 1).await;
-    load(&engine, many).await;
+    plan_job(&engine, many).await;
     let worker = Working::start(&engine, "worker", 1);
     loop {
         let waits =

@@ -1,4 +1,4 @@
-//! A primary with replicas, a table on it, and job types whose output says which server they read.
+//! A primary with replicas, a table on it, and job types whose output shows which server they read.
 
 use std::time::Duration;
 use tempfile::TempDir;
@@ -7,10 +7,10 @@ use windlass_core::{Config, Job, JobId, JobStatus, Request};
 use windlass_engine::{Builder, Engine, Handle, Options, Worker};
 use windlass_testkit::{Database, PostgresServer, eventually};
 
-/// How long anything may take; far longer than anything does.
+/// The longest wait for a condition. Far longer than any takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A map that says by the port which server it was computed on.
+/// A map whose output contains the port of the server that computed it.
 pub(crate) const MAP: &str = "source.table = \"visits\"\n\
     step.map = \"SELECT inet_server_port() AS port, county, \
     count(*) AS n, sum(amount) AS total, sum(gate(id)) AS gates FROM {source} WHERE {chunk} \
@@ -18,7 +18,7 @@ pub(crate) const MAP: &str = "source.table = \"visits\"\n\
     reduce = \"SELECT port, county, sum(n) AS n, sum(total) AS total FROM parts \
     GROUP BY port, county\"\nchunk.items = 10";
 
-/// Servers of one test, gone with it.
+/// The servers of one test, removed with it.
 pub(crate) struct ReplicaFixture {
     pub(crate) primary: PostgresServer,
     pub(crate) replicas: Vec<PostgresServer>,
@@ -27,7 +27,7 @@ pub(crate) struct ReplicaFixture {
 }
 
 impl ReplicaFixture {
-    /// A table of so many rows on a primary, with so many replicas that have it.
+    /// A table with `rows` rows on a primary, and `replicas` replicas that have it.
     pub(crate) async fn new(rows: i64, replicas: usize) -> ReplicaFixture {
         let options = windlass_testkit::Options { fsync: false, ..Default::default() };
         let primary = PostgresServer::start(options);
@@ -42,7 +42,7 @@ impl ReplicaFixture {
         ReplicaFixture { primary, replicas, app, folder: TempDir::new().unwrap() }
     }
 
-    /// The database as a replica has it.
+    /// The database on a replica.
     pub(crate) fn copy(&self, replica: usize) -> Database {
         self.replicas[replica].existing(self.app.name())
     }
@@ -57,7 +57,7 @@ impl ReplicaFixture {
         self.builder(max_lag, job).connect().await.unwrap()
     }
 
-    /// The output of a mapped job is the database's own sums; says how many rows each server read.
+    /// Asserts that the output of a mapped job equals the database's sums. Returns how many rows each server read.
     pub(crate) async fn read_by(&self, engine: &Engine, job: JobId) -> Reads {
         let output = engine.output(job, &FIRST, 1000).await.unwrap();
         let rows: Vec<String> = output.into_iter().map(|row| row.fields).collect();
@@ -84,7 +84,7 @@ impl ReplicaFixture {
         Reads { primary: of(&self.primary), replicas: self.replicas.iter().map(of).collect() }
     }
 
-    /// Runs `JOB` on the replicas: the first read begins to ask them.
+    /// Runs `JOB` on the replicas: the first read starts their probes.
     pub(crate) async fn warm(&self, engine: &Engine) {
         let job = run(engine).await;
         self.read_by(engine, job.id).await;
@@ -99,7 +99,7 @@ pub(crate) struct Reads {
     pub(crate) replicas: Vec<i64>,
 }
 
-/// Waits until so many replicas serve.
+/// Waits until `replicas` replicas serve reads.
 pub(crate) async fn serving(engine: &Engine, replicas: usize) {
     let what = format!("{replicas} replicas serve");
     let serve = async || engine.replicas("app").unwrap().serving() == replicas;
@@ -129,7 +129,7 @@ pub(crate) async fn submit(engine: &Engine) -> JobId {
     engine.submit(request, Engine::local_identity()).await.unwrap().id()
 }
 
-/// A worker that runs until it is dropped with its runtime.
+/// A worker that runs until its runtime is dropped.
 pub(crate) fn start(
     engine: &Engine,
 ) -> (Handle, tokio::task::JoinHandle<windlass_engine::WorkerStats>) {
@@ -157,7 +157,7 @@ pub(crate) async fn run(engine: &Engine) -> Job {
     job
 }
 
-/// `gate` waits while somebody holds the lock of its place: 7 from row 150 on, 8 from row 250 on.
+/// `gate` waits while the lock of its rows is held: 7 from row 150 on, 8 from row 250 on.
 const VISITS: &str = "
     CREATE TABLE visits (
         id      bigint         NOT NULL PRIMARY KEY,

@@ -1,9 +1,9 @@
-//! A replica that does not replay is left out, and comes back when it has caught up.
+//! A replica that does not replay is not read, and is read again when it has caught up.
 
 use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, run, serving};
 
 #[tokio::test]
-async fn a_replica_that_lags_is_left_out_and_comes_back() {
+async fn a_lagging_replica_is_not_read_until_it_has_caught_up() {
     let fixture = ReplicaFixture::new(100, 1).await;
     let engine = fixture.engine("1s", MAP).await;
     fixture.warm(&engine).await;
@@ -18,7 +18,7 @@ async fn a_replica_that_lags_is_left_out_and_comes_back() {
     copy.run("SELECT pg_wal_replay_resume()").await;
     serving(&engine, 1).await;
     let job = run(&engine).await;
-    // The worker may have to ask again first, if the machine was asleep; the sums are right anyhow.
+    // The worker may have to probe again first, if the machine was suspended. The sums are right anyway.
     let reads = fixture.read_by(&engine, job.id).await;
     assert!(reads.replicas[0] > 0, "{reads:?}");
 }

@@ -1,5 +1,5 @@
-//! MariaDB: a real replica that is stopped half-way, lags or does not replicate, and what never goes
-//! to it; a second server that copies nobody; and one that may not be asked.
+//! MariaDB: a real replica that is stopped during a read, lags or does not replicate; reads that never go to it; a
+//! second server that replicates nothing; and one whose status may not be queried.
 
 use crate::replicas::fixture::{PATIENCE, builder, completed, run, serving, start, submit};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const MAP: &str = "source.table = \"visits\"\n\
                    reduce = \"SELECT port, sum(n) AS n FROM parts GROUP BY port\"\n\
                    chunk.items = 10";
 
-/// `gate` waits while somebody holds the lock of its place: 7 from row 150 on, 8 from row 250 on.
+/// `gate` waits while the lock of its rows is held: 7 from row 150 on, 8 from row 250 on.
 const VISITS: &str = "
     CREATE TABLE visits (
         id      bigint NOT NULL PRIMARY KEY,
@@ -29,7 +29,7 @@ const VISITS: &str = "
             RETURN 0;
         END;";
 
-/// A primary and its replica, gone with the test.
+/// A primary and its replica, removed with the test.
 struct MariadbReplicaFixture {
     primary: MariaServer,
     replica: MariaServer,
@@ -55,7 +55,7 @@ impl MariadbReplicaFixture {
         builder(&self.folder, self.app.url(), &urls, max_lag, job)
     }
 
-    /// An engine that reads on the replica.
+    /// An engine that reads from the replica.
     async fn engine(&self, max_lag: &str) -> Engine {
         let engine = self.builder(max_lag, MAP).connect().await.unwrap();
         run(&engine).await;
@@ -82,32 +82,32 @@ async fn reads(engine: &Engine, job: windlass_core::JobId) -> BTreeMap<u16, i64>
     rows.collect()
 }
 
-/// Holds a gate of a server closed until the answer is dropped.
+/// Closes a gate of a server until the returned connection is dropped.
 async fn close(database: &MariaDatabase, gate: u32) -> impl Sized + use<> {
     let mut client = database.client().await;
     database.run_on(&mut client, &format!("DO GET_LOCK('{gate}', 0)")).await;
     client
 }
 
-/// Waits until somebody waits at a gate of a server.
-async fn somebody_waits(database: &MariaDatabase) {
+/// Waits until a query waits at a gate of a server.
+async fn query_waits(database: &MariaDatabase) {
     let waiting = "SELECT count(*) FROM information_schema.processlist WHERE state = 'User lock'";
     let waits = async || database.one::<i64>(waiting).await > 0;
-    eventually("somebody waits at the gate", PATIENCE, waits).await;
+    eventually("a query waits at the gate", PATIENCE, waits).await;
 }
 
 #[tokio::test]
-async fn a_replica_is_stopped_half_way_and_serves_again() {
+async fn a_replica_stopped_during_a_read_serves_again_after_its_restart() {
     let fixture = MariadbReplicaFixture::new(500).await;
     let engine = fixture.engine("10s").await;
     let _on_replica = close(&fixture.copy, 7).await;
     let on_primary = close(&fixture.app, 8).await;
     let id = submit(&engine).await;
     let (handle, worker) = start(&engine);
-    somebody_waits(&fixture.copy).await;
+    query_waits(&fixture.copy).await;
     fixture.replica.stop_immediate();
-    // What was being read there goes on at the primary, up to the next gate.
-    somebody_waits(&fixture.app).await;
+    // The interrupted read continues on the primary, up to the next gate.
+    query_waits(&fixture.app).await;
     serving(&engine, 0).await;
     fixture.replica.start_again();
     serving(&engine, 1).await;
@@ -122,10 +122,10 @@ async fn a_replica_is_stopped_half_way_and_serves_again() {
 }
 
 #[tokio::test]
-async fn a_replica_that_lags_is_left_out_and_comes_back() {
+async fn a_lagging_replica_is_not_read_until_it_has_caught_up() {
     let fixture = MariadbReplicaFixture::new(100).await;
     let engine = fixture.engine("2s").await;
-    // What comes from the primary waits for this lock, while rows can be read.
+    // Replicated changes wait for this lock, while rows can be read.
     let mut lock = fixture.copy.client().await;
     fixture.copy.run_on(&mut lock, "LOCK TABLES visits READ").await;
     fixture.app.run("INSERT INTO visits (id) VALUES (101)").await;
@@ -141,9 +141,9 @@ async fn a_replica_that_lags_is_left_out_and_comes_back() {
     assert!(replica > 0, "it reads again");
 }
 
-/// Either thread of it: the one that fetches, the one that applies.
+/// Either replication thread: the one that fetches, and the one that applies.
 #[tokio::test]
-async fn a_replica_that_does_not_replicate_is_left_out_and_comes_back() {
+async fn a_replica_whose_replication_is_stopped_is_not_read_until_it_resumes() {
     let fixture = MariadbReplicaFixture::new(100).await;
     let engine = fixture.engine("2s").await;
     for thread in ["SQL_THREAD", "IO_THREAD"] {
@@ -173,9 +173,9 @@ async fn first_version(engine: &Engine) -> i64 {
     dry.sample[0].before["version"].as_i64().unwrap()
 }
 
-/// With a limit of an hour a replica that applies nothing stays well, and its rows stay old.
+/// With a limit of an hour, a replica that applies nothing counts as healthy, and its rows stay old.
 #[tokio::test]
-async fn what_is_written_back_is_read_on_the_primary() {
+async fn records_that_are_written_back_are_read_from_the_primary() {
     let fixture = MariadbReplicaFixture::new(60).await;
     let job = "source.table = \"visits\"\nstep.handler = \"work\"\nstep.version = \"version\"\n\
                chunk.items = 10";
@@ -195,9 +195,9 @@ async fn what_is_written_back_is_read_on_the_primary() {
     fixture.copy.run_on(&mut lock, "UNLOCK TABLES").await;
 }
 
-/// It lags nothing, as one that was promoted.
+/// A server that replicates nothing does not lag, like one that was promoted.
 #[tokio::test]
-async fn a_second_server_serves_until_it_is_stopped_and_after() {
+async fn a_server_without_replication_serves_before_and_after_a_restart() {
     let (one, other) = (MariaServer::start(), MariaServer::start());
     let (app, copy) = (one.database().await, other.database().await);
     assert_eq!(app.name(), copy.name());
@@ -221,9 +221,9 @@ async fn a_second_server_serves_until_it_is_stopped_and_after() {
     read(&other).await;
 }
 
-/// Nobody knows how old its rows are, so it does not serve, and what would change that is said.
+/// The age of its rows is unknown, so it is not read, and the message states the missing permission.
 #[tokio::test]
-async fn a_replica_that_may_not_be_asked_is_left_out() {
+async fn a_replica_whose_status_may_not_be_queried_is_not_read() {
     let app = MariaServer::shared().database().await;
     app.run(VISITS).await;
     app.run("INSERT INTO visits (id) SELECT seq FROM seq_1_to_100").await;

@@ -1,9 +1,9 @@
-//! Read replicas: what they serve, what they never serve, and what becomes of reads when one is
-//! stopped or lags. The replicas are real: streaming standbys of a server of our own.
+//! Read replicas: what is read from them, what never is, and what happens when one stops or lags. The replicas are real
+//! streaming standbys of a test server.
 
-mod away;
 mod fixture;
 mod lagging;
 mod mariadb;
 mod served;
+mod stopped;
 mod written_back;

@@ -1,4 +1,4 @@
-//! What replicas serve: `map`, `export` and the reads of dry runs, in turns.
+//! Reads on replicas: `map`, `export` and dry runs, in turn.
 
 use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, builder, run};
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use windlass_drivers::Sqlite;
 use windlass_testkit::free_port;
 
 #[tokio::test]
-async fn maps_are_spread_over_the_replicas() {
+async fn maps_are_distributed_over_the_replicas() {
     let fixture = ReplicaFixture::new(400, 2).await;
     let engine = fixture.engine("1h", MAP).await;
     fixture.warm(&engine).await;
@@ -18,11 +18,11 @@ async fn maps_are_spread_over_the_replicas() {
 }
 
 #[tokio::test]
-async fn connections_to_a_replica_are_bounded_with_many_workers() {
+async fn connections_to_a_replica_are_limited_with_many_workers() {
     let fixture = ReplicaFixture::new(400, 1).await;
     let engine = fixture.engine("1h", MAP).await;
     fixture.warm(&engine).await;
-    // Everybody waits at the gate, so all connections that are opened stay open.
+    // All queries wait at the gate, so all opened connections stay open.
     let copy = fixture.copy(0);
     let gate = copy.client().await;
     gate.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
@@ -42,7 +42,7 @@ async fn connections_to_a_replica_are_bounded_with_many_workers() {
 }
 
 #[tokio::test]
-async fn a_replica_that_is_not_there_costs_nothing_but_itself() {
+async fn an_unreachable_replica_does_not_affect_the_others() {
     let fixture = ReplicaFixture::new(100, 0).await;
     let folder = TempDir::new().unwrap();
     let nowhere = format!("postgres://windlass@127.0.0.1:{}/app", free_port());
@@ -54,9 +54,9 @@ async fn a_replica_that_is_not_there_costs_nothing_but_itself() {
     assert!(lags[0].1.is_err(), "{lags:?}");
 }
 
-/// A copy of a file lags nothing, and one that is not there yet serves when it comes.
+/// A copy of a SQLite file does not lag. A copy that does not exist yet is read once it does.
 #[tokio::test]
-async fn a_file_is_a_replica_too() {
+async fn a_sqlite_file_can_be_a_replica() {
     let folder = TempDir::new().unwrap();
     let url = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
     let make = async |name: &str| {

@@ -1,5 +1,5 @@
-//! What is written back is read on the primary, however well a replica is; a dry run may see what
-//! the replica has.
+//! Records that are written back are read from the primary, even if a replica is healthy. A dry run may read from the
+//! replica.
 
 use crate::replicas::fixture::{MAP, ReplicaFixture, run};
 use windlass_core::{Change, Outcome, Request};
@@ -12,7 +12,7 @@ struct Visit {
     version: i64,
 }
 
-/// With a limit of an hour a replica whose replay is paused stays well, and its rows stay old.
+/// With a limit of an hour, a replica whose replay is paused counts as healthy, and its rows stay old.
 async fn stale() -> (ReplicaFixture, Engine) {
     let fixture = ReplicaFixture::new(60, 1).await;
     let warm = fixture.engine("1h", MAP).await;
@@ -21,7 +21,7 @@ async fn stale() -> (ReplicaFixture, Engine) {
         Ok(Outcome::from(Change::default().set("amount", visit.version + 1)))
     };
     let engine = fixture.builder("1h", HANDLER).handler("work", handler).connect().await.unwrap();
-    // The first dry run begins to ask the replica, which has everything yet.
+    // The first dry run starts the probes of the replica, which has all rows at that time.
     assert_eq!(first_version(&engine).await, 0);
     crate::replicas::fixture::serving(&engine, 1).await;
     fixture.copy(0).run("SELECT pg_wal_replay_pause()").await;
@@ -36,7 +36,7 @@ async fn first_version(engine: &Engine) -> i64 {
 }
 
 #[tokio::test]
-async fn what_is_written_back_is_read_on_the_primary() {
+async fn records_that_are_written_back_are_read_from_the_primary() {
     let (fixture, engine) = stale().await;
     let job = run(&engine).await;
     assert_eq!(job.items.processed, 60);

@@ -7,7 +7,7 @@ use windlass_drivers::Sqlite;
 use windlass_engine::{Builder, Engine};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Proxy};
 
-/// A fixture for one test, gone with it.
+/// The databases of one test, removed with it.
 pub(crate) struct EngineFixture {
     pub(crate) app: TestDatabase,
     pub(crate) store: TestDatabase,
@@ -39,13 +39,13 @@ impl EngineFixture {
         EngineFixture { app: open("app.db"), store: open("store.db"), folder }
     }
 
-    /// With the store in a file.
+    /// With the store in a SQLite file.
     pub(crate) async fn mariadb() -> EngineFixture {
         let app = TestDatabase::Mariadb(MariaServer::shared().database().await);
         EngineFixture { app, ..EngineFixture::sqlite().await }
     }
 
-    /// With the store in a file.
+    /// With the store in a SQLite file.
     #[cfg(feature = "dynamodb")]
     pub(crate) async fn dynamodb() -> EngineFixture {
         let app = TestDatabase::Dynamodb(windlass_testkit::Moto::shared().dynamodb());
@@ -63,7 +63,7 @@ impl EngineFixture {
         }
     }
 
-    /// The right one of two spellings for the store.
+    /// The spelling for the store's database.
     pub(crate) fn spell<'a>(&self, postgres: &'a str, sqlite: &'a str) -> &'a str {
         match self.store {
             TestDatabase::Postgres(_) => postgres,
@@ -71,7 +71,7 @@ impl EngineFixture {
         }
     }
 
-    /// The right one of three spellings for the user's data.
+    /// The spelling for the database of the user's data.
     pub(crate) fn spell_for_app<'a>(
         &self,
         postgres: &'a str,
@@ -82,13 +82,13 @@ impl EngineFixture {
             TestDatabase::Postgres(_) => postgres,
             TestDatabase::Sqlite(_) => sqlite,
             TestDatabase::Mariadb(_) => mariadb,
-            // Its tables are written as SQLite's.
+            // DynamoDB's tables are described in SQLite's SQL.
             #[cfg(feature = "dynamodb")]
             TestDatabase::Dynamodb(_) => sqlite,
         }
     }
 
-    /// Makes `visits` with the ids from 1 to `rows`, and an empty `log`.
+    /// Creates `visits` with the ids from 1 to `rows`, and an empty `log`.
     pub(crate) async fn visits(&self, rows: i64) {
         self.app.run(VISITS).await;
         let insert = format!(
@@ -100,8 +100,8 @@ impl EngineFixture {
 
     /// The text of a windlass.toml with these job types.
     pub(crate) fn toml(&self, jobs: &str) -> String {
-        // DynamoDB runs no statements, and raises a version instead. Its stand-in takes its time, for
-        // which a short lease must be long enough.
+        // DynamoDB runs no statements, so the step increments a version instead. moto is slow, so short leases
+        // must be longer.
         #[cfg(feature = "dynamodb")]
         let jobs = &match self.app {
             TestDatabase::Dynamodb(_) => {
@@ -127,14 +127,14 @@ impl EngineFixture {
         self.app.int(sql).await
     }
 
-    /// Lets every lease of a table of the store run out.
+    /// Makes all leases in a table of the store expire.
     pub(crate) async fn expire(&self, table: &str) {
         let past = self.spell("clock_timestamp() - interval '1 hour'", "1");
         let sql = format!("UPDATE {table} SET lease_until = {past} WHERE status = 'PROCESSING'");
         self.store.run(&sql).await;
     }
 
-    /// Until when the longest lease of a chunk lasts, in milliseconds of the store's clock.
+    /// The latest expiry of a chunk's lease, in milliseconds of the store's clock.
     pub(crate) async fn latest_lease(&self) -> i64 {
         let lease = self.spell("extract(epoch FROM lease_until) * 1000", "lease_until");
         self.store.int(&format!("SELECT max({lease}) FROM windlass_chunks")).await
@@ -158,7 +158,7 @@ impl EngineFixture {
         }
     }
 
-    /// As many lines in the log as visits in it: no insert was lost, none doubled.
+    /// The log has one line per visit: no insert is lost or duplicated.
     #[track_caller]
     pub(crate) fn logged_once(&self, rows: i64) -> impl Future<Output = ()> {
         let (app, caller) = (self.app.clone(), std::panic::Location::caller());
@@ -186,17 +186,17 @@ impl TestDatabase {
         match self {
             TestDatabase::Postgres(_) => Proxy::start(PostgresServer::shared().addr()).await,
             TestDatabase::Mariadb(_) => Proxy::start_mysql(MariaServer::shared().addr()).await,
-            _ => panic!("no server that a proxy knows"),
+            _ => panic!("the proxy supports only servers"),
         }
     }
 
-    /// Runs statements, on a connection of their own.
+    /// Runs statements on a new connection.
     pub(crate) async fn run(&self, sql: &str) {
         match self {
             #[cfg(feature = "dynamodb")]
             TestDatabase::Dynamodb(tables) => tables.run(sql),
             TestDatabase::Postgres(database) => database.run(sql).await,
-            // Its texts can be indexed, or have a default, only where they have a length.
+            // MariaDB requires a length for a text that is indexed or has a default.
             TestDatabase::Mariadb(database) => {
                 database.run(&sql.replace(" text", " varchar(200)")).await
             }
@@ -208,7 +208,7 @@ impl TestDatabase {
         }
     }
 
-    /// The one integer of a query.
+    /// The integer that a query returns.
     pub(crate) async fn int(&self, sql: &str) -> i64 {
         match self {
             TestDatabase::Postgres(database) => {
@@ -235,13 +235,13 @@ pub(crate) fn toml(app: &str, store: &str, jobs: &str) -> String {
     format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{app}\"\n{jobs}")
 }
 
-/// An engine by the text of a windlass.toml.
+/// An engine builder for the text of a windlass.toml.
 pub(crate) fn builder(toml: &str) -> Builder {
     let config = Config::parse(toml, |_| None).unwrap_or_else(|error| panic!("{error}: {toml}"));
     Engine::builder(config)
 }
 
-/// What stands for [`super::ADD`] on DynamoDB.
+/// Replaces [`super::ADD`] on DynamoDB.
 #[cfg(feature = "dynamodb")]
 const RAISE: &str = "step.refresh = true\nstep.version = \"amount\"";
 

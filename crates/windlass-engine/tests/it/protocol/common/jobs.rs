@@ -1,4 +1,4 @@
-//! Job types, workers, chunks claimed by hand, and looks at jobs.
+//! Job types, workers, manually claimed chunks, and queries of jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use windlass_engine::{Engine, Handle, Options, Worker, WorkerStats};
 use windlass_store::{Capabilities, ChunkRow, ClaimedChunk, DeadLetter, DeadLetterFilter};
 use windlass_testkit::eventually;
 
-/// How long anything may take; far longer than anything does.
+/// The longest wait for a condition. Far longer than any takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A step that changes a row again whenever it runs again.
+/// A step that is not idempotent: it changes a row each time it runs.
 pub(crate) const ADD: &str = "step.sql = \"UPDATE visits SET amount = amount + 1 WHERE {chunk}\"";
 /// A step that calls the handler `work`.
 pub(crate) const HANDLER: &str = "step.handler = \"work\"\nstep.version = \"version\"";
 
-/// A job type named `JOB` on `visits`, with short waits.
+/// A job type named `JOB` on `visits`, with short delays.
 pub(crate) fn job(step: &str, more: &str) -> String {
     format!(
         "[jobs.JOB]\nsource.connection = \"app\"\nsource.table = \"visits\"\n\
@@ -27,7 +27,7 @@ pub(crate) fn job(step: &str, more: &str) -> String {
     )
 }
 
-/// A record of `visits` as handlers take it.
+/// A record of `visits` for handlers.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub(crate) struct Visit {
     pub(crate) id: i64,
@@ -36,19 +36,19 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// The work of most handlers: one more, and a line in the log.
+    /// The result of most handlers: increments the amount and inserts a line into the log.
     pub(crate) fn done(&self) -> Result<Outcome, ItemError> {
         let change = Change::default().set("amount", self.amount + 1);
         Ok(change.insert("log", [("visit", self.id.into())]).into())
     }
 }
 
-/// A request for the whole of `JOB`. In one segment, so that chunks are as large as they may be.
+/// A request for all of `JOB`, with one segment, so that chunks have their full size.
 pub(crate) fn request() -> Request {
     Request { parallel_segments: Some(1), ..Request::new("JOB") }
 }
 
-/// A request written as users write it.
+/// A request from JSON.
 pub(crate) fn asked(json: serde_json::Value) -> Request {
     serde_json::from_value(json).unwrap()
 }
@@ -58,7 +58,7 @@ pub(crate) async fn submit(engine: &Engine) -> JobId {
     engine.submit(request(), Engine::local_identity()).await.unwrap().id()
 }
 
-/// A worker at work.
+/// A running worker.
 pub(crate) struct Working {
     pub(crate) handle: Handle,
     task: JoinHandle<WorkerStats>,
@@ -71,10 +71,10 @@ impl Working {
         Working { handle, task: tokio::spawn(worker.run()) }
     }
 
-    /// Stops it in order; says what it did.
+    /// Shuts it down and returns its statistics.
     pub(crate) async fn stop(self) -> WorkerStats {
         self.handle.shutdown();
-        tokio::time::timeout(PATIENCE, self.task).await.expect("a worker stops").unwrap()
+        tokio::time::timeout(PATIENCE, self.task).await.expect("the worker does not stop").unwrap()
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn ended(engine: &Engine, job: JobId) -> Job {
     engine.job(job).await.unwrap()
 }
 
-/// Works everything there is until this job has ended or is paused.
+/// Works all jobs until this one has ended or is paused.
 pub(crate) async fn work(engine: &Engine, job: JobId) -> Job {
     let worker = Working::start(engine, "worker", 2);
     let job = ended(engine, job).await;
@@ -107,22 +107,22 @@ pub(crate) async fn complete(engine: &Engine) -> Job {
     job
 }
 
-/// The job is completed, and the audit proves it.
+/// Asserts that the job is completed and that the audit proves it.
 pub(crate) async fn proven(engine: &Engine, job: &Job) {
     assert_eq!(job.status, JobStatus::Completed, "{:?}", job.error);
     let audit = engine.audit(job.id).await.unwrap();
     assert!(audit.is_proven(), "{audit:#?}");
 }
 
-/// Loads a job without working any of it.
-pub(crate) async fn load(engine: &Engine, job: JobId) {
-    let loader = Working::start(engine, "loader", 0);
-    let loaded = async || {
+/// Plans a job without working it.
+pub(crate) async fn plan_job(engine: &Engine, job: JobId) {
+    let planner = Working::start(engine, "planner", 0);
+    let planned = async || {
         let segments = engine.store().segments(job).await.unwrap();
         segments.iter().all(|row| row.status == ChunkStatus::Completed)
     };
-    eventually("the job is loaded", PATIENCE, loaded).await;
-    loader.stop().await;
+    eventually("the job is planned", PATIENCE, planned).await;
+    planner.stop().await;
 }
 
 /// The chunks of a job.
@@ -138,12 +138,12 @@ pub(crate) async fn letters(engine: &Engine, job: JobId) -> Vec<DeadLetter> {
     letters
 }
 
-/// The keys of letters, where they are integers.
+/// The keys of dead letters, if they are integers.
 pub(crate) fn keys(letters: &[DeadLetter]) -> Vec<i64> {
     letters.iter().filter_map(|letter| letter.key.as_i64()).collect()
 }
 
-/// What a worker of ours could work on that goes by hand.
+/// The capabilities of a worker whose steps the test performs itself.
 pub(crate) fn by_hand(job: JobId) -> Capabilities {
     Capabilities {
         worker: "by hand".to_owned(),
@@ -154,7 +154,7 @@ pub(crate) fn by_hand(job: JobId) -> Capabilities {
     }
 }
 
-/// The first steps of a worker, one by one, by the public doors that the real one uses.
+/// The first steps of a worker, one by one, through the same interfaces that the real worker uses.
 pub(crate) struct ByHand {
     pub(crate) engine: Engine,
     pub(crate) claimed: ClaimedChunk,
@@ -162,7 +162,7 @@ pub(crate) struct ByHand {
 }
 
 impl ByHand {
-    /// Claims the next chunk of a loaded job.
+    /// Claims the next chunk of a planned job.
     pub(crate) async fn claim(engine: &Engine, job: JobId) -> ByHand {
         let claimed = engine.store().claim_chunks(&by_hand(job), 1).await.unwrap();
         let claimed = claimed.into_iter().next().expect("a chunk waits");
@@ -194,7 +194,7 @@ impl ByHand {
     }
 }
 
-/// A commit to the end of a chunk with nothing but this effect.
+/// A commit to the end of a chunk with only this effect.
 pub(crate) fn commit_of(effect: Effect) -> Commit {
     let (hold, settle) = (Vec::new(), Vec::new());
     Commit { cursor: Cursor::End, effect, counts: Default::default(), hold, settle }
@@ -208,7 +208,7 @@ pub(crate) async fn scope(engine: &Engine, job: JobId) -> Scope {
     Scope::new(snapshot.definition, table, &snapshot.request, &snapshot.identity).unwrap()
 }
 
-/// How many records an key_set has now.
+/// The number of records in a key set.
 pub(crate) async fn count(engine: &Engine, job: JobId, key_set: &KeySet) -> i64 {
     let scope = scope(engine, job).await;
     engine.connection("app").unwrap().count(&scope, key_set).await.unwrap()

@@ -1,4 +1,4 @@
-//! What the topics share: databases, job types, workers, and looks at what came of them.
+//! Shared by all topics: databases, job types, workers and assertions.
 
 mod fixture;
 mod jobs;
@@ -6,8 +6,8 @@ mod jobs;
 pub(crate) use fixture::{EngineFixture, TestDatabase, builder, toml};
 pub(crate) use jobs::*;
 
-/// Makes a test of each function on every database that holds records. MariaDB holds no store, so
-/// that is in SQLite there.
+/// Makes a test of each function on every database for records. MariaDB cannot hold the store, so its store is in
+/// SQLite.
 macro_rules! on_each {
     ($($promise:ident),+ $(,)?) => {
         on_both!($($promise),+);
@@ -20,7 +20,7 @@ macro_rules! on_each {
     };
 }
 
-/// Makes a test of each function on every database that is reached through a network.
+/// Makes a test of each function on every database server.
 macro_rules! on_servers {
     ($($promise:ident),+ $(,)?) => {
         mod postgres_server {
@@ -38,7 +38,7 @@ macro_rules! on_servers {
     };
 }
 
-/// Makes a test on PostgreSQL and one on SQLite of each function, for what is about the store.
+/// Makes a test of each function with the store on PostgreSQL and on SQLite.
 macro_rules! on_both {
     ($($promise:ident),+ $(,)?) => {
         mod postgres {

@@ -1,25 +1,25 @@
-//! A replica that is stopped while it reads, and started again while the job goes on.
+//! A replica that is stopped during a read, and started again while the job runs.
 
 use crate::replicas::fixture::{MAP, PATIENCE, ReplicaFixture, completed, serving, start, submit};
 use tokio_postgres::Client;
 use windlass_testkit::{Database, eventually};
 
-/// Holds a gate of a server closed until the answer is dropped or unlocked.
+/// Closes a gate of a server until the returned client is dropped or unlocks it.
 async fn close(database: &Database, gate: i32) -> Client {
     let client = database.client().await;
     client.batch_execute(&format!("SELECT pg_advisory_lock({gate})")).await.unwrap();
     client
 }
 
-/// Waits until somebody waits at a gate of a server.
-async fn somebody_waits(database: &Database) {
+/// Waits until a query waits at a gate of a server.
+async fn query_waits(database: &Database) {
     let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
     let waits = async || database.one::<i64>(waiting).await > 0;
-    eventually("somebody waits at the gate", PATIENCE, waits).await;
+    eventually("a query waits at the gate", PATIENCE, waits).await;
 }
 
 #[tokio::test]
-async fn a_replica_is_stopped_half_way_and_serves_again() {
+async fn a_replica_stopped_during_a_read_serves_again_after_its_restart() {
     let fixture = ReplicaFixture::new(500, 1).await;
     let engine = fixture.engine("10s", MAP).await;
     fixture.warm(&engine).await;
@@ -27,10 +27,10 @@ async fn a_replica_is_stopped_half_way_and_serves_again() {
     let on_primary = close(&fixture.app, 8).await;
     let id = submit(&engine).await;
     let (handle, worker) = start(&engine);
-    somebody_waits(&fixture.copy(0)).await;
+    query_waits(&fixture.copy(0)).await;
     fixture.replicas[0].stop_immediate();
-    // What was being read there goes on at the primary, up to the next gate.
-    somebody_waits(&fixture.app).await;
+    // The interrupted read continues on the primary, up to the next gate.
+    query_waits(&fixture.app).await;
     serving(&engine, 0).await;
     fixture.replicas[0].start_again();
     serving(&engine, 1).await;
@@ -43,13 +43,13 @@ async fn a_replica_is_stopped_half_way_and_serves_again() {
     assert!(reads.replicas[0] > 150, "before and after: {reads:?}");
 }
 
-/// Some batches have gone into the part already when the replica goes.
+/// The replica stops after some batches are written to the part.
 #[tokio::test]
-async fn an_export_that_breaks_off_is_written_anew() {
+async fn an_interrupted_export_is_written_again() {
     let fixture = ReplicaFixture::new(40_000, 1).await;
     let to = fixture.folder.path().join("out");
-    // The gate is in front of later rows, and rows come by the index one after the other: the first
-    // ones are on their way when it is reached.
+    // The gate is before later rows. Rows come in index order, so the first ones are already sent when it is
+    // reached.
     let gated = format!(
         "ALTER DATABASE {} SET enable_sort = off; \
          CREATE VIEW gated AS SELECT id, amount, inet_server_port() AS port, \
@@ -66,7 +66,7 @@ async fn an_export_that_breaks_off_is_written_anew() {
     let _on_replica = close(&fixture.copy(0), 7).await;
     let id = submit(&engine).await;
     let (handle, worker) = start(&engine);
-    somebody_waits(&fixture.copy(0)).await;
+    query_waits(&fixture.copy(0)).await;
     fixture.replicas[0].stop_immediate();
     completed(&engine, id).await;
     handle.shutdown();

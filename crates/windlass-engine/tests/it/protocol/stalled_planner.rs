@@ -1,5 +1,5 @@
-//! A loader that stalls over a segment and wakes up after another has loaded it: its page is
-//! refused, so that no chunk is there twice.
+//! A planner that stalls and continues after another has planned the segment. Its page is refused, so that no chunk is
+//! duplicated.
 
 use crate::protocol::common::*;
 use windlass_core::pagination::name_key;
@@ -8,11 +8,11 @@ use windlass_engine::Engine;
 use windlass_store::{ClaimedSegment, Kept, NewChunk, NewSegment, Page};
 
 const ROWS: i64 = 500;
-/// Small chunks, and pages of as many as the loader by hand takes.
+/// Small chunks, and pages of the size that the planner of this test uses.
 const SMALL: &str = "chunk.items = 10";
 const CHUNKS_PER_PAGE: u32 = 3;
 
-pub(crate) async fn a_plan_that_comes_late_is_refused(fixture: EngineFixture) {
+pub(crate) async fn a_late_plan_is_refused(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
@@ -25,7 +25,7 @@ pub(crate) async fn a_plan_that_comes_late_is_refused(fixture: EngineFixture) {
     whole(&fixture, &engine, done.id).await;
 }
 
-pub(crate) async fn a_first_page_that_comes_late_is_refused(fixture: EngineFixture) {
+pub(crate) async fn a_late_first_page_is_refused(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
@@ -41,8 +41,8 @@ pub(crate) async fn a_first_page_that_comes_late_is_refused(fixture: EngineFixtu
     whole(&fixture, &engine, done.id).await;
 }
 
-/// The next loader goes on from the page that the stalled one has committed.
-pub(crate) async fn a_page_in_the_middle_that_comes_late_is_refused(fixture: EngineFixture) {
+/// The next planner continues after the page that the stalled one has committed.
+pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
@@ -60,7 +60,7 @@ pub(crate) async fn a_page_in_the_middle_that_comes_late_is_refused(fixture: Eng
     whole(&fixture, &engine, done.id).await;
 }
 
-/// The lease is taken over, but nothing is loaded yet: the epoch alone tells the two apart.
+/// The lease is taken over, but nothing is planned yet, so only the epoch differs.
 pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(
     fixture: EngineFixture,
 ) {
@@ -85,8 +85,8 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment
     whole(&fixture, &engine, done.id).await;
 }
 
-/// A page whose answer was lost is sent again: it is kept, and its chunks are there once.
-pub(crate) async fn a_page_sent_twice_is_loaded_once(fixture: EngineFixture) {
+/// A page whose answer was lost is sent again. It is accepted, and its chunks exist once.
+pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
@@ -106,19 +106,19 @@ pub(crate) async fn a_page_sent_twice_is_loaded_once(fixture: EngineFixture) {
 }
 
 on_each!(
-    a_plan_that_comes_late_is_refused,
-    a_first_page_that_comes_late_is_refused,
-    a_page_in_the_middle_that_comes_late_is_refused,
+    a_late_plan_is_refused,
+    a_late_first_page_is_refused,
+    a_late_page_in_the_middle_is_refused,
     a_page_is_refused_as_soon_as_another_has_claimed_the_segment,
-    a_page_sent_twice_is_loaded_once,
+    a_page_sent_twice_is_planned_once,
 );
 
 async fn claim(engine: &Engine, job: JobId) -> ClaimedSegment {
     let claimed = engine.store().claim_segments(&by_hand(job), 1).await.unwrap();
-    claimed.into_iter().next().expect("a segment waits")
+    claimed.into_iter().next().expect("there is a segment to claim")
 }
 
-/// The plan of one segment over everything.
+/// The plan of one segment over the whole table.
 async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
     let state = |items_enqueued| PaginationState::TableScan {
         segment: 0,
@@ -139,10 +139,10 @@ async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
     }
 }
 
-/// The page of a scan after the given state, as the loader makes it.
+/// The page of a scan after the given state, as the planner makes it.
 async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) -> Page {
     let PaginationState::TableScan { last_evaluated_key, items_enqueued, .. } = &from else {
-        panic!("a scan: {from:?}");
+        panic!("not a scan: {from:?}");
     };
     let scope = scope(engine, segment.lease.job).await;
     let after = last_evaluated_key.as_ref().map(|last| Key::from_id(last["id"].clone()));
@@ -161,7 +161,7 @@ async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) 
     Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
 }
 
-/// No chunk is missing, none is there twice.
+/// No chunk is missing or duplicated.
 async fn whole(fixture: &EngineFixture, engine: &Engine, job: JobId) {
     let done = engine.job(job).await.unwrap();
     proven(engine, &done).await;
