@@ -1,10 +1,10 @@
-//! `windlass demo`, from an empty folder, and everything its farewell suggests.
+//! `windlass demo` from an empty folder, and the commands that it suggests at its end.
 
 use crate::common::{CliSandbox, eventually, refused};
 use windlass_testkit::Windlass;
 
 #[tokio::test]
-async fn the_demo_works_and_what_it_suggests_does_too() {
+async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     let sandbox = CliSandbox::empty();
     let demo = sandbox.run("demo --folder shop --transactions 50000").await.ok();
     for part in [
@@ -39,7 +39,7 @@ async fn the_demo_works_and_what_it_suggests_does_too() {
         running.wait().await.ok();
     }
 
-    // A demo that is there is not written over.
+    // An existing demo is not overwritten.
     let again = sandbox.run("demo --folder shop --transactions 50000").await;
     refused(&again, &["shop", "--folder"]);
 }
@@ -51,7 +51,7 @@ fn writes(stdout: &str) -> (&str, &str) {
     (made, rest.split_once(" still there").unwrap().0)
 }
 
-/// The commands after "Look around", without what they are for.
+/// The commands after "Look around", without their descriptions.
 fn suggestions(stdout: &str) -> Vec<String> {
     let (_, farewell) = stdout.split_once("Look around").unwrap();
     let commands = farewell.lines().filter_map(|line| line.trim().strip_prefix("windlass "));

@@ -1,4 +1,4 @@
-//! The binary with its feature `aws`: job types on DynamoDB, and a worker that is killed.
+//! The binary with the feature `aws`: job types on DynamoDB, and a worker that is killed.
 
 use crate::common::eventually;
 use serde_json::Value;
@@ -22,7 +22,7 @@ step.version = "version"
 chunk = { items = 20, commit = 5, lease = "1s", timeout = "1m" }
 "#;
 
-/// Counts how often each record was enriched, and refuses one.
+/// Counts how often each record was enriched, and fails for one.
 const ENRICH: &str = r#"
 import json, sys, time
 for line in sys.stdin:
@@ -82,7 +82,7 @@ impl DynamodbFixture {
 }
 
 #[tokio::test]
-async fn a_table_of_dynamodb_is_checked_tried_worked_and_audited() {
+async fn a_dynamodb_table_can_be_checked_dry_run_worked_and_audited() {
     let fixture = DynamodbFixture::new();
     fixture.run("check").await.ok();
     let tried = fixture.json("run REFRESH --dry-run").await;
@@ -110,7 +110,7 @@ async fn a_table_of_dynamodb_is_checked_tried_worked_and_audited() {
 }
 
 #[tokio::test]
-async fn a_killed_worker_leaves_nothing_done_twice() {
+async fn after_a_killed_worker_no_item_is_processed_twice() {
     let fixture = DynamodbFixture::new();
     let submitted = fixture.json("submit ENRICH").await;
     let id = submitted["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The example as it stands, in a database of its own, and what the tests do and see there.
+//! The example with its own database, and the operations that the tests need.
 
 use crate::common::{CliSandbox, Data, parse};
 use serde_json::Value as Json;
@@ -14,11 +14,11 @@ pub(crate) struct CandidatesFixture {
 
 /// The program that migrates candidates.
 pub(crate) const HANDLER: &str = "candidates-migrate";
-/// Candidates that have no original, where nothing else is said.
+/// Candidates without an original, by default.
 pub(crate) const MISSING: i64 = 3;
 
 impl CandidatesFixture {
-    /// So many candidates, with their originals in a folder.
+    /// `candidates` candidates, with their originals in a folder.
     pub(crate) async fn new(candidates: u32) -> CandidatesFixture {
         CandidatesFixture::with(candidates, "file:originals/".to_owned(), Vec::new()).await
     }
@@ -37,7 +37,7 @@ impl CandidatesFixture {
         more: Vec<(String, String)>,
     ) -> CandidatesFixture {
         let data = Data::postgres().await;
-        // `python3` is the one that has the packages, and the handler is found.
+        // PATH contains the `python3` that has the packages, and the handler.
         let programs = [python_program("python"), built_program("windlass-candidates", HANDLER)];
         let folders = programs.map(|program| program.parent().unwrap().display().to_string());
         let path = format!("{}:{}", folders.join(":"), std::env::var("PATH").unwrap());
@@ -75,7 +75,7 @@ impl CandidatesFixture {
         self.data.number(sql).await
     }
 
-    /// The single text of a query.
+    /// The text that a query returns.
     pub(crate) async fn text(&self, sql: &str) -> String {
         self.database().one(sql).await
     }
@@ -85,7 +85,7 @@ impl CandidatesFixture {
         database
     }
 
-    /// The identifiers of candidates of a year, by their order, so many of them.
+    /// The identifiers of `many` candidates of a year, in order.
     pub(crate) async fn identifiers(&self, year: &str, many: u32) -> Vec<String> {
         let sql = format!(
             "SELECT string_agg(identifier::text, ' ') FROM (SELECT identifier FROM candidates \
@@ -95,25 +95,25 @@ impl CandidatesFixture {
         self.text(&sql).await.split(' ').map(str::to_owned).collect()
     }
 
-    /// Runs a job type to its end, which must be good, and proves it.
+    /// Runs a job type, which must complete and be proven.
     pub(crate) async fn complete(&self, request: &str) -> Json {
         let job = parse(&self.sandbox.run(&format!("run {request} --json")).await.ok());
         self.sandbox.prove(job["id"].as_str().unwrap()).await;
         job
     }
 
-    /// How many candidates, of these, are at a version.
+    /// The number of these candidates at a version.
     pub(crate) async fn at_version(&self, version: i64, of: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM candidates WHERE version = {version} AND ({of})");
         self.number(&sql).await
     }
 
-    /// How many candidates there are, of these.
+    /// The number of these candidates.
     pub(crate) async fn candidates(&self, of: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM candidates WHERE {of}")).await
     }
 
-    /// The states in which the loads of a job ended, without the plan, which is the first.
+    /// The last states of a job's segments, without the plan, which is the first segment.
     pub(crate) async fn states(&self, id: &str) -> Vec<Json> {
         let sql = format!(
             "SELECT json_agg(state::json ORDER BY number)::text FROM windlass_segments \
@@ -122,7 +122,7 @@ impl CandidatesFixture {
         serde_json::from_str(&self.text(&sql).await).unwrap()
     }
 
-    /// Changes windlass.toml.
+    /// Replaces a text in windlass.toml.
     pub(crate) fn edit(&self, from: &str, to: &str) {
         let text = self.sandbox.read("windlass.toml");
         assert!(text.contains(from), "{from}");

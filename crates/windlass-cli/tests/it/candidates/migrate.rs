@@ -1,10 +1,10 @@
-//! A migration gives each candidate what it lacks and its original has, from a folder and from S3.
+//! A migration adds the fields that a candidate lacks from its original, in a folder or in S3.
 
 use crate::candidates::fixture::{CandidatesFixture, MISSING};
 use serde_json::json;
 use windlass_testkit::Moto;
 
-/// What a candidate has after its migration, and keeps of before.
+/// The fields of a candidate after its migration.
 const MIGRATED: &str = "document ?& ARRAY['title', 'channel', 'language', 'points', 'creators'] \
                         AND NOT document ? 'creator' AND NOT document ? 'pages'";
 
@@ -15,14 +15,14 @@ async fn candidates_are_enriched(fixture: CandidatesFixture) {
 
     let job = fixture.complete("MIGRATE_CANDIDATES --filter reportingYears=2024,2025").await;
     let these = "reporting_year IN ('2024', '2025')";
-    // Those without an original are the first that the generator makes, of the years after 2022.
+    // Candidates without an original are the first ones that the generator makes, in the years after 2022.
     assert_eq!(job["items"]["dead"], 2, "{job:#}");
     assert_eq!(fixture.candidates(&format!("{these} AND {MIGRATED}")).await, 148);
     assert_eq!(fixture.candidates(&format!("NOT {these} AND version = 1")).await, 150);
     let kept = format!("identifier = '{some}' AND document ->> 'title' = 'Its own' AND {MIGRATED}");
-    assert_eq!(fixture.candidates(&kept).await, 1, "what is there is kept");
+    assert_eq!(fixture.candidates(&kept).await, 1, "existing fields are kept");
 
-    // Nothing is lacking any more: nothing is written.
+    // No field is missing, so nothing is written.
     let again = fixture.complete("MIGRATE_CANDIDATES --filter reportingYears=2024").await;
     let items = &again["items"];
     assert_eq!((&items["processed"], &items["skipped"]), (&json!(0), &json!(74)), "{again:#}");

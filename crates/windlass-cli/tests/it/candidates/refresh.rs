@@ -1,9 +1,9 @@
-//! A refresh writes every record back once: what happens on a write happens, and nothing else changes.
+//! A refresh writes every record back once. Triggers on writes run, and no other field changes.
 
 use crate::candidates::fixture::CandidatesFixture;
 
 #[tokio::test]
-async fn every_candidate_is_migrated_on_write_and_indexed_again() {
+async fn every_candidate_is_written_once_and_its_trigger_runs() {
     let fixture = CandidatesFixture::new(1000).await;
     fixture.data.run("CREATE TABLE before AS SELECT * FROM candidates").await;
     assert_eq!(fixture.candidates("document ? 'creator'").await, 1000);
@@ -21,7 +21,7 @@ async fn every_candidate_is_migrated_on_write_and_indexed_again() {
 }
 
 #[tokio::test]
-async fn periods_too() {
+async fn a_refresh_of_periods_leaves_candidates_unchanged() {
     let fixture = CandidatesFixture::new(10).await;
     fixture.data.run("CREATE TABLE before AS SELECT * FROM periods").await;
     fixture.complete("REFRESH_PERIODS").await;

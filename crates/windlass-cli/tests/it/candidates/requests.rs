@@ -1,4 +1,4 @@
-//! Requests as the example's files have them: which candidates they take, and how those are loaded.
+//! The requests in the example's files: which candidates they select, and how those are planned.
 
 use crate::candidates::fixture::CandidatesFixture;
 use crate::candidates::service::Server;
@@ -11,7 +11,7 @@ const LIMITED_SEGMENTS: &str =
     include_str!("../../../../../examples/candidates/requests/limited-segments.json");
 
 #[tokio::test]
-async fn years_are_looked_up_in_the_index_side_by_side() {
+async fn each_year_is_queried_in_the_index_as_its_own_segment() {
     let fixture = CandidatesFixture::new(2000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let id = server.submit(YEARS).await;
@@ -21,7 +21,7 @@ async fn years_are_looked_up_in_the_index_side_by_side() {
     assert_eq!(fixture.at_version(2, these).await, 1000);
     assert_eq!(fixture.at_version(1, &format!("NOT {these}")).await, 1000);
     let states = fixture.states(&id).await;
-    assert_eq!(states.len(), 2, "one load for each year: {states:#?}");
+    assert_eq!(states.len(), 2, "one segment for each year: {states:#?}");
     for state in &states {
         assert_eq!(state["type"], "INDEX_QUERY", "{state:#}");
         assert_eq!(state["filter"], "reportingYears", "{state:#}");
@@ -31,7 +31,7 @@ async fn years_are_looked_up_in_the_index_side_by_side() {
 }
 
 #[tokio::test]
-async fn one_segment_takes_the_years_one_after_the_other() {
+async fn one_segment_queries_the_years_one_after_the_other() {
     let fixture = CandidatesFixture::new(2000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let mut request: Json = serde_json::from_str(YEARS).unwrap();
@@ -46,7 +46,7 @@ async fn one_segment_takes_the_years_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn an_exact_count_of_a_year() {
+async fn a_request_for_an_exact_count_of_a_year_processes_that_many() {
     let fixture = CandidatesFixture::new(2000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let id = server.submit(EXACT_COUNT).await;
@@ -57,7 +57,7 @@ async fn an_exact_count_of_a_year() {
 }
 
 #[tokio::test]
-async fn twenty_segments_of_a_hundred_at_most() {
+async fn twenty_segments_have_at_most_a_hundred_items_each() {
     let fixture = CandidatesFixture::new(4000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let id = server.submit(LIMITED_SEGMENTS).await;
@@ -74,11 +74,11 @@ async fn twenty_segments_of_a_hundred_at_most() {
     let enqueued: u64 = states.iter().map(|state| state["itemsEnqueued"].as_u64().unwrap()).sum();
     assert_eq!(job["items"]["processed"], enqueued);
     assert_eq!(fixture.at_version(2, "true").await, enqueued as i64);
-    assert!(enqueued < 4000, "the limit was not met");
+    assert!(enqueued < 4000, "the limit had no effect");
 }
 
 #[tokio::test]
-async fn no_filter_null_and_empty_lists_mean_all_in_ten_segments() {
+async fn no_filter_null_and_empty_lists_select_everything_in_ten_segments() {
     let fixture = CandidatesFixture::new(5000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let all = [
@@ -101,7 +101,7 @@ async fn no_filter_null_and_empty_lists_mean_all_in_ten_segments() {
 }
 
 #[tokio::test]
-async fn periods_have_the_same_filter_and_a_year_without_any_is_no_failure() {
+async fn periods_have_the_same_filter_and_an_empty_year_is_not_a_failure() {
     let fixture = CandidatesFixture::new(100).await;
     let server = Server::start(&fixture.sandbox, 2).await;
     let request = |job_type: &str, years: Json| {
@@ -124,7 +124,7 @@ async fn periods_have_the_same_filter_and_a_year_without_any_is_no_failure() {
 }
 
 #[tokio::test]
-async fn what_a_request_must_not_say_is_named() {
+async fn an_invalid_field_of_a_request_is_named() {
     let fixture = CandidatesFixture::new(100).await;
     let server = Server::start(&fixture.sandbox, 1).await;
     let state = json!({"type": "TABLE_SCAN", "segment": 0, "totalSegments": 1,
@@ -134,12 +134,12 @@ async fn what_a_request_must_not_say_is_named() {
         (json!({"jobType": "REFRESH_CANDIDATES", "filter": {"years": ["2024"]}}), "reportingYears"),
         (json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 0}), "parallelSegments"),
         (json!({"jobType": "REFRESH_CANDIDATES", "maxItemsPerSegment": 0}), "maxItemsPerSegment"),
-        // Where a load stands is the engine's own affair.
+        // The state of a segment cannot be set by a request.
         (json!({"jobType": "REFRESH_CANDIDATES", "paginationState": state}), "paginationState"),
     ] {
         let (status, answer) = server.post(&request.to_string()).await;
         assert!((400..500).contains(&status), "{status}: {answer:#}");
         assert!(answer.to_string().contains(named), "{named} is not in {answer:#}");
     }
-    assert_eq!(fixture.sandbox.json("jobs").await, json!([]), "nothing is half submitted");
+    assert_eq!(fixture.sandbox.json("jobs").await, json!([]), "nothing is submitted");
 }

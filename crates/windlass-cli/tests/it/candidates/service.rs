@@ -1,11 +1,11 @@
-//! The example's `windlass serve`, which takes requests as JSON.
+//! The example's `windlass serve`, which accepts requests as JSON.
 
 use crate::common::{CliSandbox, PATIENCE, eventually, text};
 use reqwest::Client;
 use serde_json::Value as Json;
 use windlass_testkit::Running;
 
-/// A running server, and somebody who asks it.
+/// A running server with a client.
 pub(crate) struct Server {
     _process: Running,
     url: String,
@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server with so many slots.
+    /// Starts a server with this concurrency.
     pub(crate) async fn start(sandbox: &CliSandbox, workers: u32) -> Server {
         let process =
             sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
@@ -26,13 +26,13 @@ impl Server {
             url.is_some()
         })
         .await;
-        // Whoever comes second finds it installed.
+        // Fails if it is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(PATIENCE).build().unwrap();
         Server { _process: process, url: url.unwrap(), client }
     }
 
-    /// Posts a request as it stands, and gives status and answer.
+    /// Posts a request and returns status and answer.
     pub(crate) async fn post(&self, request: &str) -> (u16, Json) {
         let post = self.client.post(format!("{}/api/v1/jobs", self.url));
         let post = post.header("content-type", "application/json").body(request.to_owned());
@@ -41,7 +41,7 @@ impl Server {
         (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
     }
 
-    /// Posts a request that must be taken, and gives the job's id.
+    /// Posts a request that must be accepted, and returns the job's id.
     pub(crate) async fn submit(&self, request: &str) -> String {
         let (status, job) = self.post(request).await;
         assert_eq!(status, 201, "{job:#}");

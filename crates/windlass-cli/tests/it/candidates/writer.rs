@@ -1,5 +1,5 @@
-//! An application writes the same candidates while they are refreshed and migrated: no change of
-//! either is lost.
+//! An application writes the same candidates while they are refreshed and migrated. No change of either is
+//! lost.
 
 use crate::candidates::fixture::{CandidatesFixture, HANDLER};
 use crate::common::{eventually, parse};
@@ -11,22 +11,22 @@ use tokio_postgres::Client;
 const CANDIDATES: i64 = 5000;
 
 #[tokio::test]
-async fn writers_beside_a_refresh_lose_nothing() {
+async fn no_concurrent_write_is_lost_during_a_refresh() {
     let fixture = CandidatesFixture::new(CANDIDATES as u32).await;
     write_beside(&fixture, "REFRESH_CANDIDATES").await;
     assert_eq!(fixture.candidates("document ? 'creators'").await, CANDIDATES);
 }
 
 #[tokio::test]
-async fn writers_beside_a_migration_lose_nothing() {
+async fn no_concurrent_write_is_lost_during_a_migration() {
     let fixture = CandidatesFixture::new(CANDIDATES as u32).await;
     fixture.generate("--originals").await;
     write_beside(&fixture, "MIGRATE_CANDIDATES").await;
     assert_eq!(fixture.candidates("document ?& ARRAY['title', 'creators']").await, CANDIDATES);
 }
 
-/// Three writers add to the documents that the job writes back, from before its start until after
-/// its end. Each of their writes, and the job's own, added one to a version.
+/// Three writers add to the documents that the job writes back, from before its start until after its end. Each write
+/// increments a version by one.
 async fn write_beside(fixture: &CandidatesFixture, job_type: &str) {
     let stop = Arc::new(AtomicBool::new(false));
     let mut writers = Vec::new();
@@ -50,8 +50,8 @@ async fn write_beside(fixture: &CandidatesFixture, job_type: &str) {
     fixture.sandbox.prove(job["id"].as_str().unwrap()).await;
 }
 
-/// Approves one candidate after the other, as an application does: reads it, and writes it back if
-/// its version is the same. Says how often it wrote.
+/// Approves one candidate after the other as an application does: reads it, and writes it back if its version is
+/// unchanged. Returns the number of writes.
 async fn write(client: Client, seed: i64, stop: Arc<AtomicBool>) -> i64 {
     let mut written = 0;
     let ids = client.query("SELECT identifier FROM candidates ORDER BY identifier", &[]);
@@ -60,7 +60,7 @@ async fn write(client: Client, seed: i64, stop: Arc<AtomicBool>) -> i64 {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Primes apart, so that each writer goes its own way through all of them.
+        // Different primes, so that the writers go through the candidates in different orders.
         let id = ids[((step * 379 + seed * 1009) % CANDIDATES) as usize];
         loop {
             let look = "SELECT version, document FROM candidates WHERE identifier = $1";
@@ -80,11 +80,11 @@ async fn write(client: Client, seed: i64, stop: Arc<AtomicBool>) -> i64 {
 }
 
 #[tokio::test]
-async fn a_change_between_read_and_write_is_read_again() {
+async fn a_candidate_changed_between_read_and_write_is_read_again() {
     let fixture = CandidatesFixture::new(40).await;
     fixture.generate("--originals --candidates 40").await;
     let id = fixture.identifiers("2024", 1).await.remove(0);
-    // The answer for this one is held back while there is a file `closed`.
+    // The handler's answer for this candidate waits while the file `closed` exists.
     let gate = format!(
         "{HANDLER} | while read -r line; do case $line in *{id}*)\n\
          while [ -e closed ]; do touch standing; sleep 0.05; done;; esac; echo \"$line\"; done\n"

@@ -1,10 +1,10 @@
-//! `windlass audit`: proves what is right, and finds what is not.
+//! `windlass audit` proves correct jobs and finds errors in others.
 
 use crate::common::{CliSandbox, Data, raise, text};
 use serde_json::Value as Json;
 
 #[tokio::test]
-async fn a_job_that_ran_to_its_end_is_proven() {
+async fn a_completed_job_is_proven() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let sandbox = CliSandbox::on(&data, &raise(10));
@@ -25,7 +25,7 @@ async fn a_job_that_ran_to_its_end_is_proven() {
 }
 
 #[tokio::test]
-async fn rows_that_came_and_went_since_are_drift_and_leave_the_job_unjudged() {
+async fn rows_inserted_and_deleted_since_are_drift_and_the_job_cannot_be_judged() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &raise(10));
@@ -45,7 +45,7 @@ async fn rows_that_came_and_went_since_are_drift_and_leave_the_job_unjudged() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_done_is_not_proven() {
+async fn an_incomplete_job_is_not_proven() {
     let data = Data::sqlite().with_accounts(100).await;
     let sandbox = CliSandbox::on(&data, &raise(10));
     let id = sandbox.submit("RAISE").await;
@@ -56,14 +56,14 @@ async fn a_job_that_is_not_done_is_not_proven() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_missing_or_short_is_found() {
+async fn a_missing_or_incomplete_chunk_is_found() {
     let data = Data::postgres().await.with_accounts(100).await;
     let sandbox = CliSandbox::on(&data, &raise(10));
     for damage in [
         "DELETE FROM windlass_chunks WHERE number = 4 AND job_id = 'ID'",
         "UPDATE windlass_chunks SET cursor = '[35]' WHERE number = 3 AND job_id = 'ID'",
         "UPDATE windlass_chunks SET read = read + 1 WHERE number = 3 AND job_id = 'ID'",
-        // Which chunk begins where depends on whose load was first, so take any that has a begin.
+        // The boundaries of the chunks depend on the order of planning, so take any chunk that has a lower bound.
         r#"UPDATE windlass_chunks SET key_set = regexp_replace(key_set, '"after":\[\d+\]', '"after":[-7]')
            WHERE job_id = 'ID' AND number = (SELECT max(number) FROM windlass_chunks
                WHERE job_id = 'ID' AND key_set LIKE '%"after":[%')"#,

@@ -1,17 +1,17 @@
-//! Databases that are away, read-only, full, or not what they were when the job was submitted.
+//! Databases that are unavailable, read-only, full, or changed since the job was submitted.
 
 use crate::common::{BINARY, CliSandbox, Data, config, job, raise, refused, said, text};
 use serde_json::Value as Json;
 use windlass_testkit::Windlass;
 
-/// A port of this machine that nobody listens on.
+/// A port of this machine on which nothing listens.
 fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_without_its_password() {
+async fn an_unreachable_server_is_named_without_its_password() {
     let url = format!("postgres://clerk:hush@127.0.0.1:{}/app", closed_port());
     let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
     for command in ["check", "run RAISE", "submit RAISE", "run RAISE --dry-run"] {
@@ -28,7 +28,7 @@ async fn a_server_that_is_not_there_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named_and_not_made() {
+async fn a_missing_file_is_named_and_not_created() {
     let sandbox = CliSandbox::with(&config("sqlite:windlass.db", "sqlite:missing.db", &raise(5)));
     for command in ["check", "run RAISE", "submit RAISE"] {
         refused(&sandbox.run(command).await, &["connections.app.url", "missing.db"]);
@@ -43,7 +43,7 @@ async fn a_file_that_is_not_there_is_named_and_not_made() {
 }
 
 #[tokio::test]
-async fn a_table_that_vanished_after_the_submit_fails_the_job_with_the_reason() {
+async fn a_table_dropped_after_the_submit_fails_the_job_with_the_reason() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &raise(10));
@@ -66,7 +66,7 @@ async fn a_table_that_vanished_after_the_submit_fails_the_job_with_the_reason() 
 }
 
 #[tokio::test]
-async fn a_server_that_only_reads_refuses_the_job_and_changes_nothing() {
+async fn a_read_only_server_refuses_the_job_and_changes_nothing() {
     let data = Data::postgres().await.with_accounts(100).await;
     let Data::Postgres(database) = &data else { unreachable!() };
     let url = data.url();
@@ -75,14 +75,14 @@ async fn a_server_that_only_reads_refuses_the_job_and_changes_nothing() {
         format!("ALTER DATABASE {} SET default_transaction_read_only = {value}", database.name())
     };
 
-    // The ledger cannot be made: refused at the door.
+    // The ledger cannot be created, so the submit is refused.
     data.run(&read_only("on")).await;
     refused(&sandbox.run("run RAISE").await, &["WL0006", "read-only"]);
     let writable = format!("BEGIN READ WRITE; {}; COMMIT", read_only("off"));
     data.run(&writable).await;
     data.untouched().await;
 
-    // Between submit and work: the job stops with the reason.
+    // Read-only after the submit: the job stops with the reason.
     let id = sandbox.submit("RAISE").await;
     data.run(&read_only("on")).await;
     let output = sandbox.run(&format!("worker --job {id}")).await;
@@ -95,7 +95,7 @@ async fn a_server_that_only_reads_refuses_the_job_and_changes_nothing() {
     data.raised_once(100).await;
 }
 
-/// Goes on with a job whose obstacle is gone, to its end.
+/// Completes a job after its obstacle is removed.
 async fn go_on(sandbox: &CliSandbox, job: &Json) {
     let id = text(&job["id"]);
     let again = if job["status"] == "PAUSED" { "resume" } else { "retry" };
@@ -104,14 +104,14 @@ async fn go_on(sandbox: &CliSandbox, job: &Json) {
     sandbox.prove(&id).await;
 }
 
-/// Every write beyond a file's limit fails, for root as well: the one way to run out of room that
-/// needs no file system of its own. The kernel's signal about it is ignored, so that the process
-/// sees the error as it would on a full disk.
+/// Every write beyond a file's size limit fails, also for root. This simulates a full disk without a file system of
+/// its own. The kernel's signal is ignored, so that the process sees the same error as on a full
+/// disk.
 #[tokio::test]
 async fn a_file_that_cannot_grow_stops_the_job_with_the_reason_and_loses_nothing() {
     const ROWS: i64 = 20_000;
     let data = Data::sqlite().with_accounts(ROWS).await;
-    // The limit holds for the store's files too, which are much smaller.
+    // The limit also applies to the store's files, which are much smaller.
     data.run("CREATE TABLE padding AS SELECT zeroblob(8000000) AS filler").await;
     let sql = "UPDATE accounts SET amount = amount + 1, owner = hex(randomblob(250)) WHERE {chunk}";
     let retry = "retry = { attempts = 2, backoff = \"10ms\" }\n";
@@ -128,7 +128,7 @@ async fn a_file_that_cannot_grow_stops_the_job_with_the_reason_and_loses_nothing
     let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
     assert_eq!(data.number(raised).await, job["items"]["processed"].as_i64().unwrap());
 
-    // There is room again.
+    // The limit is removed.
     go_on(&sandbox, &job).await;
     data.raised_once(ROWS).await;
 }

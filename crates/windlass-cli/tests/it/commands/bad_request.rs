@@ -1,9 +1,9 @@
-//! Requests that cannot be served: refused at the door, by the name of the field, nothing half done.
+//! Requests that cannot be served are refused at submit with the name of the field, and change nothing.
 
 use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
-async fn bad_requests_are_refused_by_field() {
+async fn a_bad_request_is_refused_with_the_name_of_the_field() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let handler = "[jobs.ENRICH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\

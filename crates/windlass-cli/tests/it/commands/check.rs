@@ -1,4 +1,4 @@
-//! `windlass check`: what is right is explained, what is wrong is named with its line.
+//! `windlass check` explains correct job types, and names problems with their line.
 
 use crate::common::{CliSandbox, Data, config, job, parse, raise, refused};
 
@@ -8,7 +8,7 @@ const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
                        step.refresh = true\nstep.version = \"version\"\n";
 
 #[tokio::test]
-async fn good_job_types_are_explained() {
+async fn correct_job_types_are_explained() {
     for data in Data::each().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &(raise(25) + REFRESH));
@@ -34,7 +34,7 @@ async fn good_job_types_are_explained() {
     }
 }
 
-/// Each is a job type, and what is said of it. The job types begin at line 7.
+/// Invalid job types, each with parts of the expected message. The job types begin at line 7.
 fn bad() -> Vec<(String, Vec<&'static str>)> {
     let with = |line: &str| raise(5) + line + "\n";
     let sql = |sql: &str| job("RAISE", sql, 5);
@@ -66,7 +66,7 @@ fn bad() -> Vec<(String, Vec<&'static str>)> {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_with_its_line() {
+async fn a_problem_is_named_with_its_line() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         for (jobs, parts) in bad() {
@@ -98,7 +98,7 @@ async fn one_bad_job_type_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
+async fn a_variable_comes_from_the_environment_and_a_missing_one_is_named() {
     let data = Data::sqlite().with_accounts(10).await;
     let text = data.config(&raise(5)).replace(&data.url(), "${APP_URL}");
     let sandbox = CliSandbox::with(&text);
@@ -108,10 +108,10 @@ async fn a_variable_comes_from_the_environment_or_is_missed_by_name() {
 }
 
 #[tokio::test]
-async fn looking_makes_no_table() {
+async fn check_creates_no_table() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
-        // The store elsewhere, so that only the ledger could be made here.
+        // The store is elsewhere, so that only the ledger could be created here.
         let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
         sandbox.run("check").await.ok();
         sandbox.run("run RAISE --dry-run").await.ok();
@@ -128,7 +128,7 @@ async fn looking_makes_no_table() {
 }
 
 #[tokio::test]
-async fn keys_that_are_not_there_are_a_warning() {
+async fn unknown_keys_are_a_warning() {
     let data = Data::sqlite().with_accounts(10).await;
     let closed = windlass_testkit::free_port();
     let jwks = format!("jwks = \"http://127.0.0.1:{closed}/keys\"");

@@ -1,9 +1,9 @@
-//! `windlass run --dry-run`: before → after, and nothing changed.
+//! `windlass run --dry-run` shows each record before and after, and changes nothing.
 
 use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
-async fn it_shows_before_and_after_and_changes_nothing() {
+async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let sandbox = CliSandbox::on(&data, &raise(100));
@@ -11,7 +11,7 @@ async fn it_shows_before_and_after_and_changes_nothing() {
         assert!(output.stdout.contains("1,000 records would be worked"), "{}", output.stdout);
         assert!(output.stdout.contains("nothing was changed"), "{}", output.stdout);
         assert!(output.stdout.contains("amount: 7 → 8"), "{}", output.stdout);
-        assert!(!output.stdout.contains("owner:"), "only what changes is shown");
+        assert!(!output.stdout.contains("owner:"), "only changed columns are shown");
 
         let json = sandbox.json("run RAISE --dry-run").await;
         assert_eq!(json["records"], 1000);
@@ -21,12 +21,12 @@ async fn it_shows_before_and_after_and_changes_nothing() {
         assert_eq!(json["sample"][1]["outcome"], "update");
 
         data.untouched().await;
-        assert_eq!(sandbox.json("jobs").await, serde_json::json!([]), "no job is left behind");
+        assert_eq!(sandbox.json("jobs").await, serde_json::json!([]), "no job is created");
     }
 }
 
 #[tokio::test]
-async fn it_reaches_what_the_job_would_reach() {
+async fn a_dry_run_reaches_the_rows_that_the_job_would_reach() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let refresh = "[jobs.REFRESH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\

@@ -1,8 +1,8 @@
-//! Help, wrong usage, where the configuration is, and no colours in files and pipes.
+//! Help, wrong usage, finding the configuration, and no colours in files and pipes.
 
 use crate::common::{CliSandbox, Data, raise, refused, said};
 
-/// The commands that `--help` lists, and those below them, as `dead list`.
+/// The commands that `--help` lists, including subcommands such as `dead list`.
 async fn commands(sandbox: &CliSandbox) -> Vec<String> {
     let (mut all, mut groups) = (Vec::new(), vec![String::new()]);
     while let Some(group) = groups.pop() {
@@ -24,7 +24,7 @@ async fn commands(sandbox: &CliSandbox) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_command_explains_itself() {
+async fn every_command_has_help_with_an_example() {
     let sandbox = CliSandbox::empty();
     for command in commands(&sandbox).await {
         let help = sandbox.run(&format!("{command} --help")).await.ok();
@@ -42,7 +42,7 @@ async fn every_command_explains_itself() {
     sandbox.run("--version").await.ok();
 }
 
-/// Commands whose result is no record: a program that runs on, a file, a switch, or a group of others.
+/// Commands without `--json`: long-running programs, files, switches, and groups of commands.
 const WITHOUT_JSON: [&str; 11] = [
     "dead",
     "dead export",
@@ -81,7 +81,7 @@ async fn wrong_usage_is_exit_code_two() {
 }
 
 #[tokio::test]
-async fn without_a_configuration_it_says_how_to_get_one() {
+async fn a_missing_configuration_is_reported_with_how_to_create_one() {
     let sandbox = CliSandbox::empty();
     for command in ["check", "jobs", "run RAISE", "worker", "migrate"] {
         refused(&sandbox.run(command).await, &["windlass.toml", "windlass init"]);
@@ -90,7 +90,7 @@ async fn without_a_configuration_it_says_how_to_get_one() {
 }
 
 #[tokio::test]
-async fn the_configuration_is_named_before_or_after_the_command() {
+async fn the_option_config_may_be_before_or_after_the_command() {
     let data = Data::sqlite().with_accounts(10).await;
     let sandbox = CliSandbox::empty();
     sandbox.write("other.toml", &data.config(&raise(5)));
@@ -103,7 +103,7 @@ async fn the_configuration_is_named_before_or_after_the_command() {
 }
 
 #[tokio::test]
-async fn there_are_no_colours_where_there_is_no_terminal() {
+async fn there_are_no_colours_without_a_terminal() {
     let data = Data::sqlite().with_accounts(10).await;
     let sandbox = CliSandbox::on(&data, &raise(5));
     let ran = sandbox.run("run RAISE").await.ok();

@@ -1,4 +1,4 @@
-//! `windlass init`: the file it writes is right at once.
+//! `windlass init` writes a file that passes `windlass check`.
 
 use crate::common::{CliSandbox, Data, refused};
 
@@ -15,7 +15,7 @@ async fn an_empty_folder_gets_a_commented_file() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_is_kept_unless_forced() {
+async fn an_existing_file_is_kept_unless_forced() {
     let sandbox = CliSandbox::with("# mine\n");
     refused(&sandbox.run("init").await, &["windlass.toml", "--force"]);
     assert_eq!(sandbox.read("windlass.toml"), "# mine\n");
@@ -24,7 +24,7 @@ async fn a_file_that_is_there_is_kept_unless_forced() {
 }
 
 #[tokio::test]
-async fn a_databases_tables_become_job_types_that_run() {
+async fn the_tables_of_a_database_become_job_types_that_run() {
     for data in Data::each().await {
         let data = data.with_accounts(100).await;
         data.run("CREATE TABLE \"Odd Name\" (a integer, b integer)").await;
@@ -33,9 +33,9 @@ async fn a_databases_tables_become_job_types_that_run() {
         let text = sandbox.read("windlass.toml");
         assert!(text.contains("\n[jobs.REFRESH_ACCOUNTS]"), "{text}");
         assert!(text.contains("step.version = \"version\""), "{text}");
-        // What has neither key nor version is there as a comment.
+        // A table without key or version is written as a comment.
         assert!(text.contains("# [jobs.REFRESH_ODD_NAME]"), "{text}");
-        assert!(!text.contains("windlass_"), "its own tables are no job types:\n{text}");
+        assert!(!text.contains("windlass_"), "its own tables are not job types:\n{text}");
 
         let check = sandbox.run("check").await.ok();
         assert!(check.stdout.contains("REFRESH_ACCOUNTS"), "{}", check.stdout);
@@ -45,7 +45,7 @@ async fn a_databases_tables_become_job_types_that_run() {
 }
 
 #[tokio::test]
-async fn it_writes_where_the_configuration_is_expected() {
+async fn init_writes_the_file_named_by_config() {
     let sandbox = CliSandbox::empty();
     sandbox.run("init --config other.toml").await.ok();
     assert!(sandbox.path("other.toml").exists());
@@ -66,7 +66,7 @@ async fn a_password_is_not_written_into_the_file() {
 }
 
 #[tokio::test]
-async fn a_database_it_cannot_use_leaves_no_file() {
+async fn an_unusable_database_leaves_no_file() {
     let sandbox = CliSandbox::empty();
     refused(&sandbox.run("init sqlite:nothing.db").await, &["nothing.db"]);
     refused(&sandbox.run("init oracle://h/d").await, &["oracle:", "postgres://", "mysql://"]);

@@ -1,9 +1,9 @@
-//! `windlass migrate`: makes the tables, or only says what they are.
+//! `windlass migrate` creates the tables, or prints their statements.
 
 use crate::common::{CliSandbox, Data, raise};
 
 #[tokio::test]
-async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
+async fn print_shows_the_statements_and_creates_nothing() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
         let sandbox = CliSandbox::on(&data, &raise(5));
@@ -27,7 +27,7 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
         };
         assert_eq!(data.number(there).await, 0);
 
-        // What it prints is what a DBA runs, and then everything works.
+        // A DBA runs the printed statements. After that everything works.
         data.run(&output.stdout).await;
         assert_eq!(data.number(there).await, 1);
         sandbox.run("run RAISE").await.ok();
@@ -36,7 +36,7 @@ async fn print_shows_what_the_ledger_needs_and_makes_nothing() {
 }
 
 #[tokio::test]
-async fn it_makes_what_is_missing_and_may_be_repeated() {
+async fn migrate_creates_what_is_missing_and_can_be_repeated() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;
         let sandbox = CliSandbox::on(&data, &raise(5));
@@ -50,10 +50,10 @@ async fn it_makes_what_is_missing_and_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn someone_who_may_not_create_tables_is_told_and_served_by_print() {
+async fn a_user_without_the_right_to_create_tables_is_referred_to_print() {
     let data = Data::postgres().await.with_accounts(10).await;
     let Data::Postgres(database) = &data else { unreachable!() };
-    // Roles are the server's, so their names are this database's own.
+    // Roles belong to the server, so their names contain the database's name.
     let role = format!("clerk_of_{}", database.name());
     data.run(&format!(
         "CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC;

@@ -1,20 +1,20 @@
-//! Every command as people and scripts use it: what it prints, what it changes, how it exits.
+//! Every command: its output, its changes, its exit code.
 
 mod audit;
 mod bad_database;
 mod bad_request;
 mod check;
-mod dead;
+mod dead_letters;
 mod dry_run;
 mod help;
 mod init;
-mod look;
+mod lifecycle;
+mod listings;
 mod migrate;
 mod permissions;
 mod prune;
 mod replicas;
 mod roles;
 mod run;
-mod steer;
 mod submit;
 mod tls;

@@ -1,4 +1,4 @@
-//! What Windlass creates is for its own user alone, whatever the umask is.
+//! Files that Windlass creates are readable only by its own user, with any umask.
 
 use crate::common::{CliSandbox, Data, config, eventually, parse, text};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ fn modes(folder: &Path) -> BTreeMap<PathBuf, u32> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
-        // The test's own notes of what commands said; and a file may go while we look.
+        // Skip the test's own output files. A file may disappear meanwhile.
         let Ok(metadata) = entry.metadata() else { continue };
         if path.ends_with(".testkit") {
             continue;
@@ -23,12 +23,12 @@ fn modes(folder: &Path) -> BTreeMap<PathBuf, u32> {
     found
 }
 
-/// What was created since is private, and what was there is as it was.
+/// Asserts that new files are private and that existing ones keep their permissions. Returns the number of new ones.
 #[track_caller]
 fn is_private(sandbox: &CliSandbox, before: &BTreeMap<PathBuf, u32>) -> usize {
     let after = modes(&sandbox.path("."));
     for (path, mode) in &after {
-        // SQLite's `-wal` and `-shm` have the mode of their database.
+        // SQLite's `-wal` and `-shm` files have the mode of their database.
         let name = path.to_str().unwrap();
         let database = name.strip_suffix("-wal").or(name.strip_suffix("-shm")).unwrap_or(name);
         let expected = match before.get(Path::new(database)) {
@@ -100,7 +100,7 @@ async fn the_demo_is_private() {
 }
 
 #[tokio::test]
-async fn what_was_there_keeps_its_permissions() {
+async fn existing_files_keep_their_permissions() {
     let (_data, sandbox) = accounts().await;
     std::fs::create_dir_all(sandbox.path("reports/REPORT")).unwrap();
     for name in ["windlass.db", "reports/REPORT/there.csv", "page.html", "letters.jsonl"] {

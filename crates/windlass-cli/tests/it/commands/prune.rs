@@ -3,7 +3,7 @@
 use crate::common::{CliSandbox, Data, raise, text};
 
 #[tokio::test]
-async fn what_ended_is_removed_from_store_and_ledger() {
+async fn an_ended_job_is_removed_from_store_and_ledger() {
     for data in Data::both().await {
         let data = data.with_accounts(20).await;
         let sandbox = CliSandbox::on(&data, &raise(10));

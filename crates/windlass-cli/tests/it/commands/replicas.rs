@@ -1,10 +1,10 @@
-//! What `windlass check` and `windlass migrate` make of replicas.
+//! How `windlass check` and `windlass migrate` treat replicas.
 
 use crate::common::{CliSandbox, config, refused};
 use windlass_testkit::{Options, PostgresServer, free_port};
 
 #[tokio::test]
-async fn replicas_are_asked_and_left_alone() {
+async fn replicas_are_checked_and_not_migrated() {
     let options = Options { fsync: false, ..Options::default() };
     let primary = PostgresServer::start(options);
     let app = primary.database().await;
@@ -15,7 +15,7 @@ async fn replicas_are_asked_and_left_alone() {
     let text = config("sqlite:windlass.db", app.url(), "").replace("[connections.app]", &lines);
     let sandbox = CliSandbox::with(&text);
 
-    // The replica cannot be written, so this would fail on it.
+    // The replica is read-only, so this would fail on it.
     sandbox.run("migrate").await.ok();
     let output = sandbox.run("check").await.ok();
     assert!(output.stdout.contains(&format!("replica {} lags", copy.url())), "{}", output.stdout);

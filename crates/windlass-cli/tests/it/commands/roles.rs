@@ -1,12 +1,12 @@
-//! The database roles of docs/security.md: jobs of every kind run with the very statements that the page
-//! shows, and each role can do nothing else.
+//! The database roles of docs/security.md. Jobs of every kind run with the statements that the page shows, and each role
+//! can do nothing else.
 
 use crate::common::{CliSandbox, eventually, refused, text};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, Options, PostgresServer};
 
 const PAGE: &str = include_str!("../../../../../docs/security.md");
 
-/// The shop's tables; one order cannot be settled, and `salaries` is no concern of Windlass's.
+/// The tables of a shop. One order cannot be settled, and no job uses `salaries`.
 const SHOP: &str = "\
 CREATE TABLE orders (id bigint PRIMARY KEY, region varchar(20) NOT NULL, amount bigint NOT NULL,
     state varchar(20) NOT NULL, version bigint NOT NULL DEFAULT 1,
@@ -17,7 +17,7 @@ CREATE TABLE shipments (order_id bigint NOT NULL);
 CREATE TABLE daily_totals (region varchar(20) NOT NULL, total bigint NOT NULL);
 CREATE TABLE salaries (id bigint PRIMARY KEY, amount bigint NOT NULL);";
 
-/// The job types of each role, on a connection of its own.
+/// The job types of each role, each with its own connection.
 const JOBS: &str = r#"
 [jobs.SETTLE]
 source = { connection = "sql", table = "orders" }
@@ -69,7 +69,7 @@ for line in sys.stdin:
 
 const KINDS: [&str; 6] = ["sql", "handler", "call", "report", "load", "export"];
 
-/// The statements of the page's blocks with this mark, one by one.
+/// The statements in the page's blocks with this mark.
 fn statements(mark: &str) -> Vec<String> {
     let mark = format!("<!-- roles: {mark} -->\n```sql\n");
     let blocks = PAGE.split(&mark).skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -81,7 +81,7 @@ fn statements(mark: &str) -> Vec<String> {
     all
 }
 
-/// A folder that works as the roles: the store at this URL, and each role's connection at its own.
+/// A sandbox with the roles: this store URL, and one connection per role.
 fn sandbox(store: &str, url: impl Fn(&str) -> String, integer: &str) -> CliSandbox {
     let mut config = format!("[store]\nurl = \"{store}\"\n");
     for kind in KINDS {
@@ -103,10 +103,10 @@ async fn migrate(store: &str, shop: &str) {
     CliSandbox::with(&config).run("migrate").await.ok();
 }
 
-/// Jobs of every kind, to their ends and steered on the way.
+/// Runs jobs of every kind to their end, with pauses, retries and redrives.
 async fn work(sandbox: &CliSandbox, mend: impl AsyncFn(), enqueue: impl AsyncFn()) {
     sandbox.run("check").await.ok();
-    // A record that fails, mended and redriven; then the rest of the job.
+    // A record that fails is repaired and redriven; then the rest of the job.
     let id = sandbox.submit("SETTLE").await;
     let failed = sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
@@ -158,7 +158,7 @@ async fn postgres() -> (PostgresServer, Database, Database) {
     for statement in statements("postgres") {
         admin.run(&statement).await;
     }
-    // The application has these before Windlass comes.
+    // The application has these before Windlass is installed.
     for statement in [
         "CREATE ROLE shop_owner LOGIN",
         "CREATE ROLE shop_app LOGIN",
@@ -182,7 +182,7 @@ async fn postgres() -> (PostgresServer, Database, Database) {
     (server, store, shop)
 }
 
-/// A database as a role sees it.
+/// The database with another role.
 fn as_role(server: &PostgresServer, role: &str, database: &str) -> Database {
     server.existing(database).as_role(role)
 }
@@ -263,14 +263,14 @@ async fn each_role_of_the_page_is_refused_everything_else_on_postgres() {
     refuses("shop_app", "windlass_store", "SELECT 1").await;
     assert!(attempts > 80, "{attempts}");
 
-    // A store that is not up to date is left to its owner.
+    // Only the owner may migrate an outdated store.
     store.run("DELETE FROM windlass_migrations WHERE number = (SELECT max(number) FROM windlass_migrations)").await;
     let runtime = as_role(&server, "windlass_runtime", "windlass_store");
     let sandbox = sandbox(runtime.url(), |_| "sqlite:none.db".to_owned(), "bigint");
     refused(&sandbox.run("jobs").await, &["not up to date", "windlass migrate"]);
 }
 
-/// What no role may do with the shop's database.
+/// What no role may do in the shop's database.
 const OTHERS: [&str; 9] = [
     "SELECT * FROM salaries",
     "INSERT INTO salaries VALUES (1, 1)",
@@ -283,7 +283,7 @@ const OTHERS: [&str; 9] = [
     "DROP TABLE orders",
 ];
 
-/// What one role may do, tried by another.
+/// What one role may do, attempted by another.
 const FOREIGN: [(&str, &str); 13] = [
     ("sql", "UPDATE orders SET version = 1"),
     ("sql", "INSERT INTO shipments VALUES (1)"),

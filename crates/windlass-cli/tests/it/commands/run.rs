@@ -1,4 +1,4 @@
-//! `windlass run`: what it works, what it prints, how it exits.
+//! `windlass run`: which rows it works, its output, its exit code.
 
 use crate::common::{CliSandbox, Data, job, parse, raise, refused};
 use serde_json::Value as Json;
@@ -15,7 +15,7 @@ fn sorted<const N: usize>(mut fields: [&str; N]) -> [&str; N] {
 }
 
 #[tokio::test]
-async fn it_works_the_job_to_its_end_and_sums_it_up() {
+async fn run_works_the_job_to_its_end_and_prints_a_summary() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let sandbox = CliSandbox::on(&data, &raise(100));
@@ -34,7 +34,7 @@ async fn it_works_the_job_to_its_end_and_sums_it_up() {
 }
 
 #[tokio::test]
-async fn its_json_has_exactly_the_fields_of_the_contract() {
+async fn the_json_has_exactly_the_documented_fields() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let sandbox = CliSandbox::on(&data, &raise(100)).env("USER", "clerk");
@@ -77,7 +77,7 @@ async fn its_json_has_exactly_the_fields_of_the_contract() {
 }
 
 #[tokio::test]
-async fn a_filter_takes_only_the_rows_with_its_values() {
+async fn a_filter_selects_only_the_rows_with_its_values() {
     for data in Data::both().await {
         let data = data.with_accounts(1000).await;
         let filters = "source.filters = { branches = \"branch\" }\n";
@@ -89,14 +89,14 @@ async fn a_filter_takes_only_the_rows_with_its_values() {
         assert_eq!(data.number(raised).await, 200);
         assert_eq!(data.number(&format!("{raised} AND branch IN (3, 7)")).await, 200);
         sandbox.prove(job["id"].as_str().unwrap()).await;
-        // Nothing has that value: a job with nothing to do is done.
+        // No row has that value: a job without items completes.
         let none = parse(&sandbox.run("run RAISE --filter branches=99 --json").await.ok());
         assert_eq!(none["items"]["total"], 0);
     }
 }
 
 #[tokio::test]
-async fn a_file_of_ids_takes_only_those_rows_and_each_once() {
+async fn a_file_of_ids_selects_only_those_rows_without_duplicates() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &raise(2));
@@ -130,7 +130,7 @@ async fn params_are_bound_and_missing_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn a_claim_confines_the_job_and_is_demanded() {
+async fn a_claim_restricts_the_job_and_is_required() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox =
@@ -146,7 +146,7 @@ async fn a_claim_confines_the_job_and_is_demanded() {
 }
 
 #[tokio::test]
-async fn rows_the_statement_passes_over_are_skipped_and_limits_hold() {
+async fn rows_that_the_statement_skips_are_counted_and_limits_are_kept() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND branch = 1";

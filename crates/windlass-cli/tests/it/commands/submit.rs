@@ -1,15 +1,15 @@
-//! `windlass submit` and `windlass worker --job`: queued here, worked there.
+//! `windlass submit` queues a job, and `windlass worker --job` works it.
 
 use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
-async fn it_prints_the_id_and_a_worker_does_the_rest() {
+async fn submit_prints_the_id_and_a_worker_completes_the_job() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &raise(10));
         let output = sandbox.run("submit RAISE").await.ok();
         let id = output.stdout.trim();
-        assert_eq!(output.stdout, format!("{id}\n"), "a script takes the line as it is");
+        assert_eq!(output.stdout, format!("{id}\n"), "the output is only the id, for scripts");
         assert_eq!(sandbox.status(id).await, "QUEUED");
         data.untouched().await;
         let worked = sandbox.run(&format!("worker --job {id}")).await.ok();
@@ -20,7 +20,7 @@ async fn it_prints_the_id_and_a_worker_does_the_rest() {
 }
 
 #[tokio::test]
-async fn the_same_request_under_the_same_key_is_the_same_job() {
+async fn the_same_request_with_the_same_key_is_the_same_job() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let sandbox = CliSandbox::on(&data, &raise(10));
@@ -33,7 +33,7 @@ async fn the_same_request_under_the_same_key_is_the_same_job() {
         assert_ne!(sandbox.submit("RAISE --idempotency-key day --param x=1").await, first);
         assert_eq!(sandbox.json("jobs").await.as_array().unwrap().len(), 2);
 
-        // `run` with a key that is done is done at once, and works nothing again.
+        // `run` with the key of a completed job returns at once and works nothing.
         sandbox.run(&format!("worker --job {first}")).await.ok();
         sandbox.run("run RAISE --idempotency-key night --param x=1").await.ok();
         data.raised_once(100).await;
@@ -41,7 +41,7 @@ async fn the_same_request_under_the_same_key_is_the_same_job() {
 }
 
 #[tokio::test]
-async fn a_job_runs_by_the_definition_it_was_submitted_with() {
+async fn a_job_keeps_the_definition_from_its_submit() {
     let data = Data::sqlite().with_accounts(100).await;
     let sandbox = CliSandbox::on(&data, &raise(10));
     let id = sandbox.submit("RAISE").await;
@@ -51,7 +51,7 @@ async fn a_job_runs_by_the_definition_it_was_submitted_with() {
 }
 
 #[tokio::test]
-async fn higher_priority_goes_first() {
+async fn a_job_with_a_higher_priority_runs_first() {
     let data = Data::sqlite().with_accounts(10).await;
     let note = "UPDATE accounts SET owner = owner || ' ' || :name WHERE {chunk}";
     let sandbox = CliSandbox::on(&data, &crate::common::job("NOTE", note, 10));

@@ -1,9 +1,9 @@
-//! TLS to databases, as docs/security.md describes it: which certificates are accepted, and what a refusal says.
+//! TLS to databases as docs/security.md describes it: accepted certificates, and the messages of refusals.
 
 use crate::common::{CliSandbox, config, raise, refused};
 use windlass_testkit::{Certificates, MariaServer, Options, PostgresServer};
 
-/// Without TLS only for the tests themselves; `carrier` needs a client certificate.
+/// Only the test's own login needs no TLS. `carrier` needs a client certificate.
 const HBA: &str = "\
 host    all windlass 127.0.0.1/32 trust
 hostssl all carrier  127.0.0.1/32 cert map=certificate
@@ -15,13 +15,13 @@ const TABLE: &str = "CREATE TABLE accounts (id bigint PRIMARY KEY, amount bigint
                      owner text, version bigint NOT NULL DEFAULT 1); \
                      INSERT INTO accounts (id, amount) VALUES (1, 0), (2, 0), (3, 0);";
 
-/// A database that `clerk` reaches only with TLS, and the tests at `url` with a query of their own.
+/// A database that `clerk` reaches only with TLS. The tests use `url` and append a query.
 struct Secured {
     certificates: Certificates,
-    /// The URL by the name in the server's certificate, and the one by its address.
+    /// The URL with the host name in the server's certificate, and the one with its address.
     named: String,
     numbered: String,
-    /// Whatever keeps the server running.
+    /// Keeps the server running.
     server: Server,
 }
 
@@ -81,7 +81,7 @@ impl Secured {
         [Secured::postgres().await, Secured::mariadb().await]
     }
 
-    /// A folder whose records are at this URL, each `{file}` in it being one of the certificates.
+    /// A sandbox whose records are at this URL. Each `{file}` in it is replaced by the path of a certificate.
     fn at(&self, url: &str) -> CliSandbox {
         let mut url = url.to_owned();
         for file in ["ca.pem", "other-ca.pem", "client.pem", "client.key"] {
@@ -124,7 +124,7 @@ async fn a_certificate_of_the_given_ca_for_this_host_is_accepted() {
             format!("{named}?sslmode=verify-full&sslrootcert={{ca.pem}}"),
             format!("{named}?sslmode=verify-ca&sslrootcert={{ca.pem}}"),
             format!("{named}?sslmode=require&sslrootcert={{ca.pem}}"),
-            // Neither counts.
+            // Neither parameter changes anything.
             format!("{numbered}?sslmode=require"),
             // The server offers TLS.
             numbered.clone(),
@@ -141,7 +141,7 @@ async fn verify_ca_accepts_another_host_name_on_postgres_and_not_on_mariadb() {
         let url = format!("{}?sslmode=verify-ca&sslrootcert={{ca.pem}}", secured.numbered);
         match &secured.server {
             Server::Postgres(_) => secured.connects(&url).await,
-            // Its driver does not tell the name from the chain.
+            // The MySQL driver cannot verify the chain without the host name.
             Server::Maria(_) => secured.is_refused(&url, "not valid for name").await,
         }
     }
@@ -158,7 +158,7 @@ async fn a_certificate_of_another_ca_or_for_another_host_is_refused() {
         secured.is_refused(&url, issuer).await;
         let url = format!("{named}?sslmode=require&sslrootcert={{other-ca.pem}}");
         secured.is_refused(&url, issuer).await;
-        // Those that the system trusts.
+        // The certificates that the system trusts.
         secured.is_refused(&format!("{named}?sslmode=verify-full"), issuer).await;
         let url = format!("{numbered}?sslmode=verify-full&sslrootcert={{ca.pem}}");
         secured.is_refused(&url, "not valid for name").await;
@@ -167,7 +167,7 @@ async fn a_certificate_of_another_ca_or_for_another_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_insists_on_tls_refuses_a_connection_without() {
+async fn a_server_that_requires_tls_refuses_a_plain_connection() {
     let secured = Secured::postgres().await;
     let url = format!("{}?sslmode=disable", secured.numbered);
     secured.is_refused(&url, "no encryption").await;
@@ -177,7 +177,7 @@ async fn a_server_that_insists_on_tls_refuses_a_connection_without() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_to_a_server_that_asks() {
+async fn a_client_certificate_is_sent_to_a_server_that_requires_it() {
     for secured in Secured::both().await {
         let url = secured.numbered.replace("clerk@", "carrier@");
         let shown = "sslmode=require&sslcert={client.pem}&sslkey={client.key}";
@@ -189,14 +189,14 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
         secured.is_refused(&format!("{url}?sslmode=require"), why).await;
         let half = format!("{url}?sslmode=require&sslcert={{client.pem}}");
         secured.is_refused(&half, "need each other").await;
-        // A certificate is no key.
+        // A certificate instead of a key.
         let wrong = format!("{url}?sslmode=require&sslcert={{client.pem}}&sslkey={{ca.pem}}");
         secured.is_refused(&wrong, no_key).await;
     }
 }
 
 #[tokio::test]
-async fn the_store_is_reached_by_tls_too() {
+async fn the_store_connection_uses_tls_too() {
     let secured = Secured::postgres().await;
     let at = |query: &str| {
         let ca = secured.certificates.path("ca.pem").display().to_string();

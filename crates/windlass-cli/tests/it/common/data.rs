@@ -1,11 +1,11 @@
-//! The user's database: PostgreSQL, SQLite or MariaDB, with the table that the tests work on.
+//! The user's database on PostgreSQL, SQLite or MariaDB, with the table of the tests.
 
 use super::config;
 use std::path::Path;
 use tempfile::TempDir;
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
-/// A database of its own for one test.
+/// A database for one test.
 pub(crate) enum Data {
     Postgres(Database),
     Sqlite(TempDir),
@@ -13,29 +13,29 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// A database of the shared server.
+    /// A database of the shared PostgreSQL server.
     pub(crate) async fn postgres() -> Data {
         Data::Postgres(PostgresServer::shared().database().await)
     }
 
-    /// A file.
+    /// A SQLite file.
     pub(crate) fn sqlite() -> Data {
         let data = Data::Sqlite(TempDir::new().unwrap());
         data.connection().pragma_update(None, "journal_mode", "wal").unwrap();
         data
     }
 
-    /// A database of the shared MariaDB.
+    /// A database of the shared MariaDB server.
     pub(crate) async fn mariadb() -> Data {
         Data::Mariadb(MariaServer::shared().database().await)
     }
 
-    /// One of each that can also hold the store.
+    /// One of each kind that can also hold the store.
     pub(crate) async fn both() -> [Data; 2] {
         [Data::sqlite(), Data::postgres().await]
     }
 
-    /// One of each.
+    /// One of each kind.
     pub(crate) async fn each() -> [Data; 3] {
         [Data::sqlite(), Data::postgres().await, Data::mariadb().await]
     }
@@ -48,7 +48,7 @@ impl Data {
         }
     }
 
-    /// Where the store goes: beside the records, or in a file of its own.
+    /// The URL of the store: the same database, or a separate file.
     pub(crate) fn store_url(&self) -> String {
         match self {
             Data::Postgres(_) => self.url(),
@@ -56,12 +56,12 @@ impl Data {
         }
     }
 
-    /// A configuration with the store and the records here.
+    /// A configuration with the store and the records in this database.
     pub(crate) fn config(&self, jobs: &str) -> String {
         config(&self.store_url(), &self.url(), jobs)
     }
 
-    /// Makes `accounts` with this many rows, and `pace`, which slows nothing down yet.
+    /// Creates `accounts` with this many rows, and `pace`, which adds no delay at first.
     pub(crate) async fn with_accounts(self, rows: i64) -> Data {
         let numbers = self.numbers(rows);
         self.run(&format!(
@@ -78,7 +78,7 @@ impl Data {
         self
     }
 
-    /// A query of the numbers from one to this, as `n`.
+    /// A query that returns the numbers from 1 to `last` as `n`.
     pub(crate) fn numbers(&self, last: i64) -> String {
         match self {
             Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {last}) AS n"),
@@ -90,7 +90,7 @@ impl Data {
         }
     }
 
-    /// Makes every commit of a `slow_raise` take this long.
+    /// Sets the duration of each commit of a `slow_raise`.
     pub(crate) async fn pace(&self, seconds: f64) {
         self.run(&format!("UPDATE pace SET seconds = {seconds}")).await;
     }
@@ -104,7 +104,7 @@ impl Data {
         }
     }
 
-    /// The single number of a query.
+    /// The number that a query returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match self {
             Data::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
@@ -113,12 +113,12 @@ impl Data {
         }
     }
 
-    /// The single text of a query on a file.
+    /// The text that a query on a SQLite file returns.
     pub(crate) fn text(&self, sql: &str) -> String {
         self.connection().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
-    /// Every account was raised exactly once, and no other row is there.
+    /// Asserts that every account was raised exactly once, and that there are no other rows.
     #[track_caller]
     pub(crate) fn raised_once(&self, rows: i64) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
@@ -130,7 +130,7 @@ impl Data {
         }
     }
 
-    /// No account was touched.
+    /// Asserts that no account was changed.
     pub(crate) async fn untouched(&self) {
         let touched = "SELECT count(*) FROM accounts \
                        WHERE amount <> id * 7 % 1000 OR version <> 1";
@@ -138,7 +138,7 @@ impl Data {
     }
 
     fn connection(&self) -> rusqlite::Connection {
-        let Data::Sqlite(folder) = self else { panic!("not a file") };
+        let Data::Sqlite(folder) = self else { panic!("not a SQLite file") };
         let connection = rusqlite::Connection::open(folder.path().join("app.db")).unwrap();
         connection.busy_timeout(super::PATIENCE).unwrap();
         connection
@@ -146,7 +146,7 @@ impl Data {
 
     /// The folder of a SQLite file.
     pub(crate) fn folder(&self) -> &Path {
-        let Data::Sqlite(folder) = self else { panic!("not a file") };
+        let Data::Sqlite(folder) = self else { panic!("not a SQLite file") };
         folder.path()
     }
 }

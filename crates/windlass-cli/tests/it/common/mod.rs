@@ -1,4 +1,4 @@
-//! What the tests of the command line share: a folder with a configuration, and the binary in it.
+//! Shared by all tests of the command line: a folder with a configuration, and the binary that runs in it.
 
 mod data;
 pub(crate) mod seeded_rng;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use windlass_testkit::{Output, Running, Windlass};
 
-/// How long a condition may take to come true; generous, for machines under load.
+/// The longest wait for a condition. Generous, for machines under load.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// A folder of its own, in which commands run; it goes away with the test.
+/// A temporary folder in which commands run, removed with the test.
 pub(crate) struct CliSandbox {
     folder: TempDir,
     windlass: Windlass,
@@ -43,7 +43,7 @@ impl CliSandbox {
         CliSandbox::with(&config(&data.store_url(), &data.url(), jobs))
     }
 
-    /// Sets a variable for every command from now on.
+    /// Sets an environment variable for every command.
     pub(crate) fn env(mut self, name: &str, value: &str) -> CliSandbox {
         self.windlass = self.windlass.env(name, value);
         self
@@ -61,7 +61,7 @@ impl CliSandbox {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Runs a command, its words apart by spaces, to its end.
+    /// Runs a command, with arguments separated by spaces, and waits for its exit.
     pub(crate) async fn run(&self, command: &str) -> Output {
         self.spawn(command).wait().await
     }
@@ -71,40 +71,40 @@ impl CliSandbox {
         self.windlass.spawn(command.split_whitespace())
     }
 
-    /// Runs a command that can write no file of more than so many blocks of 512 bytes: a disk that
-    /// is full. The signal is ignored, which a full disk does not send.
+    /// Runs a command that can write no file larger than `blocks` blocks of 512 bytes, as on a full disk. The signal is
+    /// ignored, because a full disk sends none.
     pub(crate) async fn run_with_room(&self, blocks: u32, command: &str) -> Output {
-        // What it says goes through a pipe, which has no limit.
+        // The output goes through a pipe, which has no size limit.
         let script =
             format!("(trap '' XFSZ; ulimit -f {blocks}; exec {BINARY} {command}) 2>&1 | cat");
         self.windlass.clone().binary("/bin/sh").run(["-c", &script]).await
     }
 
-    /// Starts a command that can open no more than this number of files and connections.
+    /// Starts a command that can open at most this number of files and connections.
     pub(crate) fn spawn_with_descriptors(&self, descriptors: u32, command: &str) -> Running {
         let script = format!("ulimit -n {descriptors}; exec {BINARY} {command}");
         self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
     }
 
-    /// Starts a command whose umask takes no permission from the files it makes.
+    /// Starts a command whose umask removes no permissions.
     pub(crate) fn spawn_with_open_umask(&self, command: &str) -> Running {
         let script = format!("umask 000; exec {BINARY} {command}");
         self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
     }
 
-    /// Runs a command whose words hold spaces.
+    /// Runs a command whose arguments contain spaces.
     pub(crate) async fn run_words(&self, words: &[&str]) -> Output {
         self.windlass.run(words).await
     }
 
-    /// Runs a command that must succeed, and reads the JSON it prints.
+    /// Runs a command that must succeed, and parses the JSON that it prints.
     #[track_caller]
     pub(crate) fn json(&self, command: &str) -> impl Future<Output = Json> {
         let running = self.spawn(&format!("{command} --json"));
         async move { parse(&running.wait().await.ok()) }
     }
 
-    /// Submits a job and gives its id.
+    /// Submits a job and returns its id.
     pub(crate) async fn submit(&self, request: &str) -> String {
         let output = self.run(&format!("submit {request}")).await.ok();
         output.stdout.trim().to_owned()
@@ -124,7 +124,7 @@ impl CliSandbox {
         chunks.as_array().unwrap().clone()
     }
 
-    /// The numbers of the chunks that a process is at work on.
+    /// The numbers of the chunks that a process has leased.
     pub(crate) async fn held_by(&self, id: &str, process: u32) -> Vec<i64> {
         let chunks = self.chunks(id).await;
         let held = chunks
@@ -133,7 +133,7 @@ impl CliSandbox {
         held.map(|chunk| chunk["chunk"].as_i64().unwrap()).collect()
     }
 
-    /// Waits until a job is as it should be.
+    /// Waits until a condition on a job holds.
     pub(crate) async fn until(&self, id: &str, what: &str, holds: impl Fn(&Json) -> bool) -> Json {
         let mut last = Json::Null;
         eventually(&format!("{what}, job {id}"), async || {
@@ -145,7 +145,7 @@ impl CliSandbox {
         last
     }
 
-    /// Waits for the end that every job should come to.
+    /// Waits until a job is completed.
     pub(crate) async fn completed(&self, id: &str) -> Json {
         self.until(id, "COMPLETED", |job| job["status"] == "COMPLETED").await
     }
@@ -160,27 +160,27 @@ impl CliSandbox {
     }
 }
 
-/// Asks until it is true. Each question is a process of its own, which costs the tested processes
-/// their time, so they are not asked in a row.
+/// Evaluates a condition until it is true. Most conditions start a process, which takes time from the tested ones, so
+/// there is a pause between them.
 pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !condition().await {
-        assert!(started.elapsed() < PATIENCE, "after {PATIENCE:?} still not true: {what}");
+        assert!(started.elapsed() < PATIENCE, "after {PATIENCE:?} this is still not true: {what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// A whole windlass.toml; its job types begin at line 7.
+/// A complete windlass.toml. Its job types begin at line 7.
 pub(crate) fn config(store: &str, app: &str, jobs: &str) -> String {
     format!("[store]\nurl = \"{store}\"\n\n[connections.app]\nurl = \"{app}\"\n\n{jobs}")
 }
 
-/// A step that must not happen twice, in chunks of so many rows.
+/// A step that is not idempotent, in chunks of `items` rows.
 pub(crate) fn raise(items: u32) -> String {
     job("RAISE", "UPDATE accounts SET amount = amount + 1 WHERE {chunk}", items)
 }
 
-/// As `raise`, and every commit takes as long as the table `pace` says. PostgreSQL only.
+/// The same, with commits that take as long as the table `pace` says. PostgreSQL only.
 pub(crate) fn slow_raise(items: u32) -> String {
     let sql = "WITH pause AS MATERIALIZED (SELECT pg_sleep(seconds) FROM pace) \
                UPDATE accounts SET amount = amount + 1 FROM pause WHERE {chunk}";
@@ -207,15 +207,15 @@ pub(crate) fn parse(output: &Output) -> Json {
 
 #[track_caller]
 pub(crate) fn text(value: &Json) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not text")).to_owned()
 }
 
-/// Everything a command said.
+/// The output of a command on stdout and stderr.
 pub(crate) fn said(output: &Output) -> String {
     format!("{}{}", output.stdout, output.stderr)
 }
 
-/// A command was refused: exit code 2, nothing panicked, and the message has all these parts.
+/// Asserts that a command was refused: exit code 2, no panic, and all these parts in the message.
 #[track_caller]
 pub(crate) fn refused(output: &Output, parts: &[&str]) {
     let said = said(output);

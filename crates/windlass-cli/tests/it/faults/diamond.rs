@@ -1,5 +1,5 @@
-//! A diamond of dependencies while every process is killed again and again: each job of it exactly
-//! once, whichever transaction the death fell into.
+//! Dependencies in the shape of a diamond, while all processes are killed repeatedly. Each job is submitted exactly
+//! once, at whatever point of a transaction a process dies.
 
 use crate::common::seeded_rng::SeededRng;
 use crate::common::{CliSandbox, Data, job};
@@ -39,12 +39,12 @@ async fn diamonds(data: Data, processes: usize) {
     let mut running: Vec<_> = (0..processes).map(|_| start()).collect();
     let mut kills = 0;
     loop {
-        // Not for luck: the deaths are to fall anywhere.
+        // A random delay, so that kills happen at any point.
         tokio::time::sleep(Duration::from_millis(rng.next_in(50..400))).await;
         if done(&sandbox).await == 4 * ROUNDS as usize {
             break;
         }
-        // Towards the end a segment's lease of thirty seconds would be all that is waited for.
+        // Towards the end, the test would only wait for a segment's lease of thirty seconds.
         if kills < 12 {
             let victim = &mut running[rng.next_in(0..processes as u64) as usize];
             victim.kill9();

@@ -1,5 +1,5 @@
-//! PostgreSQL crashes right after Windlass has said something: all of it is still there, although the
-//! server, the database and the role are set not to wait for the disk.
+//! PostgreSQL crashes right after Windlass has reported success. Everything reported is still there, although the
+//! server, the database and the role are configured with `synchronous_commit = off`.
 
 use crate::common::{CliSandbox, Data, eventually, job, raise, text};
 use windlass_testkit::{Options, PostgresServer};
@@ -34,7 +34,7 @@ async fn last_job(sandbox: &CliSandbox) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn what_a_completed_job_has_done_survives() {
+async fn the_results_of_a_completed_job_survive_a_crash() {
     let load = "[jobs.COUNT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                 step.map = \"SELECT branch, count(*) AS n FROM {source} WHERE {chunk} GROUP BY branch\"\n\
                 reduce = \"SELECT branch, sum(n)::bigint AS n FROM parts GROUP BY branch\"\n\
@@ -55,7 +55,7 @@ async fn what_a_completed_job_has_done_survives() {
 }
 
 #[tokio::test]
-async fn what_went_wrong_survives_with_its_dead_letters() {
+async fn a_failed_job_and_its_dead_letters_survive_a_crash() {
     let bad = "UPDATE accounts SET amount = amount / (id - 5) WHERE {chunk}";
     let budget = |on_exceeded: &str| {
         format!("failures = {{ budget = 0, on_exceeded = \"{on_exceeded}\" }}\n")
@@ -75,7 +75,7 @@ async fn what_went_wrong_survives_with_its_dead_letters() {
 }
 
 #[tokio::test]
-async fn what_was_submitted_or_relayed_survives() {
+async fn submitted_and_relayed_jobs_survive_a_crash() {
     let (server, data, sandbox) = prepare(&raise(100)).await;
     let id = sandbox.submit("RAISE").await;
     server.restart_immediate();

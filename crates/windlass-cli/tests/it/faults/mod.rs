@@ -1,15 +1,15 @@
-//! Processes killed, frozen and cut off at work: every row is changed exactly once all the same.
+//! Processes are killed, frozen and disconnected while they work. Every row is changed exactly once.
 
 mod diamond;
 mod durable;
+mod frozen_worker;
 mod kill;
-mod loader;
-mod locked;
+mod killed_planner;
+mod locked_store;
 mod open_transaction;
 mod outage;
 mod pooler;
 mod restart;
 mod restore;
 mod shutdown;
-mod stall;
 mod writer;

@@ -1,5 +1,5 @@
-//! Somebody's transaction stays open for the length of a run: what it keeps from being cleared away
-//! does not slow the work down, chunk after chunk.
+//! Another transaction stays open during a whole job. The dead rows that it keeps from being vacuumed do not slow down
+//! the claims.
 
 use crate::common::{CliSandbox, Data, eventually, raise};
 
@@ -8,7 +8,7 @@ const LONG: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; \
                     SELECT count(*) FROM accounts; SELECT pg_sleep(1000)";
 
 #[tokio::test]
-async fn a_long_transaction_does_not_make_claims_dearer() {
+async fn a_long_transaction_does_not_slow_down_claims() {
     let data = Data::postgres().await.with_accounts(CHUNKS).await;
     let sandbox = CliSandbox::on(&data, &(raise(1) + "chunk.lease = \"1m\"\n"));
     let work = async {
@@ -18,7 +18,7 @@ async fn a_long_transaction_does_not_make_claims_dearer() {
         eventually("the transaction is open", async || data.number(snapshot).await == 1).await;
         let id = sandbox.submit("RAISE").await;
         sandbox.run(&format!("worker --job {id}")).await.ok();
-        assert_eq!(data.number(snapshot).await, 1, "it was open all the while");
+        assert_eq!(data.number(snapshot).await, 1, "the transaction was open all the time");
         id
     };
     let id = tokio::select! {
@@ -27,8 +27,8 @@ async fn a_long_transaction_does_not_make_claims_dearer() {
     };
     data.raised_once(CHUNKS).await;
     sandbox.prove(&id).await;
-    // Each claim begins where the last one ended. Now and then one looks at everything: after five
-    // seconds, and after one when nothing is found.
+    // Each claim begins where the last one ended. Sometimes one scans from the start: after five seconds, and after
+    // one second if nothing is found.
     let seconds = data
         .number("SELECT extract(epoch FROM finished_at - started_at)::bigint FROM windlass_jobs")
         .await;

@@ -1,5 +1,5 @@
-//! The data server is down and the store is not: the worker probes, says so once, and every listing
-//! says since when.
+//! The data server is down and the store is not. The worker probes it, logs the outage once, and every listing shows
+//! since when.
 
 use crate::common::{CliSandbox, Data, config, eventually, raise};
 use windlass_testkit::{Options, PostgresServer, Proxy};
@@ -20,7 +20,7 @@ async fn an_outage_of_the_data_server_is_logged_once_and_listed() {
         let why = job["error"].as_str().unwrap_or_default();
         why.starts_with("database `app` unavailable since 20")
     };
-    sandbox.until(&id, "the job says what it waits for", says).await;
+    sandbox.until(&id, "the job shows what it waits for", says).await;
     for listing in ["jobs", &format!("job {id}"), "throughput", "jobs --json", "throughput --json"]
     {
         let listed = sandbox.run(listing).await.ok().stdout;
@@ -29,9 +29,9 @@ async fn an_outage_of_the_data_server_is_logged_once_and_listed() {
     let since = async || sandbox.job(&id).await["error"].as_str().map(|why| why[..52].to_owned());
     let (first, before) = (since().await, proxy.accepted());
     eventually("several probes have failed", async || proxy.accepted() >= before + 3).await;
-    assert_eq!(since().await, first, "since when does not change");
+    assert_eq!(since().await, first, "the start of the outage does not change");
     let log = worker.stderr();
-    assert_eq!(log.matches("unavailable since").count(), 1, "each probe is logged: {log}");
+    assert_eq!(log.matches("unavailable since").count(), 1, "every probe is logged: {log}");
     assert!(log.lines().count() < 10, "{log}");
 
     server.start_again();

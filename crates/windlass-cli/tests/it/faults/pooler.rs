@@ -1,11 +1,11 @@
-//! Store and records behind PgBouncer in transaction mode, and nobody who goes around it.
+//! Store and records behind PgBouncer in transaction mode.
 
 use crate::common::{CliSandbox, Data, config, eventually, parse, raise, slow_raise, text};
 use windlass_testkit::{PgBouncer, PostgresServer, Running};
 
 const ROWS: i64 = 20_000;
 
-/// The records, which the test reaches directly, and a place that reaches them through a pooler.
+/// The records, which the test reaches directly, and a sandbox that reaches them through a pooler.
 async fn behind_pooler(jobs: &str) -> (PgBouncer, Data, CliSandbox) {
     let server = PostgresServer::shared();
     let database = server.database().await;
@@ -15,7 +15,7 @@ async fn behind_pooler(jobs: &str) -> (PgBouncer, Data, CliSandbox) {
     (pooler, data, CliSandbox::with(&config(&url, &url, jobs)))
 }
 
-/// Kills a worker that holds chunks of the only job, and gives the job's id.
+/// Kills a worker that has leased chunks of the only job. Returns the job's id.
 async fn kill_at_work(sandbox: &CliSandbox, worker: &Running) -> String {
     let mut id = String::new();
     eventually("the worker holds chunks", async || {
@@ -25,13 +25,13 @@ async fn kill_at_work(sandbox: &CliSandbox, worker: &Running) -> String {
     })
     .await;
     worker.kill9();
-    assert!(!sandbox.held_by(&id, worker.id()).await.is_empty(), "it had just finished");
+    assert!(!sandbox.held_by(&id, worker.id()).await.is_empty(), "the worker had just finished");
     id
 }
 
 #[tokio::test]
-async fn run_and_two_workers_do_a_job_and_one_is_killed() {
-    // Several commits a chunk, so that the death falls between two of them.
+async fn run_and_two_workers_complete_a_job_although_one_is_killed() {
+    // Several commits per chunk, so that the kill happens between two of them.
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
     let (_pooler, data, sandbox) = behind_pooler(&jobs).await;
     data.pace(0.1).await;
@@ -48,7 +48,7 @@ async fn run_and_two_workers_do_a_job_and_one_is_killed() {
 }
 
 #[tokio::test]
-async fn a_program_raises_every_record_once_although_its_worker_is_killed() {
+async fn a_program_processes_every_record_once_although_its_worker_is_killed() {
     let jobs = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                 step.command = [\"python3\", \"raise.py\", \"0.05\"]\nstep.version = \"version\"\n\
                 chunk.items = 500\nchunk.commit = 100\nchunk.lease = \"2s\"\n";
@@ -66,8 +66,8 @@ async fn a_program_raises_every_record_once_although_its_worker_is_killed() {
 }
 
 #[tokio::test]
-async fn idle_workers_find_what_is_submitted() {
-    // Nobody tells them: notifications do not pass the pooler.
+async fn idle_workers_find_submitted_jobs_without_notifications() {
+    // The workers poll: notifications do not pass through the pooler.
     let (_pooler, data, sandbox) = behind_pooler(&raise(1000)).await;
     let _workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
     for round in 1..=3 {

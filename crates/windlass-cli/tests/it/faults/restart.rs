@@ -1,4 +1,4 @@
-//! PostgreSQL crashes and comes back while work is under way: the processes go on by themselves.
+//! PostgreSQL crashes and restarts during a job. The processes continue by themselves.
 
 use crate::common::{CliSandbox, Data, parse, slow_raise, text};
 use serde_json::Value as Json;
@@ -20,12 +20,12 @@ fn completed_chunks(job: &Json) -> i64 {
     job["chunks"]["completed"].as_i64().unwrap()
 }
 
-/// Crashes the server twice, each time with work under way.
+/// Crashes the server twice while the job runs.
 async fn crash_twice(server: &PostgresServer, data: &Data, sandbox: &CliSandbox, id: &str) {
     let mut done = 0;
     for _ in 0..2 {
         let job = sandbox
-            .until(id, "work goes on", |job| {
+            .until(id, "chunks are completed", |job| {
                 job["phase"] == "working"
                     && job["chunks"]["processing"].as_i64() > Some(0)
                     && completed_chunks(job) > done
@@ -44,7 +44,7 @@ async fn is_right(data: &Data, sandbox: &CliSandbox, id: &str) {
 }
 
 #[tokio::test]
-async fn a_worker_goes_on_when_the_server_is_back() {
+async fn a_worker_continues_when_the_server_is_back() {
     let (server, data, sandbox) = prepare().await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker");
@@ -55,7 +55,7 @@ async fn a_worker_goes_on_when_the_server_is_back() {
 }
 
 #[tokio::test]
-async fn run_and_watch_go_on_when_the_server_is_back() {
+async fn run_and_watch_continue_when_the_server_is_back() {
     let (server, data, sandbox) = prepare().await;
     let run = sandbox.spawn("run RAISE --json");
     let id = only_job(&sandbox, &run).await;
@@ -68,7 +68,7 @@ async fn run_and_watch_go_on_when_the_server_is_back() {
 }
 
 #[tokio::test]
-async fn a_worker_leaves_when_asked_although_the_server_is_away() {
+async fn a_worker_shuts_down_although_the_server_is_down() {
     let (server, data, sandbox) = prepare().await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker");

@@ -1,10 +1,10 @@
-//! The store is restored from a backup while a worker sleeps: what was done since is done once, what the
-//! sleeper wrote does not count, and without `--after-restore` nothing goes on.
+//! The store is restored from a backup while a worker is frozen. Work since the backup happens once, the frozen worker's
+//! writes do not count, and nothing continues without `--after-restore`.
 
 use crate::common::{CliSandbox, Data, config, eventually, job, refused, slow_raise, text};
 use std::path::Path;
 
-/// Files of a SQLite store.
+/// The files of a SQLite store.
 const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.db-shm"];
 
 fn copy_store(from: &Path, to: &Path) {
@@ -23,7 +23,7 @@ async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_sqlite_store_copied_back_goes_on_only_when_told_and_does_nothing_twice() {
+async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_nothing() {
     const ROWS: i64 = 3000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.2).await;
@@ -47,7 +47,7 @@ async fn a_sqlite_store_copied_back_goes_on_only_when_told_and_does_nothing_twic
     let forgotten = text(&forgotten["id"]);
     sleeper.stop();
     copy_store(&backup, &live);
-    assert!(completed(&sandbox, &id).await < then + 12, "the store went back in time");
+    assert!(completed(&sandbox, &id).await < then + 12, "the store is in its earlier state");
 
     for command in ["worker", "serve --listen 127.0.0.1:0", "run OTHER"] {
         let output = sandbox.run(command).await;
@@ -58,19 +58,19 @@ async fn a_sqlite_store_copied_back_goes_on_only_when_told_and_does_nothing_twic
     assert!(output.stderr.contains(&forgotten), "{}", output.stderr);
     sandbox.completed(&id).await;
 
-    // Awake again, the sleeper has the ledger rows of its claims, and commits nothing with them.
+    // When it continues, the frozen worker's leases are still in the ledger, but its commits are refused.
     sleeper.cont();
     sleeper.term();
     sleeper.wait().await.ok();
     data.raised_once(ROWS).await;
     sandbox.prove(&id).await;
-    // The next start needs no flag any more.
+    // The next start needs no flag.
     sandbox.run("run OTHER").await.ok();
 }
 
-/// The same without a process that was started after the backup: no generation tells, the ledger does.
+/// No process was started after the backup, so the generation does not show the restore. The ledger does.
 #[tokio::test]
-async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_reason() {
+async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
     const ROWS: i64 = 2000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.1).await;
@@ -109,14 +109,14 @@ async fn a_fence_that_a_restored_store_makes_impossible_pauses_the_job_with_the_
     sandbox.prove(&id).await;
 }
 
-/// The store's own tables in PostgreSQL, the one that others refer to first.
+/// The store's tables in PostgreSQL. Referenced tables come first.
 const TABLES: &str =
     "SELECT string_agg(relname::text, ',' ORDER BY relname <> 'windlass_jobs', relname)
     FROM pg_class WHERE relkind = 'r' AND relname LIKE 'windlass\\_%' AND relname NOT IN
     ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', 'windlass_stores', 'windlass_outbox')";
 
 #[tokio::test]
-async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there_once() {
+async fn an_export_after_a_restored_postgres_store_lists_each_part_once() {
     const ROWS: i64 = 40_000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     let export = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -139,14 +139,14 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     eventually("more is done", async || data.number(done).await >= at_backup + 20).await;
     sleeper.stop();
     let held = sandbox.held_by(&id, sleeper.id()).await;
-    assert!(!held.is_empty(), "it sleeps over chunks");
+    assert!(!held.is_empty(), "the frozen worker has leased chunks");
     let restore = each(&|table| format!("INSERT INTO {table} SELECT * FROM backup_{table}"));
     data.run(&format!("BEGIN; TRUNCATE {}; {restore}; COMMIT", tables.join(", "))).await;
-    assert_eq!(data.number(done).await, at_backup, "the store went back in time");
+    assert_eq!(data.number(done).await, at_backup, "the store is in its earlier state");
 
-    // Its chunks are claimed again at the epoch that the sleeper has.
+    // Its chunks are claimed again with the same epoch that the frozen worker has.
     let helper = sandbox.spawn("worker --concurrency 4");
-    eventually("the helper did the sleeper's chunks", async || {
+    eventually("the second worker completed the frozen worker's chunks", async || {
         let chunks = sandbox.chunks(&id).await;
         held.iter().all(|number| chunks[*number as usize]["status"] == "COMPLETED")
     })
@@ -165,7 +165,7 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
     let mut rows = 0;
     for part in manifest["parts"].as_array().unwrap() {
         let name = text(&part["name"]);
-        let content = std::fs::read_to_string(folder.join(&name)).expect("a listed part is there");
+        let content = std::fs::read_to_string(folder.join(&name)).expect("a listed part exists");
         assert_eq!(part["bytes"].as_u64(), Some(content.len() as u64), "{name}");
         rows += part["rows"].as_i64().unwrap();
         listed.push(name);
@@ -176,5 +176,5 @@ async fn an_export_of_a_postgres_store_that_went_back_lists_parts_that_are_there
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     found.sort();
     listed.sort();
-    assert_eq!(found, listed, "nothing lies there that does not count");
+    assert_eq!(found, listed, "there are no orphaned files");
 }

@@ -1,4 +1,4 @@
-//! Processes that leave: suddenly, and others take up what they held; or in order, and hand it back.
+//! Workers that die, whose chunks others take over, and workers that shut down and hand their chunks back.
 
 use crate::common::{CliSandbox, Data, eventually, slow_raise, text, worked_by};
 
@@ -6,7 +6,7 @@ const ROWS: i64 = 10_000;
 
 async fn prepare() -> (Data, CliSandbox) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
-    // Slow until what the test is about has happened.
+    // Slow until the tested event has happened.
     data.pace(0.2).await;
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
@@ -14,12 +14,12 @@ async fn prepare() -> (Data, CliSandbox) {
 }
 
 #[tokio::test]
-async fn a_second_worker_takes_up_the_chunks_of_a_dead_one() {
+async fn a_second_worker_takes_over_the_chunks_of_a_dead_one() {
     let (data, sandbox) = prepare().await;
     let id = sandbox.submit("RAISE").await;
     let second = sandbox.spawn("worker");
     let first = sandbox.spawn("worker");
-    eventually("both hold chunks", async || {
+    eventually("both have leased chunks", async || {
         !sandbox.held_by(&id, first.id()).await.is_empty()
             && !sandbox.held_by(&id, second.id()).await.is_empty()
     })
@@ -34,7 +34,7 @@ async fn a_second_worker_takes_up_the_chunks_of_a_dead_one() {
         let chunk = &chunks[number as usize];
         assert!(worked_by(chunk, second.id()), "{chunk:#}");
         assert_eq!(chunk["losses"], 1, "{chunk:#}");
-        // Losing a lease is no failure of the work.
+        // A lost lease is not a failed attempt.
         assert_eq!(chunk["attempts"], 0, "{chunk:#}");
     }
     data.raised_once(ROWS).await;
@@ -42,7 +42,7 @@ async fn a_second_worker_takes_up_the_chunks_of_a_dead_one() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_asked_to_leave_hands_back_and_says_so() {
+async fn a_worker_that_shuts_down_hands_its_chunks_back_and_logs_it() {
     let (data, sandbox) = prepare().await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker");
@@ -71,7 +71,7 @@ async fn a_worker_that_is_asked_to_leave_hands_back_and_says_so() {
 }
 
 #[tokio::test]
-async fn run_that_is_asked_to_leave_says_how_to_go_on() {
+async fn run_prints_how_to_continue_when_it_is_interrupted() {
     let (data, sandbox) = prepare().await;
     let run = sandbox.spawn("run RAISE");
     eventually("the job is at work", async || {

@@ -1,4 +1,4 @@
-//! Another program writes to the same rows while a `refresh` job runs: both changes stay.
+//! Another program writes to the same rows during a `refresh` job. No change is lost.
 
 use crate::common::seeded_rng::SeededRng;
 use crate::common::{CliSandbox, Data};
@@ -11,7 +11,7 @@ const REFRESH: &str = "[jobs.REFRESH]\nsource.connection = \"app\"\nsource.table
                        step.refresh = true\nstep.version = \"version\"\nchunk.items = 50\n";
 
 #[tokio::test]
-async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
+async fn refresh_and_a_concurrent_writer_lose_no_change() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.run("ALTER TABLE accounts ADD written_at timestamptz").await;
     let sandbox = CliSandbox::on(&data, REFRESH);
@@ -31,7 +31,7 @@ async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
     let job = crate::common::parse(&output.ok());
     assert_eq!(job["items"]["processed"], ROWS);
 
-    // Each write added one to `amount` and one to `version`, the refresh one to every version.
+    // Each write increments `amount` and `version`; the refresh increments every version.
     let amounts = "SELECT sum(amount - id * 7 % 1000) FROM accounts";
     assert_eq!(data.number(amounts).await, written, "a write of the other program was lost");
     let uneven = "SELECT count(*) FROM accounts WHERE version <> 2 + amount - id * 7 % 1000";
@@ -45,8 +45,8 @@ async fn refresh_and_a_concurrent_writer_lose_nothing_of_each_other() {
     sandbox.prove(job["id"].as_str().unwrap()).await;
 }
 
-/// Adds one to random rows under the version check, and tries again where somebody was faster;
-/// says how often it wrote.
+/// Increments random rows on the condition that their version is unchanged, and retries otherwise. Returns the number
+/// of writes.
 async fn write(client: Client, seed: u64, stop: Arc<AtomicBool>) -> i64 {
     let mut rng = SeededRng::new(seed);
     let mut written = 0;

@@ -1,11 +1,11 @@
-//! A job cancelled in the middle of its merge: nothing of it comes later, and no output stays.
+//! A job is cancelled in the middle of its merge. Nothing is written afterwards, and no output stays.
 
 use crate::common::{Data, config, said};
 use crate::merge::fixture::{JOBS, MergeFixture, REPORT};
 use windlass_testkit::{Gate, Moto, Running};
 
-/// Cancels a job while its worker sleeps, which then wakes up.
-async fn cancel_asleep(fixture: &MergeFixture, id: &str, gate: Gate, worker: Running) {
+/// Cancels a job while its worker is frozen, and then continues the worker.
+async fn cancel_while_frozen(fixture: &MergeFixture, id: &str, gate: Gate, worker: Running) {
     worker.stop();
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     gate.open();
@@ -15,21 +15,21 @@ async fn cancel_asleep(fixture: &MergeFixture, id: &str, gate: Gate, worker: Run
 }
 
 #[tokio::test]
-async fn nothing_is_loaded_afterwards() {
+async fn nothing_is_loaded_after_a_cancellation() {
     for data in [Data::postgres().await, Data::mariadb().await] {
         let fixture = MergeFixture::with(data).await;
         let id = fixture.submit("TOTALS").await;
         let (gate, worker) = fixture.held_at(&id, "UPDATE windlass_ledger SET").await;
-        cancel_asleep(&fixture, &id, gate, worker).await;
+        cancel_while_frozen(&fixture, &id, gate, worker).await;
         fixture.nothing_is_loaded().await;
         assert_eq!(fixture.names(), [""; 0]);
     }
 }
 
-/// A load that cannot be fenced may still commit. Until it is fenced the job is not CANCELLED, says why,
-/// and its dependents wait.
+/// A load that cannot be fenced may still commit. Until it is fenced, the job is not CANCELLED, shows the reason, and
+/// its dependents wait.
 #[tokio::test]
-async fn it_is_not_cancelled_before_its_load_is_fenced() {
+async fn a_job_is_not_cancelled_before_its_load_is_fenced() {
     for (data, down) in [
         (Data::postgres().await, "postgres://127.0.0.1:1/none"),
         (Data::mariadb().await, "mysql://127.0.0.1:1/none"),
@@ -53,59 +53,59 @@ async fn it_is_not_cancelled_before_its_load_is_fenced() {
         let waits = fixture.sandbox.job(&child).await["error"].to_string();
         assert!(waits.contains("waits for 1 job"), "{waits}");
 
-        cancel_asleep(&fixture, &id, gate, worker).await;
+        cancel_while_frozen(&fixture, &id, gate, worker).await;
         fixture.nothing_is_loaded().await;
         let waits = fixture.sandbox.job(&child).await["error"].to_string();
-        assert!(!waits.contains("waits for"), "its dependents are told: {waits}");
+        assert!(!waits.contains("waits for"), "its dependents show the reason: {waits}");
     }
 }
 
 #[tokio::test]
-async fn nothing_is_reported_afterwards() {
+async fn no_report_is_written_after_a_cancellation() {
     for data in [Data::postgres().await, Data::mariadb().await] {
         let fixture = MergeFixture::with(data).await;
         let id = fixture.submit("REPORT").await;
         let (gate, worker) = fixture.held_at(&id, "FROM parts GROUP").await;
-        cancel_asleep(&fixture, &id, gate, worker).await;
+        cancel_while_frozen(&fixture, &id, gate, worker).await;
         assert_eq!(fixture.names(), [""; 0]);
     }
 }
 
-/// The report was there before, and may have replaced another; the page was not.
+/// The report was written before, and may have replaced another. The page was not.
 #[tokio::test]
-async fn no_page_is_written_afterwards() {
+async fn no_page_is_written_after_a_cancellation() {
     let fixture = MergeFixture::with(Data::postgres().await).await;
     let id = fixture.submit("REPORT").await;
     let (gate, worker) = fixture.held_at_store(&id, "took / 1000 * 1000").await;
-    cancel_asleep(&fixture, &id, gate, worker).await;
+    cancel_while_frozen(&fixture, &id, gate, worker).await;
     assert_eq!(fixture.names(), [REPORT]);
 }
 
-/// A manifest that was on its way lists parts that are gone, and goes too.
+/// A manifest that was already sent lists deleted parts, and is deleted too.
 #[tokio::test]
-async fn a_manifest_that_comes_afterwards_does_not_stay() {
+async fn a_manifest_written_after_a_cancellation_is_deleted() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("PARTS").await;
     let put = format!("PUT /windlass/{id}/manifest.json");
     let (gate, worker) = fixture.held_at_request(&id, &put).await;
-    cancel_asleep(&fixture, &id, gate, worker).await;
+    cancel_while_frozen(&fixture, &id, gate, worker).await;
     assert_eq!(fixture.names(), [""; 0]);
 }
 
-/// It looks for its parts only now, and there are none any more.
+/// The worker lists its parts only now, and there are none.
 #[tokio::test]
-async fn a_manifest_of_nothing_is_not_written() {
+async fn no_manifest_is_written_after_the_parts_are_deleted() {
     let fixture = MergeFixture::with(Data::postgres().await).await;
     let id = fixture.submit("PARTS").await;
     let (gate, worker) = fixture.held_at_store(&id, "FROM windlass_export").await;
     assert_eq!(fixture.names().len(), 10);
-    cancel_asleep(&fixture, &id, gate, worker).await;
+    cancel_while_frozen(&fixture, &id, gate, worker).await;
     assert_eq!(fixture.names(), [""; 0]);
 }
 
-/// Its merger died after that, while it removed what others had left.
+/// The worker died after that, while it deleted orphaned files.
 #[tokio::test]
-async fn a_manifest_that_is_there_already_goes_with_its_parts() {
+async fn an_existing_manifest_is_deleted_with_its_parts() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("PARTS").await;
     let orphan = format!("/{}/{id}/part-000000-99-0000000000000007.csv", Moto::BUCKET);

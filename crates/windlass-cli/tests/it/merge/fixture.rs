@@ -1,25 +1,25 @@
-//! Totals that are loaded and reported, parts that are exported, and processes that reach all of it
-//! through a gate: one that is held there is in the middle of its merge.
+//! Totals that are loaded and reported, exported parts, and workers that reach their servers through a gate. A worker
+//! that is blocked there is in the middle of its merge.
 
 use crate::common::{BINARY, CliSandbox, Data, config, eventually};
 use windlass_testkit::{Gate, MariaServer, Moto, PostgresServer, Running, Windlass};
 
-/// The database, the folder that commands run in, and where output goes.
+/// The database, the folder of the commands, and the destination of output.
 pub(crate) struct MergeFixture {
     pub(crate) data: Data,
     pub(crate) sandbox: CliSandbox,
     output: Output,
 }
 
-/// Where reports and parts go.
+/// The destination of reports and parts.
 enum Output {
-    /// The folder `out` of the place.
+    /// The folder `out` of the sandbox.
     Folder,
     /// A bucket of an endpoint for this test alone.
     Bucket(Moto),
 }
 
-/// Rows of the source: ten chunks.
+/// Rows of the source, in ten chunks.
 const ROWS: i64 = 1000;
 
 impl MergeFixture {
@@ -64,18 +64,18 @@ impl MergeFixture {
         self.sandbox.submit(&format!("{job_type} --param day=monday")).await
     }
 
-    /// Works a job to its end, which must be good.
+    /// Works a job, which must complete.
     pub(crate) async fn work(&self, id: &str) {
         self.sandbox.run(&format!("worker --job {id}")).await.ok();
     }
 
-    /// Starts a worker that is held when it sends this text to the database; answers when it is.
+    /// Starts a worker that is blocked when it sends this text to the database. Returns when it is.
     pub(crate) async fn held_at(&self, id: &str, text: &str) -> (Gate, Running) {
         let (store, app) = (self.data.store_url(), self.data.url());
         self.held_with(id, text, |gate| config(&store, &gate.url_via(&app), JOBS)).await
     }
 
-    /// The same with what it sends to the store, which is a server's.
+    /// The same for what it sends to the store, which must be a server.
     pub(crate) async fn held_at_store(&self, id: &str, text: &str) -> (Gate, Running) {
         let (store, app) = (self.data.store_url(), self.data.url());
         self.held_with(id, text, |gate| config(&gate.url_via(&store), &app, JOBS)).await
@@ -90,7 +90,7 @@ impl MergeFixture {
         let upstream = match &self.data {
             Data::Postgres(_) => PostgresServer::shared().addr(),
             Data::Mariadb(_) => MariaServer::shared().addr(),
-            Data::Sqlite(_) => panic!("a file has no server"),
+            Data::Sqlite(_) => panic!("a SQLite file has no server"),
         };
         let gate = Gate::before(upstream, text).await;
         self.sandbox.write("gated.toml", &config(&gate));
@@ -99,7 +99,7 @@ impl MergeFixture {
         (gate, held)
     }
 
-    /// The same with what it sends to the endpoint.
+    /// The same for what it sends to the S3 endpoint.
     pub(crate) async fn held_at_request(&self, id: &str, text: &str) -> (Gate, Running) {
         let gate = Gate::before(self.moto().addr(), text).await;
         let windlass = Windlass::new(self.sandbox.path("")).binary(BINARY);
@@ -112,32 +112,32 @@ impl MergeFixture {
         (gate, held)
     }
 
-    /// Lets the leases of processes run out that are dead or asleep.
+    /// Makes the leases of dead or frozen processes expire.
     pub(crate) fn expire(&self) -> impl Future<Output = ()> {
         self.store("UPDATE windlass_segments SET lease_until = {past} WHERE status = 'PROCESSING'")
     }
 
-    /// Whether a merge is at work, by a store in a file.
+    /// Whether a merge is running. The store must be a file.
     pub(crate) fn is_merging(&self) -> bool {
         let store = rusqlite::Connection::open(self.sandbox.path("windlass.db")).unwrap();
         let sql = "SELECT count(*) FROM windlass_segments \
                    WHERE status = 'PROCESSING' AND state LIKE '%MERGE%'";
-        // It may be locked just now; there is another look.
+        // The file may be locked just now; the caller asks again.
         store.query_row(sql, (), |row| row.get::<_, i64>(0)).is_ok_and(|merging| merging > 0)
     }
 
-    /// Waits until a process waits for a transaction whose own process sleeps, and ends that: what
-    /// PostgreSQL does by itself after a minute, and MariaDB is left to.
+    /// Waits until a process waits for the transaction of a frozen process, and ends that transaction. PostgreSQL does
+    /// this after a minute by itself; MariaDB does not.
     pub(crate) async fn end_idle_transactions(&self) {
         let Data::Postgres(database) = &self.data else { return };
         let end = "SELECT count(pg_terminate_backend(holder.pid)) FROM pg_stat_activity AS waiting, \
                    pg_stat_activity AS holder WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid)) \
                    AND holder.state = 'idle in transaction'";
-        eventually("a transaction is in the way", async || database.one::<i64>(end).await > 0)
+        eventually("a transaction blocks another", async || database.one::<i64>(end).await > 0)
             .await;
     }
 
-    /// Runs a statement on the store, with `{past}` for an hour ago.
+    /// Runs a statement on the store. `{past}` stands for an hour ago.
     async fn store(&self, sql: &str) {
         match &self.data {
             Data::Postgres(database) => {
@@ -152,14 +152,14 @@ impl MergeFixture {
         }
     }
 
-    /// Nothing of monday has been loaded, and nothing else touched.
+    /// Asserts that nothing of monday is loaded and that nothing else changed.
     pub(crate) async fn nothing_is_loaded(&self) {
         let old = "SELECT count(*) FROM totals WHERE branch = -1";
         assert_eq!(self.data.number(old).await, 2);
         assert_eq!(self.data.number("SELECT count(*) FROM totals").await, 2);
     }
 
-    /// The totals of monday are the database's own, each once, and sunday is as it was.
+    /// Asserts that the totals of monday are the database's own, each once, and that sunday is unchanged.
     pub(crate) async fn totals_are_right(&self) {
         let wrong = "SELECT count(*) FROM (SELECT branch, count(*) AS n, sum(amount) AS total \
                      FROM accounts GROUP BY branch) AS own LEFT JOIN totals AS t \
@@ -171,12 +171,12 @@ impl MergeFixture {
         assert_eq!(self.data.number(&of("sunday")).await, 1, "left alone");
     }
 
-    /// Changes what the totals are.
+    /// Changes the amounts, and so the totals.
     pub(crate) async fn change_amounts(&self) {
         self.data.run("UPDATE accounts SET amount = amount + 1").await;
     }
 
-    /// The names of all output, from the root on.
+    /// The paths of all output files.
     pub(crate) fn names(&self) -> Vec<String> {
         match &self.output {
             Output::Folder => files(&self.sandbox.path("out"), ""),
@@ -189,7 +189,7 @@ impl MergeFixture {
         }
     }
 
-    /// The text of some output, by its name.
+    /// The text of an output file.
     pub(crate) async fn text(&self, name: &str) -> String {
         match &self.output {
             Output::Folder => self.sandbox.read(&format!("out/{name}")),
@@ -204,7 +204,7 @@ impl MergeFixture {
         }
     }
 
-    /// The report has each branch once, and its sum is the database's own.
+    /// Asserts that the report has each branch once, with the database's own sum.
     pub(crate) async fn report_is_right(&self) {
         let report = self.text(REPORT).await;
         let mut lines = report.lines();
@@ -217,7 +217,7 @@ impl MergeFixture {
         assert_eq!(total, self.data.number("SELECT sum(amount) FROM accounts").await);
     }
 
-    /// The page beside the report is that of this job, and has its first rows.
+    /// Asserts that the page beside the report belongs to this job and has its first rows.
     pub(crate) async fn page_is_of(&self, id: &str) {
         let page = self.text(PAGE).await;
         for part in [id, "Completed", "10 rows", "<th class=\"number\">branch</th>", "</html>"] {
@@ -225,7 +225,7 @@ impl MergeFixture {
         }
     }
 
-    /// The manifest lists exactly the parts that are there, and they have every row once.
+    /// Asserts that the manifest lists exactly the existing parts, and that they have every row once.
     pub(crate) async fn parts_are_right(&self, id: &str) {
         let manifest = self.text(&format!("{id}/manifest.json")).await;
         let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
@@ -247,7 +247,7 @@ impl MergeFixture {
     }
 }
 
-/// The files under a folder, however deep.
+/// The files in a folder, recursively.
 fn files(folder: &std::path::Path, before: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let each = entries.flat_map(|entry| {
@@ -261,12 +261,12 @@ fn files(folder: &std::path::Path, before: &str) -> Vec<String> {
     each.collect()
 }
 
-/// Where the report is, from the root on.
+/// The path of the report.
 pub(crate) const REPORT: &str = "totals.csv";
-/// Where its page for people is.
+/// The path of its HTML page.
 pub(crate) const PAGE: &str = "totals.csv.html";
 
-/// Totals are loaded and reported; a report is only that; parts are exported.
+/// Totals that are loaded and reported, a report only, and exported parts.
 pub(crate) const JOBS: &str = r#"
 [jobs.TOTALS]
 source = { connection = "app", table = "accounts" }

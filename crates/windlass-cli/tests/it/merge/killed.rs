@@ -1,9 +1,9 @@
-//! A process killed in the middle of its merge: the next one makes it whole.
+//! A process is killed in the middle of its merge. The next one completes it.
 
 use crate::common::{Data, eventually};
 use crate::merge::fixture::{MergeFixture, PAGE, REPORT};
 
-/// Kills a worker that is held at this text, looks at what can be seen then, and lets another end it.
+/// Kills a worker that is blocked at this text, checks what is visible then, and lets another worker finish.
 async fn killed_at(fixture: &MergeFixture, text: &str) {
     let id = fixture.submit("TOTALS").await;
     let (_gate, worker) = fixture.held_at(&id, text).await;
@@ -19,29 +19,29 @@ async fn killed_at(fixture: &MergeFixture, text: &str) {
 }
 
 #[tokio::test]
-async fn while_it_reduces() {
+async fn killed_while_it_reduces() {
     for data in [Data::postgres().await, Data::mariadb().await] {
         killed_at(&MergeFixture::with(data).await, "FROM parts GROUP").await;
     }
 }
 
 #[tokio::test]
-async fn when_it_is_about_to_load() {
+async fn killed_before_it_loads() {
     for data in [Data::postgres().await, Data::mariadb().await] {
         killed_at(&MergeFixture::with(data).await, "UPDATE windlass_ledger SET").await;
     }
 }
 
-/// The old rows are gone and the new ones not there yet, in a transaction that never ends.
+/// In a transaction that never ends, the old rows are deleted and the new ones not yet inserted.
 #[tokio::test]
-async fn while_it_loads() {
+async fn killed_while_it_loads() {
     killed_at(&MergeFixture::with(Data::postgres().await).await, "COPY ").await;
     killed_at(&MergeFixture::with(Data::mariadb().await).await, "INSERT INTO `totals`").await;
 }
 
-/// A file has one writer: while the test is that, the merge waits for it.
+/// SQLite has one writer: while the test writes, the merge waits.
 #[tokio::test]
-async fn while_it_waits_to_load_into_a_file() {
+async fn killed_while_it_waits_to_load_into_a_file() {
     let fixture = MergeFixture::with(Data::sqlite()).await;
     let id = fixture.submit("TOTALS").await;
     let file = fixture.data.folder().join("app.db");
@@ -59,9 +59,9 @@ async fn while_it_waits_to_load_into_a_file() {
     fixture.report_is_right().await;
 }
 
-/// The load is there by then, and is not done again.
+/// The load is committed by then, and is not repeated.
 #[tokio::test]
-async fn while_it_reports() {
+async fn killed_while_it_writes_the_report() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("TOTALS").await;
     let (_gate, worker) = fixture.held_at_request(&id, "PUT /windlass/totals.csv").await;
@@ -81,7 +81,7 @@ async fn while_it_reports() {
 }
 
 #[tokio::test]
-async fn while_it_writes_the_manifest() {
+async fn killed_while_it_writes_the_manifest() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("PARTS").await;
     let manifest = format!("PUT /windlass/{id}/manifest.json");

@@ -1,9 +1,9 @@
-//! A merge whose process dies, sleeps or is cancelled at the worst moment, or whose place refuses: the
-//! load is there once, the report and the manifest whole, and nothing of it half.
+//! A merge whose process dies, freezes or is cancelled at the worst moment, or whose destination refuses. The load
+//! happens once, the report and the manifest are complete, and nothing is half visible.
 
-mod asleep;
 mod cancelled;
 mod fixture;
+mod frozen;
 mod killed;
 mod page;
 mod refused;

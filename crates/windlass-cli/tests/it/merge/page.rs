@@ -1,9 +1,9 @@
-//! A report has a page for people beside it, unless its job type wants none.
+//! A report has an HTML page beside it, unless its job type disables it.
 
 use crate::common::Data;
 use crate::merge::fixture::{MergeFixture, PAGE, REPORT};
 
-async fn is_beside_its_report(fixture: MergeFixture) {
+async fn the_page_is_beside_its_report(fixture: MergeFixture) {
     let id = fixture.submit("TOTALS").await;
     fixture.work(&id).await;
     assert_eq!(fixture.names(), [REPORT, PAGE]);
@@ -15,7 +15,7 @@ async fn is_beside_its_report(fixture: MergeFixture) {
     {
         assert!(page.contains(part), "`{part}` is not in: {page}");
     }
-    // Whoever asks for it later gets the same but for the moment.
+    // A page that is requested later is the same except for its time.
     fixture.sandbox.run(&format!("job {id} --html later.html")).await.ok();
     let later = fixture.sandbox.read("later.html");
     let rows = |page: &str| page.split("The first rows").nth(1).map(str::to_owned);
@@ -25,17 +25,17 @@ async fn is_beside_its_report(fixture: MergeFixture) {
     let plain = fixture.submit("PLAIN").await;
     fixture.work(&plain).await;
     assert_eq!(fixture.text(REPORT).await, "n\n1000\n");
-    assert!(fixture.text(PAGE).await.contains(&id), "the page of an earlier job is left alone");
+    assert!(fixture.text(PAGE).await.contains(&id), "the page of an earlier job is unchanged");
 }
 
 #[tokio::test]
 async fn in_a_folder() {
     for data in [Data::sqlite(), Data::postgres().await, Data::mariadb().await] {
-        is_beside_its_report(MergeFixture::with(data).await).await;
+        the_page_is_beside_its_report(MergeFixture::with(data).await).await;
     }
 }
 
 #[tokio::test]
 async fn in_a_bucket() {
-    is_beside_its_report(MergeFixture::in_a_bucket().await).await;
+    the_page_is_beside_its_report(MergeFixture::in_a_bucket().await).await;
 }

@@ -1,10 +1,10 @@
-//! A place that refuses at the very end: said clearly, nothing half visible, and gone on with.
+//! A destination that refuses the last write: the reason is reported, nothing is half visible, and a retry completes the job.
 
 use crate::common::{Data, said, text};
 use crate::merge::fixture::{MergeFixture, REPORT};
 
 #[tokio::test]
-async fn a_manifest_that_the_endpoint_refuses() {
+async fn a_refused_manifest_fails_the_job_and_a_retry_completes_it() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("PARTS").await;
     let put = format!("PUT /windlass/{id}/manifest.json");
@@ -26,9 +26,9 @@ async fn a_manifest_that_the_endpoint_refuses() {
     fixture.parts_are_right(&id).await;
 }
 
-/// The page beside a report is a courtesy: the result is there, and the job ends as if nothing were.
+/// The page beside a report is optional: if it cannot be written, the job still completes.
 #[tokio::test]
-async fn a_page_that_the_endpoint_refuses() {
+async fn a_refused_page_does_not_fail_the_job() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("TOTALS").await;
     let (gate, worker) = fixture.held_at_request(&id, "PUT /windlass/totals.csv.html").await;
@@ -45,17 +45,17 @@ async fn a_page_that_the_endpoint_refuses() {
     assert!(fixture.sandbox.read("page.html").contains("s3://windlass/totals.csv"));
 }
 
-/// An endpoint that is away is no failure: the job waits for it, and says so.
+/// An unavailable endpoint is not a failure: the job waits for it and shows that.
 #[tokio::test]
-async fn a_manifest_whose_endpoint_is_away() {
+async fn a_job_waits_for_an_unavailable_endpoint() {
     let fixture = MergeFixture::in_a_bucket().await;
     let id = fixture.submit("PARTS").await;
     let put = format!("PUT /windlass/{id}/manifest.json");
     let (gate, worker) = fixture.held_at_request(&id, &put).await;
-    // This process will not reach it any more.
+    // This process cannot reach the endpoint again.
     drop(gate);
     let says = |job: &serde_json::Value| job["error"].is_string();
-    let job = fixture.sandbox.until(&id, "it says what it waits for", says).await;
+    let job = fixture.sandbox.until(&id, "the job shows what it waits for", says).await;
     assert_eq!((&job["status"], &job["phase"]), (&"PROCESSING".into(), &"merging".into()));
     assert!(text(&job["error"]).contains("s3://windlass/"), "{job:#}");
     worker.kill9();
@@ -65,9 +65,9 @@ async fn a_manifest_whose_endpoint_is_away() {
     fixture.parts_are_right(&id).await;
 }
 
-/// Small parts fit, and the list of them does not.
+/// The small parts fit, and the manifest does not.
 #[tokio::test]
-async fn a_manifest_on_a_full_disk() {
+async fn a_manifest_on_a_full_disk_fails_the_job_and_a_retry_completes_it() {
     let fixture = MergeFixture::with(Data::postgres().await).await;
     let id = fixture.submit("PARTS").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;

@@ -1,17 +1,17 @@
-//! A night that is cancelled leaves no output, whether its workers live, sleep or are dead.
+//! A cancelled job leaves no output, whether its workers are running, frozen or dead.
 
 use crate::common::eventually;
 use crate::nightly::fixture::{DATE, NightlyFixture};
 use std::path::PathBuf;
 use windlass_testkit::Running;
 
-/// An export of which some parts are there, and its worker.
+/// An export with some parts written, and its worker.
 async fn begun(fixture: &NightlyFixture) -> (String, Running) {
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
     fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 2000").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {id}"));
     let folder = folder(fixture, &id);
-    eventually("parts are there", async || {
+    eventually("parts are written", async || {
         std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 2)
     })
     .await;
@@ -27,7 +27,7 @@ fn is_empty(fixture: &NightlyFixture, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn while_a_worker_is_at_it() {
+async fn cancelled_while_a_worker_works_on_it() {
     let fixture = NightlyFixture::in_a_folder().await;
     let (id, worker) = begun(&fixture).await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
@@ -40,7 +40,7 @@ async fn while_a_worker_is_at_it() {
 }
 
 #[tokio::test]
-async fn after_its_worker_was_killed() {
+async fn cancelled_after_its_worker_was_killed() {
     let fixture = NightlyFixture::in_a_folder().await;
     let (id, worker) = begun(&fixture).await;
     worker.kill9();
@@ -54,7 +54,7 @@ async fn after_its_worker_was_killed() {
 }
 
 #[tokio::test]
-async fn while_its_worker_sleeps_and_wakes_up_too_late() {
+async fn cancelled_while_its_worker_is_frozen() {
     let fixture = NightlyFixture::in_a_folder().await;
     let (id, worker) = begun(&fixture).await;
     worker.stop();
@@ -69,13 +69,13 @@ async fn while_its_worker_sleeps_and_wakes_up_too_late() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_cancelled_loads_nothing() {
+async fn a_cancelled_report_loads_nothing() {
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("DAILY_REPORT").await;
     fixture.sandbox.run("throughput DAILY_REPORT --rate 2000").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {id}"));
     let some = |job: &serde_json::Value| job["chunks"]["completed"].as_i64() >= Some(3);
-    fixture.sandbox.until(&id, "some chunks are done", some).await;
+    fixture.sandbox.until(&id, "some chunks are completed", some).await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     assert_eq!(worker.wait().await.code, Some(3));
     assert!(fixture.loaded().await.is_empty());

@@ -1,10 +1,10 @@
-//! At 03:00 in Tokyo: each night is one job of each type, however often it is fired.
+//! At 03:00 in Tokyo, each night has one job of each type, however often the schedule is fired.
 
 use crate::common::{eventually, text};
 use crate::nightly::fixture::NightlyFixture;
 
 #[tokio::test]
-async fn a_night_that_is_fired_twice_is_one_job() {
+async fn a_night_fired_twice_is_one_job() {
     let fixture = NightlyFixture::in_a_folder().await;
     let schedules = fixture.sandbox.json("schedules").await;
     for schedule in schedules.as_array().unwrap() {
@@ -24,7 +24,7 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     for job in jobs {
         let id = text(&job["id"]);
         fixture.sandbox.completed(&id).await;
-        // Three in the morning there is six in the evening of the day before here.
+        // 03:00 in Tokyo is 18:00 of the previous day in UTC.
         let key = text(&job["request"]["idempotencyKey"]);
         assert!(key.contains("T18:00:00"), "{key}");
         let night =
@@ -45,7 +45,7 @@ async fn a_night_that_is_fired_twice_is_one_job() {
     };
     let before = chunks().await;
 
-    // A server dies between submitting and saying so, and the next one fires the same night again.
+    // A server dies after it submitted the jobs and before it recorded that. The next one fires the same night again.
     server.kill9();
     server.wait().await;
     fixture.warehouse.run(back).await;

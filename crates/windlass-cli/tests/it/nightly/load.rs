@@ -1,13 +1,13 @@
-//! The warehouse's rows of a night are replaced whole, whoever reads meanwhile.
+//! The rows of a night in the warehouse are replaced atomically for all readers.
 
 use crate::nightly::fixture::{DATE, NightlyFixture};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test]
-async fn a_reader_never_sees_a_mix_of_two_loads() {
+async fn no_reader_sees_a_mix_of_two_loads() {
     let fixture = NightlyFixture::in_a_folder().await;
-    // Another night is nobody's business here.
+    // Rows of another night must not change.
     fixture.warehouse.run("INSERT INTO daily_report VALUES ('2026-01-30', 'old', 1, 1)").await;
     fixture.complete("DAILY_REPORT").await;
     let mut right = BTreeSet::from([sum(&fixture).await]);
@@ -21,7 +21,7 @@ async fn a_reader_never_sees_a_mix_of_two_loads() {
     };
     let writer = async {
         for _ in 0..3 {
-            // Each row differs from the one before: a mix would have a sum of its own.
+            // Each amount changes between the loads, so a mix of both would have a different sum.
             fixture.bank.run("UPDATE transactions SET amount = amount + 0.07").await;
             fixture.complete("DAILY_REPORT").await;
             right.insert(sum(&fixture).await);
@@ -34,10 +34,10 @@ async fn a_reader_never_sees_a_mix_of_two_loads() {
     assert!(seen.len() > 1, "the reader saw no change");
     assert!(seen.is_subset(&right), "{seen:?} are not all of {right:?}");
     let others = "SELECT count(*) FROM daily_report WHERE branch = 'old'";
-    assert_eq!(fixture.warehouse.one::<i64>(others).await, 1, "another night was touched");
+    assert_eq!(fixture.warehouse.one::<i64>(others).await, 1, "rows of another night changed");
 }
 
-/// What a reader sees of the night, as one statement sees it.
+/// The sum that a reader sees in one statement.
 async fn sum(fixture: &NightlyFixture) -> String {
     let sql = format!(
         "SELECT concat(count(*), ' branches, ', sum(total)) FROM daily_report WHERE date = '{DATE}'"

@@ -1,13 +1,13 @@
-//! `examples/nightly` keeps every promise of its README, with its own configuration and data, on a
-//! real MariaDB, PostgreSQL and S3 endpoint.
+//! `examples/nightly` does what its README states, with its own configuration and data, on a real MariaDB, PostgreSQL and
+//! S3 endpoint.
 
 mod cancel;
 mod firing;
 mod fixture;
-mod household;
 mod killed;
 mod load;
 mod parquet;
+mod read_only_and_pruned;
 mod reading;
 mod refused;
 mod rerun;

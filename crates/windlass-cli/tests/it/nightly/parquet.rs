@@ -1,4 +1,4 @@
-//! Report and parts are read back by pyarrow: the same schema, rows and sums.
+//! PyArrow reads the report and the parts: the same schema, rows and sums.
 
 use crate::nightly::fixture::{NightlyFixture, ROWS};
 use crate::nightly::reading::totals;

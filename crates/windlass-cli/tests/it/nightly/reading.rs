@@ -1,4 +1,4 @@
-//! What a reader sees that is not ours: pyarrow, over a folder or S3.
+//! Reads output with PyArrow, from a folder or S3.
 
 use crate::nightly::fixture::{DATE, NightlyFixture};
 use serde_json::Value as Json;
@@ -6,13 +6,13 @@ use tokio::process::Command;
 use windlass_testkit::python_program;
 
 impl NightlyFixture {
-    /// The report of the night.
+    /// The report for the date.
     pub(crate) async fn report(&self) -> Json {
         self.read("file", &format!("reports/{DATE}.parquet")).await
     }
 
-    /// The parts that an export's manifest lists, each held against its line; null before there is
-    /// a manifest.
+    /// The parts in the manifest of an export, each compared with its line. Null if there is no
+    /// manifest.
     pub(crate) async fn parts(&self, id: &str) -> Json {
         self.read("manifest", &format!("transactions/{DATE}/{id}")).await
     }
@@ -30,7 +30,7 @@ impl NightlyFixture {
     }
 }
 
-/// The totals of what was read, as the bank's own are given.
+/// The totals that were read, in the same form as the bank's own.
 pub(crate) fn totals(read: &Json) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = serde_json::from_value(read["totals"].clone()).unwrap();
     rows.sort();

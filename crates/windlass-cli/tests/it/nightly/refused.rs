@@ -1,11 +1,11 @@
-//! A full disk and an endpoint that refuses: said clearly, nothing half visible, and gone on with.
+//! A full disk and an endpoint that refuses: the reason is reported, nothing is half visible, and a retry completes the job.
 
 use crate::common::{said, text};
 use crate::nightly::fixture::{DATE, NightlyFixture};
 use crate::nightly::reading::totals;
 use windlass_testkit::Moto;
 
-/// The names of everything under the output folder.
+/// The paths of all files in the output folder.
 fn files(fixture: &NightlyFixture, folder: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(fixture.sandbox.path("out").join(folder)) else {
         return Vec::new();
@@ -13,13 +13,13 @@ fn files(fixture: &NightlyFixture, folder: &str) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The only job there is.
+/// The only job.
 async fn id(fixture: &NightlyFixture) -> String {
     text(&fixture.sandbox.json("jobs").await[0]["id"])
 }
 
 #[tokio::test]
-async fn an_export_to_a_full_disk_fails_leaves_nothing_and_goes_on() {
+async fn an_export_to_a_full_disk_fails_without_output_and_a_retry_completes_it() {
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
@@ -33,7 +33,7 @@ async fn an_export_to_a_full_disk_fails_leaves_nothing_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_report_to_a_full_disk_fails_and_is_made_again_of_the_parts_there_are() {
+async fn a_report_to_a_full_disk_fails_and_a_retry_makes_it_from_the_existing_parts() {
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("DAILY_REPORT").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
@@ -51,14 +51,15 @@ async fn a_report_to_a_full_disk_fails_and_is_made_again_of_the_parts_there_are(
 }
 
 #[tokio::test]
-async fn an_endpoint_that_begins_to_refuse_fails_the_rest_and_only_that_is_retried() {
+async fn an_endpoint_that_starts_to_refuse_fails_the_remaining_chunks_and_a_retry_runs_only_those()
+{
     let moto = Moto::start();
     let fixture = NightlyFixture::in_a_bucket(&moto).await;
     let export = fixture.submit("TRANSACTIONS_EXPORT").await;
     fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 2000").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {export}"));
     let some = |job: &serde_json::Value| job["chunks"]["completed"].as_i64() >= Some(3);
-    fixture.sandbox.until(&export, "some chunks are done", some).await;
+    fixture.sandbox.until(&export, "some chunks are completed", some).await;
     moto.refuse();
     fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate unlimited").await.ok();
     let failed = worker.wait().await;
@@ -83,7 +84,7 @@ async fn an_endpoint_that_begins_to_refuse_fails_the_rest_and_only_that_is_retri
 }
 
 #[tokio::test]
-async fn a_report_that_the_endpoint_refuses_is_not_there_and_then_is() {
+async fn a_refused_report_is_written_by_a_retry() {
     let moto = Moto::start();
     let fixture = NightlyFixture::in_a_bucket(&moto).await;
     moto.refuse();

@@ -1,10 +1,10 @@
-//! The night again: by hand for the same date, and after a chunk of it failed.
+//! Running a night again: by hand for the same date, and after a chunk failed.
 
 use crate::common::{said, text};
 use crate::nightly::fixture::NightlyFixture;
 use serde_json::Value as Json;
 
-/// The content hash of each part. Chunks are numbered by chance where segments are cut side by side.
+/// The content hash of each part, sorted, because chunk numbers depend on the order of planning.
 fn hashes(seen: &Json) -> Vec<String> {
     let parts = seen["manifest"]["parts"].as_array().unwrap();
     let mut hashes: Vec<String> = parts.iter().map(|part| text(&part["contentHash"])).collect();
@@ -13,17 +13,17 @@ fn hashes(seen: &Json) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_same_date_again_gives_the_same_content() {
+async fn running_the_same_date_again_gives_the_same_content() {
     let fixture = NightlyFixture::in_a_folder().await;
     let first = fixture.complete("TRANSACTIONS_EXPORT").await;
     let again = fixture.complete("TRANSACTIONS_EXPORT").await;
-    assert_ne!(first, again, "another job, by hand");
+    assert_ne!(first, again, "another job for the same date");
     let (one, two) = (fixture.parts(&first).await, fixture.parts(&again).await);
     assert!(hashes(&one).len() >= 40);
     assert_eq!(hashes(&one), hashes(&two));
     assert_eq!(one["manifest"]["totals"]["contentHash"], two["manifest"]["totals"]["contentHash"]);
 
-    // One cent in one row changes one part, and the whole.
+    // One cent in one row changes one part and the total.
     fixture.bank.run("UPDATE transactions SET amount = amount + 0.01 WHERE id = 45000").await;
     let changed = fixture.parts(&fixture.complete("TRANSACTIONS_EXPORT").await).await;
     let (before, after) = (hashes(&one), hashes(&changed));
@@ -35,7 +35,7 @@ async fn the_same_date_again_gives_the_same_content() {
 }
 
 #[tokio::test]
-async fn the_same_request_under_its_key_is_the_same_job() {
+async fn the_same_request_with_its_key_is_the_same_job() {
     let fixture = NightlyFixture::in_a_folder().await;
     let request = "DAILY_REPORT --param date=2026-01-31 --idempotency-key night";
     let id = fixture.sandbox.submit(request).await;
@@ -43,15 +43,15 @@ async fn the_same_request_under_its_key_is_the_same_job() {
     let before = fixture.sandbox.chunks(&id).await;
     assert_eq!(fixture.sandbox.submit(request).await, id);
     fixture.work(&id).await;
-    assert_eq!(fixture.sandbox.chunks(&id).await, before, "nothing was done again");
+    assert_eq!(fixture.sandbox.chunks(&id).await, before, "nothing ran again");
     let other = "submit DAILY_REPORT --param date=2026-02-01 --idempotency-key night";
     assert_ne!(fixture.sandbox.run(other).await.code, Some(0), "another request, the same key");
 }
 
 #[tokio::test]
-async fn a_retry_runs_what_failed_and_says_what_it_skips() {
+async fn a_retry_runs_the_failed_chunks_and_reports_what_it_skips() {
     let fixture = NightlyFixture::in_a_folder().await;
-    // The statement fails for the chunks that hold these two rows, for as long as they are so.
+    // The statement fails for the chunks with these two rows until they are corrected.
     let broken =
         "WHERE {chunk} AND 1 = (SELECT 1 UNION ALL SELECT 2 FROM dual WHERE memo = 'broken') GROUP";
     fixture.edit("WHERE {chunk} GROUP", broken);
@@ -61,7 +61,7 @@ async fn a_retry_runs_what_failed_and_says_what_it_skips() {
     let failed = fixture.sandbox.run(&format!("worker --job {id}")).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
     assert!(said(&failed).contains("2 failed"), "{failed:?}");
-    assert!(fixture.loaded().await.is_empty(), "nothing is loaded of a night that failed");
+    assert!(fixture.loaded().await.is_empty(), "a failed night loads nothing");
 
     fixture.bank.run("UPDATE transactions SET memo = 'mended' WHERE memo = 'broken'").await;
     let before = fixture.sandbox.chunks(&id).await;

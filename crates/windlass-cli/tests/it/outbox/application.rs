@@ -1,5 +1,5 @@
-//! The application: a process that places orders until it is killed. It is this very program,
-//! started again with a database.
+//! The application: a process that places orders until it is killed. It is this test program, started again with a
+//! database URL.
 
 use serde_json::json;
 use std::env;
@@ -9,7 +9,7 @@ use windlass_testkit::{Running, Windlass};
 
 const URL: &str = "WINDLASS_TEST_URL";
 
-/// What the test starts. Without a database it does nothing.
+/// The child process. Without a database URL it does nothing.
 #[tokio::test]
 async fn application() {
     let Ok(url) = env::var(URL) else { return };
@@ -19,7 +19,7 @@ async fn application() {
     }
 }
 
-/// An application in the fixture of this database.
+/// Starts an application on this database.
 pub(crate) fn start(folder: &std::path::Path, url: &str) -> Running {
     Windlass::new(folder).binary(env::current_exe().unwrap()).env(URL, url).spawn([
         "outbox::application::application",
@@ -28,8 +28,8 @@ pub(crate) fn start(folder: &std::path::Path, url: &str) -> Running {
     ])
 }
 
-/// Whether it was killed within a transaction, by what it said last.
-pub(crate) fn was_amid(said: &str) -> bool {
+/// Whether its last output shows that it was killed within a transaction.
+pub(crate) fn was_within_a_transaction(said: &str) -> bool {
     said.lines()
         .rev()
         .find(|line| line.contains("begins") || line.contains("committed"))
@@ -47,7 +47,7 @@ fn order() -> (String, Request) {
 }
 
 const INSERT: &str = "INSERT INTO orders (id) VALUES ($1)";
-/// Between two statements, so that most deaths fall there.
+/// A pause between two statements, so that most kills happen there.
 const THINKING: Duration = Duration::from_millis(3);
 
 async fn in_postgres(url: &str) {

@@ -1,10 +1,10 @@
-//! The commands of the outbox and of items.
+//! The commands for the outbox and for items.
 
 use crate::common::{CliSandbox, Data, config, refused};
 use crate::outbox::fixture::OutboxFixture;
 
 #[tokio::test]
-async fn an_outbox_that_is_not_made_yet_is_said_to_be_missing() {
+async fn a_missing_outbox_is_reported() {
     for data in Data::both().await {
         data.run("CREATE TABLE t (a integer)").await;
         let without = CliSandbox::with(&config("sqlite:store.db", &data.url(), ""));
@@ -21,7 +21,7 @@ async fn an_outbox_that_is_not_made_yet_is_said_to_be_missing() {
         };
         assert!(printed.contains(needed), "{printed}");
         assert_eq!(sandbox.json("outbox").await[0]["hasTable"], false, "printed only");
-        // What was printed can be run as it stands, and is what is needed.
+        // The printed statements can be run as they are, and create the outbox.
         data.run(&printed).await;
         assert_eq!(sandbox.json("outbox").await[0]["hasTable"], true);
         sandbox.run("migrate").await.ok();
@@ -29,7 +29,7 @@ async fn an_outbox_that_is_not_made_yet_is_said_to_be_missing() {
 }
 
 #[tokio::test]
-async fn items_come_from_a_file_as_a_list_or_line_by_line() {
+async fn items_are_read_from_a_json_list_or_from_json_lines() {
     let fixture = OutboxFixture::on(Data::sqlite()).await;
     fixture.sandbox.write("list.json", "[\n  {\"order\": \"a\"},\n  {\"order\": \"b\"}\n]\n");
     fixture.sandbox.write("lines.jsonl", "{\"order\": \"c\"}\n\n{\"order\": \"d\"}\n");
@@ -53,7 +53,7 @@ async fn items_come_from_a_file_as_a_list_or_line_by_line() {
 }
 
 #[tokio::test]
-async fn what_cannot_go_with_items_is_refused_with_its_line() {
+async fn an_option_that_conflicts_with_items_is_refused_with_its_line() {
     let fixture = OutboxFixture::on(Data::sqlite()).await;
     let config = fixture.sandbox.read("windlass.toml");
     let step = "step.command = [\"python3\", \"ship.py\"]";

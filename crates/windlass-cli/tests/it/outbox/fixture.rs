@@ -1,17 +1,17 @@
-//! A fixture: its application places orders, and each is shipped by one job.
+//! A shop whose application places orders. One job ships each order.
 
 use crate::common::{CliSandbox, Data, eventually};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use windlass_testkit::Running;
 
-/// A fixture's database, and a folder to run commands in.
+/// The shop's database, and a folder to run commands in.
 pub(crate) struct OutboxFixture {
     pub(crate) data: Data,
     pub(crate) sandbox: CliSandbox,
 }
 
-/// Ships what it is given.
+/// Inserts a shipment for each item.
 const SHIP: &str = r#"import json, sys
 for line in sys.stdin:
     items = json.loads(line)["items"]
@@ -36,7 +36,7 @@ impl OutboxFixture {
         fixture
     }
 
-    /// A process that relays, and works nothing.
+    /// A process that relays and works nothing.
     pub(crate) fn relay(&self) -> Running {
         self.sandbox.spawn("serve --concurrency 0 --listen 127.0.0.1:0")
     }
@@ -49,8 +49,8 @@ impl OutboxFixture {
         self.sandbox.json("jobs --limit 100000").await.as_array().unwrap().clone()
     }
 
-    /// Relays and ships everything, and makes sure of it: as many jobs as committed orders, each
-    /// order in one job and one shipment.
+    /// Relays and ships everything. Asserts that there are as many jobs as committed orders, and that each order is in one
+    /// job and has one shipment.
     pub(crate) async fn ship_all(&self) -> i64 {
         let worker = self.sandbox.spawn("worker");
         let orders = self.data.number("SELECT count(*) FROM orders").await;

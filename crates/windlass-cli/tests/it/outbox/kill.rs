@@ -1,22 +1,22 @@
-//! Applications and relays killed at random, again and again: as many jobs as committed orders.
+//! Applications and relays are killed at random and repeatedly. There are as many jobs as committed orders.
 
 use crate::common::seeded_rng::SeededRng;
 use crate::common::{Data, eventually};
-use crate::outbox::application::{start, was_amid};
+use crate::outbox::application::{start, was_within_a_transaction};
 use crate::outbox::fixture::OutboxFixture;
 use std::time::Duration;
 
-/// Rounds at least, each with a death of an application and of a relay.
+/// The minimum number of rounds, each with a kill of an application and of a relay.
 const ROUNDS: u32 = 15;
 
 #[tokio::test]
-async fn on_postgresql_with_three_relays() {
+async fn each_committed_order_is_one_job_on_postgresql_with_three_killed_relays() {
     let fixture = OutboxFixture::on(Data::postgres().await).await;
     kill(&fixture, 3).await;
 }
 
 #[tokio::test]
-async fn on_sqlite_with_two_relays() {
+async fn each_committed_order_is_one_job_on_sqlite_with_two_killed_relays() {
     let fixture = OutboxFixture::on(Data::sqlite()).await;
     kill(&fixture, 2).await;
 }
@@ -25,13 +25,13 @@ async fn kill(fixture: &OutboxFixture, relays: u64) {
     let mut rng = SeededRng::new(20_261_116);
     let mut running: Vec<_> = (0..relays).map(|_| fixture.relay()).collect();
     let (mut rounds, mut amid, mut relayed) = (0, 0, 0);
-    // Until deaths have fallen within transactions, and into a relay's work.
+    // Until kills have happened within transactions and during a relay's work.
     while rounds < ROUNDS || amid < 3 || relayed < 3 {
-        assert!(rounds < 20 * ROUNDS, "{amid} amid a transaction, {relayed} relayed");
+        assert!(rounds < 20 * ROUNDS, "{amid} killed within a transaction, {relayed} relayed");
         rounds += 1;
         let jobs = fixture.jobs().await.len();
         let application = start(&fixture.sandbox.path("."), &fixture.data.url());
-        eventually("it is at work", async || {
+        eventually("the application works", async || {
             assert!(application.is_running(), "{}", application.stderr());
             application.stdout().contains("begins")
         })
@@ -46,7 +46,7 @@ async fn kill(fixture: &OutboxFixture, relays: u64) {
             tokio::time::sleep(Duration::from_millis(rng.next_in(0..300))).await;
             victim.kill9();
         }
-        amid += u32::from(was_amid(&application.wait().await.stdout));
+        amid += u32::from(was_within_a_transaction(&application.wait().await.stdout));
         relayed += u32::from(fixture.jobs().await.len() > jobs);
         *victim = fixture.relay();
     }

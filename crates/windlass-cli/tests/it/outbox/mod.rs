@@ -1,7 +1,7 @@
-//! The outbox: what was committed there becomes exactly one job, whoever is killed meanwhile.
+//! The outbox: each committed row becomes exactly one job, even if processes are killed.
 
 mod application;
-mod between;
 mod commands;
 mod fixture;
 mod kill;
+mod killed_before_removal;

@@ -1,11 +1,11 @@
-//! Every command that a page names is one that `windlass` has, with these options.
+//! Every command in the documentation exists, with these options.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use windlass_testkit::Windlass;
 
 #[tokio::test]
-async fn every_command_that_a_page_names_is_there() {
+async fn every_command_in_the_documentation_exists() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut seen = BTreeSet::new();
     for page in pages() {
@@ -14,7 +14,7 @@ async fn every_command_that_a_page_names_is_there() {
             if !seen.insert(command.clone()) {
                 continue;
             }
-            // The shell takes quotes away as it does for a reader; help is given where all else is right.
+            // A shell removes the quotes, as for a reader. `--help` succeeds if everything else is valid.
             let line = format!("{} {command} --help", env!("CARGO_BIN_EXE_windlass"));
             let shell = Windlass::new(folder.path()).binary("/bin/sh");
             let output = shell.run(["-c", &line]).await;
@@ -25,10 +25,10 @@ async fn every_command_that_a_page_names_is_there() {
     assert!(seen.len() > 50, "{seen:?}");
 }
 
-/// An id as jobs and letters have them.
+/// An id of a job or dead letter.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The pages for people who use it. Those of the examples are run.
+/// The pages for users. The commands of the examples' pages are run by another test.
 pub(crate) fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
@@ -36,13 +36,13 @@ pub(crate) fn pages() -> Vec<PathBuf> {
     std::iter::once(root.join("README.md")).chain(docs).collect()
 }
 
-/// The commands in blocks and between backticks, each as the words after `windlass`.
+/// The commands in code blocks and between backticks, each as the words after `windlass`.
 fn commands(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (number, part) in page.split("```").enumerate() {
-        // Every second part is a block, which names its language first.
+        // Every second part is a block, which begins with its language.
         let spans: Vec<&str> = match number % 2 {
-            // What a command answered is no command.
+            // The output of a command is not a command.
             1 if part.starts_with("console") => {
                 part.lines().filter(|line| line.starts_with("$ ")).collect()
             }
@@ -56,16 +56,16 @@ fn commands(page: &str) -> Vec<String> {
     found
 }
 
-/// One text as the commands it stands for: `pause\|resume ID [--json]` are two.
+/// The commands that a text stands for: `pause\|resume ID [--json]` are two.
 fn ways(text: &str) -> Vec<String> {
     let mut text = text.replace("\\|", "\u{1}");
-    // What another command answers is an id or the like.
+    // The output of another command is an id or similar.
     while let Some((before, (_, after))) =
         text.split_once("$(").and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
     {
         text = format!("{before}{NOBODY}{after}");
     }
-    // Here the command ends, and the shell or an explanation goes on.
+    // Here the command ends and a shell operator or an explanation follows.
     let end = text.find(['|', ';', '&', ')', '>', '<', '#', '…']).unwrap_or(text.len());
     let text = text[..end].replace(['[', ']'], "");
     let words: Vec<String> = text.split_whitespace().map(value).collect();
@@ -80,11 +80,11 @@ fn ways(text: &str) -> Vec<String> {
     words[split].split('\u{1}').map(way).collect()
 }
 
-/// A word as a reader would fill it in.
+/// A placeholder replaced by a value.
 fn value(word: &str) -> String {
     match word {
         "N" => "1".to_owned(),
-        // Variables of the shell are ids too.
+        // Shell variables are ids too.
         "ID" | "JOB" | "LETTER" => NOBODY.to_owned(),
         _ if word.starts_with('$') => NOBODY.to_owned(),
         _ => word.to_owned(),
@@ -92,7 +92,7 @@ fn value(word: &str) -> String {
 }
 
 #[test]
-fn a_page_is_read_for_commands() {
+fn commands_are_extracted_from_a_page() {
     let page = "Say `windlass cancel\\|pause ID`, not windlass x.\n```sh\nid=$(windlass submit A --rate N) # 1\n\
                 windlass job $id | grep a\n```\n`windlass init [URL]`";
     let [cancel, pause, job] = ["cancel", "pause", "job"].map(|verb| format!("{verb} {NOBODY}"));

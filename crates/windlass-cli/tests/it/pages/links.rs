@@ -1,10 +1,10 @@
-//! Whatever a page leads to within the project is there: files, sections, pictures.
+//! Every link of a page within the project leads to an existing file, section or image.
 
 use crate::pages::commands::pages;
 use std::path::Path;
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_an_existing_target() {
     let mut seen = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
@@ -20,13 +20,13 @@ fn every_link_leads_somewhere() {
     assert!(seen > 20, "{seen}");
 }
 
-/// Where a page's links lead, except for those out of the project.
+/// The targets of a page's links within the project.
 fn links(page: &str) -> Vec<&str> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://")).collect()
 }
 
-/// The names by which the headings of a page are reached.
+/// The anchors of a page's headings.
 fn sections(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let headings = text.lines().filter(|line| line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! What the pages say is so: their commands work as they stand there, and answer what they show.
+//! The documentation is correct: its commands work as printed, with the output that it shows.
 
 mod commands;
 mod links;
@@ -9,28 +9,28 @@ use page::run;
 use windlass_testkit::{MariaServer, PostgresServer, built_program, free_port};
 
 #[tokio::test]
-async fn the_readmes_commands_work() {
+async fn the_commands_of_the_readme_work() {
     run("README.md", &[], &[]).await;
 }
 
 #[tokio::test]
-async fn the_tutorial_works_line_by_line() {
+async fn every_command_of_the_tutorial_works() {
     run("docs/tutorial.md", &[], &[]).await;
 }
 
 #[tokio::test]
-async fn every_error_code_comes_and_goes_as_its_page_says() {
+async fn every_error_code_occurs_and_is_resolved_as_documented() {
     let database = PostgresServer::shared().database().await;
     run("docs/errors.md", &[], &[("DATABASE_URL", database.url())]).await;
 }
 
 #[tokio::test]
-async fn every_alert_comes_and_goes_as_its_page_says() {
+async fn every_alert_is_raised_and_resolved_as_documented() {
     run("docs/operations.md", &[], &[]).await;
 }
 
 #[tokio::test]
-async fn the_examples_for_people_who_come_from_elsewhere_work() {
+async fn the_commands_of_the_migration_guide_work() {
     run("docs/migrating.md", &[], &[]).await;
 }
 
@@ -88,7 +88,7 @@ async fn the_commands_of_the_candidates_example_work() {
         "requests/limited-segments.json",
         "requests/years.json",
     ];
-    // It lies beside the binary that is first on the PATH.
+    // It is built beside the binary, whose folder is first on PATH.
     built_program("windlass-candidates", "candidates-migrate");
     let listen = format!("127.0.0.1:{}", free_port());
     let environment = [

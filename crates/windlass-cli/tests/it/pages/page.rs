@@ -1,12 +1,12 @@
-//! A page as a script. What is marked in it is done from top to bottom in one folder and one shell, with
-//! the built binary first on the PATH:
+//! Runs a page as a script. Marked parts run from top to bottom in one folder and one shell, with the built binary first
+//! on PATH:
 //!
 //! - `<!-- test -->` before a block of `sh`: its lines are run;
-//! - … before a block of `console`: the lines that begin with `$ ` are run, and the lines below each
-//!   must come in its answer, in this order, `…` standing for any text; a command under which
-//!   `exit code N` stands ends with that code;
-//! - `<!-- file: NAME -->` before a block: it becomes this file;
-//! - `<!-- test` alone: the lines up to `-->` are run, and nobody who reads the page sees them.
+//! - … before a block of `console`: the lines that begin with `$ ` are run. The lines below each must occur in its
+//!   output in this order, with `…` for any text. A command with `exit code N` below it must exit with that
+//!   code;
+//! - `<!-- file: NAME -->` before a block: the block becomes this file;
+//! - `<!-- test` alone: the lines up to `-->` are run. Readers do not see them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use windlass_testkit::{Windlass, free_port};
 const VISIBLE: &str = "<!-- test -->";
 const HIDDEN: &str = "<!-- test";
 const FILE: &str = "<!-- file: ";
-/// Where a page says that it serves; the test does so on a port of its own.
+/// The address in the pages. The test replaces it by a free port.
 const PORT: &str = "8080";
-/// How long a page may take; one waits for a schedule, which may be a minute.
+/// The time limit of a page. One waits for a schedule, which may take a minute.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Runs a page, in a folder with these files from beside it, and with this environment.
+/// Runs a page in a folder with these files, which are beside the page, and with this environment.
 pub(crate) async fn run(page: &str, files: &[&str], environment: &[(&str, &str)]) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = std::fs::read_to_string(&page)
@@ -41,7 +41,7 @@ pub(crate) async fn run(page: &str, files: &[&str], environment: &[(&str, &str)]
     let shell = Windlass::new(folder.path()).binary("/bin/sh").env("PATH", &path);
     let shell = shell.env("ANSWERS", answers.path());
     let shell = environment.iter().fold(shell, |shell, (name, value)| shell.env(name, value));
-    // One shell, so that `cd` and variables last; it stops at what fails.
+    // One shell, so that `cd` and variables persist. It stops at the first failure.
     let running = shell.spawn(["-e", "-u", "-c", &script(&steps)]);
     let begun = Instant::now();
     while running.is_running() && begun.elapsed() < PATIENCE {
@@ -51,7 +51,7 @@ pub(crate) async fn run(page: &str, files: &[&str], environment: &[(&str, &str)]
     running.kill9();
     let code = running.wait().await.code;
     for (number, step) in steps.iter().enumerate() {
-        // What was not begun has no answer; the last that has one is what failed.
+        // A step that did not start has no output; the last one with output has failed.
         let file = answers.path().join(number.to_string());
         let Ok(answer) = std::fs::read(file) else { continue };
         let answer = String::from_utf8_lossy(&answer);
@@ -66,14 +66,14 @@ pub(crate) async fn run(page: &str, files: &[&str], environment: &[(&str, &str)]
     assert_eq!(code, Some(0), "{}", page.display());
 }
 
-/// Lines for the shell, and the lines that their answer has.
+/// Lines for the shell, and the expected lines of their output.
 #[derive(Debug, Default, PartialEq)]
 struct Step {
     lines: String,
     promised: Vec<String>,
 }
 
-/// All steps as one script. Each answers into a file of its own, named by its number.
+/// All steps as one script. Each writes its output to a file named by its number.
 fn script(steps: &[Step]) -> String {
     let step = |(number, step): (usize, &Step)| {
         format!("{{\n{}}} >\"$ANSWERS/{number}\" 2>&1\n", step.lines)
@@ -81,7 +81,7 @@ fn script(steps: &[Step]) -> String {
     steps.iter().enumerate().map(step).collect()
 }
 
-/// What is marked in a page.
+/// The marked parts of a page.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lines = page.lines();
@@ -92,13 +92,13 @@ fn steps(page: &str) -> Vec<Step> {
             steps.push(plain(block));
         } else if line == VISIBLE || line.starts_with(FILE) {
             let fence = lines.next().unwrap_or_default();
-            assert!(fence.starts_with("```"), "{line} stands directly before a block");
+            assert!(fence.starts_with("```"), "{line} must be directly before a block");
             let block = lines.by_ref().take_while(|line| !line.starts_with("```"));
             match (line.strip_prefix(FILE), fence) {
                 (Some(rest), _) => steps.push(file(rest.trim_end_matches(" -->"), block)),
                 (None, "```sh") => steps.push(plain(block)),
                 (None, "```console") => console(block, &mut steps),
-                // Other tests have other blocks.
+                // Blocks for other tests.
                 (None, _) => {}
             }
         }
@@ -125,7 +125,7 @@ fn console<'a>(block: impl Iterator<Item = &'a str>, steps: &mut Vec<Step>) {
                 steps.push(Step { lines: format!("{command}\n"), promised: Vec::new() });
             }
             None => {
-                assert!(steps.len() > begun, "`{line}` stands before the first `$ ` of its block");
+                assert!(steps.len() > begun, "`{line}` comes before the first `$ ` of its block");
                 let step = steps.last_mut().unwrap();
                 if line.starts_with("exit code ") {
                     step.lines = format!("{} || echo exit code $?\n", step.lines.trim_end());
@@ -139,13 +139,13 @@ fn console<'a>(block: impl Iterator<Item = &'a str>, steps: &mut Vec<Step>) {
     assert!(steps.len() > begun, "a marked block has no command");
 }
 
-/// The first promised line that the answer does not have after the one before it.
+/// The first expected line that does not follow in the output.
 fn missing<'a>(promised: &'a [String], answer: &str) -> Option<&'a str> {
     let mut lines = answer.lines();
     promised.iter().map(String::as_str).find(|line| !lines.any(|given| is_like(line, given)))
 }
 
-/// Whether a line is as promised. How wide columns are is not.
+/// Whether a line matches. The width of columns is ignored.
 fn is_like(promised: &str, given: &str) -> bool {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (promised, given) = (words(promised), words(given));
@@ -166,7 +166,7 @@ fn is_like(promised: &str, given: &str) -> bool {
 }
 
 #[test]
-fn what_is_marked_is_run_and_nothing_else() {
+fn only_marked_blocks_are_run() {
     let page = "# W\n```sh\nrm -r everything\n```\n<!-- test -->\n```sh\nwindlass demo\ncd shop\n```\n\
                 <!-- file: a.py -->\n```python\nprint('ä')\n\n```\n<!-- test\nsleep 0\n-->\n\
                 <!-- test -->\n```console\n$ windlass jobs\nno jobs\n$ true\n```\n";
@@ -179,7 +179,7 @@ fn what_is_marked_is_run_and_nothing_else() {
 }
 
 #[test]
-fn an_answer_is_held_to_what_the_page_promises() {
+fn the_output_must_match_the_page() {
     for (promised, given, is) in [
         ("a b", " a   b ", true),
         ("a b", "a b c", false),

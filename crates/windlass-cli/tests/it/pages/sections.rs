@@ -1,13 +1,13 @@
-//! Every error code and every kind of alert has a section that says all an operator asks.
+//! Every error code and every kind of alert has a section that answers an operator's questions.
 
 use windlass_core::AlertKind;
 use windlass_core::problem::Code;
 
-/// What each section answers, in this order.
+/// The headings of each section, in this order.
 const ANSWERS: [&str; 5] = ["**Means.**", "**See.**", "**Do.**", "**Well again.**", "**Prevent.**"];
 
 #[test]
-fn every_code_and_every_kind_of_alert_has_its_section() {
+fn every_error_code_and_every_kind_of_alert_has_a_section() {
     let errors = include_str!("../../../../../docs/errors.md");
     let alerts = include_str!("../../../../../docs/operations.md");
     let codes = Code::ALL.iter().map(|code| (errors, format!("\n## {} ", code.as_str())));

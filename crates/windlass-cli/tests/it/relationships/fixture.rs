@@ -1,4 +1,4 @@
-//! The example as it stands, on a database of its own.
+//! The example with its own database.
 
 use crate::common::{CliSandbox, Data, eventually, text};
 use serde_json::Value as Json;
@@ -11,11 +11,11 @@ pub(crate) struct RelationshipsFixture {
     pub(crate) sandbox: CliSandbox,
 }
 
-/// The files that come with the example.
+/// The files of the example.
 pub(crate) const SOURCES: &str = "sources/cart.py sources/payment.py sources/settings.py";
 
 impl RelationshipsFixture {
-    /// On SQLite and on PostgreSQL, with the tables made.
+    /// On SQLite and on PostgreSQL, with the tables created.
     pub(crate) async fn both() -> Vec<RelationshipsFixture> {
         let mut worlds = Vec::new();
         for data in Data::both().await {
@@ -46,7 +46,7 @@ impl RelationshipsFixture {
         python.run(["analyse.py"].into_iter().chain(files.split_whitespace())).await
     }
 
-    /// Puts a request into the outbox by hand.
+    /// Inserts a request into the outbox.
     pub(crate) async fn put(&self, request: &Json) {
         let sql = match &self.data {
             Data::Postgres(_) => "SELECT windlass_enqueue('RESOLVE_RELATIONSHIPS', '{}')",
@@ -63,7 +63,7 @@ impl RelationshipsFixture {
         self.sandbox.spawn("worker")
     }
 
-    /// The job of a file as the application knows it.
+    /// The job of a file, from the application's table.
     pub(crate) async fn job_of(&self, file: &str) -> String {
         let sql = format!("SELECT job FROM files WHERE id = '{file}'");
         match &self.data {
@@ -72,7 +72,7 @@ impl RelationshipsFixture {
         }
     }
 
-    /// What waits in the outbox.
+    /// The waiting rows of the outbox.
     pub(crate) async fn waiting(&self) -> Vec<Json> {
         let outboxes = self.sandbox.json("outbox").await;
         assert_eq!(outboxes[0]["hasTable"], true, "{outboxes:#}");
@@ -93,7 +93,7 @@ impl RelationshipsFixture {
         worker
     }
 
-    /// Waits until a job is there and has ended.
+    /// Waits until a job exists and has ended.
     pub(crate) async fn ended(&self, id: &str) -> Json {
         let mut last = Json::Null;
         eventually("the job has ended", async || {

@@ -1,8 +1,8 @@
-//! `examples/relationships` keeps every promise of its README, with its own programs.
+//! `examples/relationships` does what its README states, with its own programs.
 
+mod dead_letters;
 mod fixture;
-mod letters;
 mod one_job;
 mod resume;
-mod together;
-mod unwritten;
+mod transactional_submit;
+mod unwritable_dead_letter;

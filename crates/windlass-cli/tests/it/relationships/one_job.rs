@@ -1,11 +1,11 @@
-//! One job per file with all its points, none for none, and what a request may not be.
+//! One job per file with all its points, no job for a file without points, and refused requests.
 
 use crate::common::{eventually, text};
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_points_of_a_file_are_one_job_and_no_points_are_none() {
+async fn the_points_of_a_file_are_one_job_and_a_file_without_points_has_none() {
     for fixture in RelationshipsFixture::both().await {
         let analysed = fixture.analyse(SOURCES).await.ok();
         assert!(analysed.stdout.contains("settings.py: 0 points, no job"), "{analysed:?}");
@@ -20,7 +20,7 @@ async fn the_points_of_a_file_are_one_job_and_no_points_are_none() {
 }
 
 #[tokio::test]
-async fn points_of_two_files_are_refused_and_named_while_others_go_on() {
+async fn a_request_with_points_of_two_files_is_refused_and_others_continue() {
     for fixture in RelationshipsFixture::both().await {
         let point = |id: i64, file: &str| json!({"id": id, "fileId": file, "rawCode": "pass"});
         fixture.put(&json!({"items": [point(1, "a"), point(2, "a"), point(3, "b")]})).await;
@@ -44,7 +44,7 @@ async fn points_of_two_files_are_refused_and_named_while_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_too_large_is_refused_with_the_limit_and_leaves_nothing() {
+async fn a_file_that_is_too_large_is_refused_with_the_limit() {
     for fixture in RelationshipsFixture::both().await {
         let large = format!("def large():\n    '''{}'''\n", "x".repeat(8 << 20));
         fixture.sandbox.write("large.py", &large);

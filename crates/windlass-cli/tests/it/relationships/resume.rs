@@ -1,4 +1,4 @@
-//! A worker that is killed in the middle of a file: another goes on, and no point is resolved twice.
+//! A worker is killed in the middle of a file. Another continues, and no point is resolved twice.
 
 use crate::common::eventually;
 use crate::relationships::fixture::RelationshipsFixture;
@@ -6,7 +6,7 @@ use crate::relationships::fixture::RelationshipsFixture;
 const POINTS: i64 = 450;
 
 #[tokio::test]
-async fn a_job_goes_on_where_its_worker_was_killed() {
+async fn a_job_continues_where_its_worker_was_killed() {
     for fixture in RelationshipsFixture::both().await {
         let functions: String =
             (0..POINTS).map(|n| format!("def f{n:03}():\n    g{n}()\n")).collect();
@@ -16,7 +16,7 @@ async fn a_job_goes_on_where_its_worker_was_killed() {
             "chunk.commit = 100\nchunk.lease = \"1s\"\nthroughput = { concurrency = 1 }",
         );
         fixture.sandbox.write("windlass.toml", &config);
-        // It stops before one point for as long as there is a file of that name.
+        // The program stops at one point while a file of that name exists.
         let resolve = fixture.sandbox.read("resolve.py").replace(
             "    tree = ast.parse",
             "    while point[\"name\"] == \"f250\" and os.path.exists(\"hold\"): pass\n    tree = ast.parse",

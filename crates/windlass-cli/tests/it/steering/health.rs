@@ -1,4 +1,4 @@
-//! A database that says it is not well is given rest, and worked at full pace when it is well again.
+//! An unhealthy database slows work down, and work speeds up again when the database is healthy.
 
 use crate::common::{CliSandbox, Data, eventually, refused, slow_raise};
 
@@ -13,12 +13,13 @@ async fn with_health(rows: i64, jobs: &str) -> (Data, CliSandbox) {
 }
 
 #[tokio::test]
-async fn work_slows_down_and_recovers_and_says_so() {
+async fn work_slows_down_and_recovers_and_both_are_logged() {
     let (data, sandbox) = with_health(ROWS, &(slow_raise(50) + "chunk.commit = 10\n")).await;
     data.pace(0.2).await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker --concurrency 4");
-    let job = sandbox.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+    let job =
+        sandbox.until(&id, "some items are processed", |job| job["items"]["processed"] != 0).await;
     assert!(job["error"].is_null(), "{job:#}");
 
     data.run("UPDATE health SET load = 20").await;
@@ -32,7 +33,7 @@ async fn work_slows_down_and_recovers_and_says_so() {
         let listed = sandbox.run(listing).await.ok().stdout;
         assert!(listed.contains("slowed"), "{listed}");
     }
-    // Each slot makes at most the batch it had begun and one more: their rests are long now.
+    // Each slot commits at most its current batch and one more, because the pauses are long now.
     let raised = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
     let so_far = data.number(raised).await;
     for _ in 0..10 {
@@ -40,16 +41,16 @@ async fn work_slows_down_and_recovers_and_says_so() {
                     (SELECT seen FROM look)";
         data.run("DROP TABLE IF EXISTS look").await;
         data.run("CREATE TABLE look AS SELECT held_until AS seen FROM windlass_controls").await;
-        eventually("it is asked again", async || data.number(said).await == 1).await;
+        eventually("the database is probed again", async || data.number(said).await == 1).await;
     }
     let since = data.number(raised).await - so_far;
-    assert!(since <= 80, "{since} rows of {ROWS} while it was at its slowest");
+    assert!(since <= 80, "{since} rows of {ROWS} at the slowest rate");
 
     data.run("UPDATE health SET load = NULL").await;
     data.pace(0.0).await;
     let done = sandbox.completed(&id).await;
     assert!(worker.stderr().contains("resting 1 times"), "{}", worker.stderr());
-    eventually("full pace is said", async || worker.stderr().contains("full pace again")).await;
+    eventually("full speed is logged", async || worker.stderr().contains("full pace again")).await;
     assert!(done["error"].is_null(), "{done:#}");
     data.raised_once(ROWS).await;
     sandbox.prove(&id).await;
@@ -63,7 +64,7 @@ async fn a_health_statement_is_checked() {
     data.run("DROP TABLE health").await;
     let said = sandbox.run("check").await;
     refused(&said, &["connections.app.health.sql", "health", "a SELECT of one number"]);
-    // What cannot be asked is taken for ill, and the job goes on, slowly.
+    // A database that cannot be probed counts as unhealthy, and the job continues slowly.
     let ran = sandbox.run("run RAISE --json").await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("does not say how it is"), "{ran:?}");

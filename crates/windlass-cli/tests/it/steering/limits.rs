@@ -1,4 +1,4 @@
-//! Limits over all machines, changed while they hold.
+//! Cluster-wide limits, changed while jobs run.
 
 use crate::common::{CliSandbox, Data, eventually, slow_raise};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 const ROWS: i64 = 6_000;
 const AT_WORK: &str = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING'";
 
-/// Watches how many chunks are at work, as the database has it.
+/// Records how many chunks are leased at once, from the database.
 struct Watch {
     most: Arc<AtomicI64>,
     over: Arc<AtomicBool>,
@@ -35,7 +35,7 @@ impl Watch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn four_processes_keep_a_limit_that_goes_up_and_down() {
+async fn four_processes_keep_a_concurrency_limit_that_changes() {
     let data = Arc::new(Data::postgres().await.with_accounts(ROWS).await);
     data.pace(0.02).await;
     let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { concurrency = 3 }\n";
@@ -43,16 +43,22 @@ async fn four_processes_keep_a_limit_that_goes_up_and_down() {
     let id = sandbox.submit("RAISE").await;
     let watch = Watch::begin(&data);
     let _workers: Vec<_> = (0..4).map(|_| sandbox.spawn("worker --concurrency 3")).collect();
-    sandbox.until(&id, "some is done", |job| job["items"]["processed"].as_i64() > Some(300)).await;
+    sandbox
+        .until(&id, "some chunks are completed", |job| {
+            job["items"]["processed"].as_i64() > Some(300)
+        })
+        .await;
     assert_eq!(watch.end().await, 3, "the definition's limit is used and kept");
 
     sandbox.run("throughput RAISE --concurrency 8").await.ok();
-    eventually("eight are at work", async || data.number(AT_WORK).await == 8).await;
+    eventually("eight chunks are leased", async || data.number(AT_WORK).await == 8).await;
     sandbox.run("throughput RAISE --concurrency 1").await.ok();
-    eventually("one is at work", async || data.number(AT_WORK).await <= 1).await;
+    eventually("one chunk is leased", async || data.number(AT_WORK).await <= 1).await;
     let watch = Watch::begin(&data);
     let before = sandbox.job(&id).await["items"]["processed"].as_i64();
-    sandbox.until(&id, "it goes on", |job| job["items"]["processed"].as_i64() > before).await;
+    sandbox
+        .until(&id, "chunks are completed", |job| job["items"]["processed"].as_i64() > before)
+        .await;
     assert_eq!(watch.end().await, 1);
 
     data.pace(0.0).await;
@@ -63,14 +69,14 @@ async fn four_processes_keep_a_limit_that_goes_up_and_down() {
 }
 
 #[tokio::test]
-async fn a_rate_is_kept_by_two_processes_together_and_can_be_lifted() {
+async fn two_processes_share_a_rate_limit_that_can_be_removed() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // So slow that it would take ten minutes.
     let jobs = slow_raise(10) + "throughput = { items_per_second = 10 }\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;
     let _workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
-    sandbox.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+    sandbox.until(&id, "some items are processed", |job| job["items"]["processed"] != 0).await;
     let reserved = "SELECT count(*) FROM windlass_controls WHERE next_at IS NOT NULL";
     assert_eq!(data.number(reserved).await, 1);
     let slow = sandbox.run("throughput RAISE").await.ok();

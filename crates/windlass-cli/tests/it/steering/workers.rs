@@ -1,4 +1,4 @@
-//! Many workers: what each is doing is listed, and a vanished one is noticed.
+//! Many workers: the listing shows what each does, and a vanished one is detected.
 
 use crate::common::{CliSandbox, Data, eventually, raise, slow_raise};
 use serde_json::Value as Json;
@@ -8,31 +8,31 @@ async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
 }
 
 #[tokio::test]
-async fn workers_are_listed_while_they_live() {
+async fn running_workers_are_listed() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         let sandbox = CliSandbox::on(&data, &raise(5));
         assert!(listed(&sandbox).await.is_empty());
         let worker = sandbox.spawn("worker --concurrency 3");
-        eventually("it is listed", async || listed(&sandbox).await.len() == 1).await;
+        eventually("the worker is listed", async || listed(&sandbox).await.len() == 1).await;
         let row = listed(&sandbox).await.remove(0);
         assert_eq!((&row["slots"], &row["vanished"]), (&3.into(), &false.into()), "{row}");
         assert!(sandbox.run("workers").await.ok().stdout.contains("alive"));
         worker.term();
         worker.wait().await.ok();
-        assert!(listed(&sandbox).await.is_empty(), "it has said goodbye");
+        assert!(listed(&sandbox).await.is_empty(), "the worker is no longer listed");
     }
 }
 
 #[tokio::test]
-async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
+async fn a_vanished_worker_is_detected_and_its_chunks_are_taken_over() {
     let data = Data::postgres().await.with_accounts(1_000).await;
     data.pace(0.05).await;
     let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;
     let victim = sandbox.spawn("worker --concurrency 2");
-    eventually("it is at work", async || {
+    eventually("the worker has leased chunks", async || {
         listed(&sandbox).await.first().is_some_and(|row| row["chunks"] != 0)
     })
     .await;
@@ -40,7 +40,7 @@ async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
     let _other = sandbox.spawn("worker");
     sandbox.completed(&id).await;
     data.raised_once(1_000).await;
-    eventually("the dead one has vanished", async || {
+    eventually("the dead worker is listed as vanished", async || {
         let workers = listed(&sandbox).await;
         workers.len() == 2 && workers.iter().any(|row| row["vanished"] == true)
     })
@@ -48,7 +48,7 @@ async fn a_vanished_worker_is_noticed_and_its_chunks_go_on_elsewhere() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunks_by_four_processes_none_twice() {
+async fn four_processes_complete_ten_thousand_chunks_each_once() {
     let data = Data::postgres().await.with_accounts(20_000).await;
     let sandbox = CliSandbox::on(&data, &raise(2));
     let id = sandbox.submit("RAISE --parallel-segments 4").await;
@@ -59,7 +59,7 @@ async fn ten_thousand_chunks_by_four_processes_none_twice() {
     let again = "SELECT count(*) FROM windlass_chunks WHERE epoch <> 1";
     assert_eq!(data.number(again).await, 0, "every chunk was claimed once");
     let by = "SELECT count(DISTINCT worker) FROM windlass_chunks";
-    assert_eq!(data.number(by).await, 4, "all four took part");
+    assert_eq!(data.number(by).await, 4, "all four completed chunks");
     sandbox.prove(&id).await;
     drop(workers);
 }

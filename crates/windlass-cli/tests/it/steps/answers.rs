@@ -1,5 +1,5 @@
-//! What a program is asked and what it may answer: each kind of result, keys of several columns,
-//! every type of column.
+//! The input of a program and its possible results: each kind of result, keys of several columns, every column
+//! type.
 
 use crate::common::{Data, parse, text};
 use crate::steps::fixture::{
@@ -8,7 +8,7 @@ use crate::steps::fixture::{
 use serde_json::json;
 
 #[tokio::test]
-async fn each_kind_of_result_does_what_it_says() {
+async fn each_kind_of_result_has_its_documented_effect() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
@@ -33,7 +33,7 @@ async fn each_kind_of_result_does_what_it_says() {
         let letters = letters(&sandbox, &id).await;
         assert_eq!(keys(&letters), [5, 6, 9, 10]);
         assert_eq!(letters[0]["error"], "no such town as 5");
-        assert_eq!(letters[0]["attempts"], 1, "it said that trying again is no use");
+        assert_eq!(letters[0]["attempts"], 1, "the program returned a permanent error");
         assert_eq!(letters[0]["context"], json!({"town": "Ys", "seen": 1}));
         assert_eq!(letters[1]["error"], "no such town as 6");
         assert_eq!(letters[1]["attempts"], 2);
@@ -48,7 +48,7 @@ async fn each_kind_of_result_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_batch_has_what_the_contract_names() {
+async fn a_batch_has_the_documented_fields() {
     let (data, sandbox) = with_accounts(3, &by_command("python3 raise.py", "")).await;
     let params = "run RAISE --param month=2025-01 --param rate=3 --json";
     let job = parse(&sandbox.run(params).await.ok());
@@ -128,7 +128,7 @@ async fn every_type_of_column_reaches_the_program_and_comes_back() {
 }
 
 #[tokio::test]
-async fn items_named_in_batch_item_failures_are_tried_again() {
+async fn items_in_batch_item_failures_are_retried() {
     let jobs = by_command("python3 partial.py 5", TWO_TRIES);
     let (data, sandbox) = with_accounts(20, &jobs).await;
     let job = parse(&sandbox.run("run RAISE --json").await.ok());
@@ -142,5 +142,5 @@ async fn items_named_in_batch_item_failures_are_tried_again() {
     tried_again.sort_unstable();
     assert_eq!(tried_again, [5, 7, 14], "no other is tried twice");
     let kept = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000";
-    assert_eq!(data.number(kept).await, 20, "done means that nothing is to change");
+    assert_eq!(data.number(kept).await, 20, "a result without an update changes nothing");
 }

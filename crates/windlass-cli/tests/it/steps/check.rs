@@ -1,11 +1,11 @@
-//! `windlass check` asks programs and services an empty batch, and says what came of it.
+//! `windlass check` sends an empty batch to programs and services and reports the result.
 
 use crate::common::{CliSandbox, parse, refused, text};
 use crate::steps::fixture::{by_command, by_service, notes, nothing_runs_soon, with_accounts};
 use crate::steps::server::{Server, url};
 use windlass_testkit::free_port;
 
-/// The job type is refused with a problem of this field, which has this word.
+/// Asserts that the job type is refused with a problem of this field that contains this word.
 async fn names(sandbox: &CliSandbox, field: &str, word: &str) {
     refused(&sandbox.run("check").await, &["windlass.toml", "line 7", field, word]);
     let output = sandbox.run("check --json").await;
@@ -18,7 +18,7 @@ async fn names(sandbox: &CliSandbox, field: &str, word: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_answers_is_right() {
+async fn a_program_that_answers_passes_the_check() {
     let (data, sandbox) = with_accounts(5, &by_command("python3 raise.py", "")).await;
     let output = sandbox.run("check").await.ok();
     for part in ["RAISE", "python3 raise.py", "empty batch", "at least once", "everything is right"]
@@ -38,7 +38,7 @@ async fn a_program_that_answers_is_right() {
 }
 
 #[tokio::test]
-async fn a_service_that_answers_is_right() {
+async fn a_service_that_answers_passes_the_check() {
     let server = Server::start().await;
     let (data, sandbox) = with_accounts(5, &by_service(&server.url(""), "")).await;
     let output = sandbox.run("check").await.ok();
@@ -51,32 +51,32 @@ async fn a_service_that_answers_is_right() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_is_named() {
+async fn a_program_that_cannot_be_started_is_reported() {
     let (_data, sandbox) = with_accounts(5, &by_command("./no-such-program", "")).await;
     names(&sandbox, "step.command", "no-such-program").await;
 }
 
 #[tokio::test]
-async fn a_program_that_ends_at_once_is_named_with_what_it_said() {
+async fn a_program_that_exits_at_once_is_reported_with_its_output() {
     let (_data, sandbox) = with_accounts(5, &by_command("python3 no-such-script.py", "")).await;
     names(&sandbox, "step.command", "no-such-script.py").await;
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_answer_is_named() {
+async fn a_program_that_does_not_answer_is_reported() {
     let jobs = by_command("sleep 3600", "step.timeout = \"1s\"\n");
     let (_data, sandbox) = with_accounts(5, &jobs).await;
     names(&sandbox, "step.command", "1s").await;
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_named() {
+async fn an_unreachable_service_is_reported() {
     let (_data, sandbox) = with_accounts(5, &by_service(&url(free_port(), ""), "")).await;
     names(&sandbox, "step.http", "refused").await;
 }
 
 #[tokio::test]
-async fn a_service_that_refuses_is_named() {
+async fn a_service_that_refuses_is_reported() {
     let server = Server::start().await;
     for status in ["401", "404", "500", "307"] {
         let behaviour = if status == "307" { "redirect" } else { "always" };
@@ -87,7 +87,7 @@ async fn a_service_that_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn one_that_is_wrong_does_not_hide_the_others() {
+async fn one_wrong_job_type_does_not_hide_the_others() {
     let right = by_command("python3 raise.py", "");
     let wrong = by_command("./no-such-program", "").replace("RAISE", "LOWER");
     let (_data, sandbox) = with_accounts(5, &(right + &wrong)).await;

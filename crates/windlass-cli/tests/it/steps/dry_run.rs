@@ -1,11 +1,11 @@
-//! `windlass run --dry-run` with a program and a service: before → after, and nothing written.
+//! `windlass run --dry-run` with a program and a service shows each record before and after, and writes nothing.
 
 use crate::common::{CliSandbox, Data};
 use crate::steps::fixture::{batches, by_command, by_service, items, nothing_runs_soon, sandbox};
 use crate::steps::server::Server;
 use serde_json::{Value as Json, json};
 
-/// Looks at ten accounts of which the third is refused, and gives the JSON of the same.
+/// Asserts the output for ten accounts, the third of which fails, and returns the same as JSON.
 async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
     let output = sandbox.run("run RAISE --dry-run").await.ok();
     for part in ["10 records would be worked", "nothing was changed", "amount: 7 → 8"] {
@@ -18,12 +18,12 @@ async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
     assert_eq!(json["sample"][1]["before"]["amount"], 14);
     assert_eq!(json["sample"][1]["after"]["amount"], 15);
     data.untouched().await;
-    assert_eq!(sandbox.json("jobs").await, json!([]), "no job is left behind");
+    assert_eq!(sandbox.json("jobs").await, json!([]), "no job is created");
     json
 }
 
 #[tokio::test]
-async fn a_program_is_told_and_nothing_is_written() {
+async fn a_program_is_told_that_it_is_a_dry_run_and_nothing_is_written() {
     for data in Data::both().await {
         let data = data.with_accounts(10).await;
         let sandbox = sandbox(&data, &by_command("python3 poison.py refuses=3", ""));
@@ -39,7 +39,7 @@ async fn a_program_is_told_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_service_is_told_and_nothing_is_written() {
+async fn a_service_is_told_that_it_is_a_dry_run_and_nothing_is_written() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(10).await;
     let sandbox = sandbox(&data, &by_service(&server.url(""), ""));
@@ -60,7 +60,7 @@ async fn rows_for_other_tables_are_shown_and_not_inserted() {
     data.untouched().await;
 }
 
-/// Sets a column that is not there for account 2, and inserts a row that may not be for account 3.
+/// Sets an unknown column for account 2, and inserts a row that violates a constraint for account 3.
 const CARELESS: &str = r#"
 from handler import raised, serve
 
@@ -75,7 +75,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 "#;
 
 #[tokio::test]
-async fn what_the_database_would_not_take_is_shown_as_the_error_it_would_be() {
+async fn a_change_that_the_database_would_refuse_is_shown_with_its_error() {
     for data in Data::both().await {
         let data = data.with_accounts(3).await;
         data.run("CREATE TABLE greetings (account bigint NOT NULL)").await;

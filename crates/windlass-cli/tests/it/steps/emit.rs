@@ -1,10 +1,10 @@
-//! Rows that items emit are the job's output, there once however often the work is repeated.
+//! Emitted rows are the job's output. Each is there once, however often the work is repeated.
 
 use crate::common::{Data, parse, text};
 use crate::steps::fixture::{TWO_TRIES, by_command, sandbox};
 use serde_json::{Value as Json, json};
 
-/// Emits two rows for every second account; the account 4 fails once, account 6 for good.
+/// Emits two rows for every second account. Account 4 fails once, account 6 permanently.
 const EMITTER: &str = r#"
 from handler import serve
 
@@ -21,7 +21,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 "#;
 
 #[tokio::test]
-async fn emitted_rows_are_there_once_after_retries_and_redrive() {
+async fn emitted_rows_exist_once_after_retries_and_a_redrive() {
     for data in Data::each().await {
         let data = data.with_accounts(20).await;
         let jobs = by_command("python3 emitter.py", TWO_TRIES) + "chunk.items = 7\n";

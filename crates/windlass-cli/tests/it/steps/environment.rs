@@ -1,10 +1,10 @@
-//! The environment of commands: what `step.env` names, a few names that programs need, no more.
+//! The environment of a command has the variables in `step.env` and a few that programs need, and no others.
 
 use crate::common::{CliSandbox, refused};
 use crate::steps::fixture::{by_command, notes, with_accounts};
 use std::collections::BTreeSet;
 
-/// What a server's environment holds and no program of a step may have unasked.
+/// Variables of a server that a program must not get unless they are named.
 const SECRETS: [(&str, &str); 8] = [
     ("WINDLASS_TOKEN_KEYS", "2026:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
     ("WINDLASS_TOKEN", "hush-token"),
@@ -32,10 +32,10 @@ fn names(line: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_command_has_the_named_variables_and_no_other() {
+async fn a_command_has_only_the_named_variables() {
     let (data, sandbox) =
         started_with("step.env = [\"ENRICH_URL\", \"EMPTY\", \"NOT_SET\"]\n").await;
-    // Everything that starts a program.
+    // All commands that start a program.
     for command in ["check", "run RAISE --dry-run", "run RAISE"] {
         sandbox.run(command).await.ok();
     }
@@ -54,7 +54,7 @@ async fn a_command_has_the_named_variables_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_secret_is_passed_only_where_it_is_named() {
+async fn a_secret_is_passed_only_to_steps_that_name_it() {
     let (_data, sandbox) = started_with("step.env = [\"DATABASE_URL\"]\n").await;
     sandbox.run("run RAISE").await.ok();
     let line = notes(&sandbox, "environment").concat();
@@ -63,7 +63,7 @@ async fn a_secret_is_passed_only_where_it_is_named() {
 }
 
 #[tokio::test]
-async fn without_a_list_a_command_has_what_programs_need() {
+async fn without_a_list_a_command_has_the_default_variables() {
     let (_data, sandbox) = started_with("").await;
     sandbox.run("run RAISE").await.ok();
     for line in notes(&sandbox, "environment") {
@@ -73,9 +73,9 @@ async fn without_a_list_a_command_has_what_programs_need() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_names_are_refused() {
+async fn invalid_variable_names_are_refused() {
     for name in ["A=b", "", "A B", "1A", "${HOME}", "A-B", "*"] {
-        // `${…}` would be replaced before the file is read.
+        // `${…}` would be replaced before the file is parsed.
         let list = serde_json::to_string(&[name.replace("${", "{")]).unwrap();
         let (_data, sandbox) = started_with(&format!("step.env = {list}\n")).await;
         refused(&sandbox.run("check").await, &["step.env", "the name of a variable"]);

@@ -17,7 +17,7 @@ fn python(sandbox: &CliSandbox, words: &[&str]) -> Running {
     Windlass::new(sandbox.path(".")).binary("python3").spawn(words)
 }
 
-/// Makes the people anew, runs a job type, and says what became of them.
+/// Creates the people again, runs a job type, and returns the counts of results.
 async fn run(sandbox: &CliSandbox, job_type: &str) -> (i64, i64, i64) {
     python(sandbox, &["people.py"]).wait().await.ok();
     let job = sandbox.json(&format!("run {job_type}")).await;
@@ -27,7 +27,7 @@ async fn run(sandbox: &CliSandbox, job_type: &str) -> (i64, i64, i64) {
 }
 
 #[tokio::test]
-async fn the_same_in_python_node_and_shell() {
+async fn the_python_node_and_shell_handlers_give_the_same_result() {
     let sandbox = examples();
     for job_type in ["ENRICH_PYTHON", "ENRICH_NODE", "ENRICH_SHELL"] {
         assert_eq!(run(&sandbox, job_type).await, (14, 2, 4), "{job_type}");
@@ -35,11 +35,11 @@ async fn the_same_in_python_node_and_shell() {
 }
 
 #[tokio::test]
-async fn the_same_as_a_service() {
+async fn the_service_gives_the_same_result() {
     let sandbox = examples();
-    // Any port, so that two runs of this test do not meet.
+    // Any port, so that two runs of this test do not collide.
     let service = python(&sandbox, &["service.py", "0"]);
-    crate::common::eventually("the service says its address", async || {
+    crate::common::eventually("the service prints its address", async || {
         assert!(service.is_running(), "{}", service.stderr());
         service.stdout().ends_with('\n')
     })

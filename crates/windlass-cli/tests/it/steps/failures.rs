@@ -1,5 +1,5 @@
-//! Programs that fail on one item: started anew, the batch halved until the item is alone and a
-//! dead letter, the rest done.
+//! A program that fails on one item is restarted, and the batch is halved until the item is alone and becomes a dead
+//! letter. The other items are processed.
 
 use crate::common::{parse, text};
 use crate::steps::fixture::{
@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 const ROWS: i64 = 20;
 
-/// Runs a program that fails in this way on account 13. The letter's error must have one of the
-/// words; the letter is returned.
+/// Runs a program that fails in this way on account 13. The error must contain one of the words. Returns the
+/// letter.
 async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     let command = format!("python3 poison.py {way}=13");
     let more = format!("step.timeout = \"5s\"\n{TWO_TRIES}");
@@ -31,22 +31,22 @@ async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     let error = text(&letter["error"]);
     assert!(words.iter().any(|word| error.contains(word)), "none of {words:?} is in: {error}");
     let context = letter["context"].to_string();
-    assert!(context.contains("poison"), "the end of standard error is not there: {context}");
+    assert!(context.contains("poison"), "the end of standard error is missing: {context}");
     assert!(context.len() < 100_000, "the context is {} long", context.len());
 
-    // 20, 10, 5, ... down to the item by itself, and that as often as `retry` says.
+    // 20, 10, 5, ... down to the single item, and then as many tries as `retry` allows.
     let sent = batches(&sandbox);
     assert_eq!(items(&sent[0]).len(), ROWS as usize);
     let alone = sent.iter().filter(|batch| items(batch).len() == 1 && items(batch)[0]["key"] == 13);
     let alone: Vec<i64> = alone.map(|batch| items(batch)[0]["attempt"].as_i64().unwrap()).collect();
-    assert_eq!(alone, [1, 2], "the tries of the item by itself");
-    assert!(notes(&sandbox, "started").len() > 4, "each failure needs a new program");
+    assert_eq!(alone, [1, 2], "the tries of the single item");
+    assert!(notes(&sandbox, "started").len() > 4, "each failure starts a new program");
     nothing_runs_soon(&sandbox).await;
     sandbox.prove(&id).await;
     letter
 }
 
-/// The time is for a batch, however small it is: a program may take most of it for one item.
+/// The timeout is per batch of any size, so a program may take most of it for one item.
 #[tokio::test]
 async fn an_item_alone_has_as_much_time_as_a_batch() {
     let more = "step.timeout = \"4s\"\nretry.attempts = 1\n";

@@ -1,10 +1,10 @@
-//! What these tests share: job types with a command or a service, the programs, their notes.
+//! Shared by these tests: job types with a command or a service, the programs, and their notes.
 
 use crate::common::{CliSandbox, Data, eventually};
 use serde_json::Value as Json;
 use windlass_testkit::{Descendant, descendants_in};
 
-/// The programs, by name. Every place has all of them.
+/// The programs by name. Every sandbox has all of them.
 const CHILDREN: [(&str, &str); 11] = [
     ("handler.py", include_str!("children/handler.py")),
     ("raise.py", include_str!("children/raise.py")),
@@ -19,10 +19,10 @@ const CHILDREN: [(&str, &str); 11] = [
     ("controls.py", include_str!("children/controls.py")),
 ];
 
-/// Few tries, close together.
+/// Few tries with short delays.
 pub(crate) const TWO_TRIES: &str = "retry = { attempts = 2, backoff = \"10ms\" }\n";
 
-/// A job type RAISE on `accounts` whose step is this command, its words apart by spaces.
+/// A job type RAISE on `accounts` whose step is this command, with arguments separated by spaces.
 pub(crate) fn by_command(command: &str, more: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     raise(&format!("step.command = {}\n{more}", serde_json::to_string(&words).unwrap()))
@@ -40,7 +40,7 @@ fn raise(step: &str) -> String {
     )
 }
 
-/// A folder with these job types and all the programs.
+/// A sandbox with these job types and all programs.
 pub(crate) fn sandbox(data: &Data, jobs: &str) -> CliSandbox {
     let sandbox = CliSandbox::on(data, jobs);
     for (name, text) in CHILDREN {
@@ -49,20 +49,20 @@ pub(crate) fn sandbox(data: &Data, jobs: &str) -> CliSandbox {
     sandbox
 }
 
-/// A place, and the table `accounts` in a file.
+/// A sandbox, and the table `accounts` in a SQLite file.
 pub(crate) async fn with_accounts(rows: i64, jobs: &str) -> (Data, CliSandbox) {
     let data = Data::sqlite().with_accounts(rows).await;
     let sandbox = sandbox(&data, jobs);
     (data, sandbox)
 }
 
-/// The lines of a file that programs note things in.
+/// The lines of a file in which programs make notes.
 pub(crate) fn notes(sandbox: &CliSandbox, name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(sandbox.path(name)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// The batches with items that programs were given.
+/// The batches with items that programs received.
 pub(crate) fn batches(sandbox: &CliSandbox) -> Vec<Json> {
     let lines = notes(sandbox, "batches.jsonl");
     let all = lines.iter().map(|line| serde_json::from_str::<Json>(line).unwrap());
@@ -87,7 +87,7 @@ pub(crate) fn keys(letters: &[Json]) -> Vec<i64> {
     letters.iter().map(|letter| letter["key"].as_i64().unwrap()).collect()
 }
 
-/// So many accounts were raised, each once, and these were left as they are.
+/// Asserts that `rows` accounts were raised once and that these were not changed.
 pub(crate) async fn raised_but(data: &Data, rows: i64, left: &[i64]) {
     let raised = rows - left.len() as i64;
     data.raised_once(raised).await;
@@ -96,23 +96,23 @@ pub(crate) async fn raised_but(data: &Data, rows: i64, left: &[i64]) {
         "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 AND version = 1 AND id IN ({})",
         list.join(", ")
     );
-    assert_eq!(data.number(&untouched).await, left.len() as i64, "accounts left alone");
+    assert_eq!(data.number(&untouched).await, left.len() as i64, "unchanged accounts");
 }
 
-/// What runs in the place's folder: programs, and what they started.
+/// The processes in the sandbox's folder: programs and their children.
 pub(crate) fn programs(sandbox: &CliSandbox) -> Vec<Descendant> {
     let mut found = descendants_in(&sandbox.path("."));
     found.retain(|process| !process.line.starts_with(crate::common::BINARY));
     found
 }
 
-/// Nothing runs in the place's folder any more, soon.
+/// Waits until no process runs in the sandbox's folder.
 pub(crate) async fn nothing_runs_soon(sandbox: &CliSandbox) {
     let gone = async || descendants_in(&sandbox.path(".")).is_empty();
     eventually("every process in the folder is gone", gone).await;
 }
 
-/// Whether a job waits for its program or service to come back: still at work, with the reason.
+/// Whether a job waits for its program or service: still running, with the reason.
 pub(crate) fn is_held(job: &Json) -> bool {
     job["status"] == "PROCESSING" && job["error"].is_string()
 }

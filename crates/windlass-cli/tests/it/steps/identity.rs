@@ -1,4 +1,4 @@
-//! Idempotency keys: the same over retries, crashes and redrives, and others for another job.
+//! Idempotency keys are the same over retries, crashes and redrives, and differ between jobs.
 
 use crate::common::{eventually, parse, text};
 use crate::steps::fixture::{by_service, items, keys, letters, with_accounts};
@@ -13,7 +13,7 @@ fn members(request: &Json) -> Vec<i64> {
     items(&request["batch"]).iter().map(|item| item["key"].as_i64().unwrap()).collect()
 }
 
-/// All values of `Idempotency-Key` that a batch of the same items came with.
+/// The values of `Idempotency-Key` for each batch of the same items.
 fn by_batch(requests: &[Json]) -> BTreeMap<Vec<i64>, Vec<String>> {
     let mut batches: BTreeMap<Vec<i64>, Vec<String>> = BTreeMap::new();
     for request in requests {
@@ -23,7 +23,7 @@ fn by_batch(requests: &[Json]) -> BTreeMap<Vec<i64>, Vec<String>> {
     batches
 }
 
-/// All values of `idempotencyKey` that each item came with.
+/// The values of `idempotencyKey` for each item.
 fn by_item(requests: &[Json]) -> BTreeMap<i64, BTreeSet<String>> {
     let mut found: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
     for item in requests.iter().flat_map(|request| items(&request["batch"])) {
@@ -33,7 +33,7 @@ fn by_item(requests: &[Json]) -> BTreeMap<i64, BTreeSet<String>> {
     found
 }
 
-/// Each item has one key in all these requests, and no two items have the same; gives all.
+/// Asserts that each item has one key in all these requests, and that no two items share one. Returns all keys.
 fn one_each(requests: &[Json]) -> BTreeSet<String> {
     let found = by_item(requests);
     assert_eq!(found.len(), ROWS as usize);
@@ -44,7 +44,7 @@ fn one_each(requests: &[Json]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_sent_again_has_the_same_key() {
+async fn a_repeated_batch_has_the_same_idempotency_key() {
     let server = Server::start().await;
     let more = "chunk.commit = 5\nretry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url("first=503:2"), more)).await;
@@ -60,7 +60,7 @@ async fn a_batch_that_is_sent_again_has_the_same_key() {
     let own: BTreeSet<&String> = batches.values().map(|sent| &sent[0]).collect();
     assert_eq!(own.len(), 4, "no two batches share a key");
 
-    // Another job on the same records has other keys, for batches and for items.
+    // Another job on the same records has different keys for batches and items.
     sandbox.run("run RAISE --concurrency 1").await.ok();
     let second: Vec<Json> = server.batches().split_off(first.len());
     assert!(one_each(&first).is_disjoint(&one_each(&second)));
@@ -70,7 +70,7 @@ async fn a_batch_that_is_sent_again_has_the_same_key() {
 }
 
 #[tokio::test]
-async fn an_item_keeps_its_key_over_retry_crash_and_redrive() {
+async fn an_item_keeps_its_key_in_retries_crashes_and_redrives() {
     let server = Server::start().await;
     for file in ["hold", "refused"] {
         server.put(file);
@@ -81,7 +81,7 @@ async fn an_item_keeps_its_key_over_retry_crash_and_redrive() {
     let id = sandbox.submit("RAISE").await;
 
     let first = sandbox.spawn("worker");
-    eventually("the batch is under way", async || !server.batches().is_empty()).await;
+    eventually("the batch is being processed", async || !server.batches().is_empty()).await;
     first.kill9();
     server.remove("hold");
     sandbox.run(&format!("worker --job {id}")).await.ok();

@@ -1,4 +1,4 @@
-//! Workers and their programs killed at random, again and again: every row is raised exactly once.
+//! Workers and their programs are killed at random and repeatedly. Every row is raised exactly once.
 
 use crate::common::seeded_rng::SeededRng;
 use crate::common::{CliSandbox, Data};
@@ -8,12 +8,12 @@ use std::time::Duration;
 use windlass_testkit::Running;
 
 const ROWS: i64 = 20_000;
-/// A death costs the items that it meets a try, and must not make dead letters.
+/// A kill costs its items a try, and must not make dead letters.
 const MORE: &str = "chunk.items = 500\nchunk.commit = 50\nchunk.lease = \"1s\"\n\
                     retry = { attempts = 100, backoff = \"10ms\", max = \"100ms\" }\n";
 
 #[tokio::test]
-async fn workers_and_programs_killed_again_and_again() {
+async fn every_row_is_raised_once_although_workers_and_programs_are_killed() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     let sandbox = sandbox(&data, &by_command("python3 raise.py 0.05", MORE));
     let id = sandbox.submit("RAISE").await;
@@ -24,10 +24,10 @@ async fn workers_and_programs_killed_again_and_again() {
 }
 
 #[tokio::test]
-async fn workers_of_a_service_killed_again_and_again() {
+async fn every_row_is_raised_once_although_workers_of_a_service_are_killed() {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     let server = Server::start().await;
-    // Each answer takes its time.
+    // Each answer takes time.
     let sandbox = sandbox(&data, &by_service(&server.url("gather=1"), MORE));
     let id = sandbox.submit("RAISE").await;
     let hits = kill_until_completed(&sandbox, &id).await;
@@ -43,20 +43,20 @@ async fn is_right(data: &Data, sandbox: &CliSandbox, id: &str) {
     sandbox.prove(id).await;
 }
 
-/// How many died at work.
+/// How many were killed while they worked.
 #[derive(Default)]
 struct Hits {
     workers: usize,
     programs: usize,
 }
 
-/// Keeps two workers running, and kills one of them or one of their programs until the job is done.
+/// Keeps two workers running, and kills one of them or one of their programs until the job is completed.
 async fn kill_until_completed(sandbox: &CliSandbox, id: &str) -> Hits {
     let mut rng = SeededRng::new(20_260_401);
     let worker = || sandbox.spawn("worker --concurrency 2");
     let mut running: Vec<Running> = vec![worker(), worker()];
     let mut hits = Hits::default();
-    sandbox.until(id, "all is loaded", |job| job["phase"] == "working").await;
+    sandbox.until(id, "the job is planned", |job| job["phase"] == "working").await;
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_in(200..600))).await;
         let programs = programs(sandbox);
@@ -66,7 +66,7 @@ async fn kill_until_completed(sandbox: &CliSandbox, id: &str) -> Hits {
         } else {
             let victim = &mut running[rng.next_in(0..2) as usize];
             victim.kill9();
-            // The dead say nothing any more: what they held is still in their name.
+            // After the kill, the chunks still name the dead worker.
             hits.workers += usize::from(!sandbox.held_by(id, victim.id()).await.is_empty());
             *victim = worker();
         }

@@ -1,5 +1,5 @@
-//! How long programs live: for many batches, to the end of their input, and never longer than
-//! Windlass, however it ends.
+//! The lifetime of programs: for many batches, until the end of their input, and never longer than Windlass, however it
+//! ends.
 
 use crate::common::{CliSandbox, eventually, text};
 use crate::steps::fixture::{
@@ -12,8 +12,8 @@ fn sorted(sandbox: &CliSandbox, name: &str) -> BTreeSet<String> {
     notes(sandbox, name).into_iter().collect()
 }
 
-/// Waits until a process has ended by itself, and then until nothing runs in its folder. Only
-/// then is the process reaped, for the test's own reaping would kill what shares its group.
+/// Waits until a process has exited by itself, and then until nothing runs in its folder. The process is reaped only
+/// then, because the test kit kills its process group when it reaps it.
 async fn ended_alone(sandbox: &CliSandbox, process: Running) -> Output {
     eventually("the process ends", async || !process.is_running()).await;
     nothing_runs_soon(sandbox).await;
@@ -28,13 +28,13 @@ async fn a_program_lives_for_many_batches_and_finishes_at_the_end_of_its_input()
     data.raised_once(200).await;
     assert_eq!(batches(&sandbox).len(), 40);
     let started = sorted(&sandbox, "started");
-    // One for each of the two slots, and perhaps one for the look before the job is submitted.
+    // One for each of the two slots, and possibly one for the check before the submit.
     assert!((1..=3).contains(&started.len()), "{started:?}");
-    assert_eq!(sorted(&sandbox, "ended"), started, "each had the time to write that it ended");
+    assert_eq!(sorted(&sandbox, "ended"), started, "each program could finish");
 }
 
 #[tokio::test]
-async fn a_worker_that_is_asked_to_leave_lets_its_programs_finish() {
+async fn a_worker_that_shuts_down_lets_its_programs_finish() {
     let jobs = by_command("python3 raise.py", "chunk.items = 10\n");
     let (data, sandbox) = with_accounts(100, &jobs).await;
     let id = sandbox.submit("RAISE").await;
@@ -47,7 +47,7 @@ async fn a_worker_that_is_asked_to_leave_lets_its_programs_finish() {
 }
 
 #[tokio::test]
-async fn a_worker_leaves_although_its_program_hangs() {
+async fn a_worker_shuts_down_although_its_program_hangs() {
     let (data, sandbox) = with_accounts(5, &hanging()).await;
     let _id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker --concurrency 1");
@@ -59,24 +59,24 @@ async fn a_worker_leaves_although_its_program_hangs() {
 }
 
 #[tokio::test]
-async fn a_program_that_stays_at_the_end_of_its_input_is_killed() {
+async fn a_program_that_ignores_the_end_of_its_input_is_killed() {
     let (data, sandbox) = with_accounts(10, &by_command("python3 stubborn.py", "")).await;
     ended_alone(&sandbox, sandbox.spawn("run RAISE --concurrency 1")).await.ok();
     data.raised_once(10).await;
-    assert!(!notes(&sandbox, "ended").is_empty(), "it was told to end");
+    assert!(!notes(&sandbox, "ended").is_empty(), "its input was closed");
 }
 
 #[tokio::test]
-async fn what_a_program_started_ends_with_it() {
+async fn the_children_of_a_program_end_with_it() {
     let (_data, sandbox) = with_accounts(10, &by_command("sh helpers.sh", "")).await;
     let output = ended_alone(&sandbox, sandbox.spawn("run RAISE --concurrency 1")).await.ok();
     assert!(output.stdout.contains("10 processed"), "{}", output.stdout);
     assert!(!notes(&sandbox, "helpers").is_empty());
-    assert!(!notes(&sandbox, "ended").is_empty(), "the shell itself saw the end of its input");
+    assert!(!notes(&sandbox, "ended").is_empty(), "the shell saw the end of its input");
 }
 
 #[tokio::test]
-async fn what_a_dead_program_started_ends_too() {
+async fn the_children_of_a_dead_program_end_too() {
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (_data, sandbox) = with_accounts(10, &by_command("sh helpers.sh 7", more)).await;
     let worker = sandbox.spawn("worker --concurrency 1");
@@ -86,7 +86,7 @@ async fn what_a_dead_program_started_ends_too() {
     // The shell is dead, although its helper holds its output open.
     let error = text(&letters(&sandbox, &id).await[0]["error"]);
     assert!(error.contains("exit code 3"), "{error}");
-    // Many died meanwhile. While the worker goes on, at most the last one has its helper left.
+    // Many programs died. While the worker continues, at most the helper of the last one is left.
     let helpers = notes(&sandbox, "helpers").len();
     assert!(helpers > 4, "only {helpers} were started");
     eventually("all helpers but one are gone", async || {
@@ -101,12 +101,12 @@ fn hanging() -> String {
     by_command("python3 poison.py hangs=1", "step.timeout = \"2s\"\n")
 }
 
-/// A program of the place has a batch in its hands.
+/// Waits until a program of the sandbox works on a batch.
 async fn at_work(sandbox: &CliSandbox) {
-    eventually("a program is at work", async || !batches(sandbox).is_empty()).await;
+    eventually("a program works on a batch", async || !batches(sandbox).is_empty()).await;
 }
 
-/// Kills a process that has programs. They and all they started are gone soon, and so is whatever
+/// Kills a process that has programs. Asserts that they and all their children end soon.
 /// else it has started.
 async fn leaves_nothing(sandbox: &CliSandbox, process: Running) {
     let started = children_of(process.id());
@@ -138,7 +138,7 @@ async fn a_program_that_ignores_every_signal_dies_with_a_killed_worker() {
 }
 
 #[tokio::test]
-async fn what_a_program_started_dies_with_a_killed_worker() {
+async fn the_children_of_a_program_die_with_a_killed_worker() {
     let (_data, sandbox) = with_accounts(5, &by_command("sh helpers.sh", "")).await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker --concurrency 2");
@@ -149,7 +149,7 @@ async fn what_a_program_started_dies_with_a_killed_worker() {
 }
 
 #[tokio::test]
-async fn run_leaves_nothing_when_it_is_killed() {
+async fn a_killed_run_leaves_no_processes() {
     let jobs = hanging().replace("\"2s\"", "\"70s\"");
     let (_data, sandbox) = with_accounts(5, &jobs).await;
     let run = sandbox.spawn("run RAISE");

@@ -1,4 +1,4 @@
-//! What programs write to standard error is in the log, with its job and chunk.
+//! The standard error of programs is in the log, with job and chunk.
 
 use crate::common::text;
 use crate::steps::fixture::{by_command, with_accounts};
@@ -20,7 +20,7 @@ async fn each_line_of_standard_error_is_logged_with_its_job_and_chunk() {
 }
 
 #[tokio::test]
-async fn a_worker_logs_it_too() {
+async fn a_worker_logs_standard_error_too() {
     let (_data, sandbox) = with_accounts(10, &by_command("python3 poison.py exits=3", "")).await;
     let id = sandbox.submit("RAISE").await;
     let worked = sandbox.run(&format!("worker --job {id}")).await.ok();

@@ -2,7 +2,7 @@
 
 mod answers;
 mod check;
-mod controls;
+mod control_characters;
 mod dry_run;
 mod emit;
 mod environment;
@@ -10,6 +10,7 @@ mod examples;
 mod failures;
 mod fixture;
 mod identity;
+mod isolation;
 mod kill;
 mod lifetime;
 mod log;
@@ -22,5 +23,4 @@ mod secrets;
 mod server;
 mod service;
 mod start;
-mod stretches;
 mod token;

@@ -1,5 +1,5 @@
-//! Services and programs that are down: nothing becomes a dead letter, the job says what it waits
-//! for, and goes on by itself.
+//! Unavailable services and programs: nothing becomes a dead letter, the job shows what it waits for, and continues by
+//! itself.
 
 use crate::common::{CliSandbox, Data, eventually, text};
 use crate::steps::fixture::{TWO_TRIES, by_command, by_service, is_held, letters, with_accounts};
@@ -10,15 +10,15 @@ use windlass_testkit::free_port;
 const ROWS: i64 = 100;
 const MORE: &str = "chunk.items = 10\nretry = { attempts = 3, backoff = \"10ms\" }\n";
 
-/// The job waits with a reason that has this word, and nothing is dead.
+/// Waits until the job waits with a reason that contains this word, and asserts that nothing is dead.
 async fn held(sandbox: &CliSandbox, id: &str, word: &str) -> Json {
-    let job = sandbox.until(id, "the job waits and says why", is_held).await;
+    let job = sandbox.until(id, "the job waits and shows the reason", is_held).await;
     assert!(text(&job["error"]).contains(word), "{job:#}");
     assert_eq!(job["items"]["dead"], 0, "{job:#}");
     job
 }
 
-/// The job comes to its end with every account raised once and no reason left.
+/// Asserts that the job completes with every account raised once and no reason left.
 async fn goes_on(data: &Data, sandbox: &CliSandbox, id: &str) {
     let job = sandbox.completed(id).await;
     let rows = data.number("SELECT count(*) FROM accounts").await;
@@ -30,7 +30,7 @@ async fn goes_on(data: &Data, sandbox: &CliSandbox, id: &str) {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_yet() {
+async fn a_job_waits_for_a_service_that_is_not_started_yet() {
     let port = free_port();
     let (data, sandbox) = with_accounts(ROWS, &by_service(&url(port, ""), MORE)).await;
     let id = sandbox.submit("RAISE").await;
@@ -43,7 +43,7 @@ async fn a_service_that_is_not_there_yet() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_killed_in_the_middle() {
+async fn a_job_waits_for_a_service_that_is_killed() {
     let port = free_port();
     let first = Server::start_on(port).await;
     first.put("stuck");
@@ -61,7 +61,7 @@ async fn a_service_that_is_killed_in_the_middle() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_out_of_order() {
+async fn a_job_waits_for_a_service_that_answers_with_503() {
     let server = Server::start().await;
     server.put("down");
     let jobs = by_service(&server.url("during=down:503"), MORE);
@@ -70,7 +70,7 @@ async fn a_service_that_is_out_of_order() {
     let _worker = sandbox.spawn("worker");
     held(&sandbox, &id, "503").await;
     data.untouched().await;
-    // The reason is there for as long as nothing is tried.
+    // The reason stays until the next attempt.
     for look in ["jobs".to_owned(), format!("job {id}")] {
         let says = async || sandbox.run(&look).await.ok().stdout.contains("503");
         eventually(&format!("`windlass {look}` says why the job waits"), says).await;
@@ -98,15 +98,15 @@ async fn run_waits_for_a_service_and_then_completes() {
 }
 
 #[tokio::test]
-async fn a_program_that_fails_on_everything() {
-    // Few items and few tries: it takes little to use all of them up.
+async fn a_job_waits_for_a_program_that_fails_on_everything() {
+    // Few items and few tries, so that they would be used up soon.
     let (data, sandbox) = with_accounts(30, &by_command("python3 poison.py", TWO_TRIES)).await;
     sandbox.write("broken", "");
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker --concurrency 1");
     held(&sandbox, &id, "exit").await;
-    // It is tried again and held again, as often as any item has tries: still nothing is dead.
-    eventually("the worker says that it is held, four times", async || {
+    // It is tried and suspended again as often as an item has tries, and still nothing is dead.
+    eventually("the worker logs four times that the job type is suspended", async || {
         let job = sandbox.job(&id).await;
         assert_eq!((&job["status"], &job["items"]["dead"]), (&"PROCESSING".into(), &0.into()));
         worker.stderr().lines().filter(|line| line.contains("held")).count() >= 4

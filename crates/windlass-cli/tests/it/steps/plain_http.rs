@@ -1,4 +1,4 @@
-//! Secrets are sent over https only, but for this machine itself and where `insecure = true` says so.
+//! Secrets are sent only over https, except to this machine or with `insecure = true`.
 
 use crate::common::refused;
 use crate::steps::fixture::{by_service, with_accounts};
@@ -21,7 +21,7 @@ async fn a_secret_for_an_endpoint_without_tls_is_refused_by_every_command() {
 }
 
 #[tokio::test]
-async fn this_machine_and_insecure_are_allowed() {
+async fn this_machine_and_insecure_endpoints_are_allowed() {
     let server = Server::start().await;
     for url in [server.url(""), server.url("").replace("127.0.0.1", "localhost")] {
         let (data, sandbox) = with_accounts(5, &by_service(&url, HEADER)).await;
@@ -32,7 +32,7 @@ async fn this_machine_and_insecure_are_allowed() {
     let (_data, sandbox) = with_accounts(5, &by_service(REMOTE, &insecure)).await;
     let sandbox = sandbox.env("ENRICH_TOKEN", "hush-7f3a91c2");
     assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
-    // What has no secret needs no TLS.
+    // An endpoint without a secret needs no TLS.
     let (_data, sandbox) = with_accounts(5, &by_service(REMOTE, "")).await;
     assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 }

@@ -1,4 +1,4 @@
-//! A batch of a thousand with seven poison items: 993 are done, seven are dead letters that say why.
+//! A batch of a thousand with seven poison items: 993 are processed, and seven become dead letters with the reason.
 
 use crate::common::{parse, text};
 use crate::steps::fixture::{
@@ -10,7 +10,7 @@ const ROWS: i64 = 1000;
 const POISON: [i64; 7] = [13, 142, 271, 500, 501, 730, 1000];
 
 #[tokio::test]
-async fn seven_items_that_the_program_gives_errors_for() {
+async fn seven_items_with_error_results_become_dead_letters() {
     let command = "python3 poison.py refuses=13,142,271 delays=500,501,730,1000";
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, sandbox) = with_accounts(ROWS, &by_command(command, more)).await;
@@ -31,7 +31,7 @@ async fn seven_items_that_the_program_gives_errors_for() {
 }
 
 #[tokio::test]
-async fn seven_items_that_the_program_fails_on_each_in_another_way() {
+async fn seven_items_that_crash_the_program_in_different_ways_become_dead_letters() {
     let ways = ["exits", "killed", "hangs", "rubbish", "wrong", "twice", "missing"];
     let arguments: Vec<String> =
         ways.iter().zip(POISON).map(|(way, key)| format!("{way}={key}")).collect();

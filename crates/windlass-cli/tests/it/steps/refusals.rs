@@ -1,5 +1,5 @@
-//! Services that refuse: one batch for the items in it, or everybody. What is an item's fault makes
-//! a dead letter, what is not pauses the job.
+//! Services that refuse a batch because of its items, or every request. The first makes dead letters, the second pauses
+//! the job.
 
 use crate::common::{CliSandbox, eventually, parse, refused, text};
 use crate::steps::fixture::{
@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 const ROWS: i64 = 20;
 const CHUNKS: &str = "chunk.items = 5\n";
 
-/// Runs a job with this behaviour and gives its letters, which must be of these keys; the other
-/// accounts are raised.
+/// Runs a job with this behaviour. Asserts that the letters have these keys and that the other accounts are raised.
+/// Returns the letters.
 async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
@@ -26,7 +26,7 @@ async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json>
 }
 
 #[tokio::test]
-async fn a_batch_refused_for_good_is_halved_to_the_items_that_cause_it() {
+async fn a_permanently_refused_batch_is_halved_to_the_items_that_cause_it() {
     let server = Server::start().await;
     for status in ["400", "409", "413", "422"] {
         let behaviour = format!("reject={status}:7,13");
@@ -40,7 +40,7 @@ async fn a_batch_refused_for_good_is_halved_to_the_items_that_cause_it() {
 }
 
 #[tokio::test]
-async fn a_batch_refused_as_if_the_caller_were_is_the_items_fault_when_an_empty_one_is_not() {
+async fn a_batch_refused_with_401_is_blamed_on_items_if_an_empty_batch_is_accepted() {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
         let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
@@ -50,7 +50,7 @@ async fn a_batch_refused_as_if_the_caller_were_is_the_items_fault_when_an_empty_
 }
 
 #[tokio::test]
-async fn an_item_that_breaks_the_service_is_tried_again_and_then_dead() {
+async fn an_item_that_fails_the_service_is_retried_and_then_dead() {
     let server = Server::start().await;
     for status in ["408", "425", "429", "500", "503"] {
         let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
@@ -60,7 +60,7 @@ async fn an_item_that_breaks_the_service_is_tried_again_and_then_dead() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_halves_the_batch() {
+async fn a_malformed_answer_halves_the_batch() {
     let server = Server::start().await;
     let letters = letters_of(&server, "rubbish=7", &[7]).await;
     assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
@@ -68,7 +68,7 @@ async fn an_answer_that_is_none_halves_the_batch() {
 }
 
 #[tokio::test]
-async fn an_item_that_the_service_never_answers_for_is_dead_in_the_end() {
+async fn an_item_without_an_answer_becomes_a_dead_letter() {
     let server = Server::start().await;
     let letters = letters_of(&server, "silent=7", &[7]).await;
     assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
@@ -76,16 +76,16 @@ async fn an_item_that_the_service_never_answers_for_is_dead_in_the_end() {
 }
 
 #[tokio::test]
-async fn an_item_that_makes_the_service_hang_up_is_dead_in_the_end() {
+async fn an_item_that_makes_the_service_close_the_connection_becomes_a_dead_letter() {
     let server = Server::start().await;
     let letters = letters_of(&server, "drop=7", &[7]).await;
     assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
     assert!(!text(&letters[0]["error"]).is_empty());
 }
 
-/// Works a job, which must be paused for this reason with nothing done; gives its id.
+/// Works a job, which must be paused for this reason without any change. Returns its id.
 async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
-    // Before there is a job, `run` sees for itself that there is no use.
+    // `run` detects the problem before it submits a job.
     refused(&sandbox.run("run RAISE").await, &[&["step.http"], reason].concat());
     assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 
@@ -103,7 +103,7 @@ async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_service_that_refuses_everybody_pauses_the_job() {
+async fn a_service_that_refuses_every_request_pauses_the_job() {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
         let jobs = by_service(&server.url(&format!("during=closed:{status}")), "");
@@ -112,7 +112,7 @@ async fn a_service_that_refuses_everybody_pauses_the_job() {
         let id = paused(&sandbox, &[status]).await;
         data.untouched().await;
 
-        // What was wrong is mended, and the job goes on.
+        // After a repair, the job continues.
         server.remove("closed");
         sandbox.run(&format!("resume {id}")).await.ok();
         sandbox.run(&format!("worker --job {id}")).await.ok();
@@ -134,13 +134,13 @@ async fn a_redirect_pauses_the_job_and_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_service_that_closes_in_the_middle_pauses_the_job_that_runs() {
+async fn a_service_that_starts_to_refuse_pauses_the_running_job() {
     let server = Server::start().await;
     server.put("hold");
     let behaviour = "during=closed:404&wait=hold";
     let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), CHUNKS)).await;
     let run = sandbox.spawn("run RAISE --concurrency 1 --json");
-    eventually("the first batch is under way", async || !server.batches().is_empty()).await;
+    eventually("the first batch is being processed", async || !server.batches().is_empty()).await;
     server.put("closed");
     server.remove("hold");
     let output = run.wait().await;

@@ -1,4 +1,4 @@
-//! Handlers that fail three calls of ten: with retries nothing is lost, and the summary says so.
+//! Handlers that fail three of ten calls: with retries nothing is lost, and the summary shows it.
 
 use crate::common::{parse, text};
 use crate::steps::fixture::{batches, by_command, by_service, items, letters, with_accounts};
@@ -8,7 +8,7 @@ const ROWS: i64 = 1000;
 const MANY_TRIES: &str = "retry = { attempts = 20, backoff = \"10ms\", max = \"50ms\" }\n";
 
 #[tokio::test]
-async fn a_program_that_fails_three_tries_of_ten() {
+async fn a_program_that_fails_three_of_ten_tries_loses_nothing() {
     let more = format!("chunk.items = 200\nchunk.commit = 100\n{MANY_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_command("python3 flaky.py 30", &more)).await;
     let output = sandbox.run("run RAISE").await.ok();
@@ -25,7 +25,7 @@ async fn a_program_that_fails_three_tries_of_ten() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_three_calls_of_ten() {
+async fn a_service_that_fails_three_of_ten_calls_loses_nothing() {
     let server = Server::start().await;
     let more = format!("chunk.items = 100\nchunk.commit = 10\n{MANY_TRIES}");
     let jobs = by_service(&server.url("chance=30:503"), &more);
@@ -42,7 +42,7 @@ async fn a_service_that_fails_three_calls_of_ten() {
 }
 
 #[tokio::test]
-async fn what_is_dead_lowers_the_rate() {
+async fn dead_letters_lower_the_success_rate() {
     let jobs = by_command("python3 poison.py refuses=3", "");
     let (_data, sandbox) = with_accounts(8, &jobs).await;
     let output = sandbox.run("run RAISE").await.ok();

@@ -1,4 +1,4 @@
-//! Headers are sent and seen nowhere else: not in the store, not in the log, not in any output.
+//! Secret headers are sent, and appear neither in the store nor in the log nor in any output.
 
 use crate::common::{CliSandbox, Data, parse, said, text};
 use crate::steps::fixture::{by_service, sandbox, with_accounts};
@@ -9,7 +9,7 @@ pub(crate) const SECRET: &str = "hush-7f3a91c2";
 const HEADERS: &str = "step.headers = { Authorization = \"Bearer ${ENRICH_TOKEN}\" }\n\
                        retry = { attempts = 2, backoff = \"10ms\" }\n";
 
-/// No file of a folder has the secret in it: neither a database nor what a command printed.
+/// Asserts that no file of a folder contains the secret, neither a database nor the output of a command.
 pub(crate) fn is_nowhere_in(folder: &Path) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -23,7 +23,7 @@ pub(crate) fn is_nowhere_in(folder: &Path) {
     }
 }
 
-/// Everything that shows a job or a job type, run for what it prints.
+/// Runs all commands that show a job or a job type.
 async fn look_everywhere(sandbox: &CliSandbox, id: &str) {
     let looks = ["check", "check --json", "jobs --json", "jobs", "dead list --json"];
     let of_job = ["job", "job --json", "chunks", "chunks --json", "audit"];
@@ -38,24 +38,24 @@ async fn look_everywhere(sandbox: &CliSandbox, id: &str) {
 }
 
 #[tokio::test]
-async fn a_secret_header_is_sent_and_kept_nowhere() {
+async fn a_secret_header_is_sent_and_stored_nowhere() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(20).await;
     let sandbox = sandbox(&data, &by_service(&server.url("reject=400:7"), HEADERS));
-    // Everything that can be logged is logged, by the libraries too.
+    // Everything is logged, including the libraries.
     let sandbox = sandbox.env("ENRICH_TOKEN", SECRET).env("WINDLASS_LOG", "trace");
     let output = sandbox.run("run RAISE -vv --json").await.ok();
     for request in server.requests() {
         assert_eq!(request["headers"]["authorization"], format!("Bearer {SECRET}"));
     }
     look_everywhere(&sandbox, &text(&parse(&output)["id"])).await;
-    // The folder has the store, and all that the commands printed.
+    // The folder has the store and the output of all commands.
     is_nowhere_in(&sandbox.path("."));
     is_nowhere_in(data.folder());
 }
 
 #[tokio::test]
-async fn failures_do_not_tell_it_either() {
+async fn failures_do_not_reveal_the_secret() {
     let server = Server::start().await;
     for behaviour in ["always=401", "redirect=307"] {
         let jobs = by_service(&server.url(behaviour), HEADERS);
@@ -71,7 +71,7 @@ async fn failures_do_not_tell_it_either() {
 }
 
 #[tokio::test]
-async fn the_value_is_the_one_of_the_machine_that_works_the_job() {
+async fn the_secret_comes_from_the_environment_of_the_worker() {
     let server = Server::start().await;
     let (data, sandbox) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
     let sandbox = sandbox.env("ENRICH_TOKEN", "of-the-submitter");
@@ -85,13 +85,13 @@ async fn the_value_is_the_one_of_the_machine_that_works_the_job() {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_not_set_is_named() {
+async fn an_unset_variable_is_named() {
     let server = Server::start().await;
     let (_data, sandbox) = with_accounts(5, &by_service(&server.url(""), HEADERS)).await;
     crate::common::refused(&sandbox.run("check").await, &["ENRICH_TOKEN", "windlass.toml"]);
 }
 
-/// No four characters of the secret in a row are in a text.
+/// Asserts that no four consecutive characters of the secret are in a text.
 fn has_no_piece(text: &str) {
     for piece in SECRET.as_bytes().windows(4) {
         let piece = std::str::from_utf8(piece).unwrap();
@@ -100,9 +100,9 @@ fn has_no_piece(text: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_inside_the_secret_shows_no_piece_of_it() {
+async fn an_answer_cut_within_the_secret_shows_no_part_of_it() {
     let server = Server::start().await;
-    // The message has the first 200 bytes of the answer: the cut goes through each place of the secret.
+    // The message contains the first 200 bytes of the answer. The cut goes through each position of the secret.
     for before in [178, 183, 186, 189, 191] {
         let jobs = by_service(&server.url(&format!("repeat=401:{before}")), HEADERS);
         let (_data, sandbox) = with_accounts(5, &jobs).await;
@@ -115,7 +115,7 @@ async fn an_answer_that_is_cut_inside_the_secret_shows_no_piece_of_it() {
         assert!(error.contains("xxx …"), "{error}");
         has_no_piece(&error);
     }
-    // An answer that should be one, and is not.
+    // A malformed answer.
     let jobs = by_service(&server.url("repeat=200:183"), HEADERS);
     let (_data, sandbox) = with_accounts(5, &jobs).await;
     let output = sandbox.env("ENRICH_TOKEN", SECRET).run("run RAISE").await;
@@ -123,7 +123,7 @@ async fn an_answer_that_is_cut_inside_the_secret_shows_no_piece_of_it() {
 }
 
 #[tokio::test]
-async fn errors_of_items_that_repeat_the_secret_are_stored_without_it() {
+async fn item_errors_that_contain_the_secret_are_stored_redacted() {
     let server = Server::start().await;
     let (data, sandbox) = with_accounts(5, &by_service(&server.url("blame=3"), HEADERS)).await;
     let sandbox = sandbox.env("ENRICH_TOKEN", SECRET);

@@ -1,4 +1,4 @@
-//! The HTTP service that the tests call: a process of its own, which goes with the test.
+//! The HTTP service that the tests call, in a child process.
 
 use crate::common::eventually;
 use crate::steps::fixture::items;
@@ -20,13 +20,13 @@ impl Server {
         Server::start_on(0).await
     }
 
-    /// Starts on this port, and returns when connections are taken.
+    /// Starts on this port. Returns when it accepts connections.
     pub(crate) async fn start_on(port: u16) -> Server {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("server.py"), include_str!("server.py")).unwrap();
         let python = Windlass::new(folder.path()).binary("python3");
         let process = python.spawn(["server.py", &port.to_string()]);
-        eventually("the service says its port", async || {
+        eventually("the service prints its port", async || {
             assert!(process.is_running(), "{}", process.stderr());
             process.stdout().ends_with('\n')
         })
@@ -35,7 +35,7 @@ impl Server {
         Server { folder, process, port }
     }
 
-    /// The URL of a behaviour, such as `reject=400:7`; none raises every amount.
+    /// The URL of a behaviour, such as `reject=400:7`. Without one, every amount is raised.
     pub(crate) fn url(&self, behaviour: &str) -> String {
         url(self.port, behaviour)
     }
@@ -44,7 +44,7 @@ impl Server {
         self.process.kill9();
     }
 
-    /// Makes a file that a behaviour looks for.
+    /// Creates a file that a behaviour looks for.
     pub(crate) fn put(&self, file: &str) {
         std::fs::write(self.folder.path().join(file), "").unwrap();
     }
@@ -53,25 +53,25 @@ impl Server {
         std::fs::remove_file(self.folder.path().join(file)).unwrap();
     }
 
-    /// Every request so far, in the order they came.
+    /// All requests so far, in order.
     pub(crate) fn requests(&self) -> Vec<Json> {
         self.notes("requests.jsonl")
     }
 
-    /// Those with items.
+    /// The requests with items.
     pub(crate) fn batches(&self) -> Vec<Json> {
         let mut requests = self.requests();
         requests.retain(|request| !items(&request["batch"]).is_empty());
         requests
     }
 
-    /// When each request was answered, by the number of the request.
+    /// When each request was answered, by its number.
     pub(crate) fn answers(&self) -> BTreeMap<i64, Json> {
         let answers = self.notes("answers.jsonl").into_iter();
         answers.map(|answer| (answer["number"].as_i64().unwrap(), answer)).collect()
     }
 
-    /// Whole lines only: the last one may be under way.
+    /// Only whole lines: the last one may be incomplete.
     fn notes(&self, name: &str) -> Vec<Json> {
         let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

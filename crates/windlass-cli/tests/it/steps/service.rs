@@ -1,5 +1,5 @@
-//! Calls of a service that works: what is sent, over which connections, how many at once, and the
-//! forms of a good answer.
+//! Calls of a working service: requests, connections, concurrency, and the forms of a successful
+//! answer.
 
 use crate::common::{eventually, parse, text};
 use crate::steps::fixture::{TWO_TRIES, by_service, is_held, items, keys, letters, with_accounts};
@@ -12,7 +12,7 @@ fn numbers(requests: &[Json], field: &str) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn a_batch_is_one_post_with_everything_the_contract_names() {
+async fn a_batch_is_one_post_with_the_documented_headers_and_fields() {
     let server = Server::start().await;
     let more = "step.headers = { Authorization = \"Bearer ${ENRICH_TOKEN}\", X-Plain = \"yes\" }\n";
     let (data, sandbox) = with_accounts(3, &by_service(&server.url(""), more)).await;
@@ -51,9 +51,9 @@ async fn connections_are_kept_alive() {
 }
 
 #[tokio::test]
-async fn no_more_requests_are_on_their_way_than_the_step_allows() {
+async fn no_more_requests_are_in_flight_than_the_step_allows() {
     let server = Server::start().await;
-    // The service answers nothing until two are there, and then leaves time for a third.
+    // The service answers only when two requests have arrived, and then waits for a third.
     let more = "step.concurrency = 2\nchunk.items = 10\nchunk.commit = 5\n";
     let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=2"), more)).await;
     sandbox.run("run RAISE --concurrency 6").await.ok();
@@ -62,7 +62,7 @@ async fn no_more_requests_are_on_their_way_than_the_step_allows() {
 }
 
 #[tokio::test]
-async fn each_slot_may_have_a_request_on_its_way() {
+async fn each_slot_may_have_a_request_in_flight() {
     let server = Server::start().await;
     let more = "chunk.items = 10\nchunk.commit = 5\n";
     let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=3"), more)).await;
@@ -72,7 +72,7 @@ async fn each_slot_may_have_a_request_on_its_way() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_means_that_all_are_done() {
+async fn an_answer_without_a_body_means_success_for_all_items() {
     let server = Server::start().await;
     for status in ["200", "202", "204"] {
         let jobs = by_service(&server.url(&format!("bare={status}")), "");
@@ -85,7 +85,7 @@ async fn an_answer_without_a_body_means_that_all_are_done() {
 }
 
 #[tokio::test]
-async fn items_named_in_batch_item_failures_are_tried_again() {
+async fn items_in_batch_item_failures_are_retried() {
     let server = Server::start().await;
     let jobs = by_service(&server.url("failures=1:3,9"), TWO_TRIES);
     let (_data, sandbox) = with_accounts(20, &jobs).await;
@@ -109,7 +109,7 @@ async fn items_named_in_batch_item_failures_are_tried_again() {
 }
 
 #[tokio::test]
-async fn retry_after_is_waited_for() {
+async fn retry_after_is_respected() {
     let server = Server::start().await;
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, sandbox) = with_accounts(10, &by_service(&server.url("first=429:1:1"), more)).await;
@@ -120,11 +120,11 @@ async fn retry_after_is_waited_for() {
     let answer = &server.answers()[&busy["number"].as_i64().unwrap()];
     assert_eq!(answer["status"], 429);
     let waited = next["at"].as_f64().unwrap() - answer["at"].as_f64().unwrap();
-    assert!(waited >= 1.0, "asked again after {waited} s");
+    assert!(waited >= 1.0, "retried after {waited} s");
 }
 
 #[tokio::test]
-async fn a_long_retry_after_is_waited_for_by_every_worker() {
+async fn a_long_retry_after_is_respected_by_every_worker() {
     let server = Server::start().await;
     server.put("busy");
     let jobs = by_service(&server.url("during=busy:429:6"), "chunk.items = 5\n");
@@ -132,7 +132,7 @@ async fn a_long_retry_after_is_waited_for_by_every_worker() {
     let id = sandbox.submit("RAISE").await;
     let _workers =
         [sandbox.spawn("worker --concurrency 1"), sandbox.spawn("worker --concurrency 1")];
-    sandbox.until(&id, "the job waits and says why", is_held).await;
+    sandbox.until(&id, "the job waits and shows the reason", is_held).await;
     server.remove("busy");
     let job = sandbox.completed(&id).await;
     assert_eq!(job["items"]["dead"], 0, "{job:#}");
@@ -140,16 +140,16 @@ async fn a_long_retry_after_is_waited_for_by_every_worker() {
     let told = server.answers().into_values().map(|answer| answer["at"].as_f64().unwrap());
     let until = told.reduce(f64::min).unwrap() + 6.0;
     let early = server.batches().into_iter().filter(|sent| sent["at"].as_f64() < Some(until));
-    assert!(early.count() <= 2, "each worker had one request on its way, and then none");
+    assert!(early.count() <= 2, "each worker had one request in flight, and then none");
 }
 
 #[tokio::test]
-async fn a_record_that_somebody_changes_meanwhile_is_given_again() {
+async fn a_record_changed_meanwhile_is_sent_again() {
     let server = Server::start().await;
     server.put("hold");
     let (data, sandbox) = with_accounts(10, &by_service(&server.url("wait=hold"), "")).await;
     let run = sandbox.spawn("run RAISE --json");
-    eventually("the batch is under way", async || !server.batches().is_empty()).await;
+    eventually("the batch is being processed", async || !server.batches().is_empty()).await;
     data.run("UPDATE accounts SET amount = 5000, version = version + 1 WHERE id = 3").await;
     server.remove("hold");
     let job = parse(&run.wait().await.ok());
@@ -161,7 +161,7 @@ async fn a_record_that_somebody_changes_meanwhile_is_given_again() {
     let third = sent.iter().flat_map(|request| items(&request["batch"]));
     let third: Vec<&Json> = third.filter(|item| item["key"] == 3).collect();
     assert_eq!(third.len(), 2);
-    assert_eq!(third[1]["record"]["amount"], 5000, "as it is now");
+    assert_eq!(third[1]["record"]["amount"], 5000, "the record is read again");
     assert_eq!(third[1]["attempt"], 1, "nothing has failed");
     assert_eq!(third[0]["idempotencyKey"], third[1]["idempotencyKey"]);
 }

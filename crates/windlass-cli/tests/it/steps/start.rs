@@ -1,4 +1,4 @@
-//! Programs that cannot be started: `run` refuses before it submits, a worker pauses the job.
+//! Programs that cannot be started: `run` refuses before it submits, and a worker pauses the job.
 
 use crate::common::{eventually, parse, refused, text};
 use crate::steps::fixture::{
@@ -27,7 +27,7 @@ async fn run_refuses_before_it_submits() {
 }
 
 #[tokio::test]
-async fn a_worker_that_cannot_start_it_pauses_the_job_until_it_is_mended() {
+async fn a_worker_that_cannot_start_the_program_pauses_the_job() {
     for (command, word) in HOPELESS {
         let jobs = by_command(command, "step.timeout = \"1s\"\nchunk.items = 2\n");
         let (data, sandbox) = with_accounts(10, &jobs).await;
@@ -45,7 +45,7 @@ async fn a_worker_that_cannot_start_it_pauses_the_job_until_it_is_mended() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_mended_goes_on_after_resume() {
+async fn a_job_continues_after_the_program_is_repaired_and_resumed() {
     let (data, sandbox) = with_accounts(10, &by_command("python3 late.py", "")).await;
     let id = sandbox.submit("RAISE").await;
     let worker = sandbox.spawn("worker");
@@ -61,11 +61,11 @@ async fn a_program_that_is_mended_goes_on_after_resume() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_again_pauses_the_job_that_runs() {
+async fn a_program_that_cannot_be_restarted_pauses_the_running_job() {
     let jobs = by_command("python3 raise.py 0.2", "chunk.commit = 5\n");
     let (data, sandbox) = with_accounts(200, &jobs).await;
     let run = sandbox.spawn("run RAISE --concurrency 1 --json");
-    eventually("the program is at work", async || !batches(&sandbox).is_empty()).await;
+    eventually("the program works on a batch", async || !batches(&sandbox).is_empty()).await;
     std::fs::remove_file(sandbox.path("raise.py")).unwrap();
     for program in programs(&sandbox) {
         program.kill9();

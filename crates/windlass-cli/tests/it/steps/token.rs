@@ -1,4 +1,4 @@
-//! The submitter's own token: forwarded where the job type asks for it, sealed until then.
+//! The submitter's token is forwarded if the job type asks for it, and encrypted until then.
 
 use crate::common::{CliSandbox, Data, parse, refused, text};
 use crate::steps::fixture::{TWO_TRIES, by_service, sandbox};
@@ -15,13 +15,13 @@ async fn forwarding(server: &Server, behaviour: &str) -> (Data, CliSandbox) {
 }
 
 #[tokio::test]
-async fn it_is_sent_with_every_batch_and_with_those_of_a_redrive() {
+async fn the_token_is_sent_with_every_batch_including_those_of_a_redrive() {
     let server = Server::start().await;
     let (data, sandbox) = forwarding(&server, "reject=400:7").await;
     let keys = sandbox.env("WINDLASS_TOKEN_KEYS", KEY);
     let submitter = keys.env("WINDLASS_TOKEN", SECRET);
     let id = submitter.submit("RAISE").await;
-    // The worker has the key, and no token of its own.
+    // The worker has the key, and no token.
     let worker = submitter.env("WINDLASS_TOKEN", "");
     worker.run(&format!("worker --job {id}")).await.ok();
     let redriven = parse(&worker.run("dead redrive --all --json").await.ok());
@@ -37,7 +37,7 @@ async fn it_is_sent_with_every_batch_and_with_those_of_a_redrive() {
 }
 
 #[tokio::test]
-async fn run_check_and_dry_runs_send_it_too() {
+async fn run_check_and_dry_runs_send_the_token_too() {
     let server = Server::start().await;
     let (data, sandbox) = forwarding(&server, "").await;
     let sandbox =
@@ -52,7 +52,7 @@ async fn run_check_and_dry_runs_send_it_too() {
 }
 
 #[tokio::test]
-async fn it_is_not_sent_unless_the_job_type_asks() {
+async fn the_token_is_not_sent_unless_the_job_type_asks_for_it() {
     let server = Server::start().await;
     let data = Data::sqlite().with_accounts(5).await;
     let sandbox = sandbox(&data, &by_service(&server.url(""), "")).env("WINDLASS_TOKEN", SECRET);
@@ -65,7 +65,7 @@ async fn it_is_not_sent_unless_the_job_type_asks() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named() {
+async fn a_missing_token_or_key_is_named() {
     let server = Server::start().await;
     let (data, sandbox) = forwarding(&server, "").await;
     refused(&sandbox.run("run RAISE").await, &["WINDLASS_TOKEN", "RAISE"]);

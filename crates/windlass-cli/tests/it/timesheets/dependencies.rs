@@ -1,11 +1,11 @@
-//! A summary follows both reports of its month, payslips follow a summary; each once.
+//! A summary follows both reports of its month, and payslips follow a summary. Each is submitted once.
 
 use crate::common::{Data, eventually};
 use crate::timesheets::fixture::{TimesheetsFixture, report, report_of};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_last_report_of_a_month_triggers_its_summary_and_that_the_payslips() {
+async fn the_last_report_of_a_month_triggers_the_summary_which_triggers_the_payslips() {
     let fixture = TimesheetsFixture::new(100).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
     let (chief, desk) = (&fixture.chief, &servers[0]);
@@ -13,7 +13,7 @@ async fn the_last_report_of_a_month_triggers_its_summary_and_that_the_payslips()
     desk.is(chief, &first, "COMPLETED").await;
     let other = desk.submit(chief, &report("TIMESHEET_REPORT", "2025-02")).await;
     desk.is(chief, &other, "COMPLETED").await;
-    // Two reports have ended, of two months: a job that follows is submitted with its parent's end.
+    // Two reports of two months have ended. A dependent would be submitted in the same transaction.
     let summaries = "SELECT count(*) FROM windlass_jobs WHERE job_type = 'MONTHLY_SUMMARY'";
     assert_eq!(fixture.number(summaries).await, 0);
 
@@ -38,7 +38,7 @@ async fn the_last_report_of_a_month_triggers_its_summary_and_that_the_payslips()
 }
 
 #[tokio::test]
-async fn reports_that_end_at_the_same_time_on_two_servers_trigger_one_summary() {
+async fn reports_that_end_simultaneously_on_two_servers_trigger_one_summary() {
     let fixture = TimesheetsFixture::new(100).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
     let chief = &fixture.chief;
@@ -51,7 +51,7 @@ async fn reports_that_end_at_the_same_time_on_two_servers_trigger_one_summary() 
             servers[1].submit(chief, &report_of("LEAVE_REPORT", &month, &[1])).await,
         ];
         fixture.held_up(2).await;
-        // Each server holds one. Neither can end it while its row is locked, and then both do.
+        // Each server works one. Neither can end it while its row is locked, and then both do.
         let Data::Postgres(database) = &fixture.data else { panic!("not PostgreSQL") };
         let lock = database.client().await;
         let [one, other] = &parents;
@@ -61,7 +61,7 @@ async fn reports_that_end_at_the_same_time_on_two_servers_trigger_one_summary() 
         fixture.open("leave", 1);
         let waiting = "SELECT count(*) FROM pg_stat_activity \
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        eventually("both ends wait", async || fixture.number(waiting).await >= 2).await;
+        eventually("both completions wait", async || fixture.number(waiting).await >= 2).await;
         lock.batch_execute("COMMIT").await.unwrap();
 
         for id in &parents {
@@ -73,7 +73,7 @@ async fn reports_that_end_at_the_same_time_on_two_servers_trigger_one_summary() 
         let summary = servers[0].job(chief, &summary).await;
         assert_eq!(summary["request"]["params"], json!({"month": month}));
     }
-    // Nothing is left to fire, and nothing has fired again.
+    // No trigger is left, and none has fired twice.
     let dependencies = servers[0].get(&fixture.operator, "dependencies").await.is(200);
     assert_eq!(dependencies["waiting"], json!([]), "{dependencies:#}");
     for job_type in ["MONTHLY_SUMMARY", "PAYSLIPS"] {

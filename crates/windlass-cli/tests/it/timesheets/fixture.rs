@@ -1,4 +1,4 @@
-//! The example as it stands, in a database of its own, and what the tests do and see there.
+//! The example with its own database, and the operations that the tests need.
 
 use crate::common::{CliSandbox, Data, eventually, text};
 use crate::timesheets::service::Server;
@@ -11,19 +11,19 @@ use windlass_testkit::Windlass;
 pub(crate) struct TimesheetsFixture {
     pub(crate) data: Data,
     pub(crate) sandbox: CliSandbox,
-    /// Sees every job, and no row.
+    /// May see every job and no row.
     pub(crate) operator: String,
-    /// Sees every row.
+    /// May see every row.
     pub(crate) chief: String,
 }
 
-/// `chunk.items` of the example.
+/// The `chunk.items` of the example.
 pub(crate) const ITEMS: i64 = 1000;
-/// Every county of the example.
+/// All counties of the example.
 pub(crate) const COUNTIES: &str = "Devon,Essex,Kent,Norfolk,Surrey";
 
 impl TimesheetsFixture {
-    /// With so many employees, each of whom has four timesheets a month.
+    /// With this many employees, each with four timesheets per month.
     pub(crate) async fn new(employees: u32) -> TimesheetsFixture {
         let data = Data::postgres().await;
         let sandbox =
@@ -54,7 +54,7 @@ impl TimesheetsFixture {
         fixture
     }
 
-    /// A token of somebody with these roles and counties, made as the README makes them.
+    /// A token with these roles and counties, made as in the README.
     pub(crate) async fn token(&self, name: &str, roles: &str, counties: &str) -> String {
         let mut command = format!("token --subject {name}");
         for role in roles.split_whitespace() {
@@ -66,7 +66,7 @@ impl TimesheetsFixture {
         self.sandbox.run(&command).await.ok().stdout.trim().to_owned()
     }
 
-    /// A server with so many slots.
+    /// A server with this concurrency.
     pub(crate) async fn serve(&self, workers: u32) -> Server {
         Server::start(&self.sandbox, workers).await
     }
@@ -75,34 +75,34 @@ impl TimesheetsFixture {
         self.data.number(sql).await
     }
 
-    /// The keys of a month's timesheets that chunks begin with, where every row is seen.
+    /// The first keys of the chunks of a month, for a submitter who may see every row.
     pub(crate) async fn first_keys(&self, month: &str) -> Vec<i64> {
         let of = format!("FROM timesheets WHERE month = '{month}'");
         let first = self.number(&format!("SELECT min(timesheet_id) {of}")).await;
         let rows = self.number(&format!("SELECT count(*) {of}")).await;
-        // Keys of a month have no gap.
+        // The keys of a month are contiguous.
         (0..rows).step_by(ITEMS as usize).map(|row| first + row).collect()
     }
 
-    /// From now on, a batch of a report that comes to this record waits there.
+    /// From now on, a batch of a report waits at this record.
     pub(crate) fn close(&self, kind: &str, key: i64) {
         self.sandbox.write(&format!("gates/{kind}-{key}"), "");
     }
 
-    /// Lets those go on that wait at this record.
+    /// Lets the batches continue that wait at this record.
     pub(crate) fn open(&self, kind: &str, key: i64) {
         fs::remove_file(self.sandbox.path(&format!("gates/{kind}-{key}"))).unwrap();
     }
 
-    /// Waits until so many batches stand at gates.
+    /// Waits until `batches` batches wait at gates.
     pub(crate) async fn held_up(&self, batches: usize) {
-        eventually("batches stand at their gates", async || {
+        eventually("batches wait at their gates", async || {
             fs::read_dir(self.sandbox.path("standing")).unwrap().count() == batches
         })
         .await;
     }
 
-    /// How often each record was given to the report, by job.
+    /// How often each record of a job was passed to the program.
     pub(crate) fn given(&self, id: &str) -> BTreeMap<i64, usize> {
         let mut given = BTreeMap::new();
         for line in fs::read_to_string(self.sandbox.path("given")).unwrap_or_default().lines() {
@@ -115,7 +115,7 @@ impl TimesheetsFixture {
         given
     }
 
-    /// The night's schedule is due now, and its job is there.
+    /// Makes the nightly schedule due and returns its job.
     pub(crate) async fn nightfall(&self, server: &Server) -> String {
         let before = server.jobs(&self.operator, "MONTHLY_SUMMARY").await.len();
         let back = "UPDATE windlass_schedules SET next_at = next_at - interval '2 days'";
@@ -123,7 +123,7 @@ impl TimesheetsFixture {
         self.next_of(server, "MONTHLY_SUMMARY", before).await
     }
 
-    /// Waits for the first job of a type after so many.
+    /// Waits for the first job of a type after `before` jobs.
     pub(crate) async fn next_of(&self, server: &Server, job_type: &str, before: usize) -> String {
         let mut jobs = Vec::new();
         eventually(&format!("there is another {job_type}"), async || {
@@ -135,7 +135,7 @@ impl TimesheetsFixture {
         text(&jobs[before]["id"])
     }
 
-    /// Makes summaries of an employee fail.
+    /// Makes the summaries of an employee fail.
     pub(crate) async fn break_employee(&self, employee: i64) {
         self.data.run(&format!("INSERT INTO broken VALUES ({employee})")).await;
     }
@@ -150,7 +150,7 @@ pub(crate) fn report(job_type: &str, month: &str) -> Json {
     json!({"jobType": job_type, "filter": {"months": [month]}, "params": {"month": month}})
 }
 
-/// A report of just these records, which stands for its month all the same.
+/// A report of only these records, which counts as a report of the month.
 pub(crate) fn report_of(job_type: &str, month: &str, keys: &[i64]) -> Json {
     json!({"jobType": job_type, "ids": keys, "params": {"month": month}})
 }

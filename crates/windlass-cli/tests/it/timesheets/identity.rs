@@ -1,10 +1,10 @@
-//! Who submits a job decides, then and for good, which rows it may touch.
+//! The submitter determines, once and for the whole job, which rows a job may reach.
 
 use crate::common::eventually;
 use crate::timesheets::fixture::{TimesheetsFixture, report};
 use serde_json::{Value as Json, json};
 
-/// Which rows a report has: how many, and their counties and roles.
+/// The rows of a report: their number, counties and roles.
 fn seen(rows: &[Json]) -> (usize, String) {
     let mut kinds: Vec<_> =
         rows.iter().map(|row| format!("{}/{}", row["county"], row["role"])).collect();
@@ -16,7 +16,7 @@ fn seen(rows: &[Json]) -> (usize, String) {
 const STAFF: &str = "county = 'Kent' AND visible_to = 'clerk'";
 
 #[tokio::test]
-async fn a_report_has_the_rows_of_the_submitters_county_and_role_whatever_is_asked() {
+async fn a_report_has_only_the_rows_of_the_submitters_county_and_role() {
     let fixture = TimesheetsFixture::new(200).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
     let clerk = &fixture.token("kent-clerk", "clerk", "Kent").await;
@@ -43,7 +43,7 @@ async fn a_report_has_the_rows_of_the_submitters_county_and_role_whatever_is_ask
         let output = servers[1].output(clerk, &id).await;
         assert_eq!(seen(&output), (rows as usize, expected.to_owned()));
     }
-    // What would widen it is no part of a request.
+    // A request has no field that would extend it.
     for more in [json!({"claims": {"county": "Essex"}}), json!({"filter": {"county": ["Essex"]}})] {
         let mut request = report("TIMESHEET_REPORT", "2025-01");
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -57,14 +57,14 @@ async fn a_report_has_the_rows_of_the_submitters_county_and_role_whatever_is_ask
         .number("SELECT count(*) FROM timesheets WHERE county = 'Kent' AND month = '2025-01'");
     let rows = seen(&servers[0].output(manager, &id).await);
     assert_eq!(rows, (all.await as usize, "Kent/clerk Kent/manager".to_owned()));
-    // Not even a colleague of the same county sees it, its chunks or its rows.
+    // Not even a colleague of the same county sees the job, its chunks or its rows.
     for path in ["", "/output", "/chunks", "/events"] {
         assert_eq!(servers[0].get(clerk, &format!("jobs/{id}{path}")).await.status, 404, "{path}");
     }
 }
 
 #[tokio::test]
-async fn who_has_no_county_is_refused() {
+async fn a_submitter_without_a_county_is_refused() {
     let fixture = TimesheetsFixture::new(50).await;
     let server = fixture.serve(1).await;
     let nowhere = fixture.token("nowhere", "clerk", "").await;
@@ -76,7 +76,7 @@ async fn who_has_no_county_is_refused() {
         let request = json!({"jobType": job_type, "params": {"month": "2025-01"}});
         server.post(&nowhere, "jobs", &request).await.refuses(403, &["claims.county"]);
     }
-    // An operator looks after jobs and has none of their own; a stranger has nothing.
+    // An operator manages jobs and may submit none; a stranger may do nothing.
     let request = report("TIMESHEET_REPORT", "2025-01");
     server.post(&fixture.operator, "jobs", &request).await.refuses(403, &["submit"]);
     assert_eq!(server.post("no-token", "jobs", &request).await.status, 401);
@@ -86,12 +86,12 @@ async fn who_has_no_county_is_refused() {
 }
 
 #[tokio::test]
-async fn what_follows_a_report_and_every_retry_of_it_stay_in_the_county() {
+async fn dependents_and_retries_of_a_report_stay_in_the_county() {
     let fixture = TimesheetsFixture::new(200).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
     let kent = &fixture.token("kent-clerk", "clerk", "Kent").await;
     let essex = &fixture.token("essex-clerk", "clerk", "Essex").await;
-    // Parents of two identities do not meet.
+    // Parents with different identities do not trigger a common dependent.
     for (who, job_type) in [(essex, "TIMESHEET_REPORT"), (kent, "LEAVE_REPORT")] {
         let id = servers[0].submit(who, &report(job_type, "2025-01")).await;
         servers[0].is(who, &id, "COMPLETED").await;
@@ -104,7 +104,7 @@ async fn what_follows_a_report_and_every_retry_of_it_stay_in_the_county() {
     let summary = fixture.next_of(&servers[0], "MONTHLY_SUMMARY", 0).await;
     let job = servers[0].is(kent, &summary, "FAILED").await;
     assert_eq!(job["submittedBy"], "kent-clerk");
-    // Who may retry everybody's jobs lends them nothing: with or without counties of their own.
+    // An operator who retries a job does not lend it rights, with or without counties.
     fixture.mend().await;
     servers[1].steer(&fixture.operator, &summary, "retry").await;
     servers[1].is(kent, &summary, "COMPLETED").await;
@@ -119,11 +119,11 @@ async fn what_follows_a_report_and_every_retry_of_it_stay_in_the_county() {
 }
 
 #[tokio::test]
-async fn a_redrive_stays_in_the_county_whoever_asks_for_it() {
+async fn a_redrive_stays_in_the_county_of_the_original_submitter() {
     let fixture = TimesheetsFixture::new(200).await;
     let server = fixture.serve(1).await;
     let kent = &fixture.token("kent-clerk", "clerk", "Kent").await;
-    // A week too long in every county, and two in Kent.
+    // A week with too many hours in every county, and two in Kent.
     let too_long = "UPDATE timesheets SET hours = 200 WHERE visible_to = 'clerk' AND timesheet_id IN (\
          SELECT min(timesheet_id) FROM timesheets WHERE visible_to = 'clerk' GROUP BY county UNION \
          SELECT max(timesheet_id) FROM timesheets WHERE visible_to = 'clerk' GROUP BY county)";
@@ -144,7 +144,7 @@ async fn a_redrive_stays_in_the_county_whoever_asks_for_it() {
     let essex = &fixture.token("essex-clerk", "clerk", "Essex").await;
     assert_eq!(server.get(essex, "dead-letters").await.is(200), json!([]));
 
-    // One is mended. The other turns out to be somebody's in Essex: it is not Kent's to report.
+    // One is repaired. The other is moved to Essex, so the redrive for Kent must not report it.
     fixture
         .data
         .run(

@@ -1,4 +1,4 @@
-//! Many small jobs: every one of them is worked, once. README.md has figures; here no time is taken.
+//! Many small jobs are all completed, each once. The README has durations; this test measures none.
 
 use crate::common::eventually;
 use crate::timesheets::fixture::{TimesheetsFixture, report_of};
@@ -7,7 +7,7 @@ use serde_json::json;
 const JOBS: i64 = 200;
 
 #[tokio::test]
-async fn two_hundred_small_jobs_are_all_worked() {
+async fn two_hundred_small_jobs_are_all_completed() {
     let fixture = TimesheetsFixture::new(100).await;
     let servers = [fixture.serve(2).await, fixture.serve(2).await];
     let mut ids = Vec::new();

@@ -1,5 +1,5 @@
-//! `examples/timesheets` keeps every promise of its README, with its own configuration and data, and
-//! several servers at once.
+//! `examples/timesheets` does what its README states, with its own configuration and data, and several servers at
+//! once.
 
 mod cancel;
 mod dependencies;

@@ -1,10 +1,10 @@
-//! A report goes on by a thousand rows at a time, and every one of these steps shows.
+//! The progress of a report shows after each chunk of a thousand rows.
 
 use crate::timesheets::fixture::{TimesheetsFixture, report};
 use serde_json::Value as Json;
 
 #[tokio::test]
-async fn progress_shows_after_every_chunk_and_only_rises() {
+async fn progress_increases_after_every_chunk() {
     let fixture = TimesheetsFixture::new(2500).await;
     let (desk, _worker) = (fixture.serve(0).await, fixture.serve(1).await);
     let gates = fixture.first_keys("2025-02").await;
@@ -15,8 +15,8 @@ async fn progress_shows_after_every_chunk_and_only_rises() {
         fixture.held_up(1).await;
         let done = chunk as i64 * 1000;
         let shows = |job: &Json| job["items"]["processed"] == done;
-        let job = desk.until(&fixture.chief, &id, "the chunk before shows", shows).await;
-        // The total is known as soon as all is cut; progress is never beyond what is committed.
+        let job = desk.until(&fixture.chief, &id, "the previous chunk shows", shows).await;
+        // The total is known when planning is complete. Progress never exceeds what is committed.
         assert_eq!(job["items"]["total"], 10_000, "{job:#}");
         assert_eq!(job["chunks"]["completed"], chunk, "{job:#}");
         assert_eq!((&job["status"], &job["chunks"]["total"]), (&"PROCESSING".into(), &10.into()));
@@ -26,11 +26,11 @@ async fn progress_shows_after_every_chunk_and_only_rises() {
     let job = desk.is(&fixture.chief, &id, "COMPLETED").await;
     seen.push(job["items"]["processed"].clone());
     let expected: Vec<_> = (0..=10).map(|chunk| Json::from(chunk * 1000)).collect();
-    assert_eq!(seen, expected, "as another process sees it");
+    assert_eq!(seen, expected, "another process shows the same");
 }
 
 #[tokio::test]
-async fn the_events_of_a_job_never_go_back() {
+async fn the_progress_in_the_events_of_a_job_never_decreases() {
     let fixture = TimesheetsFixture::new(2500).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
     let id = servers[0].submit(&fixture.chief, &report("TIMESHEET_REPORT", "2025-03")).await;

@@ -1,5 +1,5 @@
-//! Requests, the clock and other jobs submit into one queue, which is worked by priority and then
-//! by age.
+//! Requests, schedules and dependencies submit into one queue, which is worked by priority and then by
+//! age.
 
 use crate::common::text;
 use crate::timesheets::fixture::{TimesheetsFixture, report_of};
@@ -12,17 +12,17 @@ fn with_priority(mut request: Json, priority: u8) -> Json {
 }
 
 #[tokio::test]
-async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_it() {
+async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter() {
     let fixture = TimesheetsFixture::new(50).await;
-    // One slot in all. Another process takes requests, and keeps the time as this one does.
+    // One slot in total. The other process accepts requests and runs schedules too.
     let (desk, worker) = (fixture.serve(0).await, fixture.serve(1).await);
     let chief = &fixture.chief;
     let leave = report_of("LEAVE_REPORT", "2025-01", &[1]);
     let leave = desk.submit(chief, &leave).await;
     desk.is(chief, &leave, "COMPLETED").await;
 
-    // The other parent of the month's summary holds the slot, and behind it waits one that will
-    // hold it next. So the summary is submitted into a queue that stands still.
+    // The other parent of the summary occupies the slot, and the next job in the queue will occupy it after that. So
+    // the summary is submitted while nothing is claimed.
     fixture.close("timesheets", 1);
     fixture.close("timesheets", 2);
     desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
@@ -33,7 +33,7 @@ async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_i
     desk.until(chief, &holder, "is loaded", loaded).await;
     fixture.open("timesheets", 1);
     let by_dependency = fixture.next_of(&desk, "MONTHLY_SUMMARY", 0).await;
-    desk.until(chief, &holder, "is at work", |job| job["chunks"]["processing"] == 1).await;
+    desk.until(chief, &holder, "is being worked", |job| job["chunks"]["processing"] == 1).await;
     fixture.held_up(1).await;
 
     let mut requested = Vec::new();
@@ -52,7 +52,7 @@ async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_i
     }
 
     fixture.open("timesheets", 2);
-    // A worker claims ahead, so that several may be claimed at once; it works one after the other.
+    // A worker claims ahead, so several chunks may be claimed at once. It works them in order.
     let mut ends = Vec::new();
     for id in &expected {
         desk.is(&fixture.operator, id, "COMPLETED").await;
@@ -70,6 +70,10 @@ async fn the_next_is_the_most_urgent_and_of_those_the_oldest_whoever_submitted_i
         let (desk, fixture, id) = (&desk, &fixture, id.to_owned());
         async move { text(&desk.job(&fixture.operator, &id).await["submittedBy"]) }
     };
-    assert_eq!(submitters(&expected[2]).await, "head-office", "the summary is its parents'");
-    assert_ne!(submitters(&expected[4]).await, "head-office", "the night's is nobody's");
+    assert_eq!(
+        submitters(&expected[2]).await,
+        "head-office",
+        "the summary has the identity of its parents"
+    );
+    assert_ne!(submitters(&expected[4]).await, "head-office", "the nightly job has no submitter");
 }

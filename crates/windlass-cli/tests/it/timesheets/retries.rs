@@ -1,15 +1,15 @@
-//! A chunk that fails is tried three times, each later than the one before; then its job has failed,
-//! with the reason, and a retry runs what failed.
+//! A failing chunk is tried three times with growing delays. Then its job fails with the reason, and a retry runs only
+//! the failed chunks.
 
 use crate::common::said;
 use crate::timesheets::fixture::TimesheetsFixture;
 use serde_json::json;
 
 #[tokio::test]
-async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
+async fn a_chunk_is_tried_three_times_with_growing_delays_and_then_fails_with_the_reason() {
     let fixture = TimesheetsFixture::new(2500).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
-    // The example says nothing of retries: this is the default.
+    // The example does not set retries, so this is the default.
     let check = fixture.sandbox.json("check").await;
     for job_type in check["jobTypes"].as_array().unwrap() {
         let retry = json!({"attempts": 3, "backoff": "1s", "factor": 2.0, "max": "1m"});
@@ -33,8 +33,8 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
              AND wait >= {seconds} * interval '1 second'"
         )
     };
-    assert_eq!(fixture.number(&waits(1, 1)).await, 1, "a second after the first");
-    assert_eq!(fixture.number(&waits(2, 2)).await, 1, "two after the second");
+    assert_eq!(fixture.number(&waits(1, 1)).await, 1, "one second after the first");
+    assert_eq!(fixture.number(&waits(2, 2)).await, 1, "two seconds after the second");
     let reason = "employee 1500 is being audited";
     assert!(job["error"].as_str().unwrap().contains(reason), "{job:#}");
     assert!(said(&fixture.sandbox.run(&format!("job {id}")).await).contains(reason));
@@ -56,7 +56,7 @@ async fn three_attempts_with_growing_waits_then_failed_with_the_reason() {
     let payslips = fixture.next_of(&servers[0], "PAYSLIPS", 0).await;
     servers[0].is(&fixture.chief, &payslips, "COMPLETED").await;
     assert_eq!(fixture.number("SELECT count(*) FROM payslips").await, 2500);
-    // The statement fills another table, whose rows do not tell which employees it processed.
+    // The statement inserts into another table, whose rows do not show which employees were processed.
     let audit = fixture.sandbox.run(&format!("audit {id} --json")).await;
     assert_eq!(audit.code, Some(1), "{audit:?}");
     let audit = crate::common::parse(&audit);

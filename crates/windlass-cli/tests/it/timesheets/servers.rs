@@ -1,14 +1,14 @@
-//! Several servers share the queue without being told of each other: none works what another does.
+//! Several servers share the queue without knowing of each other. No chunk is worked by two of them.
 
 use crate::common::worked_by;
 use crate::timesheets::fixture::{TimesheetsFixture, report, report_of};
 use serde_json::json;
 
 #[tokio::test]
-async fn no_chunk_is_worked_twice_and_every_server_works_some() {
+async fn no_chunk_is_worked_twice_and_every_server_works_one() {
     let fixture = TimesheetsFixture::new(2500).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await, fixture.serve(1).await];
-    // A gate in every chunk: each of the three takes one and stands there.
+    // A gate in every chunk: each of the three servers takes one chunk and waits.
     let gates = fixture.first_keys("2025-01").await;
     gates.iter().for_each(|key| fixture.close("timesheets", *key));
     let id = servers[0].submit(&fixture.chief, &report("TIMESHEET_REPORT", "2025-01")).await;
@@ -19,7 +19,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
     }
     held.sort_unstable();
     held.dedup();
-    assert_eq!(held.len(), 3, "each server holds a chunk of its own: {held:?}");
+    assert_eq!(held.len(), 3, "each server has leased its own chunk: {held:?}");
     gates.iter().for_each(|key| fixture.open("timesheets", *key));
 
     let job = servers[1].is(&fixture.chief, &id, "COMPLETED").await;
@@ -30,7 +30,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
         assert_eq!((&chunk["epoch"], &chunk["items"]), (&json!(1), &json!(1000)), "{chunk:#}");
         assert!(servers.iter().any(|server| worked_by(chunk, server.process.id())), "{chunk:#}");
     }
-    // Not one record was even given to the program twice, and each is in the output once.
+    // No record was passed to the program twice, and each is in the output once.
     let given = fixture.given(&id);
     assert_eq!((given.len(), given.values().max()), (10_000, Some(&1)));
     let mut rows: Vec<_> = servers[2].output(&fixture.chief, &id).await;
@@ -41,7 +41,7 @@ async fn no_chunk_is_worked_twice_and_every_server_works_some() {
 }
 
 #[tokio::test]
-async fn no_job_is_worked_twice_when_all_servers_are_free_for_it() {
+async fn no_job_is_worked_twice_by_idle_servers() {
     let fixture = TimesheetsFixture::new(50).await;
     let servers = [fixture.serve(2).await, fixture.serve(2).await, fixture.serve(2).await];
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! One of the `windlass serve` processes, and somebody who asks it.
+//! One of the `windlass serve` processes, with a client.
 
 use crate::common::{CliSandbox, PATIENCE, eventually, text};
 use reqwest::{Client, Method};
@@ -12,7 +12,7 @@ pub(crate) struct Server {
     client: Client,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 }
 
 impl Server {
-    /// Starts a server with so many slots.
+    /// Starts a server with this concurrency.
     pub(crate) async fn start(sandbox: &CliSandbox, workers: u32) -> Server {
         let process =
             sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
@@ -33,7 +33,7 @@ impl Server {
             url.is_some()
         })
         .await;
-        // Whoever comes second finds it installed.
+        // Fails if it is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().timeout(PATIENCE).build().unwrap();
         Server { process, url: url.unwrap(), client }
@@ -57,12 +57,12 @@ impl Server {
         Answer { status: response.status().as_u16(), text: response.text().await.unwrap() }
     }
 
-    /// Submits a job that must be taken, and gives its id.
+    /// Submits a job, which must be accepted, and returns its id.
     pub(crate) async fn submit(&self, token: &str, request: &Json) -> String {
         text(&self.post(token, "jobs", request).await.is(201)["id"])
     }
 
-    /// Asks for a job to be cancelled, retried and the like, which must be granted.
+    /// Cancels or retries a job, which must be accepted.
     pub(crate) async fn steer(&self, token: &str, id: &str, what: &str) -> Json {
         self.post(token, &format!("jobs/{id}/{what}"), &json!({})).await.is(200)
     }
@@ -79,7 +79,7 @@ impl Server {
         jobs
     }
 
-    /// Waits until a job is as it should be.
+    /// Waits until a condition on a job holds.
     pub(crate) async fn until(
         &self,
         token: &str,
@@ -117,7 +117,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// A refusal with this status, whose reason names all of these.
+    /// Asserts that a request was refused with this status, and that the reason contains all these parts.
     #[track_caller]
     pub(crate) fn refuses(&self, status: u16, parts: &[&str]) {
         self.is(status);

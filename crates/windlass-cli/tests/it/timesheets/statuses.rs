@@ -1,5 +1,5 @@
-//! The statuses of a job and the ways between them: those of the document, each walked by real
-//! commands, and no other.
+//! The statuses of a job and the transitions between them: real commands make each allowed transition, and all others
+//! are refused.
 
 use crate::common::said;
 use crate::timesheets::fixture::{TimesheetsFixture, report, report_of};
@@ -7,7 +7,7 @@ use crate::timesheets::service::Server;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// These commands are refused, with the reason, by the command line and by the API, and change
+/// Asserts that these commands are refused with the reason, by the command line and by the API, and change
 /// nothing.
 async fn refuses(
     fixture: &TimesheetsFixture,
@@ -28,12 +28,12 @@ async fn refuses(
 }
 
 #[tokio::test]
-async fn every_edge_of_the_document_and_nothing_outside_it() {
+async fn every_allowed_status_transition_works_and_all_others_are_refused() {
     let fixture = TimesheetsFixture::new(1000).await;
     let desk = fixture.serve(0).await;
     let (chief, operator) = (&fixture.chief, &fixture.operator);
 
-    // Nobody works yet: a job is QUEUED, and cancelled from there.
+    // No worker runs: a job is QUEUED, and can be cancelled.
     let early = desk.submit(chief, &report("TIMESHEET_REPORT", "2025-01")).await;
     assert_eq!(desk.job(operator, &early).await["status"], "QUEUED");
     refuses(&fixture, &desk, &early, "QUEUED", &["retry", "resume"]).await;
@@ -52,12 +52,12 @@ async fn every_edge_of_the_document_and_nothing_outside_it() {
     refuses(&fixture, &desk, &busy, "CANCELLED", &["cancel", "retry", "resume", "pause"]).await;
     fixture.open("timesheets", 1);
 
-    // COMPLETED, which is the end.
+    // COMPLETED, which is final.
     let done = desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
     desk.is(operator, &done, "COMPLETED").await;
     refuses(&fixture, &desk, &done, "COMPLETED", &["cancel", "retry", "resume", "pause"]).await;
 
-    // FAILED after its retries, or at once where trying again is no use.
+    // FAILED after its retries, or at once for a permanent error.
     fixture.break_employee(1).await;
     let summary = json!({"jobType": "MONTHLY_SUMMARY", "params": {"month": "2025-01"}});
     let failed = desk.submit(chief, &summary).await;
@@ -69,7 +69,7 @@ async fn every_edge_of_the_document_and_nothing_outside_it() {
     let job = desk.is(operator, &fatal, "FAILED").await;
     assert!(job["error"].as_str().unwrap().contains("hours"), "{job:#}");
     let tries = "SELECT max(attempts) FROM windlass_chunks WHERE job_id =";
-    assert_eq!(fixture.number(&format!("{tries} '{fatal}'")).await, 1, "no use in trying again");
+    assert_eq!(fixture.number(&format!("{tries} '{fatal}'")).await, 1, "a permanent error");
 
     let edges = |of: &str| {
         let sql = format!("SELECT DISTINCT edge FROM edges WHERE {of}");
@@ -90,7 +90,7 @@ async fn every_edge_of_the_document_and_nothing_outside_it() {
     ];
     assert_eq!(edges("true").await, document.map(str::to_owned).into());
 
-    // The one way back is asked for by somebody.
+    // Only a retry by a user leads back.
     fixture
         .data
         .run("ALTER TABLE summaries RENAME COLUMN hours_worked TO hours; DELETE FROM edges")

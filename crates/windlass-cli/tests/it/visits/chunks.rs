@@ -1,10 +1,10 @@
-//! Chunks are cut from the distribution of the keys: disjoint, whole pairs, about equal.
+//! Chunks follow the distribution of the keys: disjoint, with complete pairs, of about equal size.
 
 use crate::visits::fixture::{CHUNKS, ITEMS, VisitsFixture};
 use std::collections::BTreeMap;
 
 #[tokio::test]
-async fn thirty_chunks_of_one_load_are_about_equal() {
+async fn thirty_chunks_of_one_segment_have_about_equal_sizes() {
     let fixture = VisitsFixture::new().await;
     let id = fixture.submit().await;
     fixture.complete(&id).await;
@@ -13,18 +13,21 @@ async fn thirty_chunks_of_one_load_are_about_equal() {
 }
 
 #[tokio::test]
-async fn chunks_of_several_loads_are_so_too() {
+async fn chunks_of_several_segments_have_about_equal_sizes() {
     let fixture = VisitsFixture::new().await;
     let id = fixture.sandbox.submit("UPDATE_VISITS").await;
     fixture.complete(&id).await;
     let chunks = fixture.sandbox.chunks(&id).await;
-    assert!(chunks.iter().any(|chunk| chunk["segment"].as_i64() > Some(1)), "one load only");
+    assert!(
+        chunks.iter().any(|chunk| chunk["segment"].as_i64() > Some(1)),
+        "there is only one segment"
+    );
     every_pair_is_in_one_of_about_equal_chunks(&fixture, &id).await;
 }
 
 async fn every_pair_is_in_one_of_about_equal_chunks(fixture: &VisitsFixture, id: &str) {
     let chunks = fixture.sandbox.chunks(id).await;
-    // Each pair of the table, whether it is due or not, is in exactly one chunk.
+    // Each pair of the table, due or not, is in exactly one chunk.
     let key_sets: Vec<String> =
         chunks.iter().map(|chunk| VisitsFixture::within(chunk) + "::int").collect();
     let elsewhere = format!(
@@ -33,8 +36,8 @@ async fn every_pair_is_in_one_of_about_equal_chunks(fixture: &VisitsFixture, id:
     );
     assert_eq!(fixture.number(&elsewhere).await, 0, "pairs in no chunk or in several");
 
-    // A chunk has chunk.items rows and what is left of the pair it ends with. Only the last of
-    // each load may have fewer.
+    // A chunk has chunk.items rows and the rest of its last pair. Only the last chunk of each segment may have
+    // fewer.
     let hottest = "SELECT max(rows) FROM (SELECT count(*) AS rows FROM visits \
                    WHERE conflict_id IS NOT NULL GROUP BY visit_date, ssn) pairs";
     let hottest = fixture.number(hottest).await;

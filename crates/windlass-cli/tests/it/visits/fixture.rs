@@ -1,4 +1,4 @@
-//! The example as it stands, in a database of its own, and what the tests do and see there.
+//! The example with its own database, and the operations that the tests need.
 
 use crate::common::{CliSandbox, Data, eventually, parse};
 use serde_json::Value as Json;
@@ -10,14 +10,14 @@ pub(crate) struct VisitsFixture {
     pub(crate) sandbox: CliSandbox,
 }
 
-/// `chunk.items` of the example.
+/// The `chunk.items` of the example.
 pub(crate) const ITEMS: i64 = 500;
-/// Chunks of the example's data.
+/// The number of chunks of the example's data.
 pub(crate) const CHUNKS: i64 = 30;
-/// A place that is reached by the third commit of the first chunk. A commit has a hundred rows and
-/// what is left of the pair it ends with, which is less than 34.
+/// A position within the third commit of the first chunk. A commit has a hundred rows and the rest of its last pair,
+/// which is less than 34.
 pub(crate) const THIRD_COMMIT: i64 = 280;
-/// A place that is reached by the first commit of the third chunk.
+/// A position within the first commit of the third chunk.
 pub(crate) const THIRD_CHUNK: i64 = 1080;
 
 impl VisitsFixture {
@@ -31,17 +31,17 @@ impl VisitsFixture {
         VisitsFixture { data, sandbox }
     }
 
-    /// Submits the job as the README does: cut by one load, so that only the last chunk is small.
+    /// Submits the job as the README does, with one segment, so that only the last chunk is small.
     pub(crate) async fn submit(&self) -> String {
         self.sandbox.submit("UPDATE_VISITS --parallel-segments 1").await
     }
 
-    /// Starts a process that works this job to its end.
+    /// Starts a worker for this job.
     pub(crate) fn worker(&self, id: &str) -> Running {
         self.sandbox.spawn(&format!("worker --job {id}"))
     }
 
-    /// Audits a job of which the source does not tell whether a row was missed, for this reason.
+    /// Asserts that the audit cannot judge a job, for this reason.
     pub(crate) async fn cannot_be_judged(&self, id: &str, reason: &str) {
         let audit = self.sandbox.run(&format!("audit {id} --json")).await;
         assert_eq!(audit.code, Some(1), "{audit:?}");
@@ -50,7 +50,7 @@ impl VisitsFixture {
         assert!(audit["notJudged"].to_string().contains(reason), "{audit:#}");
     }
 
-    /// Works the job to its end, which must be `COMPLETED`.
+    /// Works the job, which must complete.
     pub(crate) async fn complete(&self, id: &str) {
         self.worker(id).wait().await.ok();
         assert_eq!(self.sandbox.status(id).await, "COMPLETED");
@@ -60,7 +60,7 @@ impl VisitsFixture {
         self.data.number(sql).await
     }
 
-    /// From now on, a commit that comes to one of these places waits there.
+    /// From now on, a commit that reaches one of these positions waits there.
     pub(crate) async fn close(&self, places: impl IntoIterator<Item = i64>) {
         let places: Vec<String> = places.into_iter().map(|position| position.to_string()).collect();
         let places = places.join(", ");
@@ -68,8 +68,8 @@ impl VisitsFixture {
         self.data.run(&format!("{sql} ({places})")).await;
     }
 
-    /// A job and its worker, which is held up in the third commit of the first chunk; all other
-    /// chunks are completed.
+    /// A job and its worker, which waits in the third commit of the first chunk. All other chunks are
+    /// completed.
     pub(crate) async fn half_way(&self) -> (String, Running) {
         self.close([THIRD_COMMIT]).await;
         let id = self.submit().await;
@@ -79,29 +79,29 @@ impl VisitsFixture {
         (id, worker)
     }
 
-    /// Lets all go on.
+    /// Lets all commits continue.
     pub(crate) async fn open(&self) {
         self.data.run("DELETE FROM gates").await;
     }
 
-    /// Waits until so many commits stand at a gate.
+    /// Waits until `commits` commits wait at a gate.
     pub(crate) async fn held_up(&self, commits: i64) {
         let standing = "SELECT count(*) FROM gates g JOIN pg_locks l ON l.objid = g.visit_id \
                         JOIN pg_database d ON d.oid = l.database \
                         WHERE locktype = 'advisory' AND datname = current_database()";
-        eventually("the commits stand at their gates", async || {
+        eventually("the commits wait at their gates", async || {
             self.number(standing).await == commits
         })
         .await;
     }
 
-    /// Waits until the job has so many completed chunks.
+    /// Waits until the job has `chunks` completed chunks.
     pub(crate) async fn chunks_done(&self, id: &str, chunks: i64) {
         let done = |job: &Json| job["chunks"]["completed"] == chunks;
-        self.sandbox.until(id, "so many chunks are completed", done).await;
+        self.sandbox.until(id, "the chunks are completed", done).await;
     }
 
-    /// From now on, a statement that comes to one of these places fails with this SQLSTATE.
+    /// From now on, a statement that reaches one of these positions fails with this SQLSTATE.
     pub(crate) async fn break_at(&self, position: i64, code: &str) {
         let visit = format!("SELECT visit_id, '{code}' FROM places WHERE place = {position}");
         self.data.run(&format!("INSERT INTO broken {visit}")).await;
@@ -111,32 +111,32 @@ impl VisitsFixture {
         self.data.run("DELETE FROM broken").await;
     }
 
-    /// The application changes the visit at this place, so that it is due again.
+    /// The application changes the visit at this position, so that it is due again.
     pub(crate) async fn change(&self, position: i64) {
         let visit = format!("SELECT visit_id FROM places WHERE place = {position}");
         let sql = "UPDATE visits SET updated_date = NULL WHERE visit_id =";
         self.data.run(&format!("{sql} ({visit})")).await;
     }
 
-    /// How many visits are due.
+    /// The number of visits that are due.
     pub(crate) async fn due(&self) -> i64 {
         let sql = "SELECT count(*) FROM visits \
                    WHERE conflict_id IS NOT NULL AND updated_date IS NULL";
         self.number(sql).await
     }
 
-    /// How many visits carry the mark.
+    /// The number of visits with a mark.
     pub(crate) async fn marked(&self) -> i64 {
         self.number("SELECT count(*) FROM visits WHERE update_flag IS NOT NULL").await
     }
 
-    /// How many changes of visits were ever committed, marks among them.
+    /// The number of committed changes to visits, including marks.
     pub(crate) async fn changes(&self) -> i64 {
         self.number("SELECT count(*) FROM changes").await
     }
 
-    /// Every visit that was due is updated exactly once, rightly, by one commit with its whole
-    /// pair; no other was touched; and no mark is left.
+    /// Asserts that every visit that was due is updated exactly once and correctly, by one commit with its whole pair, that
+    /// no other visit is changed, and that no mark is left.
     pub(crate) async fn updated_once(&self) {
         let visits = self.number("SELECT count(*) FROM places").await;
         let updates = "SELECT count(*) FROM changes WHERE done";
@@ -157,7 +157,7 @@ impl VisitsFixture {
         assert_eq!(self.marked().await, 0, "marks that are left");
     }
 
-    /// The condition of a chunk's keys, as the listing has them.
+    /// The condition for the keys of a chunk, from the listing.
     pub(crate) fn within(chunk: &Json) -> String {
         let range = &chunk["key_set"]["part"]["range"];
         let bound = |operator: &str, key: &Json| match key.as_array().map(Vec::as_slice) {

@@ -1,21 +1,21 @@
-//! The listing of chunks is the document's table of chunk states, and shows how far a chunk is.
+//! The listing of chunks shows status, rows, times and progress of each chunk.
 
 use crate::common::{eventually, text, worked_by};
 use crate::visits::fixture::VisitsFixture;
 use serde_json::Value as Json;
 
 #[tokio::test]
-async fn the_listing_has_execution_status_rows_times_and_progress() {
+async fn the_listing_shows_status_rows_times_and_progress() {
     let fixture = VisitsFixture::new().await;
     let (id, worker) = fixture.half_way().await;
 
-    // Progress inside the chunk that is held up: the two commits it has behind it.
+    // Progress within the blocked chunk: its two commits.
     let chunks = fixture.sandbox.chunks(&id).await;
     let done = format!("updated_date IS NOT NULL AND {}", VisitsFixture::within(&chunks[0]));
     let done = fixture.number(&format!("SELECT count(*) FROM visits WHERE {done}")).await;
-    assert!((200..300).contains(&done), "{done} rows are done");
+    assert!((200..300).contains(&done), "{done} rows are updated");
     let mut running = Json::Null;
-    eventually("the listing shows what is done of the chunk", async || {
+    eventually("the listing shows the progress of the chunk", async || {
         running = fixture.sandbox.chunks(&id).await[0].clone();
         running["counts"]["processed"] == done
     })
@@ -24,7 +24,7 @@ async fn the_listing_has_execution_status_rows_times_and_progress() {
     assert!(running["items"].as_i64() >= Some(500), "{running:#}");
     assert!(running["startedAt"].is_string() && running["finishedAt"].is_null(), "{running:#}");
     assert!(worked_by(&running, worker.id()), "{running:#}");
-    // The cursor is the key up to which all is done, and beyond which nothing is.
+    // All keys up to the cursor are processed, and none after it.
     let (date, ssn) = (text(&running["cursor"][0]), text(&running["cursor"][1]));
     let astray = format!(
         "SELECT count(*) FROM visits WHERE conflict_id IS NOT NULL AND {} AND \

@@ -1,10 +1,10 @@
-//! `examples/visits` keeps every promise of its README, with its own configuration and data.
+//! `examples/visits` does what its README states, with its own configuration and data.
 
 mod cancel;
 mod chunks;
-mod dead;
+mod dead_letters;
 mod fixture;
-mod half_way;
+mod killed_in_chunk;
 mod limit;
 mod listing;
 mod marks;

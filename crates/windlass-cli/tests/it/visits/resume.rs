@@ -1,8 +1,8 @@
-//! Scenario 3: a run is killed with some chunks done, one begun and most of them not even that.
+//! A job is interrupted with some chunks completed, one started and most of them pending.
 
 use crate::visits::fixture::{ITEMS, THIRD_CHUNK, VisitsFixture};
 
-/// Two chunks are done, the third has begun, the others have not, and nobody is left to do them.
+/// Two chunks are completed, the third is started, the others are pending, and no worker is left.
 async fn killed_in_the_third_chunk(fixture: &VisitsFixture) -> String {
     fixture.close([THIRD_CHUNK]).await;
     let id = fixture.submit().await;
@@ -14,14 +14,14 @@ async fn killed_in_the_third_chunk(fixture: &VisitsFixture) -> String {
     fixture.open().await;
 
     let done = fixture.number("SELECT count(*) FROM visits WHERE updated_date IS NOT NULL").await;
-    assert!((2 * ITEMS..3 * ITEMS).contains(&done), "{done} rows are done");
+    assert!((2 * ITEMS..3 * ITEMS).contains(&done), "{done} rows are updated");
     let marked = fixture.marked().await;
-    assert!(marked >= ITEMS, "{marked} rows of the third chunk are marked, {done} are done");
+    assert!(marked >= ITEMS, "{marked} rows of the third chunk are marked, {done} are updated");
     id
 }
 
 #[tokio::test]
-async fn the_same_job_goes_on_by_itself() {
+async fn the_same_job_continues() {
     let fixture = VisitsFixture::new().await;
     let id = killed_in_the_third_chunk(&fixture).await;
     fixture.complete(&id).await;
@@ -33,12 +33,12 @@ async fn the_same_job_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn a_new_job_does_what_is_left() {
+async fn a_new_job_processes_the_remaining_rows() {
     let fixture = VisitsFixture::new().await;
     let id = killed_in_the_third_chunk(&fixture).await;
     let left = fixture.due().await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
-    assert_eq!(fixture.marked().await, 0, "no mark is stuck");
+    assert_eq!(fixture.marked().await, 0, "no mark is left");
     let again = fixture.submit().await;
     fixture.complete(&again).await;
     assert_eq!(fixture.sandbox.job(&again).await["items"]["processed"], left);

@@ -1,11 +1,11 @@
-//! A chunk that fails is tried three times, the others go on, and a retry runs only what failed.
+//! A failing chunk is tried three times, the others continue, and a retry runs only the failed ones.
 
 use crate::common::said;
 use crate::visits::fixture::{CHUNKS, VisitsFixture};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_example_asks_for_what_the_document_does() {
+async fn the_example_has_the_settings_that_its_readme_states() {
     let fixture = VisitsFixture::new().await;
     let check = fixture.sandbox.json("check").await;
     let definition = &check["jobTypes"][0]["definition"];
@@ -20,7 +20,7 @@ async fn the_example_asks_for_what_the_document_does() {
 #[tokio::test]
 async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
     let fixture = VisitsFixture::new().await;
-    // An error that may pass (something is in use), so the chunk is tried again as a whole.
+    // A transient error (object in use), so the whole chunk is retried.
     for position in [1_250, 9_000] {
         fixture.break_at(position, "55006").await;
     }
@@ -28,7 +28,7 @@ async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
     assert_eq!(run.code, Some(1), "{run:?}");
     let id = fixture.sandbox.json("jobs").await[0]["id"].as_str().unwrap().to_owned();
 
-    // The chunks that failed are those with the broken rows, after three attempts each.
+    // The failed chunks are those with the broken rows, after three attempts each.
     let chunks = fixture.sandbox.chunks(&id).await;
     let mut failed = Vec::new();
     for chunk in &chunks {
@@ -44,7 +44,7 @@ async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
     }
     assert_eq!(failed.len(), 2);
 
-    // The summary says how many succeeded, and which failed and why.
+    // The summary shows how many succeeded, and which failed and why.
     let summary = said(&run);
     for line in [
         "28 of 30 completed, 2 failed".to_owned(),
@@ -55,14 +55,14 @@ async fn two_chunks_of_thirty_fail_and_only_they_are_retried() {
         assert!(summary.contains(&line), "`{line}` is not in: {summary}");
     }
     assert!(said(&fixture.sandbox.run("jobs").await).contains("28/30"));
-    assert_eq!(fixture.marked().await, 0, "a chunk that failed for good leaves no mark");
+    assert_eq!(fixture.marked().await, 0, "a failed chunk leaves no mark");
     let audit = fixture.sandbox.run(&format!("audit {id}")).await;
     assert_eq!(audit.code, Some(1));
     for number in &failed {
         assert!(said(&audit).contains(&format!("chunk {number} is FAILED")), "{audit:?}");
     }
 
-    // Mended and retried, the two go on with what is left of them; the others are not touched.
+    // After a repair, a retry continues the two chunks. The others are not changed.
     fixture.mend().await;
     let retried = fixture.sandbox.run(&format!("retry {id}")).await.ok();
     assert!(said(&retried).contains(&format!("windlass worker --job {id}")));

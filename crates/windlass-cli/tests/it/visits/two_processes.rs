@@ -1,13 +1,13 @@
-//! Scenario 4: no row is updated by two, neither by two chunks nor by two processes, of which one
-//! is killed and the other takes up what it held.
+//! No row is updated by two chunks or by two processes, even if one process is killed and the other takes over its
+//! chunks.
 
 use crate::common::worked_by;
 use crate::visits::fixture::{CHUNKS, VisitsFixture};
 
 #[tokio::test]
-async fn two_processes_never_update_one_row() {
+async fn two_processes_never_update_the_same_row() {
     let fixture = VisitsFixture::new().await;
-    // At least one gate in every chunk: whichever chunks they take, both stop in the middle.
+    // At least one gate in every chunk, so that both processes stop in the middle of a chunk.
     fixture.close((0..CHUNKS * 2).map(|n| n * 250 + 1)).await;
     let id = fixture.submit().await;
     let worker = format!("worker --job {id} --concurrency 1");

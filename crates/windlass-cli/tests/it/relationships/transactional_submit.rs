@@ -1,10 +1,10 @@
-//! The results of an analysis and the job for its points are committed together, or neither is.
+//! The results of an analysis and the job for its points are committed together or not at all.
 
 use crate::common::Data;
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 
 #[tokio::test]
-async fn the_job_comes_with_the_commit_under_the_id_the_application_knows() {
+async fn a_committed_request_becomes_a_job_with_the_id_of_the_application() {
     for fixture in RelationshipsFixture::both().await {
         fixture.analyse(SOURCES).await.ok();
         assert_eq!(fixture.jobs().await.len(), 0, "nothing is submitted yet");
@@ -32,9 +32,9 @@ async fn the_job_comes_with_the_commit_under_the_id_the_application_knows() {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_leaves_neither_results_nor_job() {
+async fn a_rollback_leaves_neither_results_nor_a_job() {
     for fixture in RelationshipsFixture::both().await {
-        // The last statement fails, with the request already in the outbox.
+        // The last statement fails, after the request is in the outbox.
         let refuse = match &fixture.data {
             Data::Postgres(_) => {
                 "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \

@@ -1,9 +1,9 @@
-//! `windlass dead`: records that failed for good, looked at, mended, worked again.
+//! `windlass dead`: dead letters are listed, repaired and redriven.
 
 use crate::common::{CliSandbox, Data, job, parse, refused, text};
 use serde_json::Value as Json;
 
-/// Takes ten from every amount; three accounts have less, and may not go below zero.
+/// Takes ten from every amount. Three accounts have less, and an amount may not be negative.
 async fn with_three_letters(data: &Data) -> (CliSandbox, String) {
     data.run(
         "CREATE TABLE savings (id bigint PRIMARY KEY NOT NULL, owner text NOT NULL,
@@ -77,7 +77,7 @@ async fn letters_are_listed_shown_and_exported() {
 }
 
 #[tokio::test]
-async fn mended_letters_are_redriven_and_the_others_fail_again() {
+async fn repaired_letters_are_redriven_and_the_others_fail_again() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let (sandbox, id) = with_three_letters(&data).await;
@@ -87,7 +87,7 @@ async fn mended_letters_are_redriven_and_the_others_fail_again() {
         assert_eq!(redriven[0]["originalJob"], id.as_str());
         assert_eq!(redriven[0]["letters"], 3);
         let again = text(&redriven[0]["jobId"]);
-        // While it is under way a letter stays new, names its redrive, and is in no other.
+        // While it is being redriven, a letter stays new, names its redrive, and is in no other redrive.
         for letter in letters(&sandbox, "").await {
             assert_eq!(letter["status"], "new");
             assert_eq!(letter["redriveJob"], again.as_str());
@@ -101,18 +101,18 @@ async fn mended_letters_are_redriven_and_the_others_fail_again() {
         assert_eq!(keys(&letters(&sandbox, "--status reprocessed").await), [7, 95]);
         let still = letters(&sandbox, "--status new").await;
         assert_eq!(keys(&still), [8]);
-        assert_eq!(still[0]["jobId"], id.as_str(), "it is the same letter");
+        assert_eq!(still[0]["jobId"], id.as_str(), "the letter is the same");
         assert_eq!(letters(&sandbox, "").await.len(), 3);
         assert_eq!(data.number("SELECT count(*) FROM savings WHERE amount = 10").await, 2);
         sandbox.prove(&again).await;
         sandbox.prove(&id).await;
 
-        // The last one is mended too, and named by itself.
+        // The last one is repaired too, and redriven by its id.
         data.run("UPDATE savings SET amount = 20 WHERE id = 8").await;
         let letter = text(&still[0]["id"]);
         let output = sandbox.run(&format!("dead redrive {letter}")).await.ok();
         let last = output.stdout.split_whitespace().next().unwrap();
-        // The hint is for people; what a script reads begins with the id.
+        // The hint goes to stderr; stdout begins with the id, for scripts.
         assert!(output.stderr.contains(&format!("windlass worker --job {last}")), "{output:?}");
         sandbox.run(&format!("worker --job {last}")).await.ok();
         assert_eq!(letters(&sandbox, "--status reprocessed").await.len(), 3);
@@ -123,7 +123,7 @@ async fn mended_letters_are_redriven_and_the_others_fail_again() {
 }
 
 #[tokio::test]
-async fn ignored_letters_are_left_alone() {
+async fn ignored_letters_are_not_redriven() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         let (sandbox, _) = with_three_letters(&data).await;
@@ -138,7 +138,7 @@ async fn ignored_letters_are_left_alone() {
 }
 
 #[tokio::test]
-async fn acting_on_letters_needs_to_be_told_which() {
+async fn redrive_and_ignore_need_a_selection() {
     let data = Data::sqlite().with_accounts(100).await;
     let (sandbox, _) = with_three_letters(&data).await;
     for command in ["dead redrive", "dead ignore"] {

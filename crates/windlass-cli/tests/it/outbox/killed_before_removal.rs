@@ -1,12 +1,12 @@
-//! A relay that is killed after it has submitted a job and before the row is removed.
+//! A relay that is killed after it has submitted a job and before it removes the row.
 
 use crate::common::{Data, eventually, text};
 use crate::outbox::fixture::OutboxFixture;
 use serde_json::json;
 
-/// On PostgreSQL a gate holds the relay up at exactly that place.
+/// On PostgreSQL, a gate blocks the relay at exactly that point.
 #[tokio::test]
-async fn killed_at_the_gate_before_the_row_is_removed_the_job_is_the_same() {
+async fn a_relay_killed_before_it_removes_the_row_causes_no_second_job() {
     let fixture = OutboxFixture::on(Data::postgres().await).await;
     let Data::Postgres(database) = &fixture.data else { panic!("not PostgreSQL") };
     fixture
@@ -29,17 +29,17 @@ async fn killed_at_the_gate_before_the_row_is_removed_the_job_is_the_same() {
         let at_the_gate = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
                            WHERE locktype = 'advisory' AND objid = 7 AND NOT granted \
                            AND datname = current_database()";
-        eventually("a relay stands at the gate", async || {
+        eventually("a relay is blocked at the gate", async || {
             assert!(relay.is_running(), "{}", relay.stderr());
             fixture.data.number(at_the_gate).await > 0
         })
         .await;
         let jobs = fixture.jobs().await;
         assert_eq!((jobs.len(), text(&jobs[0]["id"])), (1, id.clone()), "submitted");
-        assert_eq!(fixture.waiting().await, 1, "and not removed");
+        assert_eq!(fixture.waiting().await, 1, "the row is not removed");
         relay.kill9();
         relay.wait().await;
-        // Its server process still stands there, with the row locked.
+        // The relay's server session still exists and has locked the row.
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks l \
                    JOIN pg_database d ON d.oid = l.database \
                    WHERE locktype = 'advisory' AND objid = 7 AND NOT granted \
@@ -50,9 +50,9 @@ async fn killed_at_the_gate_before_the_row_is_removed_the_job_is_the_same() {
     assert_eq!(fixture.ship_all().await, 1);
 }
 
-/// On SQLite the row cannot be removed, which is all that the relay can tell of such a death.
+/// On SQLite, the removal fails, which looks the same to the relay.
 #[tokio::test]
-async fn while_the_row_cannot_be_removed_there_is_one_job() {
+async fn a_row_that_cannot_be_removed_causes_no_second_job() {
     let fixture = OutboxFixture::on(Data::sqlite()).await;
     let request = json!({"params": {"order": "a"}, "items": [{"order": "a"}]});
     fixture
@@ -66,7 +66,10 @@ async fn while_the_row_cannot_be_removed_there_is_one_job() {
         .await;
     for _ in 0..3 {
         let relay = fixture.relay();
-        eventually("the relay has tried", async || relay.stderr().contains("not now")).await;
+        eventually("the relay has tried to remove the row", async || {
+            relay.stderr().contains("not now")
+        })
+        .await;
         relay.kill9();
         relay.wait().await;
         assert_eq!((fixture.jobs().await.len(), fixture.waiting().await), (1, 1));

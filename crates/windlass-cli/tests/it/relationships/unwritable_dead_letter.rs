@@ -1,10 +1,10 @@
-//! A dead letter that cannot be written is loud and loses nothing.
+//! A dead letter that cannot be written is reported and not lost.
 
 use crate::common::{Data, eventually};
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 
 #[tokio::test]
-async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
+async fn an_unwritable_dead_letter_fails_its_chunk_and_is_written_after_a_repair() {
     for fixture in RelationshipsFixture::both().await {
         let (refuse, mend) = match &fixture.data {
             Data::Postgres(_) => (
@@ -29,7 +29,7 @@ async fn it_fails_its_chunk_aloud_and_is_written_when_the_database_is_mended() {
         assert!(job["error"].as_str().unwrap().contains("no letters today"), "{job:#}");
         let log = worker.stderr();
         assert!(log.contains("ERROR") && log.contains("could not be set aside"), "{log}");
-        // The other file is not stopped by it.
+        // The other file is not affected.
         let other = fixture.ended(&fixture.job_of("sources/cart.py").await).await;
         assert_eq!(other["status"], "COMPLETED");
 

@@ -1,4 +1,4 @@
-//! Many bad records, services that hang, too little room: what is good is done all the same.
+//! Many bad records, a service that hangs, a saturated step, a missing secret: good records are processed anyway.
 
 use crate::common::{Data, parse, text};
 use crate::steps::fixture::{
@@ -6,7 +6,7 @@ use crate::steps::fixture::{
 };
 use crate::steps::server::Server;
 
-/// Exits on every key of a stretch, and on every hundredth.
+/// Exits on a run of consecutive keys and on every hundredth key.
 const STRETCH: &str = r#"
 import os
 from handler import raised, serve
@@ -20,7 +20,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 "#;
 
 #[tokio::test]
-async fn a_stretch_of_bad_records_does_not_stop_those_behind_it() {
+async fn many_consecutive_bad_records_do_not_stop_the_records_after_them() {
     let data = Data::sqlite().with_accounts(400).await;
     let sandbox = sandbox(&data, &by_command("python3 stretch.py", TWO_TRIES));
     sandbox.write("stretch.py", STRETCH);
@@ -31,7 +31,7 @@ async fn a_stretch_of_bad_records_does_not_stop_those_behind_it() {
 }
 
 #[tokio::test]
-async fn a_program_that_never_answers_rightly_pauses_its_job() {
+async fn a_program_that_fails_on_everything_pauses_its_job() {
     let jobs = by_command("python3 poison.py", TWO_TRIES);
     let (data, sandbox) = with_accounts(200, &jobs).await;
     sandbox.write("broken", "");
@@ -51,15 +51,15 @@ async fn a_program_that_never_answers_rightly_pauses_its_job() {
 const BRIEF: &str = "chunk.timeout = \"8s\"\nchunk.lease = \"2s\"\nchunk.items = 20\n";
 
 #[tokio::test]
-async fn a_service_that_hangs_holds_the_job_type_and_fails_nothing() {
+async fn a_service_that_hangs_suspends_the_job_type_and_fails_nothing() {
     let server = Server::start().await;
     server.put("stuck");
-    // An empty batch hangs as well, so that the service is taken for down.
+    // An empty batch hangs as well, so the service counts as unavailable.
     let jobs = by_service(&server.url("halt=stuck"), &format!("{BRIEF}{TWO_TRIES}"));
     let (data, sandbox) = with_accounts(60, &jobs).await;
     let id = sandbox.submit("RAISE").await;
     let _worker = sandbox.spawn("worker");
-    let held = sandbox.until(&id, "it is held", is_held).await;
+    let held = sandbox.until(&id, "the job waits for the service", is_held).await;
     assert!(text(&held["error"]).contains("no answer in time"), "{held:#}");
     server.remove("stuck");
     let job = sandbox.completed(&id).await;
@@ -68,7 +68,7 @@ async fn a_service_that_hangs_holds_the_job_type_and_fails_nothing() {
 }
 
 #[tokio::test]
-async fn waiting_for_room_costs_no_attempt() {
+async fn waiting_for_step_concurrency_costs_no_attempt() {
     let server = Server::start().await;
     let more = format!("{BRIEF}step.concurrency = 1\nretry.attempts = 1\n");
     let jobs = by_service(&server.url("linger=1.5"), &more);
@@ -79,7 +79,7 @@ async fn waiting_for_room_costs_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_worker_without_the_secret_pauses_the_job_and_another_goes_on() {
+async fn a_worker_without_the_secret_pauses_the_job_and_one_with_it_completes_it() {
     let server = Server::start().await;
     let headers = "step.headers = { Authorization = \"Bearer ${TOKEN}\" }\n";
     let (data, sandbox) = with_accounts(20, &by_service(&server.url(""), headers)).await;
@@ -91,7 +91,7 @@ async fn a_worker_without_the_secret_pauses_the_job_and_another_goes_on() {
     assert_eq!(worked.code, Some(4), "{worked:?}");
     let error = text(&sandbox.job(&id).await["error"]);
     assert!(error.contains("Authorization"), "{error}");
-    // A file with the header for another place is no better: the secret is not for this one.
+    // A file with the header for another endpoint is refused too: the secret is not for this one.
     let elsewhere = whole.replace("http://127.0.0.1", "http://localhost");
     sandbox.write("windlass.toml", &elsewhere);
     sandbox.run(&format!("resume {id}")).await.ok();

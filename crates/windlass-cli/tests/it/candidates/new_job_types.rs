@@ -1,11 +1,11 @@
-//! What the example does not have yet takes lines of windlass.toml, and nothing else; and single
-//! candidates can be queued by their identifiers.
+//! New job types and filters need only lines in windlass.toml, and single candidates can be submitted by their
+//! identifiers.
 
 use crate::candidates::fixture::CandidatesFixture;
 use crate::common::refused;
 
 #[tokio::test]
-async fn further_job_types_and_filters() {
+async fn new_job_types_and_filters_need_only_configuration() {
     let fixture = CandidatesFixture::new(600).await;
     fixture.edit(
         "[jobs.MIGRATE_CANDIDATES]",
@@ -33,7 +33,7 @@ async fn further_job_types_and_filters() {
 }
 
 #[tokio::test]
-async fn given_candidates_are_queued() {
+async fn listed_candidates_are_processed() {
     let fixture = CandidatesFixture::new(400).await;
     fixture.generate("--originals --candidates 400").await;
     let mut these = fixture.identifiers("2022", 4).await;
@@ -42,7 +42,7 @@ async fn given_candidates_are_queued() {
     let id = fixture.sandbox.submit("MIGRATE_CANDIDATES --ids-file ids").await;
     fixture.sandbox.run(&format!("worker --job {id}")).await.ok();
     let job = fixture.sandbox.job(&id).await;
-    assert_eq!(job["items"]["processed"], 4, "each once, however it is written: {job:#}");
+    assert_eq!(job["items"]["processed"], 4, "each once, in every spelling: {job:#}");
     assert_eq!(fixture.at_version(2, "document ? 'title'").await, 4);
 
     fixture.sandbox.write("ids", "not-an-identifier\n");

@@ -1,11 +1,11 @@
-//! The bank is only read, by an account that may do no more; and a night is let go of in time.
+//! The bank is only read, with a read-only account, and the data of a night is pruned in time.
 
 use crate::common::said;
 use crate::nightly::fixture::NightlyFixture;
 use crate::nightly::reading::totals;
 
 #[tokio::test]
-async fn an_account_that_may_only_read_is_enough() {
+async fn a_read_only_account_is_enough() {
     let fixture =
         NightlyFixture::via(|url| url.replacen("windlass:wind%40lass@", "reader@", 1)).await;
     let name = fixture.bank.name();
@@ -21,11 +21,11 @@ async fn an_account_that_may_only_read_is_enough() {
     let export = fixture.complete("TRANSACTIONS_EXPORT").await;
     assert_eq!(totals(&fixture.parts(&export).await), fixture.own_totals().await);
     let tables = fixture.bank.rows("SHOW TABLES").await;
-    assert_eq!(tables, [[Some("transactions".to_owned())]], "nothing of ours is there");
+    assert_eq!(tables, [[Some("transactions".to_owned())]], "Windlass created nothing there");
 }
 
 #[tokio::test]
-async fn a_night_is_let_go_of_with_everything_but_its_output() {
+async fn pruning_removes_everything_of_a_night_but_its_output() {
     let fixture = NightlyFixture::in_a_folder().await;
     fixture.complete("DAILY_REPORT").await;
     let export = fixture.complete("TRANSACTIONS_EXPORT").await;

@@ -1,4 +1,4 @@
-//! The emergency stop: for everything, for a job type, for one process.
+//! The emergency stop: for everything, for a job type, or for one process.
 
 use crate::common::{CliSandbox, Data, eventually, parse, refused, slow_raise};
 
@@ -12,19 +12,19 @@ async fn working() -> (Data, CliSandbox, String) {
     (data, sandbox, id)
 }
 
-/// Nothing is claimed or loaded any more, although processes could.
+/// Waits until nothing is leased and asserts that nothing is claimed or planned.
 async fn rests(data: &Data) {
     let at_work = "SELECT (SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING') \
                    + (SELECT count(*) FROM windlass_segments WHERE status = 'PROCESSING')";
-    eventually("nothing is at work", async || data.number(at_work).await == 0).await;
+    eventually("no chunk is leased", async || data.number(at_work).await == 0).await;
 }
 
 #[tokio::test]
-async fn everything_stops_on_all_machines_and_goes_on() {
+async fn everything_stops_on_all_machines_and_continues_after_the_start() {
     for stop in ["stop", "stop RAISE"] {
         let (data, sandbox, id) = working().await;
         let _workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
-        sandbox.until(&id, "some is done", |job| job["items"]["processed"] != 0).await;
+        sandbox.until(&id, "some chunks are completed", |job| job["items"]["processed"] != 0).await;
         let said = sandbox.run(stop).await.ok();
         assert!(said.stdout.contains("is stopped"), "{}", said.stdout);
         rests(&data).await;
@@ -35,9 +35,9 @@ async fn everything_stops_on_all_machines_and_goes_on() {
         assert!(sandbox.run("throughput").await.ok().stdout.contains("stopped"));
         let raised = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
         let so_far = data.number(raised).await;
-        assert!(so_far < ROWS, "it was done before the stop");
-        assert_eq!(stopped["items"]["processed"], so_far, "what is committed is told");
-        // A job that comes in is not even loaded.
+        assert!(so_far < ROWS, "the job was completed before the stop");
+        assert_eq!(stopped["items"]["processed"], so_far, "committed items are counted");
+        // A new job is not even planned.
         let other = sandbox.submit("RAISE").await;
         rests(&data).await;
         assert_eq!(sandbox.job(&other).await["chunks"]["total"], 0);
@@ -53,13 +53,16 @@ async fn everything_stops_on_all_machines_and_goes_on() {
 }
 
 #[tokio::test]
-async fn one_process_can_be_kept_from_working() {
+async fn one_process_can_be_prevented_from_working() {
     let data = Data::postgres().await.with_accounts(100).await;
     let sandbox = CliSandbox::on(&data, &slow_raise(50));
     let id = sandbox.submit("RAISE").await;
     let sandbox = sandbox.env("WINDLASS_PROCESSING_ENABLED", "false");
     let idle = sandbox.spawn("worker");
-    eventually("it says so", async || idle.stderr().contains("WINDLASS_PROCESSING_ENABLED")).await;
+    eventually("the process logs that", async || {
+        idle.stderr().contains("WINDLASS_PROCESSING_ENABLED")
+    })
+    .await;
     eventually("it is listed", async || {
         parse(&sandbox.run("workers --json").await.ok()).as_array().unwrap().len() == 1
     })

@@ -103,7 +103,7 @@ async fn watch_follows_a_job_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_not_there_is_refused() {
+async fn an_unknown_job_is_refused() {
     let data = Data::sqlite().with_accounts(10).await;
     let sandbox = CliSandbox::on(&data, &raise(5));
     for command in
@@ -116,7 +116,7 @@ async fn a_job_that_is_not_there_is_refused() {
 }
 
 #[tokio::test]
-async fn many_processes_make_the_store_at_once() {
+async fn many_processes_can_create_the_store_at_once() {
     let data = Data::sqlite().with_accounts(1).await;
     let sandbox = CliSandbox::on(&data, &raise(5));
     let looks: Vec<_> = (0..12).map(|_| sandbox.spawn("jobs")).collect();

@@ -1,4 +1,4 @@
-//! Candidates that fail: tried three times, set aside, and worked again when they are mended.
+//! Candidates that fail are tried three times, become dead letters, and can be redriven after a repair.
 
 use crate::candidates::fixture::{CandidatesFixture, MISSING};
 use crate::common::text;
@@ -11,7 +11,7 @@ async fn letters(fixture: &CandidatesFixture) -> Vec<Json> {
 }
 
 #[tokio::test]
-async fn those_without_an_original_are_redriven_when_it_is_there() {
+async fn candidates_without_an_original_are_redriven_when_it_exists() {
     let fixture = CandidatesFixture::new(400).await;
     let job = fixture.complete("MIGRATE_CANDIDATES").await;
     assert_eq!(job["items"]["dead"], MISSING, "{job:#}");
@@ -20,10 +20,10 @@ async fn those_without_an_original_are_redriven_when_it_is_there() {
     for letter in &found {
         assert_eq!(letter["status"], "new", "{letter:#}");
         assert_eq!(letter["error"], "it has no original", "{letter:#}");
-        assert_eq!(letter["attempts"], 1, "nobody tries again what cannot come right: {letter:#}");
+        assert_eq!(letter["attempts"], 1, "a permanent error is not retried: {letter:#}");
         assert!(letter["record"]["document"]["creator"].is_string(), "{letter:#}");
     }
-    // One is left alone for good.
+    // One letter is ignored.
     let ignored = text(&found[0]["id"]);
     fixture.sandbox.run(&format!("dead ignore {ignored}")).await.ok();
     fixture.generate("--originals --candidates 400").await;
@@ -40,7 +40,7 @@ async fn those_without_an_original_are_redriven_when_it_is_there() {
 }
 
 #[tokio::test]
-async fn an_original_that_cannot_be_read_is_tried_three_times_and_its_batch_goes_on() {
+async fn an_unreadable_original_is_tried_three_times_and_its_batch_continues() {
     let fixture = CandidatesFixture::new(100).await;
     fixture.generate("--originals --candidates 100").await;
     let poison = fixture.identifiers("2023", 2).await;
@@ -55,16 +55,16 @@ async fn an_original_that_cannot_be_read_is_tried_three_times_and_its_batch_goes
         assert!(text(&letter["error"]).contains("cannot be read"), "{letter:#}");
         assert!(poison.contains(&text(&letter["key"])), "{letter:#}");
     }
-    // Those that were in one batch with them are done, and not again.
+    // The other candidates of the same batches are written once.
     assert_eq!(fixture.at_version(2, "document ? 'title'").await, 98);
     assert_eq!(fixture.at_version(1, "true").await, 2);
 }
 
 #[tokio::test]
-async fn a_handler_may_answer_as_functions_of_queues_do() {
+async fn a_handler_may_answer_with_batch_item_failures() {
     let fixture = CandidatesFixture::new(60).await;
     let failing = fixture.identifiers("2025", 2).await;
-    // Names those of a batch that fail; all others are done, with nothing to change.
+    // Reports the failed items of a batch. All others succeed without a change.
     let handler = format!(
         "import json, sys\n\
          for line in sys.stdin:\n    \

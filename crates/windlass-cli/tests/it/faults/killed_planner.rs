@@ -1,12 +1,12 @@
-//! The loader killed in the middle of a segment: no chunk is missing, none is there twice.
+//! The planner is killed in the middle of a segment. No chunk is missing or duplicated.
 
 use crate::common::{CliSandbox, Data, raise};
 
 #[tokio::test]
-async fn a_load_goes_on_where_a_killed_loader_left_it() {
+async fn planning_continues_where_a_killed_planner_stopped() {
     const ROWS: i64 = 10_000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
-    // Each page of the load takes its time, until the test lets go.
+    // Each page takes time, until the test removes the delay.
     data.pace(0.5).await;
     let slow = "source.where = \"(SELECT pg_sleep(seconds) FROM pace) IS NOT NULL\"\n";
     let sandbox = CliSandbox::on(&data, &(raise(10) + slow + "chunk.lease = \"1s\"\n"));
@@ -16,14 +16,14 @@ async fn a_load_goes_on_where_a_killed_loader_left_it() {
     let in_the_middle = |job: &serde_json::Value| {
         job["phase"] == "loading" && job["chunks"]["total"].as_i64() >= Some(200)
     };
-    sandbox.until(&id, "some pages are loaded", in_the_middle).await;
+    sandbox.until(&id, "some pages are planned", in_the_middle).await;
     first.kill9();
     let killed = sandbox.job(&id).await;
-    assert!(in_the_middle(&killed), "the load was over: {killed:#}");
+    assert!(in_the_middle(&killed), "planning was complete: {killed:#}");
     assert!(killed["items"]["total"].as_i64() < Some(ROWS), "{killed:#}");
 
     data.pace(0.0).await;
-    // A segment's lease is longer than a test should be: here it runs out now.
+    // The lease of a segment is too long for a test, so expire it.
     data.run(
         "UPDATE windlass_segments SET lease_until = clock_timestamp() WHERE status = 'PROCESSING'",
     )

@@ -1,4 +1,4 @@
-//! Throughput changed while candidates are worked; loading and processing stopped; work discarded.
+//! Throughput changes while candidates are processed, stopping planning and processing, and cancelling queued work.
 
 use crate::candidates::fixture::{CandidatesFixture, HANDLER};
 use crate::common::eventually;
@@ -12,7 +12,7 @@ fn some_is_done(job: &Json) -> bool {
 }
 
 #[tokio::test]
-async fn throughput_is_changed_while_it_runs() {
+async fn throughput_can_be_changed_while_a_job_runs() {
     let fixture = CandidatesFixture::new(3000).await;
     // So slow that it would take an hour and a half.
     fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 1 --concurrency 1").await.ok();
@@ -29,7 +29,7 @@ async fn throughput_is_changed_while_it_runs() {
 }
 
 #[tokio::test]
-async fn how_many_are_handed_over_at_once_is_a_line_of_the_file() {
+async fn the_batch_size_is_a_line_in_the_configuration() {
     for (commit, most) in [("1 ", 1), ("10 ", 10)] {
         let fixture = CandidatesFixture::new(50).await;
         fixture.generate("--originals --candidates 50").await;
@@ -48,7 +48,7 @@ async fn how_many_are_handed_over_at_once_is_a_line_of_the_file() {
 }
 
 #[tokio::test]
-async fn stopped_nothing_is_loaded_and_started_it_is() {
+async fn a_stopped_job_type_is_not_planned_until_it_is_started() {
     let fixture = CandidatesFixture::new(1000).await;
     fixture.sandbox.run("stop").await.ok();
     let id = fixture.sandbox.submit("REFRESH_CANDIDATES").await;
@@ -71,7 +71,7 @@ async fn stopped_nothing_is_loaded_and_started_it_is() {
 }
 
 #[tokio::test]
-async fn stopped_in_the_middle_it_rests_and_goes_on() {
+async fn a_job_stopped_in_the_middle_continues_after_the_start() {
     let fixture = CandidatesFixture::new(3000).await;
     fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
     let id = fixture.sandbox.submit("REFRESH_CANDIDATES").await;
@@ -90,7 +90,7 @@ async fn stopped_in_the_middle_it_rests_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_queued_can_be_discarded() {
+async fn a_queued_job_can_be_cancelled() {
     let fixture = CandidatesFixture::new(3000).await;
     fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
     let id = fixture.sandbox.submit("REFRESH_CANDIDATES").await;

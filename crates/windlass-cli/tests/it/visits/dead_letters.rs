@@ -1,4 +1,4 @@
-//! A row that the statement cannot update sets aside its pair, and nothing else.
+//! A row that the statement cannot update makes its pair a dead letter, and affects no other row.
 
 use crate::common::text;
 use crate::visits::fixture::{THIRD_COMMIT, VisitsFixture};
@@ -17,7 +17,7 @@ async fn a_pair_that_cannot_be_updated_is_one_dead_letter() {
     let letters = fixture.sandbox.json(&format!("dead list --job {id}")).await;
     let letters = letters.as_array().unwrap();
     assert_eq!(letters.len(), 1, "{letters:#?}");
-    // It keeps every row of the pair.
+    // The letter contains every row of the pair.
     let letter = text(&letters[0]["id"]);
     let shown = fixture.sandbox.run(&format!("dead show {letter}")).await.ok();
     assert_eq!(shown.stdout.matches("visit_id: ").count() as i64, pair, "{}", shown.stdout);

@@ -1,5 +1,5 @@
-//! A point that cannot be resolved is a dead letter with everything that was known; it is reviewed,
-//! worked again, ignored and archived.
+//! A point that cannot be resolved becomes a dead letter with all its data. It is reviewed, redriven, ignored and
+//! archived.
 
 use crate::common::text;
 use crate::relationships::fixture::RelationshipsFixture;
@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 const RESOLVED: &str = "SELECT count(*) FROM relationships";
 
 #[tokio::test]
-async fn a_failing_point_is_a_letter_and_the_rest_go_on() {
+async fn a_failing_point_is_a_dead_letter_and_the_others_are_resolved() {
     for fixture in RelationshipsFixture::both().await {
         let _worker = fixture.resolve().await;
         let id = fixture.job_of("sources/payment.py").await;
@@ -24,19 +24,19 @@ async fn a_failing_point_is_a_letter_and_the_rest_go_on() {
         assert!(text(&letter["createdAt"]).ends_with('Z'), "in UTC: {letter:#}");
         assert_eq!(letter["error"], "what is called is computed: HANDLERS[kind]");
         assert!(text(&letter["context"]["trace"]).contains("Traceback"), "{letter:#}");
-        // The complete original, as the application made it.
+        // The complete item, as the application wrote it.
         let record = letter["record"].as_object().unwrap();
         let fields: Vec<&str> = record.keys().map(String::as_str).collect();
         let all = "context fileId filePath id lineNumber name rawCode type";
         assert_eq!(fields.join(" "), all);
         assert_eq!(record["rawCode"], "def pay(kind, amount):\n    HANDLERS[kind](amount)");
 
-        // Each relationship once, of every point that could be resolved.
+        // Each relationship of the resolved points, once.
         let expected = "('append', 'total', 'sum', 'price_of', 'list', 'Exception', 'Refused', \
                         'print', 'format')";
         let wrong = format!("SELECT count(*) FROM relationships WHERE name NOT IN {expected}");
         assert_eq!(fixture.number(&wrong).await, 0);
-        // A class has the calls of its methods too.
+        // A class includes the calls of its methods.
         assert_eq!(fixture.number(RESOLVED).await, 11);
     }
 }
@@ -50,9 +50,9 @@ async fn letters_are_reviewed_redriven_ignored_and_archived() {
             fixture.sandbox.run(&format!("dead show {}", text(&letters[0]["id"]))).await.ok();
         assert!(shown.stdout.contains("HANDLERS[kind](amount)"), "{}", shown.stdout);
 
-        // One of them needs nothing.
+        // One of them is ignored.
         fixture.sandbox.run(&format!("dead ignore {}", text(&letters[1]["id"]))).await.ok();
-        // Still unknown, the other fails again and stays the one letter it was.
+        // The other still fails and stays the same letter.
         let again = fixture.sandbox.json("dead redrive --type RESOLVE_RELATIONSHIPS").await;
         fixture.ended(&text(&again[0]["jobId"])).await;
         assert_eq!(fixture.letters("--status new").await[0]["id"], letters[0]["id"]);

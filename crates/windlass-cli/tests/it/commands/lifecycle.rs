@@ -1,17 +1,17 @@
-//! `windlass cancel`, `pause`, `resume`, `retry`, and the exit codes of those who follow the job.
+//! `windlass cancel`, `pause`, `resume`, `retry`, and the exit codes of the commands that follow the job.
 
 use crate::common::{CliSandbox, Data, eventually, job, raise, refused, slow_raise, text};
 use windlass_testkit::Running;
 
 const ROWS: i64 = 2000;
 
-/// A slow job of twenty chunks, and a `run` that is in the middle of it.
+/// A slow job of twenty chunks, and a `run` that is working it.
 async fn at_work() -> (Data, CliSandbox, Running, String) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     data.pace(0.5).await;
     let sandbox = CliSandbox::on(&data, &slow_raise(100));
     let run = sandbox.spawn("run RAISE");
-    eventually("a chunk is done and others are not", async || {
+    eventually("some chunks are completed and some are not", async || {
         let jobs = sandbox.json("jobs").await;
         jobs[0]["chunks"]["completed"].as_i64() > Some(0)
     })
@@ -21,7 +21,7 @@ async fn at_work() -> (Data, CliSandbox, Running, String) {
 }
 
 #[tokio::test]
-async fn a_paused_job_ends_run_with_four_and_goes_on_when_resumed() {
+async fn run_exits_with_four_for_a_paused_job_which_continues_when_resumed() {
     let (data, sandbox, run, id) = at_work().await;
     let watch = sandbox.spawn(&format!("watch {id}"));
     let paused = sandbox.run(&format!("pause {id}")).await.ok();
@@ -47,7 +47,7 @@ async fn a_paused_job_ends_run_with_four_and_goes_on_when_resumed() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_ends_its_followers_with_three_and_stays_as_it_is() {
+async fn commands_that_follow_a_cancelled_job_exit_with_three() {
     let (data, sandbox, run, id) = at_work().await;
     let watch = sandbox.spawn(&format!("watch {id}"));
     let cancelled = sandbox.run(&format!("cancel {id}")).await.ok();
@@ -61,7 +61,7 @@ async fn a_cancelled_job_ends_its_followers_with_three_and_stays_as_it_is() {
     let count = |name: &str| job["chunks"][name].as_i64().unwrap();
     assert!(count("cancelled") > 0, "{job:#}");
     assert_eq!(count("completed") + count("cancelled"), count("total"), "{job:#}");
-    // What was committed stays, once; what was not is untouched.
+    // Committed changes stay. Other rows are unchanged.
     let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
     assert_eq!(data.number(raised).await, job["items"]["processed"].as_i64().unwrap());
     let others =
@@ -88,7 +88,7 @@ async fn a_queued_job_is_paused_resumed_and_cancelled_without_any_worker() {
 }
 
 #[tokio::test]
-async fn a_failed_job_says_why_and_retry_does_the_rest_once() {
+async fn a_failed_job_shows_the_reason_and_a_retry_does_the_rest_once() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
         data.run("CREATE TABLE rates (rate integer); INSERT INTO rates VALUES (1)").await;

@@ -1,5 +1,5 @@
-//! A process is stopped while it holds the write lock of the store's file: the others say what they
-//! wait for, and go on when it is free.
+//! A process is stopped while it holds the write lock of the SQLite store. Other processes report what they wait for,
+//! and continue when the lock is released.
 
 use crate::common::{CliSandbox, Data, eventually, raise};
 use windlass_testkit::{Running, Windlass};
@@ -13,7 +13,7 @@ print('held', flush=True)
 while True: time.sleep(1)
 ";
 
-/// A process that holds the lock, stopped.
+/// A stopped process that holds the lock.
 async fn stopped_holder(sandbox: &CliSandbox) -> Running {
     let holder = Windlass::new(sandbox.path("")).binary("python3").spawn(["-c", HOLD]);
     eventually("the lock is held", async || holder.stdout().contains("held")).await;
@@ -22,7 +22,7 @@ async fn stopped_holder(sandbox: &CliSandbox) -> Running {
 }
 
 #[tokio::test]
-async fn a_wait_for_the_write_lock_says_who_holds_it() {
+async fn a_wait_for_the_write_lock_reports_who_holds_it() {
     let data = Data::sqlite().with_accounts(ROWS).await;
     let sandbox = CliSandbox::on(&data, &raise(10));
     let first = sandbox.submit("RAISE").await;
@@ -35,13 +35,13 @@ async fn a_wait_for_the_write_lock_says_who_holds_it() {
     let jobs = sandbox.spawn("jobs");
     eventually("a command says what it waits for", async || says(jobs.stderr())).await;
     eventually("the worker says what it waits for", async || says(worker.stderr())).await;
-    // The command gives up, and says so.
+    // The command gives up with an error.
     let gave_up = jobs.wait().await;
     assert_ne!(gave_up.code, Some(0), "{gave_up:?}");
     assert!(gave_up.stderr.contains("was not free within 10 s"), "{gave_up:?}");
     assert!(gave_up.stderr.contains("windlass.db"), "{gave_up:?}");
 
-    // It goes on, and ends without a commit.
+    // The holder continues and exits without a commit.
     holder.cont();
     holder.term();
     let ended = holder.wait().await;

@@ -1,11 +1,11 @@
-//! Control characters that come from outside reach no terminal and forge no line of a log.
+//! Control characters from external input do not reach a terminal and cannot forge a log line.
 
 use crate::common::{CliSandbox, Data, parse, said, text};
 use crate::steps::fixture::{by_command, sandbox};
 use windlass_testkit::Output;
 
-/// Escape sequences, carriage returns, bells, C1 controls, characters that turn the direction of a
-/// text around, and a line that looks like another record's.
+/// Escape sequences, carriage returns, bells, C1 controls, bidirectional overrides, and a line that looks like another
+/// log record.
 const CONTROLS: &str = "\u{1b}[31m\u{1b}]0;title\u{7}\r\u{8}\u{7f}\u{9b}2J\u{85}\u{202a}\u{202b}\
                         \u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}\u{200e}\u{200f}\
                         \u{61c}\u{2028}\u{2029}\nFORGED  LINE";
@@ -17,14 +17,14 @@ fn is_clean(output: &Output) {
     let found: Vec<char> = said.chars().filter(dangerous).collect();
     assert!(found.is_empty(), "{found:?} in {said:?}");
     let forged = said.lines().find(|line| line.starts_with("FORGED"));
-    assert!(forged.is_none(), "a line of its own: {said}");
+    assert!(forged.is_none(), "a forged line: {said}");
 }
 
 fn is_format(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A table whose keys hold the characters, and a program that answers with them.
+/// A table whose keys contain the characters, and a program whose results contain them.
 async fn with_controls(command: &str) -> (Data, CliSandbox) {
     let data = Data::sqlite();
     let key = CONTROLS.replace('\'', "''");
@@ -41,7 +41,7 @@ async fn with_controls(command: &str) -> (Data, CliSandbox) {
 }
 
 fn json(text: &str) -> String {
-    // JSON leaves characters unescaped that TOML refuses.
+    // JSON does not escape some characters that TOML refuses.
     let escaped = text.chars().map(|c| match c {
         ' '..='!' | '#'..='[' | ']'..='~' => c.to_string(),
         other => format!("\\u{:04x}", u32::from(other)),
@@ -50,7 +50,7 @@ fn json(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn listings_and_logs_hold_no_control_character() {
+async fn listings_and_logs_contain_no_control_characters() {
     for program in ["python3 controls.py", "python3 controls.py die"] {
         let (_data, sandbox) = with_controls(program).await;
         let param = format!("note=param {CONTROLS}");
@@ -86,7 +86,7 @@ async fn listings_and_logs_hold_no_control_character() {
             if !["audit", "dead export"].contains(&look) {
                 let output = sandbox.run(&format!("{words} --json")).await;
                 is_clean(&output);
-                // A program that dies refuses the dry run, which is said in words.
+                // A program that dies refuses the dry run with a message.
                 if output.code == Some(0) || !program.ends_with("die") {
                     parse(&output);
                 }
@@ -98,7 +98,7 @@ async fn listings_and_logs_hold_no_control_character() {
 }
 
 #[tokio::test]
-async fn the_error_of_a_job_holds_none_either() {
+async fn the_error_of_a_job_contains_no_control_characters() {
     let (_data, sandbox) = with_controls("python3 controls.py hopeless").await;
     let id = sandbox.submit("RAISE").await;
     for command in ["worker --job", "job", "jobs --limit 5 --before", "watch"] {
@@ -109,7 +109,7 @@ async fn the_error_of_a_job_holds_none_either() {
     }
     let shown = sandbox.run(&format!("job {id}")).await.stdout;
     assert!(shown.contains("hopeless \\x1b[31m"), "{shown}");
-    // What the command line repeats of its own words.
+    // Arguments that the command line repeats.
     let words = ["run", CONTROLS];
     is_clean(&sandbox.run_words(&words).await);
     is_clean(&sandbox.run_words(&["--config", &format!("no{CONTROLS}"), "jobs"]).await);
