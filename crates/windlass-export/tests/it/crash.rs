@@ -10,12 +10,12 @@ use tokio::process::Command;
 use windlass_export::{Format, Manifest, Output, PartWriter, schema, survey};
 use windlass_testkit::eventually;
 
-const TEST: &str = "crash::a_killed_writer_leaves_nothing_that_looks_like_a_part";
-/// Where the process that is to be killed writes: this test, run a second time.
+const TEST: &str = "crash::a_killed_writer_leaves_no_file_that_looks_like_a_part";
+/// The folder of the process that is to be killed, which is this test in a child process.
 const FOLDER: &str = "WINDLASS_TEST_KILLED_IN";
 
 #[tokio::test]
-async fn a_killed_writer_leaves_nothing_that_looks_like_a_part() {
+async fn a_killed_writer_leaves_no_file_that_looks_like_a_part() {
     if let Some(folder) = env::var_os(FOLDER) {
         return write_until_killed(Path::new(&folder)).await;
     }
@@ -30,7 +30,7 @@ async fn a_killed_writer_leaves_nothing_that_looks_like_a_part() {
         .spawn()
         .unwrap();
     let has_begun = async || destination.list().await.unwrap().iter().any(|(_, bytes)| *bytes > 0);
-    eventually("it has begun", Duration::from_secs(60), has_begun).await;
+    eventually("the file has been started", Duration::from_secs(60), has_begun).await;
     killed.kill().await.unwrap();
 
     assert_eq!(names(&destination).await, ["part-000001-1-0000000000000007.parquet#1"]);
@@ -53,6 +53,6 @@ async fn write_until_killed(folder: &Path) {
     for number in 0..60 {
         writer.write(megabyte(number)).await.unwrap();
     }
-    // It ends too when the test that started it is gone.
+    // It also ends when the parent process is gone.
     let _ = tokio::io::stdin().read(&mut [0]).await;
 }

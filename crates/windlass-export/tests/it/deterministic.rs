@@ -1,4 +1,4 @@
-//! The same rows are the same bytes and the same hash; others are not.
+//! The same rows give the same bytes and the same hash. Different rows do not.
 
 use crate::common::{batch, folder_destination};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn outputs() -> Vec<Output> {
     all.map(|(format, compression)| Output::with(format, compression).unwrap()).to_vec()
 }
 
-/// Writes rows in batches of these sizes, the last taking what is left.
+/// Writes rows in batches of these sizes. The last batch has the rest.
 async fn write(
     destination: &Destination,
     schema: &SchemaRef,
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn batches_do_not_matter(
+    fn the_batch_sizes_do_not_change_the_bytes(
         rows in proptest::collection::vec(any_row(), 0..40),
         sizes in proptest::collection::vec(0usize..15, 0..5),
     ) {
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn other_rows_have_another_hash(
+    fn different_rows_have_a_different_hash(
         rows in proptest::collection::vec(any_row(), 1..20),
         others in proptest::collection::vec(any_row(), 1..20),
     ) {
@@ -102,9 +102,9 @@ proptest! {
     }
 }
 
-/// Enough rows for several pages, whose ends depend on how rows come to the encoder.
+/// Enough rows for several pages, whose boundaries depend on how rows reach the encoder.
 #[tokio::test]
-async fn more_rows_than_a_page_are_cut_the_same_however_they_come() {
+async fn page_boundaries_do_not_depend_on_the_batches() {
     let folder = tempfile::tempdir().unwrap();
     let (destination, schema) = (folder_destination(folder.path()), small_schema());
     let row = |n: i64| vec![n.into(), format!("{n}.25").into(), (n % 3 == 0).into(), "abc".into()];
@@ -118,7 +118,7 @@ async fn more_rows_than_a_page_are_cut_the_same_however_they_come() {
 }
 
 #[tokio::test]
-async fn a_hash_tells_apart_what_reads_alike() {
+async fn values_with_the_same_text_have_different_hashes() {
     let folder = tempfile::tempdir().unwrap();
     let (destination, schema) = (folder_destination(folder.path()), small_schema());
     let row = |note: Value| vec![Value::Int(1), Value::Null, Value::Null, note];
@@ -141,15 +141,15 @@ async fn a_hash_tells_apart_what_reads_alike() {
 }
 
 #[tokio::test]
-async fn the_hash_stays_what_it_was() {
+async fn the_hash_is_stable_between_versions() {
     let folder = tempfile::tempdir().unwrap();
-    let written = crate::common::write_hard(
+    let written = crate::common::write_difficult_rows(
         &folder_destination(folder.path()),
         "x",
         Output::of(Format::Parquet),
     )
     .await;
-    // Manifests of last night are compared with those of tonight.
+    // The manifests of two nights must be comparable.
     let hash = "5f3d881f1d7e474d46bf62a0af863aa23315dc12b42d093971b3054f88ff476a";
     assert_eq!(written.content_hash, hash);
 }

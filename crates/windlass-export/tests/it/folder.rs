@@ -1,4 +1,4 @@
-//! Folders: nothing is visible before its end, and nothing stays of what was given up.
+//! Folders: a file is visible only when it is complete, and an aborted write leaves nothing.
 
 use crate::common::{blob_schema, folder_destination, megabyte, names};
 use sha2::{Digest as _, Sha256};
@@ -18,7 +18,7 @@ fn writer(destination: &Destination) -> PartWriter {
 }
 
 #[tokio::test]
-async fn a_part_is_there_when_it_is_whole() {
+async fn a_part_is_visible_only_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(&folder.path().join("made/on demand"));
     let mut writer = writer(&destination);
@@ -26,9 +26,13 @@ async fn a_part_is_there_when_it_is_whole() {
     for number in 0..40 {
         writer.write(megabyte(number)).await.unwrap();
     }
-    // What is begun has a name that no reader takes for a part.
+    // An incomplete file has a name that no reader takes for a part.
     let begun = names(&destination).await;
-    assert_eq!(begun, ["part-000001-1-0000000000000007.parquet#1"], "40 MB do not wait in memory");
+    assert_eq!(
+        begun,
+        ["part-000001-1-0000000000000007.parquet#1"],
+        "40 MB are not buffered in memory"
+    );
     let written = writer.finish().await.unwrap();
     assert_eq!(names(&destination).await, ["part-000001-1-0000000000000007.parquet"]);
     let bytes = destination.get(&written.name).await.unwrap().unwrap();
@@ -39,7 +43,7 @@ async fn a_part_is_there_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_leaves_nothing() {
+async fn an_aborted_part_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let mut aborted = writer(&destination);
@@ -55,11 +59,11 @@ async fn what_is_given_up_leaves_nothing() {
     assert_eq!(names(&destination).await.len(), 1);
     drop(dropped);
     let is_empty = async || names(&destination).await.is_empty();
-    eventually("the beginning is gone", Duration::from_secs(20), is_empty).await;
+    eventually("the incomplete file is deleted", Duration::from_secs(20), is_empty).await;
 }
 
 #[tokio::test]
-async fn a_later_part_of_the_same_name_replaces_the_first_in_one_step() {
+async fn a_later_part_with_the_same_name_replaces_the_first_atomically() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     for number in [1, 2] {
@@ -73,7 +77,7 @@ async fn a_later_part_of_the_same_name_replaces_the_first_in_one_step() {
 }
 
 #[tokio::test]
-async fn a_place_that_is_no_folder_is_refused() {
+async fn a_destination_that_is_not_a_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
@@ -82,7 +86,7 @@ async fn a_place_that_is_no_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_batch_of_other_columns_is_refused() {
+async fn a_batch_with_other_columns_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let schema = windlass_export::schema(&crate::common::columns());

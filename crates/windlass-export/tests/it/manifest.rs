@@ -1,6 +1,6 @@
-//! Manifests, what lies beside them, and reports.
+//! Manifests, orphaned files, and reports.
 
-use crate::common::{blob_schema, columns, folder_destination, names, write_hard};
+use crate::common::{blob_schema, columns, folder_destination, names, write_difficult_rows};
 use std::fs;
 use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter, schema,
@@ -13,7 +13,7 @@ fn output() -> Output {
 
 async fn part(destination: &Destination, chunk: i64, epoch: i64) -> ManifestPart {
     let name = PartName { chunk, epoch, nonce: 7 };
-    ManifestPart::new(name, write_hard(destination, &name.file(output()), output()).await)
+    ManifestPart::new(name, write_difficult_rows(destination, &name.file(output()), output()).await)
 }
 
 fn manifest(job: &str, parts: Vec<ManifestPart>) -> Manifest {
@@ -65,7 +65,7 @@ async fn two_parts_of_one_chunk_are_refused() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_was_tampered_with_is_not_read() {
+async fn a_modified_manifest_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     manifest("j", vec![part(&destination, 1, 1).await]).write(&destination).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_manifest_that_was_tampered_with_is_not_read() {
 }
 
 #[tokio::test]
-async fn orphans_go_and_what_is_not_ours_stays() {
+async fn orphaned_files_are_deleted_and_other_files_kept() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let kept = vec![part(&destination, 1, 2).await, part(&destination, 2, 1).await];
@@ -114,7 +114,7 @@ async fn orphans_go_and_what_is_not_ours_stays() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_gone_or_cut_is_missing() {
+async fn a_deleted_or_truncated_part_is_reported_missing() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let manifest =
@@ -130,7 +130,7 @@ async fn a_part_that_is_gone_or_cut_is_missing() {
 }
 
 #[tokio::test]
-async fn what_a_cancelled_job_put_out_is_found_and_another_jobs_is_not_touched() {
+async fn the_files_of_a_cancelled_job_are_found_and_those_of_other_jobs_kept() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let nothing = manifest("j", Vec::new());
@@ -146,7 +146,7 @@ async fn what_a_cancelled_job_put_out_is_found_and_another_jobs_is_not_touched()
 }
 
 #[tokio::test]
-async fn a_report_is_one_object_by_its_name() {
+async fn a_report_is_one_object_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("file://{}/NIGHT/2025-01-31.parquet", folder.path().display());
     let (destination, name) = Destination::split(&url).unwrap();

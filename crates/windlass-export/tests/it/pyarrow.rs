@@ -1,6 +1,6 @@
-//! Parquet read back by pyarrow, which shares no code with what wrote it.
+//! PyArrow reads Parquet back. It shares no code with the writer.
 
-use crate::common::{batch, folder_destination, write_hard};
+use crate::common::{batch, folder_destination, write_difficult_rows};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use tokio::process::Command;
@@ -30,7 +30,7 @@ async fn every_type_and_value_is_read_back() {
     let destination = folder_destination(folder.path());
     for compression in [Compression::Zstd, Compression::None] {
         let output = Output::with(Format::Parquet, compression).unwrap();
-        write_hard(&destination, "x.parquet", output).await;
+        write_difficult_rows(&destination, "x.parquet", output).await;
         let found = read(&folder.path().join("x.parquet")).await;
         assert_eq!(
             found["schema"],
@@ -57,7 +57,7 @@ async fn every_type_and_value_is_read_back() {
     }
 }
 
-/// The hard rows as Python writes its own objects.
+/// The difficult rows in Python's representation.
 fn rows() -> Json {
     json!([
         [
@@ -113,7 +113,7 @@ fn rows() -> Json {
 }
 
 #[tokio::test]
-async fn sums_are_equal_to_the_cent_over_many_row_groups() {
+async fn sums_over_many_row_groups_are_exact() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let column = |name: &str, kind, sql_type: &str| Column {

@@ -1,6 +1,6 @@
-//! An endpoint that speaks S3: whole objects or none, and errors that say whose business they are.
+//! An S3 endpoint: objects are complete or absent, and errors are classified.
 
-use crate::common::{blob_schema, megabyte, names, write_hard};
+use crate::common::{blob_schema, megabyte, names, write_difficult_rows};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -26,7 +26,7 @@ fn writer(destination: &Destination) -> PartWriter {
     .unwrap()
 }
 
-/// The uploads that were begun and neither completed nor given up, of all tests.
+/// The uploads under a prefix that are neither completed nor aborted.
 fn open_uploads(moto: &Moto, prefix: &str) -> usize {
     let answer = moto.ask("GET", &format!("/{}?uploads", Moto::BUCKET), "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -34,7 +34,7 @@ fn open_uploads(moto: &Moto, prefix: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_large_part_goes_in_pieces_and_is_there_when_it_is_whole() {
+async fn a_large_part_is_uploaded_in_pieces_and_visible_when_complete() {
     let moto = Moto::shared();
     let destination = destination(moto, "large/");
     let mut writer = writer(&destination);
@@ -53,7 +53,7 @@ async fn a_large_part_goes_in_pieces_and_is_there_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_leaves_no_object_and_no_upload() {
+async fn an_aborted_part_leaves_no_object_and_no_upload() {
     let moto = Moto::shared();
     let destination = destination(moto, "given-up/");
     let mut aborted = writer(&destination);
@@ -70,12 +70,12 @@ async fn what_is_given_up_leaves_no_object_and_no_upload() {
     assert_eq!(open_uploads(moto, "given-up/"), 1);
     drop(dropped);
     let is_gone = async || open_uploads(moto, "given-up/") == 0;
-    eventually("the upload is given up", Duration::from_secs(20), is_gone).await;
+    eventually("the upload is aborted", Duration::from_secs(20), is_gone).await;
     assert!(names(&destination).await.is_empty());
 }
 
 #[tokio::test]
-async fn parts_manifest_and_orphans_are_as_in_a_folder() {
+async fn parts_manifests_and_orphans_behave_as_in_a_folder() {
     let moto = Moto::shared();
     let destination = destination(moto, "job/1");
     let output = Output::of(Format::Parquet);
@@ -84,7 +84,7 @@ async fn parts_manifest_and_orphans_are_as_in_a_folder() {
         let name = PartName { chunk, epoch, nonce: 7 };
         parts.push(ManifestPart::new(
             name,
-            write_hard(&destination, &name.file(output), output).await,
+            write_difficult_rows(&destination, &name.file(output), output).await,
         ));
     }
     parts.remove(0);
@@ -107,7 +107,7 @@ async fn parts_manifest_and_orphans_are_as_in_a_folder() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_is_said() {
+async fn a_missing_bucket_is_reported() {
     let moto = Moto::shared();
     let destination = Destination::open_with("s3://nowhere/x/", moto.environment()).unwrap();
     let mut large = writer(&destination);
@@ -126,7 +126,7 @@ async fn a_bucket_that_is_not_there_is_said() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_is_said_and_nothing_is_half_visible() {
+async fn a_refusing_endpoint_is_reported_and_nothing_is_half_visible() {
     let moto = Moto::start();
     let destination = destination(&moto, "refused/");
     let mut large = writer(&destination);
@@ -159,14 +159,14 @@ fn at(addr: SocketAddr) -> Destination {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_away_is_worth_another_try() {
+async fn an_unreachable_endpoint_is_retryable() {
     let error = writer(&at((Ipv4Addr::LOCALHOST, free_port()).into())).finish().await.unwrap_err();
     assert!(matches!(error, Error::Away { .. }), "{error:?}");
     assert_eq!(error.class(), Class::Passing);
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_busy_is_worth_another_try() {
+async fn a_busy_endpoint_is_retryable() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let destination = at(listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -1,6 +1,6 @@
-//! The text formats, to the letter.
+//! The exact output of the text formats.
 
-use crate::common::{batch, columns, folder_destination, rows, write_hard};
+use crate::common::{batch, columns, folder_destination, rows, write_difficult_rows};
 use serde_json::{Value as Json, json};
 use std::io::Read as _;
 use windlass_core::Value;
@@ -9,7 +9,7 @@ use windlass_export::{Compression, Format, Output, PartWriter, schema};
 async fn written(output: Output) -> String {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
-    write_hard(&destination, "x", output).await;
+    write_difficult_rows(&destination, "x", output).await;
     let bytes = destination.get("x").await.unwrap().unwrap();
     if output.compression() == Compression::Gzip {
         let mut text = String::new();
@@ -20,7 +20,7 @@ async fn written(output: Output) -> String {
 }
 
 #[tokio::test]
-async fn csv_is_exact_and_tells_null_from_empty() {
+async fn csv_is_exact_and_distinguishes_null_from_empty() {
     let text = written(Output::of(Format::Csv)).await;
     let expected = "id,big,ok,ratio,amount,wide,free,day,at,local,key,note,data,doc\n\
         1,18446744073709551615,true,0.1,9999999999.99,\
@@ -63,7 +63,7 @@ fn expected_json() -> Vec<Json> {
 }
 
 #[tokio::test]
-async fn jsonl_is_an_object_a_line() {
+async fn jsonl_has_one_object_per_line() {
     for compression in [Compression::None, Compression::Gzip] {
         let text = written(Output::with(Format::Jsonl, compression).unwrap()).await;
         let lines: Vec<Json> =
@@ -74,7 +74,7 @@ async fn jsonl_is_an_object_a_line() {
 }
 
 #[tokio::test]
-async fn json_is_one_array_also_of_nothing() {
+async fn json_is_one_array_even_if_empty() {
     let text = written(Output::of(Format::Json)).await;
     assert_eq!(serde_json::from_str::<Vec<Json>>(&text).unwrap(), expected_json());
     let folder = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ async fn json_is_one_array_also_of_nothing() {
 }
 
 #[tokio::test]
-async fn numbers_that_json_lacks_are_words() {
+async fn numbers_that_json_cannot_represent_are_texts() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let schema = schema(&columns());

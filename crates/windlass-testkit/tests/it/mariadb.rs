@@ -1,5 +1,5 @@
-//! The ephemeral MariaDB: it starts, keeps its data over a crash, and is gone with its handle; and
-//! reads through the proxy fail as often as asked for.
+//! The ephemeral MariaDB: it starts, keeps its data over a crash, and ends with its handle. The proxy fails the requested
+//! share of reads.
 
 use std::net::TcpStream;
 
@@ -19,7 +19,7 @@ async fn every_database_is_fresh() {
 }
 
 #[tokio::test]
-async fn a_crash_keeps_what_was_committed_and_the_end_leaves_nothing() {
+async fn a_crash_keeps_committed_data_and_dropping_the_server_removes_everything() {
     let server = MariaServer::start();
     let database = server.database().await;
     database.run("CREATE TABLE things (id int); INSERT INTO things VALUES (1)").await;
@@ -29,11 +29,11 @@ async fn a_crash_keeps_what_was_committed_and_the_end_leaves_nothing() {
     assert_eq!(database.rows("SELECT id, NULL FROM things").await, [[Some("1".to_owned()), None]]);
     let addr = server.addr();
     drop(server);
-    assert!(TcpStream::connect(addr).is_err(), "it is gone with its handle");
+    assert!(TcpStream::connect(addr).is_err(), "it ends with its handle");
 }
 
 #[tokio::test]
-async fn a_replica_has_what_its_primary_writes_also_after_a_crash() {
+async fn a_replica_receives_the_writes_of_its_primary_also_after_a_crash() {
     let primary = MariaServer::start_primary();
     let app = primary.database().await;
     app.run("CREATE TABLE things (id int); INSERT INTO things VALUES (1)").await;
@@ -48,7 +48,7 @@ async fn a_replica_has_what_its_primary_writes_also_after_a_crash() {
     assert_eq!(copy.one::<i64>("SELECT count(*) FROM things").await, 2);
 }
 
-/// One read through the proxy; `None` where it failed, with whether the server said so.
+/// One read through the proxy. The error tells whether the server reported it.
 async fn read(url: &str, sql: &str) -> Result<usize, bool> {
     let mut conn = Conn::new(Opts::from_url(url).unwrap()).await.unwrap();
     let rows: Result<Vec<i64>, _> = conn.query(sql).await;
@@ -62,11 +62,11 @@ async fn read(url: &str, sql: &str) -> Result<usize, bool> {
 }
 
 #[tokio::test]
-async fn as_many_reads_fail_as_asked_for_and_no_others() {
+async fn the_requested_share_of_reads_fails_and_no_others() {
     let server = MariaServer::shared();
     let proxy = Proxy::start_mysql(server.addr()).await;
     let url = server.url("mysql");
-    // Not by the socket, which the server would name.
+    // Over TCP: the server would announce its socket.
     let url = url.replace(&server.addr().to_string(), &proxy.addr().to_string());
     let url = format!("{url}?prefer_socket=false");
     proxy.fail_reads("seq_1_to_100", 50);

@@ -1,4 +1,4 @@
-//! The ephemeral PgBouncer: clients share connections of the server from transaction to transaction.
+//! The ephemeral PgBouncer: clients share server connections from transaction to transaction.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -32,5 +32,5 @@ async fn many_clients_share_a_few_connections() {
 
     let addr = pooler.addr();
     drop(pooler);
-    assert!(TcpStream::connect(addr).is_err(), "it is gone with its handle");
+    assert!(TcpStream::connect(addr).is_err(), "it ends with its handle");
 }

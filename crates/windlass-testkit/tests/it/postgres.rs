@@ -40,7 +40,7 @@ async fn a_crash_keeps_committed_data_and_breaks_connections() {
 
     server.restart_immediate();
 
-    assert!(client.batch_execute("SELECT 1").await.is_err(), "the old connection is gone");
+    assert!(client.batch_execute("SELECT 1").await.is_err(), "the old connection is closed");
     assert_eq!(database.one::<i64>("SELECT count(*) FROM things").await, 1);
     assert_eq!(database.one::<String>("SELECT current_setting('work_mem')").await, "1234kB");
 
@@ -67,5 +67,5 @@ async fn a_server_dies_with_a_process_that_was_killed() {
     process.wait().unwrap();
 
     let gone = async || TcpStream::connect(addr).is_err();
-    eventually("the server is gone", Duration::from_secs(20), gone).await;
+    eventually("the server has stopped", Duration::from_secs(20), gone).await;
 }

@@ -1,4 +1,4 @@
-//! Processes: their output is kept, signals reach them, and none outlives its handle.
+//! Processes: their output is recorded, signals reach them, and none outlives its handle.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ async fn said(process: &Running, text: &str) {
     eventually(text, LIMIT, async || process.stdout().contains(text)).await;
 }
 
-/// The third field of the kernel's file: T is stopped. Gone processes have none.
+/// The third field of /proc/ID/stat: T means stopped. `None` if the process has exited.
 fn state(id: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
 #[tokio::test]
-async fn a_command_returns_what_it_said() {
+async fn a_command_returns_its_output() {
     let folder = tempfile::tempdir().unwrap();
     let script = "pwd; echo $COLOUR; echo oh >&2; exit 3";
     let output = shell(&folder).env("COLOUR", "green").run(["-c", script]).await;
@@ -59,16 +59,16 @@ async fn a_killed_process_has_no_exit_code() {
 }
 
 #[tokio::test]
-async fn a_dropped_process_ends_with_what_it_started() {
-    ends_with_what_it_started(drop).await;
+async fn dropping_a_process_ends_its_children() {
+    ends_its_children(drop).await;
 }
 
 #[tokio::test]
-async fn a_killed_process_ends_with_what_it_started() {
-    ends_with_what_it_started(|process| process.kill9()).await;
+async fn killing_a_process_ends_its_children() {
+    ends_its_children(|process| process.kill9()).await;
 }
 
-async fn ends_with_what_it_started(end: impl FnOnce(Running)) {
+async fn ends_its_children(end: impl FnOnce(Running)) {
     let folder = tempfile::tempdir().unwrap();
     let process = shell(&folder).spawn(["-c", "sleep 600 & echo $!; echo ready; wait"]);
     said(&process, "ready").await;
@@ -80,17 +80,17 @@ async fn ends_with_what_it_started(end: impl FnOnce(Running)) {
 
     assert_eq!(state(parent), None);
     let ended = async || matches!(state(child), None | Some('Z'));
-    eventually("its child is gone", LIMIT, ended).await;
+    eventually("its child has exited", LIMIT, ended).await;
 }
 
 #[tokio::test]
-async fn what_a_process_started_is_found_by_its_folder() {
+async fn the_children_of_a_process_are_found_by_their_folder() {
     let folder = tempfile::tempdir().unwrap();
     let process = shell(&folder).spawn(["-c", "sleep 600 & echo $!; echo ready; wait"]);
     said(&process, "ready").await;
     let child: u32 = process.stdout().lines().next().unwrap().parse().unwrap();
     let sleeper = Descendant { id: child, line: "sleep 600".to_owned() };
-    // Born as a copy of the shell, it takes a moment to become what it is.
+    // The child starts as a copy of the shell and takes a moment to run its own program.
     let found = async || descendants_in(folder.path()).contains(&sleeper);
     eventually("the child is found", LIMIT, found).await;
     let mut ids: Vec<u32> = descendants_in(folder.path()).iter().map(|found| found.id).collect();
@@ -99,10 +99,10 @@ async fn what_a_process_started_is_found_by_its_folder() {
     assert_eq!(children_of(process.id()), std::slice::from_ref(&sleeper));
     assert!(sleeper.is_running());
 
-    // The shell waits for its child and then ends itself. It is found no more, although its
-    // handle has not reaped it.
+    // The shell waits for its child and then exits. It is no longer found, although its handle has not reaped
+    // it.
     sleeper.kill9();
     let gone = async || descendants_in(folder.path()).is_empty();
-    eventually("both are gone", LIMIT, gone).await;
+    eventually("both have exited", LIMIT, gone).await;
     assert!(!process.is_running() && !sleeper.is_running());
 }

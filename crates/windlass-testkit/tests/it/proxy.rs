@@ -1,4 +1,4 @@
-//! The proxy: cuts happen at the moment asked for, once, and to nobody else.
+//! The proxy cuts at the requested moment, once, and no other connection.
 
 use tokio_postgres::{Client, NoTls};
 use windlass_testkit::{Database, PostgresServer, Proxy};
@@ -16,7 +16,7 @@ async fn client(url: &str) -> Client {
     client
 }
 
-/// A transaction of one insert; the result is that of its commit.
+/// A transaction with one insert. Returns the result of its commit.
 async fn insert(client: &mut Client, table: &str) -> Result<(), tokio_postgres::Error> {
     let transaction = client.transaction().await.unwrap();
     transaction.execute(&format!("INSERT INTO {table} VALUES ($1)"), &[&7]).await.unwrap();
@@ -28,7 +28,7 @@ async fn things(database: &Database) -> i64 {
 }
 
 #[tokio::test]
-async fn a_commit_cut_after_is_done_although_the_client_sees_an_error() {
+async fn a_commit_is_done_although_the_connection_is_cut_after_it() {
     let (database, proxy) = setup().await;
     let url = proxy.url_via(database.url());
     let mut cut = client(&url).await;
@@ -37,30 +37,30 @@ async fn a_commit_cut_after_is_done_although_the_client_sees_an_error() {
     assert!(insert(&mut cut, "things").await.is_err());
     assert_eq!(proxy.cuts(), 1);
     assert_eq!(things(&database).await, 1);
-    assert!(cut.batch_execute("SELECT 1").await.is_err(), "the connection is gone");
+    assert!(cut.batch_execute("SELECT 1").await.is_err(), "the connection is closed");
 
     insert(&mut client(&url).await, "things").await.unwrap();
     assert_eq!((proxy.cuts(), things(&database).await), (1, 2));
 }
 
 #[tokio::test]
-async fn a_commit_cut_before_is_rolled_back() {
+async fn a_commit_is_rolled_back_if_the_connection_is_cut_before_it() {
     let (database, proxy) = setup().await;
     let url = proxy.url_via(database.url());
     proxy.cut_before_commit();
 
     assert!(insert(&mut client(&url).await, "things").await.is_err());
     assert_eq!(proxy.cuts(), 1);
-    // The lock waits until the server has noticed and ended the transaction.
+    // The lock waits until the server has detected the cut and rolled back.
     database.run("BEGIN; LOCK TABLE things; COMMIT").await;
     assert_eq!(things(&database).await, 0);
 }
 
 #[tokio::test]
-async fn a_cut_for_a_text_spares_other_transactions() {
+async fn a_cut_for_a_text_does_not_affect_other_transactions() {
     let (database, proxy) = setup().await;
     let mut client = client(&proxy.url_via(database.url())).await;
-    // Prepared long before, as a connection pool does.
+    // Prepared long before, as in a connection pool.
     let fence = client.prepare("INSERT INTO ledger VALUES (1)").await.unwrap();
     proxy.cut_after_commit_of("INTO ledger");
 
@@ -90,7 +90,7 @@ async fn a_commit_that_fails_leaves_the_cut_armed() {
 }
 
 #[tokio::test]
-async fn cut_all_drops_the_present_and_takes_the_next() {
+async fn cut_all_closes_open_connections_and_accepts_new_ones() {
     let (database, proxy) = setup().await;
     let url = format!("{}?application_name=tested", database.url());
     let url = proxy.url_via(&url);

@@ -1,8 +1,8 @@
-//! Purses: records that a job takes from, two of which have too little.
+//! Savings accounts that a job debits. Two of them have too little.
 
 use crate::common::Data;
 
-/// Makes a test on PostgreSQL and one on SQLite of each function, which gets the savings there.
+/// Makes a test of each function on PostgreSQL and on SQLite, with savings accounts.
 macro_rules! on_both {
     ($($promise:ident),+ $(,)?) => {
         mod postgres {
@@ -22,8 +22,8 @@ macro_rules! on_both {
     };
 }
 
-/// Purses with an amount and a county. Taking ten leaves no purse below zero: those with ids 7 and 8
-/// have less, the first in Kent, the second in Essex.
+/// Savings accounts with an amount and a county. The job takes ten, and an amount may not be negative: accounts 7 (in
+/// Kent) and 8 (in Essex) have less.
 pub(crate) async fn savings_accounts(data: Data) -> Data {
     let numbers = data.numbers(40);
     data.run(&format!(
@@ -37,7 +37,7 @@ pub(crate) async fn savings_accounts(data: Data) -> Data {
     data
 }
 
-/// A job type on those savings, with these lines besides.
+/// A job type that debits the accounts, with these additional lines.
 pub(crate) fn take(more: &str) -> String {
     format!(
         "[jobs.TAKE]\nsource.connection = \"app\"\nsource.table = \"savings\"\n\

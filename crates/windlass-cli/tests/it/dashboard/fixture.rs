@@ -1,17 +1,17 @@
-//! Purses that a job takes from, at a pace that lets one look on.
+//! Savings accounts that a job debits, slowly enough to watch it.
 
 use crate::api::served::Served;
 use crate::common::{CliSandbox, Data};
 use serde_json::{Value as Json, json};
 
-/// The name of the seventh purse, which has too little: a script that tells of itself if it is run.
+/// The name of account 7, which has too little: a script that sets a variable if it runs.
 pub(crate) const SCRIPT: &str =
     "<script>window.pwned = true</script><img src=x onerror=\"window.pwned=true\">";
 
-/// How many savings there are.
+/// The number of accounts.
 pub(crate) const ACCOUNTS: i64 = 400;
 
-/// The savings, those with ids 7 and 8 too light for what the job takes.
+/// The accounts. Those with ids 7 and 8 have too little for the debit.
 pub(crate) async fn savings_accounts() -> Data {
     let data = Data::sqlite();
     let numbers = data.numbers(ACCOUNTS);
@@ -28,7 +28,7 @@ pub(crate) async fn savings_accounts() -> Data {
     data
 }
 
-/// The job type on those savings, with these lines besides.
+/// A job type that debits the accounts, with these additional lines.
 pub(crate) fn take(more: &str) -> String {
     format!(
         "[jobs.TAKE]\ndescription = \"Debit every account\"\n\
@@ -39,7 +39,7 @@ pub(crate) fn take(more: &str) -> String {
     )
 }
 
-/// A server with workers, on which a job takes its time until somebody lifts the limit.
+/// A server with workers, on which a job takes its time until the test removes the limit.
 pub(crate) async fn slow() -> (Data, Served) {
     let data = savings_accounts().await;
     let jobs = take("throughput = { items_per_second = 20 }\n");

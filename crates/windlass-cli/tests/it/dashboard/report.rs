@@ -7,7 +7,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use windlass_testkit::{Browser, Screen};
 
-/// Adds the savings up by county, and names the first of each, one of which is a script.
+/// Sums the savings by county and names the first account of each. One name is a script.
 const SUMS: &str = r#"
 [jobs.SUMS]
 description = "Savings by county"

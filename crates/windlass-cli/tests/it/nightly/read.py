@@ -1,7 +1,7 @@
-"""Reads Parquet with pyarrow, from a folder or from S3, and prints what is in it as JSON.
+"""Reads Parquet with pyarrow, from a folder or from S3, and prints its content as JSON.
 
 read.py file URL        one file
-read.py manifest URL    all parts that URL/manifest.json lists, each held against its line; null if
+read.py manifest URL    all parts that URL/manifest.json lists, each compared with its line; null if
                         there is no manifest
 """
 

@@ -26,7 +26,7 @@ async fn every_command_in_the_documentation_exists() {
 }
 
 /// An id of a job or dead letter.
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The pages for users. The commands of the examples' pages are run by another test.
 pub(crate) fn pages() -> Vec<PathBuf> {
@@ -63,7 +63,7 @@ fn ways(text: &str) -> Vec<String> {
     while let Some((before, (_, after))) =
         text.split_once("$(").and_then(|(before, rest)| Some((before, rest.split_once(')')?)))
     {
-        text = format!("{before}{NOBODY}{after}");
+        text = format!("{before}{UNKNOWN_ID}{after}");
     }
     // Here the command ends and a shell operator or an explanation follows.
     let end = text.find(['|', ';', '&', ')', '>', '<', '#', '…']).unwrap_or(text.len());
@@ -85,8 +85,8 @@ fn value(word: &str) -> String {
     match word {
         "N" => "1".to_owned(),
         // Shell variables are ids too.
-        "ID" | "JOB" | "LETTER" => NOBODY.to_owned(),
-        _ if word.starts_with('$') => NOBODY.to_owned(),
+        "ID" | "JOB" | "LETTER" => UNKNOWN_ID.to_owned(),
+        _ if word.starts_with('$') => UNKNOWN_ID.to_owned(),
         _ => word.to_owned(),
     }
 }
@@ -95,6 +95,7 @@ fn value(word: &str) -> String {
 fn commands_are_extracted_from_a_page() {
     let page = "Say `windlass cancel\\|pause ID`, not windlass x.\n```sh\nid=$(windlass submit A --rate N) # 1\n\
                 windlass job $id | grep a\n```\n`windlass init [URL]`";
-    let [cancel, pause, job] = ["cancel", "pause", "job"].map(|verb| format!("{verb} {NOBODY}"));
+    let [cancel, pause, job] =
+        ["cancel", "pause", "job"].map(|verb| format!("{verb} {UNKNOWN_ID}"));
     assert_eq!(commands(page), [&cancel, &pause, "submit A --rate 1", &job, "init URL"]);
 }

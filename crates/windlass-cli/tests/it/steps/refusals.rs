@@ -40,7 +40,8 @@ async fn a_permanently_refused_batch_is_halved_to_the_items_that_cause_it() {
 }
 
 #[tokio::test]
-async fn a_batch_refused_with_401_is_blamed_on_items_if_an_empty_batch_is_accepted() {
+async fn a_batch_refused_with_an_authorisation_status_is_blamed_on_items_if_an_empty_batch_is_accepted()
+ {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
         let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;

@@ -1,8 +1,8 @@
-"""An HTTP service that raises amounts, and misbehaves as the query of its URL says.
+"""An HTTP service that raises amounts, and fails in the ways that the query of its URL names.
 
-It notes every request in requests.jsonl when it arrives, and every answer in answers.jsonl before
-it is sent, both in the folder it runs in. It prints its port; an argument is the port to take.
-Values of the query have their parts apart by colons and their keys apart by commas.
+It appends every request to requests.jsonl when it arrives, and every answer to answers.jsonl before it is sent, both
+in its working folder. It prints its port; an argument sets the port. In the query, colons separate the parts of a
+value, and commas separate keys.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
 state = threading.Condition()
-arrived = 0  # Requests so far,
-flying = 0  # those that have no answer yet,
-most = 0  # the most there were of those,
-seen = Counter()  # and how often each Idempotency-Key came.
+arrived = 0  # Requests so far.
+flying = 0  # Requests without an answer yet.
+most = 0  # The maximum of those.
+seen = Counter()  # Requests per Idempotency-Key.
 
 
 def note(name, **fields):
@@ -47,7 +47,7 @@ class Service(BaseHTTPRequestHandler):
             try:
                 reply = self.behave()
             finally:
-                with state:  # Before the answer: whoever has it may already have sent the next.
+                with state:  # Before the answer, because the client may send the next request at once.
                     flying -= 1
             self.answer(*reply)
         except (Drop, ConnectionError):
@@ -87,7 +87,7 @@ class Service(BaseHTTPRequestHandler):
         pass  # The notes say more.
 
     def behave(self):
-        """The first behaviour that has an answer gives it; the last resort is to raise."""
+        """Uses the first behaviour that gives an answer, or else raises all amounts."""
         for name, value in parse_qsl(urlsplit(self.path).query):
             answer = getattr(self, name)(*value.split(":"))
             if answer:
@@ -101,16 +101,16 @@ class Service(BaseHTTPRequestHandler):
         return int(status), {"reason": "always so"}
 
     def during(self, file, status, *retry_after):
-        """This status for everything while the file is there."""
+        """This status for every request while the file exists."""
         headers = [("Retry-After", seconds) for seconds in retry_after]
         return (int(status), {"reason": "down"}, headers) if os.path.exists(file) else None
 
     def repeat(self, status, before):
-        """This status for everything, and the Authorization header after so many bytes."""
+        """This status for every request, with the Authorization header after this number of bytes."""
         return int(status), b"x" * int(before) + b" " + self.headers["Authorization"].encode()
 
     def blame(self, keys):
-        """These items fail for good, and their errors repeat the Authorization header."""
+        """These items fail permanently, with errors that contain the Authorization header."""
         secret = self.headers.get("Authorization")
         error = {"message": f"no: {secret}", "context": {"headers": [secret], secret: 1}}
         self.errors.update({key: error for key in keys.split(",")})
@@ -120,38 +120,38 @@ class Service(BaseHTTPRequestHandler):
         return (int(status), {"reason": "unwelcome"}) if self.has(keys) else None
 
     def first(self, status, times, *retry_after):
-        """This status for every batch when it comes for the first so many times."""
+        """This status for the first requests of every batch, this number of times."""
         headers = [("Retry-After", seconds) for seconds in retry_after]
         early = self.items and self.time <= int(times)
         return (int(status), {"reason": "busy"}, headers) if early else None
 
     def chance(self, percent, status):
-        """This status for so many of a hundred calls."""
+        """This status for this percentage of calls."""
         digest = hashlib.sha256(str(self.number).encode()).digest()
         unlucky = int.from_bytes(digest[:4], "big") % 100 < int(percent)
         return (int(status), {"reason": "bad luck"}) if unlucky else None
 
     def wait(self, file):
-        """No answer to a batch with items while the file is there."""
+        """No answer to a batch with items while the file exists."""
         while self.items and os.path.exists(file):
             time.sleep(0.01)
 
     def halt(self, file):
-        """No answer to anything while the file is there."""
+        """No answer to any request while the file exists."""
         while os.path.exists(file):
             time.sleep(0.01)
 
     def linger(self, seconds):
-        """Every batch with items takes so long."""
+        """Every batch with items takes this long."""
         time.sleep(float(seconds) if self.items else 0)
 
     def stick(self, number, file):
-        """No answer from that request on while the file is there."""
+        """No answer from this request on while the file exists."""
         if self.number >= int(number):
             self.wait(file)
 
     def gather(self, number):
-        """No answer until so many were here at once. Then others have time to come, if they may."""
+        """No answer until this number of requests has arrived. Then waits for further ones, if the client may send them."""
         with state:
             state.wait_for(lambda: most >= int(number) or not self.items)
         time.sleep(0.03)
@@ -175,14 +175,14 @@ class Service(BaseHTTPRequestHandler):
         return int(status), None
 
     def failures(self, attempts, keys):
-        """The form of AWS Lambda: these keys fail until they were tried so often."""
+        """The form of AWS Lambda: these keys fail until this number of tries."""
         lost = [item for item in self.items if str(item["key"]) in keys.split(",")]
         lost = [item for item in lost if item["attempt"] <= int(attempts)]
         names = [{"itemIdentifier": str(item["key"])} for item in lost]
         return 200, {"batchItemFailures": names}
 
     def refuse(self, file, keys):
-        """These items fail for good while the file is there."""
+        """These items fail permanently while the file exists."""
         if os.path.exists(file):
             error = {"message": "refused", "retryable": False}
             self.errors.update({key: error for key in keys.split(",")})
@@ -199,7 +199,7 @@ class Service(BaseHTTPRequestHandler):
 
 
 def raised(item):
-    """Computed from the record that was sent: done twice, it is wrong."""
+    """Computed from the record in the batch, so that applying it twice is visible."""
     return {"key": item["key"], "update": {"amount": item["record"]["amount"] + 1}}
 
 

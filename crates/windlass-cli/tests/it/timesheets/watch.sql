@@ -1,5 +1,5 @@
--- What the tests add to the example's tables and to the store's: a log of every status that a job
--- went through, of every wait of a chunk, and employees whose summary cannot be written.
+-- Additions of the tests to the tables of the example and of the store: a log of every status of a job and of every
+-- delay of a chunk, and employees whose summary cannot be written.
 
 CREATE TABLE edges (job uuid NOT NULL, edge text NOT NULL);
 
@@ -17,8 +17,8 @@ $$;
 CREATE TRIGGER log_edge AFTER INSERT OR UPDATE OF status ON windlass_jobs
     FOR EACH ROW EXECUTE FUNCTION log_edge();
 
--- How long a chunk is to wait after each attempt that failed. Counted from the start of the
--- transaction, so it is never less than what was asked for.
+-- The delay of a chunk after each failed attempt, from the start of the transaction, so it is never less than the
+-- configured one.
 CREATE TABLE waits (job uuid NOT NULL, attempt bigint NOT NULL, wait interval NOT NULL);
 
 CREATE FUNCTION log_wait() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -32,7 +32,7 @@ CREATE TRIGGER log_wait AFTER UPDATE OF attempts ON windlass_chunks
     FOR EACH ROW WHEN (NEW.attempts > OLD.attempts AND NEW.status = 'PENDING')
     EXECUTE FUNCTION log_wait();
 
--- The summary of one of these employees is refused, and counted: a sequence is not rolled back.
+-- The summary of one of these employees is refused and counted. A sequence is not rolled back.
 CREATE TABLE broken (employee_id bigint PRIMARY KEY);
 CREATE SEQUENCE refusals MINVALUE 0 START 0;
 SELECT nextval('refusals');
@@ -41,7 +41,7 @@ CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM broken WHERE employee_id = NEW.employee_id) THEN
         PERFORM nextval('refusals');
-        -- An error that may pass, so the chunk is tried again as a whole.
+        -- A transient error, so the whole chunk is retried.
         RAISE EXCEPTION 'employee % is being audited', NEW.employee_id USING ERRCODE = '55006';
     END IF;
     RETURN NEW;

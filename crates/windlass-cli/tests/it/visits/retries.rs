@@ -11,7 +11,7 @@ async fn the_example_has_the_settings_that_its_readme_states() {
     let definition = &check["jobTypes"][0]["definition"];
     let retry = json!({"attempts": 3, "backoff": "2s", "factor": 2.0, "max": "1m"});
     assert_eq!(definition["retry"], retry);
-    assert_eq!(definition["throughput"], json!({"workers": 5}));
+    assert_eq!(definition["throughput"], json!({"concurrency": 5}));
     assert_eq!(definition["chunk"]["timeout"], "15m");
     assert_eq!(definition["step"]["mark"], "update_flag");
     assert_eq!(definition["source"]["key"], json!(["visit_date", "ssn"]));

@@ -1,5 +1,5 @@
--- What the tests add to the example's tables: a log of every change, gates that hold a commit up,
--- and rows that break it.
+-- Additions of the tests to the example's tables: a log of every change, gates that block a commit, and rows that make
+-- it fail.
 
 -- The visits that are due, in the order of their keys.
 CREATE TABLE places AS
@@ -7,17 +7,17 @@ SELECT row_number() OVER (ORDER BY visit_date, ssn, visit_id) AS place, visit_id
 FROM visits
 WHERE conflict_id IS NOT NULL;
 
--- A row for every update of a visit that was committed; `done` when it gave it an updated_date.
+-- One row per committed update of a visit. `done` means that it set updated_date.
 CREATE TABLE changes (
     visit_id bigint  NOT NULL,
     done     boolean NOT NULL,
     commit   xid8    NOT NULL DEFAULT pg_current_xact_id()
 );
 
--- A statement that comes to one of these visits waits until it is no longer listed.
+-- A statement that reaches one of these visits waits until it is no longer listed.
 CREATE TABLE gates (visit_id bigint PRIMARY KEY);
 
--- A statement that comes to one of these visits fails with this SQLSTATE.
+-- A statement that reaches one of these visits fails with this SQLSTATE.
 CREATE TABLE broken (visit_id bigint PRIMARY KEY, code text NOT NULL);
 
 CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -25,8 +25,8 @@ DECLARE
     failure text;
 BEGIN
     IF EXISTS (SELECT FROM gates WHERE visit_id = NEW.visit_id) THEN
-        -- Others see by this lock that somebody stands at the gate. To wait for a lock instead
-        -- would end with lock_timeout.
+        -- The lock shows other sessions that a statement waits here. Waiting for a lock instead would end with
+        -- lock_timeout.
         PERFORM pg_advisory_xact_lock(NEW.visit_id);
         WHILE EXISTS (SELECT FROM gates WHERE visit_id = NEW.visit_id) LOOP
             PERFORM pg_sleep(0.01);

@@ -85,7 +85,7 @@ pub(crate) async fn heartbeats_extend_a_lease_that_is_shorter_than_the_work(
     proven(&engine, &done).await;
     fixture.each_once(1).await;
     let chunk = &chunks(&engine, job).await[0];
-    assert_eq!((chunk.epoch, chunk.losses), (1, 0), "nobody else had the chunk");
+    assert_eq!((chunk.epoch, chunk.losses), (1, 0), "no other worker had the chunk");
 }
 
 /// A chunk that hangs fails at `chunk.timeout`, which counts as a failed attempt.

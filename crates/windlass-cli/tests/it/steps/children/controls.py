@@ -1,4 +1,4 @@
-"""Fails every item with an error that holds control characters, and says them on standard error."""
+"""Fails every item with an error that contains control characters, and prints them to standard error."""
 
 import json
 import sys

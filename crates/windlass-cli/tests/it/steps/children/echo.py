@@ -1,4 +1,4 @@
-"""Writes every column back as it came, but for those that its arguments name."""
+"""Writes every column back unchanged, except those that its arguments name."""
 
 import sys
 from handler import serve

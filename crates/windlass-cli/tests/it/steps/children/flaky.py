@@ -1,6 +1,6 @@
-"""Raises every amount by one, but fails so many of a hundred tries as its argument says.
+"""Raises every amount by one, but fails the percentage of tries that its argument gives.
 
-Which ones is decided by the item and the try, so that every run has the same failures.
+Item and try determine which ones, so that every run has the same failures.
 """
 
 import hashlib

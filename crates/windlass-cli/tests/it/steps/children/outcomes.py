@@ -1,4 +1,4 @@
-"""Answers with every kind of result there is, by the key: 1 to 10, and last things first."""
+"""Answers with every kind of result, by key from 1 to 10, in reverse order."""
 
 from handler import raised, serve
 

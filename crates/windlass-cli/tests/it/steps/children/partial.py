@@ -1,5 +1,5 @@
-"""Answers in the form of AWS Lambda for queues. Its arguments are keys that always fail; every
-other key that a seven divides fails once.
+"""Answers in the form of AWS Lambda for queues. Its arguments are keys that always fail. Every other multiple of
+seven fails once.
 """
 
 import sys

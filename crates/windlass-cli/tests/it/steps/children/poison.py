@@ -1,7 +1,7 @@
 """Raises every amount by one, unless one of the batch's keys is poison.
 
-Each argument is a way to fail and the keys that cause it: `exits=13,14`. While there is a file
-`broken`, every batch with items is poison.
+Each argument is a way to fail and the keys that cause it: `exits=13,14`. While the file `broken` exists, every batch
+with items fails.
 """
 
 import os
@@ -30,7 +30,7 @@ def answer(batch):
 
 
 def result(item):
-    """Two ways fail nothing but the item itself."""
+    """Two of the ways fail only the item itself."""
     slow(item)
     key, way = item["key"], ways.get(item["key"])
     if way not in ("refuses", "delays"):
@@ -40,7 +40,7 @@ def result(item):
 
 
 def slow(item):
-    """Some work, and nothing wrong with it."""
+    """Some work that succeeds."""
     if ways.get(item["key"]) == "slow":
         time.sleep(1.5)
 
@@ -97,7 +97,7 @@ def misspelt(items, key):
 
 
 def floods(items, key):
-    """100 MB of lines on standard error, and then the right answer."""
+    """100 MB of lines on standard error, and then a correct answer."""
     line = "poison " * 100 + "\n"
     for _ in range(100):
         say(line * (MEGABYTE // len(line)))
@@ -105,7 +105,7 @@ def floods(items, key):
 
 
 def gushes(items, key):
-    """The same in one line that never ends."""
+    """The same without a line break."""
     for _ in range(100):
         say("poison " * (MEGABYTE // 7))
     return {"results": [raised(item) for item in items]}

@@ -1,4 +1,4 @@
-"""Raises every amount by one, and stays when it is told to go: it must be killed."""
+"""Raises every amount by one. Ignores signals and the end of its input, so it must be killed."""
 
 import signal
 import time
