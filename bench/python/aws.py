@@ -38,7 +38,7 @@ def make(items):
             for n in range(first, min(first + 25, items))
         ]
         dynamodb.batch_write_item(RequestItems={TABLE: new})
-    # Short: a worker that leaves may be handed messages that it does not take any more.
+    # Short: an exiting worker may still receive messages that it does not process.
     return sqs.create_queue(QueueName="work", Attributes=dict(VisibilityTimeout="10"))["QueueUrl"]
 
 

@@ -1,4 +1,4 @@
-//! `command` step that changes nothing against the same script alone on a pipe.
+//! A `command` step that changes nothing, compared with the same script on a plain pipe.
 
 use crate::report::Report;
 use crate::script::{Script, job};

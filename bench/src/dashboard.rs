@@ -1,25 +1,25 @@
-//! The dashboard with 100,000 jobs in the store: how soon a page is answered, how soon a browser shows
-//! it, and whether a page of a job of 100,000 chunks stays smooth while its chunks change.
+//! The dashboard with 100,000 jobs in the store: the time until a page is answered and until a browser shows it,
+//! and whether the page of a job with 100,000 chunks stays responsive while chunks change.
 
 mod seed;
 
-use crate::browser::Browser;
 use crate::pages::Pages;
 use crate::report::Report;
 use crate::served::Served;
 use crate::setup::{Bench, RAISE, accounts};
 use anyhow::{Context, Result};
-use seed::{Shelf, Store};
+use seed::{SeededJobs, Store};
 use serde_json::Value as Json;
 use std::time::Duration;
+use windlass_testkit::Browser;
 
 const JOBS: u64 = 100_000;
 const LARGEST: &str = "100,000 chunks";
-/// Pages asked for, each after the other.
+/// Requests per page, one after the other.
 const TIMES: usize = 50;
-/// Times that a browser opens a page.
+/// How often a browser opens a page.
 const PAINTS: usize = 15;
-/// Moments in which chunks of the largest job change while a browser looks on.
+/// Updates of the largest job's chunks while a browser shows it.
 const CHANGES: u64 = 20;
 
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
@@ -41,8 +41,8 @@ async fn on(
     let served = Served::at(store.url(), data.url(), RAISE, &["--concurrency", "0"]).await?;
     let id = served.run(&["submit", "RAISE"]).await;
     let jobs = bench.rows(JOBS);
-    let shelf = Shelf::fill(&store, id.trim(), jobs).await?;
-    let large = format!("/jobs/{}", shelf.large);
+    let seeded = SeededJobs::fill(&store, id.trim(), jobs).await?;
+    let large = format!("/jobs/{}", seeded.large);
     let look = Look { name, served: &served };
     let browser = look.sign_in().await;
     for (what, path) in [("overview", "/"), ("10,000 chunks", &large)] {
@@ -54,7 +54,7 @@ async fn on(
     {
         look.answer(what, path, report).await?;
     }
-    let largest = Shelf::add(&store, id.trim(), 100_000).await?;
+    let largest = SeededJobs::add(&store, id.trim(), 100_000).await?;
     let page = format!("/jobs/{largest}");
     look.answer(LARGEST, &page, report).await?;
     look.paint(&browser, LARGEST, &page, report).await?;
@@ -62,7 +62,7 @@ async fn on(
     browser.sees("Live").await;
     browser.run(OBSERVE).await;
     for moment in 0..CHANGES {
-        Shelf::change(&store, &largest, moment).await?;
+        SeededJobs::change(&store, &largest, moment).await?;
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let seen = browser.run(OBSERVED).await;
@@ -72,7 +72,7 @@ async fn on(
     look.weigh(report).await
 }
 
-/// A look at the pages of a server.
+/// Measures the pages of a server.
 struct Look<'a> {
     name: &'static str,
     served: &'a Served,
@@ -80,14 +80,14 @@ struct Look<'a> {
 
 impl Look<'_> {
     async fn sign_in(&self) -> Browser {
-        let browser = Browser::on(&format!("http://127.0.0.1:{}", self.served.port)).await;
+        let browser = Browser::start(&format!("http://127.0.0.1:{}", self.served.port)).await;
         browser.open("/").await;
         browser.fill("token", &self.served.token).await;
         browser.go("Sign in").await;
         browser
     }
 
-    /// How soon a page is answered.
+    /// The time until a page is answered.
     async fn answer(&self, what: &str, path: &str, report: &mut Report) -> Result<()> {
         let mut pages = Pages::connect(self.served).await?;
         let (_, bytes) = pages.get(path).await?;
@@ -98,7 +98,7 @@ impl Look<'_> {
         times.sort_by(f64::total_cmp);
         let detail = format!("ms, worst {:.1}; {} kB", times[TIMES - 1], bytes / 1000);
         let line = format!("dashboard: {}, {what}, answer", self.name);
-        // The largest job is to stay smooth; how soon it is answered grows with its chunks.
+        // The largest job must stay responsive; its answer time grows with its chunks.
         match what == LARGEST {
             true => report.note(&line, times[TIMES / 2], detail),
             false => report.at_most(&line, times[TIMES / 2], 50.0, detail),
@@ -106,7 +106,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// How soon after its answer a browser shows a page.
+    /// The time from the answer until a browser shows the page.
     async fn paint(
         &self,
         browser: &Browser,
@@ -126,7 +126,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// What all assets weigh.
+    /// The total size of all assets.
     async fn weigh(&self, report: &mut Report) -> Result<()> {
         let mut pages = Pages::connect(self.served).await?;
         let mut bytes = 0;
@@ -138,18 +138,18 @@ impl Look<'_> {
     }
 }
 
-/// Watches what updates of the page take. A task that nobody would notice is not told by browsers.
+/// Observes how long updates of the page take. Browsers do not report tasks below 50 ms.
 const OBSERVE: &str = "window.updates = 0; window.longest = 0; \
     new PerformanceObserver(list => list.getEntries().forEach(entry => \
         window.longest = Math.max(window.longest, entry.duration))).observe({entryTypes: ['longtask']}); \
     new MutationObserver(() => window.updates += 1) \
         .observe(document.querySelector('main'), {subtree: true, childList: true, characterData: true});";
 
-/// What was seen: updates, the longest task in milliseconds, elements.
+/// Results: updates, the longest task in milliseconds, elements.
 const OBSERVED: &str =
     "return [window.updates, window.longest, document.querySelectorAll('*').length]";
 
-/// How long after the answer began something of the page was seen.
+/// The time from the start of the answer to the first paint.
 async fn painted(browser: &Browser) -> Result<f64> {
     let script = "const paint = performance.getEntriesByName('first-contentful-paint')[0]; \
         const way = performance.getEntriesByType('navigation')[0]; \

@@ -1,4 +1,4 @@
-//! Parts against what the databases do in one go: `map` with `reduce` against one GROUP BY, `export`
+//! Fan-in compared with what the databases do in one statement: `map` with `reduce` against one GROUP BY, `export`
 //! against the fastest dump of the same columns.
 
 use crate::report::Report;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use windlass_testkit::{Database, MariaDatabase, MariaServer};
 
-/// The rows that the figures are defined with.
+/// The rows that the required ratios are defined for.
 const ROWS: u64 = 10_000_000;
-/// The most memory a run may take, in MB.
+/// The memory limit of a run, in MB.
 const MEMORY: f64 = 200.0;
 
 /// A table of one of the databases.
@@ -22,14 +22,14 @@ enum Data {
     Mariadb(MariaDatabase),
 }
 
-/// What is measured, and against what.
+/// What is measured.
 #[derive(Clone, Copy)]
 pub(crate) enum What {
     Map,
     Export,
 }
 
-/// The figures on PostgreSQL.
+/// The results on PostgreSQL.
 pub(crate) async fn on_postgres(bench: &Bench, what: What, report: &mut Report) -> Result<()> {
     let wanted = match what {
         What::Map => 2.0,
@@ -48,7 +48,7 @@ pub(crate) async fn on_postgres(bench: &Bench, what: What, report: &mut Report) 
     Ok(())
 }
 
-/// The figures on MariaDB.
+/// The results on MariaDB.
 pub(crate) async fn on_mariadb(bench: &Bench, what: What, report: &mut Report) -> Result<()> {
     let wanted = match what {
         What::Map => 1.0,
@@ -68,7 +68,7 @@ pub(crate) async fn on_mariadb(bench: &Bench, what: What, report: &mut Report) -
     Ok(())
 }
 
-/// Measures both turn about and notes the ratio; the peak of memory, in MB.
+/// Measures both sides in turn and records the ratio. Returns the peak memory in MB.
 async fn figure(
     bench: &Bench,
     data: &Data,
@@ -96,11 +96,11 @@ async fn figure(
     Ok(peak)
 }
 
-/// One run of the binary, from its start to its end, with a store of its own.
+/// One run of the binary from start to exit, with a new store.
 async fn run(bench: &Bench, data: &Data, what: What) -> Result<(Duration, f64)> {
     let (store, out) = (bench.database().await, TempDir::new()?);
     let folder = folder_at(store.url(), data.url(), &sales::jobs(out.path()))?;
-    // The store's tables are made once, not with every run.
+    // Create the store's tables once, not in every run.
     watched(folder.path(), &["jobs"])?;
     let job = match what {
         What::Map => "TOTALS",
@@ -140,7 +140,7 @@ impl Data {
         }
     }
 
-    /// The database's own way, alone.
+    /// The database's own statement or dump.
     async fn alone(&self, what: What) -> Result<()> {
         let dump = format!("SELECT {COLUMNS} FROM sales");
         match (self, what) {
@@ -166,7 +166,7 @@ impl Data {
     }
 }
 
-/// Runs a program whose output nobody wants.
+/// Runs a program and discards its output.
 fn away(command: &mut Command) -> Result<()> {
     let ended = command.stdout(Stdio::null()).status()?;
     ensure!(ended.success(), "{command:?}: {ended}");

@@ -1,4 +1,4 @@
-//! From submit to the first commit, over HTTP against the library, on the same `windlass serve`.
+//! The time from submit to the first commit: over HTTP compared with the library, on the same `windlass serve`.
 
 use crate::latency::{JOBS, SUBMITS, Times, first_write, submit};
 use crate::posts::Posts;
@@ -18,7 +18,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     for round in 0..SUBMITS + 5 {
         let http = first_write(&database, &engine, || post(&served, &database)).await?;
         let library = first_write(&database, &engine, || submit(&engine)).await?;
-        // The first few find the worker still starting.
+        // The worker is still starting during the first few.
         if round >= 5 {
             over_http.0.push(http);
             by_library.0.push(library);
@@ -30,7 +30,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Submits over HTTP, on a new connection. The job is the newest, since nobody else submits.
+/// Submits over HTTP on a new connection. The newest job is the submitted one: there is no other submitter.
 async fn post(served: &Served, database: &Database) -> Result<JobId> {
     let posts = Posts::of("/api/v1/jobs", &served.token, r#"{"jobType":"TOUCH"}"#, 1);
     posts.send(served.port, 1).await?;

@@ -1,4 +1,4 @@
-//! graphile-worker, a job queue in PostgreSQL for Node, with jobs that do nothing.
+//! graphile-worker, a PostgreSQL job queue for Node.js, with jobs that do nothing.
 
 use crate::python::succeed;
 use crate::setup::settle;
@@ -11,13 +11,13 @@ use windlass_testkit::Database;
 const NOOP: &str = include_str!("../node/noop.js");
 const PACKAGE: &str = "graphile-worker@0.17.3";
 
-/// A folder with the package in it.
+/// A folder with the package installed.
 pub(crate) struct Graphile {
     home: PathBuf,
 }
 
 impl Graphile {
-    /// Makes the folder beside the bench's binary, once.
+    /// Creates the folder beside the bench's binary, once.
     pub(crate) fn prepare() -> Result<Graphile> {
         let home = std::env::current_exe()?.with_file_name("bench-node");
         if !home.join("ready").exists() {
@@ -34,8 +34,8 @@ impl Graphile {
         Ok(Graphile { home })
     }
 
-    /// How long so many queued jobs take, from the first claim to the last completion. A process of
-    /// Node uses one core, so there is one for each, as there would be on such a machine.
+    /// The time from the first claim to the last completion of `jobs` queued jobs. A Node.js process uses one core,
+    /// so one process runs per core.
     pub(crate) async fn time(
         &self,
         database: &Database,

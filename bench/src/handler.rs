@@ -1,4 +1,4 @@
-//! `handler` step with optimistic locking against hand-written Python loops.
+//! A `handler` step with optimistic locking, compared with hand-written Python loops.
 
 use crate::python::Python;
 use crate::report::Report;

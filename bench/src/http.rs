@@ -1,4 +1,4 @@
-//! `http` step to a service that changes nothing against bare POSTs to the same service.
+//! An `http` step to a service that changes nothing, compared with plain POSTs to the same service.
 
 use crate::posts::Posts;
 use crate::python::interpreter;
@@ -17,7 +17,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let slots = Options::default().slots;
     let database = bench.database().await;
     accounts(&database, rows).await;
-    // A service gets what a command gets.
+    // A service gets the same lines as a command.
     let posts = Posts::read(&Script::prepare()?.record(&database, rows).await?)?;
     let service = Service::start()?;
     let step = format!("step.http = \"http://127.0.0.1:{}/\"", service.port);
@@ -34,8 +34,8 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The service in a process of its own. It ends with its standard input, which this process holds:
-/// so it never outlives the bench.
+/// The service in a child process. It ends when its standard input closes, so it never outlives this
+/// process.
 struct Service {
     process: Child,
     port: u16,

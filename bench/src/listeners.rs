@@ -1,4 +1,4 @@
-//! A thousand listeners to the events of one running job against the same job without.
+//! A job with a thousand listeners to its events, compared with the same job without listeners.
 
 use crate::planned;
 use crate::report::Report;
@@ -16,13 +16,13 @@ use windlass_testkit::Database;
 const LISTENERS: usize = 1000;
 const ROUNDS: usize = 6;
 
-/// What a job took.
+/// What one run used.
 #[derive(Debug)]
 struct DurationBucket {
     time: Duration,
-    /// Seconds of the server's cores.
+    /// CPU seconds of the server.
     server: f64,
-    /// Seconds of this process's cores: the listeners.
+    /// CPU seconds of this process, which contains the listeners.
     client: f64,
     bytes: u64,
 }
@@ -30,14 +30,14 @@ struct DurationBucket {
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rows = bench.rows(2_000_000);
     let database = bench.database().await;
-    // The first job of a database is slower than the others, whoever listens.
+    // The first job on a database is slower than the next ones, with or without listeners.
     time(&database, rows, 0).await?;
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    // Turn about, and each of them first as often, so that what comes before favours neither.
+    // In turn, and each first equally often, so that the order favours neither.
     for round in 0..ROUNDS {
         for listeners in if round % 2 == 0 { [0, LISTENERS] } else { [LISTENERS, 0] } {
             let took = time(&database, rows, listeners).await?;
-            // The times scatter on a busy machine, so that each is worth seeing.
+            // The times vary on a busy machine, so print each.
             eprintln!("  {listeners} listeners: {took:.2?}");
             if listeners == 0 { without.push(took) } else { with.push(took) }
         }
@@ -55,15 +55,15 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (alone, told) = (server(&without), server(&with));
     let detail =
         format!("{told:.2} s of its cores, without {alone:.2} s; the client {client:.2} s");
-    // Of its own, the server has little to do: the database does the work.
+    // The server itself has little to do: the database does the work.
     report.note("listeners: the server's cores, with / without", told / alone, detail);
     Ok(())
 }
 
-/// Runs a job on a server of its own that so many listen to.
+/// Runs a job on a new server with `listeners` listeners.
 async fn time(database: &Database, rows: u64, listeners: usize) -> Result<DurationBucket> {
     accounts(database, rows).await;
-    // Cut before, so that everybody listens when the work begins.
+    // Plan first, so that all listeners are connected when the work begins.
     let engine = builder(database, RAISE)?.connect().await?;
     let (id, _) = planned::cut(&engine, "RAISE").await?;
     let id = id.to_string();
@@ -78,7 +78,7 @@ async fn time(database: &Database, rows: u64, listeners: usize) -> Result<Durati
     let before = (cores(served.process.id())?, cores(std::process::id())?);
     engine.store().resume(id.parse()?).await?;
     let time = planned::worked(database, &id).await?;
-    // What was said is paid for when everybody has read it.
+    // The cost is complete only when all listeners have read everything.
     while let Some(read) = all.join_next().await {
         read??;
     }
@@ -87,7 +87,7 @@ async fn time(database: &Database, rows: u64, listeners: usize) -> Result<Durati
     Ok(DurationBucket { time, server: after.0 - before.0, client: after.1 - before.1, bytes })
 }
 
-/// Begins to listen: returns when the first bytes are here.
+/// Starts to listen. Returns when the first bytes have arrived.
 async fn listen(served: &Served, id: &str) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(("127.0.0.1", served.port)).await?;
     let request = format!(
@@ -102,7 +102,7 @@ async fn listen(served: &Served, id: &str) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Reads to the end, and looks at nothing.
+/// Reads to the end and ignores the content.
 async fn read(mut stream: TcpStream, bytes: Arc<AtomicU64>) -> Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -113,10 +113,10 @@ async fn read(mut stream: TcpStream, bytes: Arc<AtomicU64>) -> Result<()> {
     }
 }
 
-/// The seconds that a process has had of the cores so far.
+/// The CPU seconds of a process so far.
 fn cores(process: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name of the program, in parentheses, may have spaces.
+    // The program name in parentheses may contain spaces.
     let (_, rest) = stat.rsplit_once(')').context("a process has a name")?;
     let ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? / 100.0)

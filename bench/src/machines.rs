@@ -1,4 +1,4 @@
-//! Two `windlass worker` processes against one, where each chunk waits for something.
+//! Two `windlass worker` processes compared with one, on chunks that mostly wait.
 
 use crate::planned;
 use crate::report::Report;
@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::time::Duration;
 use windlass_testkit::{Database, Windlass};
 
-/// The wait is the work, so that two processes on one machine do not share its cores.
+/// The step waits instead of computing, so that two processes on one machine do not compete for its cores.
 const JOBS: &str = "[jobs.WAIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
     step.sql = \"UPDATE accounts SET amount = amount + 1 FROM (SELECT pg_sleep(0.1)) w WHERE {chunk}\"\n\
     chunk.items = 100\n";

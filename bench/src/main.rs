@@ -1,16 +1,7 @@
-//! The bench: every figure is a ratio within one run, on a PostgreSQL with fsync on that this
-//! program starts and stops itself. `cargo xtask bench [NAME …] [--quick] [--rows=N]`.
+//! The benchmarks. Each result is a ratio within one run, measured on a PostgreSQL server with `fsync = on` that this
+//! program starts and stops. Run them with `cargo xtask bench`.
 
-#[path = "../../crates/windlass-cli/tests/dashboard/browser.rs"]
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "the browser of the tests, which a bench uses little of"
-)]
-mod browser;
 mod command;
-mod common;
 mod dashboard;
 mod fan_in;
 mod first_commit;
@@ -19,11 +10,11 @@ mod handler;
 mod http;
 mod latency;
 mod listeners;
-mod load;
 mod machines;
 mod memory;
 mod noop;
 mod pages;
+mod plan;
 mod planned;
 mod posts;
 mod process;
@@ -38,88 +29,85 @@ mod statements;
 mod submit;
 mod watched;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
 use fan_in::What;
 use report::Report;
 use setup::{Bench, Sizes};
 
-/// What can be asked for; all of it unless something is.
-const NAMES: &str = "sql handler command http load memory latency machines statements noop submit \
-                     first-commit listeners process dashboard map map-mariadb export export-mariadb";
+/// Benchmarks of Windlass, as ratios within one run.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+struct Cli {
+    /// Benchmarks to run; all of them by default
+    #[arg(value_enum)]
+    names: Vec<Name>,
+    /// Use a tenth of the rows
+    #[arg(long)]
+    quick: bool,
+    /// Use at most N rows
+    #[arg(long, value_name = "N")]
+    rows: Option<u64>,
+}
+
+/// A benchmark. They run in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    Sql,
+    Handler,
+    Command,
+    Http,
+    Plan,
+    Memory,
+    Latency,
+    Machines,
+    Statements,
+    Noop,
+    Submit,
+    FirstCommit,
+    Listeners,
+    Process,
+    Dashboard,
+    Map,
+    MapMariadb,
+    Export,
+    ExportMariadb,
+}
+
+impl Name {
+    async fn run(self, bench: &Bench, report: &mut Report) -> Result<()> {
+        match self {
+            Name::Sql => sql::run(bench, report).await,
+            Name::Handler => handler::run(bench, report).await,
+            Name::Command => command::run(bench, report).await,
+            Name::Http => http::run(bench, report).await,
+            Name::Plan => plan::run(bench, report).await,
+            Name::Memory => memory::run(bench, report).await,
+            Name::Latency => latency::run(bench, report).await,
+            Name::Machines => machines::run(bench, report).await,
+            Name::Statements => statements::run(bench, report).await,
+            Name::Noop => noop::run(bench, report).await,
+            Name::Submit => submit::run(bench, report).await,
+            Name::FirstCommit => first_commit::run(bench, report).await,
+            Name::Listeners => listeners::run(bench, report).await,
+            Name::Process => process::run(bench, report).await,
+            Name::Dashboard => dashboard::run(bench, report).await,
+            Name::Map => fan_in::on_postgres(bench, What::Map, report).await,
+            Name::MapMariadb => fan_in::on_mariadb(bench, What::Map, report).await,
+            Name::Export => fan_in::on_postgres(bench, What::Export, report).await,
+            Name::ExportMariadb => fan_in::on_mariadb(bench, What::Export, report).await,
+        }
+    }
+}
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let known = |argument: &String| {
-        argument == "--quick"
-            || argument.starts_with("--rows=")
-            || NAMES.split(' ').any(|name| name == argument)
-    };
-    if let Some(unknown) = arguments.iter().find(|argument| !known(argument)) {
-        bail!(
-            "{unknown}: cargo xtask bench [NAME …] [--quick] [--rows=N], of these names: {NAMES}"
-        );
-    }
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let wanted = |name: &str| {
-        let mut names = arguments.iter().filter(|argument| !argument.starts_with("--")).peekable();
-        names.peek().is_none() || names.any(|argument| argument == name)
-    };
-    let most = arguments.iter().find_map(|argument| argument.strip_prefix("--rows="));
-    let most = most.map(|rows| rows.parse().context("--rows=N takes a number")).transpose()?;
-    let bench = Bench::start(Sizes { quick, most });
+    let Cli { names, quick, rows } = Cli::parse();
+    let bench = Bench::start(Sizes { quick, most: rows });
     let mut report = Report::default();
-    if wanted("sql") {
-        sql::run(&bench, &mut report).await?;
-    }
-    if wanted("handler") {
-        handler::run(&bench, &mut report).await?;
-    }
-    if wanted("command") {
-        command::run(&bench, &mut report).await?;
-    }
-    if wanted("http") {
-        http::run(&bench, &mut report).await?;
-    }
-    if wanted("load") {
-        load::run(&bench, &mut report).await?;
-    }
-    if wanted("memory") {
-        memory::run(&bench, &mut report).await?;
-    }
-    if wanted("latency") {
-        latency::run(&bench, &mut report).await?;
-    }
-    if wanted("machines") {
-        machines::run(&bench, &mut report).await?;
-    }
-    if wanted("statements") {
-        statements::run(&bench, &mut report).await?;
-    }
-    if wanted("noop") {
-        noop::run(&bench, &mut report).await?;
-    }
-    if wanted("submit") {
-        submit::run(&bench, &mut report).await?;
-    }
-    if wanted("first-commit") {
-        first_commit::run(&bench, &mut report).await?;
-    }
-    if wanted("listeners") {
-        listeners::run(&bench, &mut report).await?;
-    }
-    if wanted("process") {
-        process::run(&bench, &mut report).await?;
-    }
-    if wanted("dashboard") {
-        dashboard::run(&bench, &mut report).await?;
-    }
-    for (name, what) in [("map", What::Map), ("export", What::Export)] {
-        if wanted(name) {
-            fan_in::on_postgres(&bench, what, &mut report).await?;
-        }
-        if wanted(&format!("{name}-mariadb")) {
-            fan_in::on_mariadb(&bench, what, &mut report).await?;
+    for name in Name::value_variants() {
+        if names.is_empty() || names.contains(name) {
+            name.run(&bench, &mut report).await?;
         }
     }
     report.print();

@@ -1,4 +1,4 @@
-//! Peak memory of `windlass run` for ten million rows against one million.
+//! Peak memory of `windlass run` for ten million rows, compared with one million.
 
 use crate::report::Report;
 use crate::setup::{Bench, RAISE, accounts, folder};

@@ -1,4 +1,4 @@
-//! Chunks that do nothing against jobs that do nothing of a job queue on the same server.
+//! Chunks that do nothing, compared with jobs that do nothing in a job queue on the same server.
 
 use crate::graphile::Graphile;
 use crate::planned;
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use std::time::Duration;
 use windlass::Outcome;
 
-/// As many at once, and connections for them, as each process of the other side has.
+/// Slots and connections per process, the same as on the other side.
 const SLOTS: usize = 24;
 const JOBS: &str = "max_connections = 25\n\
     [jobs.NOTHING]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\

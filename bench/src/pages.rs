@@ -1,4 +1,4 @@
-//! Pages asked for over a connection that is kept alive, and how long each took.
+//! Page requests over a kept-alive connection, and their durations.
 
 use crate::posts::read_head;
 use crate::served::Served;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// The connection.
+/// A kept-alive connection.
 pub(crate) struct Pages {
     stream: BufReader<TcpStream>,
     token: String,
@@ -20,7 +20,7 @@ impl Pages {
         Ok(Pages { stream: BufReader::new(stream), token: served.token.clone() })
     }
 
-    /// Asks for a page, which must be there; how long it took, and its bytes.
+    /// Requests a page, which must exist. Returns the duration and the size.
     pub(crate) async fn get(&mut self, path: &str) -> Result<(Duration, usize)> {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n",

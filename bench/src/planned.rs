@@ -1,4 +1,4 @@
-//! Jobs whose chunks are all cut before anybody works them, so that the work alone is measured.
+//! Jobs that are planned before workers start, so that only the work is measured.
 
 use crate::setup::Running;
 use anyhow::{Result, ensure};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use windlass::{Engine, JobId, Request};
 use windlass_testkit::Database;
 
-/// Submits a job and cuts it, with nobody working it; the time that this takes.
+/// Submits and plans a job without working it. Returns the duration.
 pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Duration)> {
     let running = Running::start(engine, 0);
     let begun = Instant::now();
@@ -25,8 +25,8 @@ pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Durat
     Ok((id, took))
 }
 
-/// Waits for a job's end, which must be a good one; the time from its first claim to its last
-/// completion. It looks at the job's row alone, and uncounted: a live view adds up all chunks.
+/// Waits until a job is completed. Returns the time from its first claim to its last completion. Reads only the
+/// job's row: a live view would add up all chunks.
 pub(crate) async fn worked(store: &Database, id: &str) -> Result<Duration> {
     let client = store.client().await;
     client.batch_execute("SET pg_stat_statements.track = 'none'").await?;

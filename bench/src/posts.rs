@@ -1,6 +1,5 @@
-//! A load generator: POSTs over connections that are kept alive, and nothing else. It writes the
-//! bytes of a request and reads those of the answer, so that it takes little of the cores that it
-//! shares with what is measured.
+//! A load generator that sends POSTs over kept-alive connections. It only writes request bytes and reads answer
+//! bytes, so that it takes little CPU from the server that it measures.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -11,36 +10,36 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// The bodies to send, and what comes before each.
+/// The request bodies and their common head.
 #[derive(Clone)]
 pub(crate) struct Posts {
     head: Arc<str>,
     bodies: Arc<[String]>,
 }
 
-/// What was sent.
+/// The result of a run.
 pub(crate) struct Sent {
     /// From the first request to the last answer.
     pub(crate) took: Duration,
-    /// How long each answer took, the shortest first.
+    /// The duration of each answer, sorted.
     pub(crate) each: Vec<Duration>,
 }
 
 impl Posts {
-    /// Each line of a file is a body.
+    /// One body per line of a file.
     pub(crate) fn read(lines: &Path) -> Result<Posts> {
         let text = std::fs::read_to_string(lines)?;
         let bodies = text.split_terminator('\n').map(str::to_owned).collect();
         Ok(Posts { head: head("/", None).into(), bodies })
     }
 
-    /// One body so many times, sent to a path by whoever has this token.
+    /// The same body `times` times, sent with this token.
     pub(crate) fn of(path: &str, token: &str, body: &str, times: usize) -> Posts {
         let bodies = vec![body.to_owned(); times].into();
         Posts { head: head(path, Some(token)).into(), bodies }
     }
 
-    /// Sends all of them over so many connections, and reads the answers.
+    /// Sends all bodies over `connections` connections and reads the answers.
     pub(crate) async fn send(&self, port: u16, connections: usize) -> Result<Sent> {
         let next = Arc::new(AtomicUsize::new(0));
         let begun = Instant::now();
@@ -56,7 +55,7 @@ impl Posts {
         Ok(Sent { took: begun.elapsed(), each })
     }
 
-    /// Sends what is next, until nothing is left.
+    /// Sends the next body until none is left.
     async fn send_next(self, port: u16, next: Arc<AtomicUsize>) -> Result<Vec<Duration>> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.set_nodelay(true)?;
@@ -80,12 +79,12 @@ impl Posts {
 }
 
 impl Sent {
-    /// How many a second.
+    /// Requests per second.
     pub(crate) fn rate(&self) -> f64 {
         self.each.len() as f64 / self.took.as_secs_f64()
     }
 
-    /// The time within which this share of the answers came, in milliseconds.
+    /// A percentile of the answer times, in milliseconds.
     pub(crate) fn millis(&self, share: f64) -> f64 {
         let last = self.each.len().saturating_sub(1);
         let place = (self.each.len() as f64 * share) as usize;
@@ -103,7 +102,7 @@ fn head(path: &str, token: Option<&str>) -> String {
     )
 }
 
-/// Reads the head of an answer, which must be a good one; the length of the body.
+/// Reads the head of an answer, which must be successful. Returns the length of the body.
 pub(crate) async fn read_head(stream: &mut BufReader<TcpStream>) -> Result<usize> {
     let mut line = String::new();
     stream.read_line(&mut line).await?;

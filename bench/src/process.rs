@@ -1,5 +1,5 @@
-//! The form on AWS: *process* and *start* against the same loops written with boto3, on the same
-//! moto. What a service takes is not ours to measure here, so the figures are of the client's CPU.
+//! The AWS functions *process* and *start*, compared with the same loops in boto3, on the same moto. Only the
+//! client's CPU time is compared: moto's own time says nothing about AWS.
 
 use crate::report::Report;
 use crate::setup::{Bench, binary};
@@ -55,7 +55,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The loops in Python.
+/// The Python loops.
 struct Boto {
     endpoint: String,
 }
@@ -80,7 +80,7 @@ fn windlass(moto: &Moto, folder: &Path, config: &str) -> Result<Windlass> {
     Ok(windlass)
 }
 
-/// Works a queue until it is empty; the CPU seconds of the worker.
+/// Works a queue until it is empty. Returns the CPU seconds of the worker.
 async fn work(windlass: &Windlass, boto: &Boto, queue: &str) -> Result<f64> {
     let worker = windlass.spawn(["worker", "--queue", queue, "--concurrency", "2"]);
     boto.run("wait", queue)?;
@@ -90,7 +90,7 @@ async fn work(windlass: &Windlass, boto: &Boto, queue: &str) -> Result<f64> {
     Ok(used)
 }
 
-/// Runs a command to its end: its CPU seconds as last seen, and what it printed.
+/// Runs a command to its exit. Returns its CPU seconds and its output.
 async fn watched(windlass: &Windlass, arguments: &[&str]) -> Result<(f64, String)> {
     let running = windlass.spawn(arguments);
     let mut used = 0.0;
@@ -98,14 +98,14 @@ async fn watched(windlass: &Windlass, arguments: &[&str]) -> Result<(f64, String
         used = cpu(running.id()).unwrap_or(used);
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    // It is not reaped yet, so what it used in all is still to be read.
+    // The process is not reaped yet, so its total is still readable.
     used = cpu(running.id()).unwrap_or(used);
     let output = running.wait().await;
     ensure!(output.code == Some(0), "{arguments:?}: {}", output.stderr);
     Ok((used, output.stdout))
 }
 
-/// The CPU seconds that a process has used, its children left out.
+/// The CPU seconds of a process, without its children.
 fn cpu(process: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
     let fields = stat.rsplit_once(')').context("a process has a name")?.1;
@@ -115,7 +115,7 @@ fn cpu(process: u32) -> Result<f64> {
     Ok((user + system) / 100.0)
 }
 
-/// How many requests of a kind moto has had.
+/// The number of requests of an operation that moto has received.
 fn requests(moto: &Moto, operation: &str) -> f64 {
     let answer = moto.ask("GET", &format!("/windlass/requests/us-east-1/{operation}"), "");
     answer.lines().last().and_then(|count| count.trim().parse().ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The hand-written Python loops that people would otherwise write.
+//! The hand-written Python loops to compare with.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 const LOOP: &str = include_str!("../python/loop.py");
 
-/// A virtual environment with psycopg in it.
+/// A virtual environment with psycopg.
 pub(crate) struct Python {
     interpreter: PathBuf,
 }
 
 impl Python {
-    /// Makes the environment beside the bench's binary, once.
+    /// Creates the environment beside the bench's binary, once.
     pub(crate) fn prepare() -> Result<Python> {
         let home = std::env::current_exe()?.with_file_name("bench-python");
         let interpreter = home.join("bin/python3");
@@ -32,7 +32,7 @@ impl Python {
         Ok(Python { interpreter })
     }
 
-    /// How long the loop takes, its interpreter's start left out.
+    /// The duration of the loop, without the interpreter's start.
     pub(crate) fn time(&self, url: &str, how: &str) -> Result<Duration> {
         let begun = Instant::now();
         succeed(Command::new(&self.interpreter).args(["-c", "import psycopg"]))?;
@@ -43,7 +43,7 @@ impl Python {
     }
 }
 
-/// The path of `python3` itself: what is on the PATH may be a slow shim that starts it.
+/// The path of the real `python3`: the one on PATH may be a slow shim.
 pub(crate) fn interpreter() -> Result<String> {
     let output = Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
@@ -53,7 +53,7 @@ pub(crate) fn interpreter() -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Runs a command that must end well.
+/// Runs a command that must succeed.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("{command:?}"))?;
     ensure!(status.success(), "{command:?}: {status}");

@@ -1,23 +1,23 @@
-//! The table of figures: what was measured, what is wanted, whether it is met.
+//! The table of results: the measured value, the required value, and whether it is met.
 
-/// The figures of one run.
+/// The results of one run.
 #[derive(Default)]
 pub(crate) struct Report {
     lines: Vec<String>,
 }
 
 impl Report {
-    /// Notes a ratio that must be at least so much.
+    /// Records a ratio that must be at least `wanted`.
     pub(crate) fn at_least(&mut self, what: &str, ratio: f64, wanted: f64, detail: String) {
         self.line(what, ratio, ">=", wanted, ratio >= wanted, detail);
     }
 
-    /// Notes a ratio or figure that must be at most so much.
+    /// Records a ratio that must be at most `wanted`.
     pub(crate) fn at_most(&mut self, what: &str, ratio: f64, wanted: f64, detail: String) {
         self.line(what, ratio, "<=", wanted, ratio <= wanted, detail);
     }
 
-    /// Notes a ratio for information: nothing is wanted of it.
+    /// Records a ratio without a requirement.
     pub(crate) fn note(&mut self, what: &str, ratio: f64, detail: String) {
         self.push(format!("{what:<44} {ratio:>8.2}  {:<17} {detail}", "-"));
     }

@@ -1,17 +1,17 @@
-//! The table that parts are made of, in PostgreSQL and in MariaDB, and the jobs that make them.
+//! The table for the fan-in benchmarks in PostgreSQL and MariaDB, and their job types.
 
 use crate::setup::settle;
 use std::path::Path;
 use windlass_testkit::{Database, MariaDatabase};
 
-/// What is exported: a number, a date, a decimal, a moment and two texts.
+/// The exported columns: integer, date, decimal, timestamp and two texts.
 pub(crate) const COLUMNS: &str = "id, branch, day, amount, at, customer, note";
 
-/// What is added up, in one statement.
+/// The totals in one statement.
 pub(crate) const TOTALS: &str =
     "SELECT branch, count(*) AS n, sum(amount) AS total FROM sales GROUP BY branch ORDER BY branch";
 
-/// Makes the table `sales` in PostgreSQL.
+/// Creates the table `sales` in PostgreSQL.
 pub(crate) async fn in_postgres(database: &Database, rows: u64) {
     database
         .run(
@@ -31,7 +31,7 @@ pub(crate) async fn in_postgres(database: &Database, rows: u64) {
     settle(database).await;
 }
 
-/// Makes the same in MariaDB.
+/// Creates the same table in MariaDB.
 pub(crate) async fn in_mariadb(database: &MariaDatabase, rows: u64) {
     database
         .run(
@@ -51,7 +51,7 @@ pub(crate) async fn in_mariadb(database: &MariaDatabase, rows: u64) {
     database.run("ANALYZE TABLE sales").await;
 }
 
-/// The same totals by parts, and the same columns in files.
+/// The job types: the same totals from parts, and the same columns in files.
 pub(crate) fn jobs(out: &Path) -> String {
     let out = out.display();
     let columns: Vec<String> = COLUMNS.split(", ").map(|name| format!("{name:?}")).collect();

@@ -1,4 +1,4 @@
-//! The command that changes nothing: as a step, alone on a pipe, and the lines it gets.
+//! A command that changes nothing: as a step, on a plain pipe, and the lines that it receives.
 
 use crate::python::{interpreter, succeed};
 use crate::setup::{builder, time_job};
@@ -11,7 +11,7 @@ use windlass_testkit::Database;
 
 const NOOP: &str = include_str!("../python/noop.py");
 
-/// The script, in a folder of its own.
+/// The script in a temporary folder.
 pub(crate) struct Script {
     folder: TempDir,
     interpreter: String,
@@ -31,8 +31,8 @@ impl Script {
         format!("step.command = ['{}', '{}']", self.interpreter, self.script)
     }
 
-    /// Keeps the lines of a job over all of `accounts` in a file, so that the other side of the
-    /// comparison gets the very same.
+    /// Records the lines that a job over all of `accounts` sends, so that the plain pipe gets the same
+    /// input.
     pub(crate) async fn record(&self, database: &Database, rows: u64) -> Result<PathBuf> {
         let lines = self.folder.path().join("lines.jsonl");
         let pipe = format!("tee -a {} | {} {}", lines.display(), self.interpreter, self.script);
@@ -44,7 +44,7 @@ impl Script {
         Ok(lines)
     }
 
-    /// How long the script takes for these lines by itself, its interpreter's start included.
+    /// The duration of the script alone for these lines, including the interpreter's start.
     pub(crate) fn time(&self, lines: &Path) -> Result<Duration> {
         let lines = lines.display();
         let pipe = format!("cat {lines} | {} {} > /dev/null", self.interpreter, self.script);

@@ -1,4 +1,4 @@
-//! A `windlass serve` to ask over HTTP, with a token for it.
+//! A `windlass serve` process with a token for its API.
 
 use crate::setup::{binary, folder_at};
 use anyhow::{Context, Result};
@@ -6,12 +6,12 @@ use std::time::Duration;
 use tempfile::TempDir;
 use windlass_testkit::{Database, Running, Windlass, eventually};
 
-/// Nobody is told to come again later.
+/// High enough that no request is rate-limited.
 const SERVICE: &str = "[auth]\nkey = \"0123456789abcdef0123456789abcdef\"\n\
     [auth.roles]\nchief = { may = [\"view\", \"submit\", \"operate\", \"administer\"], all_jobs = true }\n\
     [server]\nrequests_per_second = 1000000000\n";
 
-/// The server. It ends with this.
+/// A server that stops when this handle is dropped.
 pub(crate) struct Served {
     pub(crate) process: Running,
     pub(crate) port: u16,
@@ -21,12 +21,12 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Serves these job types, with the store beside the data, in a process with these arguments.
+    /// Serves these job types, with the store in the data's database.
     pub(crate) async fn start(database: &Database, jobs: &str, more: &[&str]) -> Result<Served> {
         Served::at(database.url(), database.url(), jobs, more).await
     }
 
-    /// The same with the store and the data anywhere.
+    /// The same with a separate store and data.
     pub(crate) async fn at(store: &str, data: &str, jobs: &str, more: &[&str]) -> Result<Served> {
         let folder = folder_at(store, data, &format!("{jobs}{SERVICE}"))?;
         let windlass = Windlass::new(folder.path()).binary(binary()?);
@@ -45,7 +45,7 @@ impl Served {
         Ok(Served { process, port, token, windlass, _folder: folder })
     }
 
-    /// Runs a command of the same configuration; what it says.
+    /// Runs a command with the same configuration. Returns its output.
     pub(crate) async fn run(&self, words: &[&str]) -> String {
         self.windlass.run(words).await.ok().stdout
     }

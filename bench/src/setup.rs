@@ -1,4 +1,4 @@
-//! What every figure needs: a server, tables, and an engine on them.
+//! Shared by all benchmarks: a server, tables, and an engine.
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -16,19 +16,19 @@ pub(crate) struct Bench {
 /// How large the tables are.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sizes {
-    /// A tenth of what the figures are defined with.
+    /// Use a tenth of the rows.
     pub(crate) quick: bool,
-    /// So many rows at most.
+    /// The maximum number of rows.
     pub(crate) most: Option<u64>,
 }
 
 impl Bench {
-    /// Starts a server with fsync on and room for the tables.
+    /// Starts a server with `fsync = on` and enough memory for the tables.
     pub(crate) fn start(sizes: Sizes) -> Bench {
         Bench::with(sizes, &[])
     }
 
-    /// Starts another server that counts statements, which costs a little of its time.
+    /// Starts a second server that counts statements, which costs some of its time.
     pub(crate) fn counting(&self) -> Bench {
         Bench::with(self.sizes, &[("shared_preload_libraries", "pg_stat_statements")])
     }
@@ -46,20 +46,20 @@ impl Bench {
         Bench { server: PostgresServer::start(options), sizes }
     }
 
-    /// A size, or a tenth of it in a quick run, and no more than the command line says.
+    /// The number of rows to use: a tenth in a quick run, and at most the limit of the command line.
     pub(crate) fn rows(&self, rows: u64) -> u64 {
         let rows = if self.sizes.quick { rows / 10 } else { rows };
         self.sizes.most.map_or(rows, |most| rows.min(most))
     }
 
-    /// A fresh database.
+    /// A new database.
     pub(crate) async fn database(&self) -> Database {
         self.server.database().await
     }
 }
 
-/// Makes the table `accounts` with so many rows, vacuumed and flushed, so that every run begins
-/// from the same state.
+/// Creates the table `accounts`, vacuumed and flushed, so that every run begins from the same
+/// state.
 pub(crate) async fn accounts(database: &Database, rows: u64) {
     database.run("DROP TABLE IF EXISTS accounts").await;
     database
@@ -76,28 +76,28 @@ pub(crate) async fn accounts(database: &Database, rows: u64) {
     settle(database).await;
 }
 
-/// Vacuums and flushes what was written, with nothing left to do for the server afterwards.
+/// Vacuums and flushes, so that the server has no background work left.
 pub(crate) async fn settle(database: &Database) {
     database.run("VACUUM (ANALYZE, FREEZE)").await;
     database.run("CHECKPOINT").await;
 }
 
-/// A job type that raises all of `accounts`, in chunks of the usual size.
+/// A job type that updates all of `accounts`, with the default chunk size.
 pub(crate) const RAISE: &str = "[jobs.RAISE]\nsource.connection = \"app\"\n\
     source.table = \"accounts\"\n\
     step.sql = \"UPDATE accounts SET amount = amount + 1 WHERE {chunk}\"\n";
 
-/// A configuration with the store and the data in these databases, and these job types.
+/// A configuration with these databases and job types.
 fn config(store: &str, data: &str, jobs: &str) -> String {
     format!("[store]\nurl = \"{store}\"\n[connections.app]\nurl = \"{data}\"\n{jobs}")
 }
 
-/// An engine's builder for these job types, with the store beside the data.
+/// An engine builder for these job types, with the store in the data's database.
 pub(crate) fn builder(database: &Database, jobs: &str) -> Result<Builder> {
     Ok(Engine::builder(Config::parse(&config(database.url(), database.url(), jobs), |_| None)?))
 }
 
-/// The binary that was built with the bench.
+/// The `windlass` binary that was built with the bench.
 pub(crate) fn binary() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("windlass");
     anyhow::ensure!(path.exists(), "{} is missing; `cargo xtask bench` builds it", path.display());
@@ -109,7 +109,7 @@ pub(crate) fn folder(store: &Database, data: &Database, jobs: &str) -> Result<Te
     folder_at(store.url(), data.url(), jobs)
 }
 
-/// The same for a store and data of any database.
+/// The same for any store and data.
 pub(crate) fn folder_at(store: &str, data: &str, jobs: &str) -> Result<TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("windlass.toml"), config(store, data, jobs))?;
@@ -123,7 +123,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts it with so many slots.
+    /// Starts a worker with `slots` slots.
     pub(crate) fn start(engine: &Engine, slots: usize) -> Running {
         let options = Options { slots, ..Options::default() };
         let (worker, handle) = Worker::new(engine.clone(), options);
@@ -137,7 +137,7 @@ impl Running {
     }
 }
 
-/// Runs a job in this process with so many slots; the time from submit to its end.
+/// Runs a job in this process. Returns the time from submit to its end.
 pub(crate) async fn time_job(engine: &Engine, job_type: &str, slots: usize) -> Result<Duration> {
     let running = Running::start(engine, slots);
     let begun = Instant::now();
@@ -149,7 +149,7 @@ pub(crate) async fn time_job(engine: &Engine, job_type: &str, slots: usize) -> R
     Ok(took)
 }
 
-/// Waits for a job's end, which must be a good one.
+/// Waits until a job is completed. Any other final status is an error.
 pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
     loop {
         let job = engine.job(id).await?;
@@ -161,7 +161,7 @@ pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
     }
 }
 
-/// The middle of some measurements.
+/// The median in seconds.
 pub(crate) fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64()

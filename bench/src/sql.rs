@@ -1,4 +1,4 @@
-//! `sql` step against one single UPDATE over the same rows.
+//! An `sql` step compared with a single UPDATE over the same rows.
 
 use crate::report::Report;
 use crate::setup::{Bench, RAISE, accounts, builder, median, time_job};
@@ -9,7 +9,7 @@ use windlass::Options;
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rows = bench.rows(2_000_000);
     let (mut single, mut two, mut default) = (Vec::new(), Vec::new(), Vec::new());
-    // Turn about, so that a machine that slows down slows all of them.
+    // In turn, so that a machine that slows down affects both sides.
     for _ in 0..3 {
         let database = bench.database().await;
         accounts(&database, rows).await;

@@ -1,4 +1,4 @@
-//! What an ordinary chunk costs the store: statements of every kind, and tuples that are left dead.
+//! The cost of a plain chunk for the store: statements and dead tuples.
 
 use crate::planned;
 use crate::report::Report;
@@ -10,7 +10,7 @@ use windlass_testkit::{Database, Windlass, eventually};
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let bench = bench.counting();
     let rows = bench.rows(2_000_000);
-    // Statements are counted per database, so the store has one of its own.
+    // Statements are counted per database, so the store needs its own.
     let (store, data) = (bench.database().await, bench.database().await);
     accounts(&data, rows).await;
     data.run("CREATE EXTENSION pg_stat_statements").await;
@@ -27,7 +27,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     dead_tuples(&store, chunks, report).await
 }
 
-/// All that was sent to the store, BEGIN and SET and COMMIT included, and what most of it is.
+/// All statements sent to the store, including BEGIN, SET and COMMIT, and the most frequent ones.
 async fn statements(
     store: &Database,
     data: &Database,
@@ -55,12 +55,12 @@ async fn statements(
     Ok(())
 }
 
-/// Autovacuum is off on this server, so what is dead was left for it. A page that is pruned meanwhile
-/// still has the line pointers, and the indexes their entries, so those count as well.
+/// Autovacuum is off on this server, so dead tuples stay. Pruning a page keeps the line pointers and the index
+/// entries, so those count too.
 async fn dead_tuples(store: &Database, chunks: f64, report: &mut Report) -> Result<()> {
     let others = "SELECT count(*) FROM pg_stat_activity
                   WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    // A connection tells what it did when it ends, at the latest.
+    // A connection reports its statistics at the latest when it closes.
     let ended = async || store.one::<i64>(others).await == 0;
     eventually("all connections to the store have ended", Duration::from_secs(10), ended).await;
     let sql = "SELECT relname::text, n_dead_tup, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables

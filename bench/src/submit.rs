@@ -1,4 +1,4 @@
-//! Submitting over HTTP against inserting the same rows with pgbench, 64 at a time each.
+//! Submitting over HTTP compared with inserting the same rows with pgbench, each 64 at a time.
 
 use crate::posts::{Posts, Sent};
 use crate::report::Report;
@@ -16,7 +16,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let database = bench.database().await;
     accounts(&database, 10).await;
     let served = Served::start(&database, RAISE, &[]).await?;
-    // Nothing is worked, so that submitting alone is measured.
+    // No worker runs, so that only submitting is measured.
     served.run(&["stop"]).await;
     let posts = |times| Posts::of("/api/v1/jobs", &served.token, r#"{"jobType":"RAISE"}"#, times);
     posts(1).send(served.port, 1).await?;
@@ -42,15 +42,15 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Every run begins with empty tables.
+/// Empties the tables before a run.
 async fn empty(database: &Database) {
     database.run("TRUNCATE windlass_jobs CASCADE").await;
     settle(database).await;
 }
 
-/// A transaction with the rows that a submit writes, taken from one, and the signal.
+/// A transaction with the rows that a submit writes, copied from a real one, and the notification.
 async fn insert(database: &Database) -> String {
-    // A colon would begin a variable of pgbench's.
+    // A colon would begin a pgbench variable.
     let text = r"replace(replace(replace(value, '\', '\\'), '''', ''''''), ':', '\x3a')";
     let like_the_first = |table: &str, key: &str, value: &str| {
         format!(
@@ -68,7 +68,7 @@ async fn insert(database: &Database) -> String {
     )
 }
 
-/// Runs a script so many times per client; transactions a second.
+/// Runs a script `times` times per client. Returns transactions per second.
 async fn pgbench(database: &Database, script: &Path, times: usize) -> Result<f64> {
     let clients = CLIENTS.to_string();
     let output = Command::new("pgbench")

@@ -1,4 +1,4 @@
-//! A run of the binary, with the time it took and the memory it came to.
+//! Runs the binary and measures its duration and its peak memory.
 
 use crate::setup::binary;
 use anyhow::{Result, ensure};
@@ -6,15 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a run took.
+/// The result of a run.
 pub(crate) struct Watched {
     pub(crate) took: Duration,
-    /// The most resident memory, in MB.
+    /// The peak resident memory, in MB.
     pub(crate) peak: f64,
 }
 
-/// Runs the binary in a folder. The peak is as the kernel counted it, read while the process still
-/// exists: until it is waited for it stays a zombie, so the last reading before that is what counts.
+/// Runs the binary in a folder. The peak is read from the kernel while the process exists. It stays a zombie until
+/// it is waited for, so the last reading is the total.
 pub(crate) fn watched(folder: &Path, arguments: &[&str]) -> Result<Watched> {
     let begun = Instant::now();
     let mut child = Command::new(binary()?)

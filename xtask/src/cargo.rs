@@ -5,12 +5,11 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// The same cargo that runs this task, as if it were called from outside.
+/// The cargo that runs this task, with an environment as if it were called from a shell.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args);
-    // What cargo tells about xtask must not reach the build scripts of other crates: some watch
-    // these variables, and would be built again each time.
+    // Cargo sets these variables for xtask. Some build scripts watch them, and would run again each time.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -20,8 +19,8 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs cargo and tells whether it was content.
+/// Runs cargo and returns whether it succeeded.
 pub(crate) fn succeeds(args: &[&str]) -> anyhow::Result<bool> {
     eprintln!("xtask: cargo {}", args.join(" "));
-    Ok(command(args).status().context("cargo does not start")?.success())
+    Ok(command(args).status().context("failed to start cargo")?.success())
 }

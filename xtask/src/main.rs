@@ -1,4 +1,4 @@
-//! The project's own tasks: `cargo xtask <task>`. One file per task.
+//! The project's own tasks: `cargo xtask TASK`. One file per task.
 
 mod bench;
 mod cargo;
@@ -14,29 +14,64 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
 
-const HELP: &str = "\
-Usage: cargo xtask <task>
+/// Checks, measures and documents Windlass.
+///
+/// Exits with 0 on success, 1 if a check or a test failed, and 2 if a program is missing or an argument is wrong.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
 
-Tasks:
-  test [--only FILTER]  Check everything: tidiness, dependencies, format, lints, and all tests. The last line is
-                        `N passed, M failed`, where a failed check counts as one failure.
-                        Installs PostgreSQL and the like if missing and you are root, and
-                        Python packages from PyPI beside what cargo builds.
-                        With --only: just the tests whose name contains FILTER, and no other check
-  bench [NAME ...] [--quick]
-                        Measure: sql, handler, command, http, load, memory, latency,
-                        machines, statements, noop, submit, first-commit, listeners;
-                        ratios within one run
-  nightly [--rows N]    Run examples/nightly on servers of its own, 1,000,000 transactions or N of
-                        them, and print what was measured beside what was asked for
-  screenshots           Make the pictures in docs/images anew, from the dashboard as it is
-  tidy                  Format the code, then run the checks that need no tests
+#[derive(Subcommand)]
+enum Task {
+    /// Check everything: house rules, dependencies, format, lints, and all tests.
+    ///
+    /// The last line is `N passed, M failed`; a failed check counts as one failure. As root on Debian, it installs the
+    /// programs that the tests start. It installs Python packages from PyPI beside cargo's build output.
+    Test(TestArgs),
+    /// Measure, as ratios within one run.
+    Bench(BenchArgs),
+    /// Run examples/nightly on its own servers and print the measured values beside the required ones.
+    Nightly {
+        /// Number of transactions, up to 10,000,000
+        #[arg(long, value_name = "N", default_value = "1_000_000")]
+        rows: String,
+    },
+    /// Make the screenshots in docs/images again.
+    Screenshots,
+    /// Format the code, then run the checks that need no tests.
+    Tidy,
+}
 
-Exits with 0 if all is well, 1 if something failed, 2 if something is missing or misspelt.";
+#[derive(Args)]
+struct TestArgs {
+    /// Run only the tests whose name contains FILTER, and no other check
+    #[arg(long, value_name = "FILTER", conflicts_with = "quick")]
+    only: Option<String>,
+    /// Run the checks that take less than five minutes on two cores, once everything is built: house rules,
+    /// dependencies, format, unit tests, the conformance suites on SQLite, and the tests of the commands
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Args)]
+struct BenchArgs {
+    /// Benchmarks to run; all of them by default. An unknown name prints the list
+    names: Vec<String>,
+    /// Use a tenth of the rows
+    #[arg(long)]
+    quick: bool,
+    /// Use at most N rows
+    #[arg(long, value_name = "N")]
+    rows: Option<u64>,
+}
 
 fn main() -> ExitCode {
-    match run() {
+    match run(Cli::parse().task) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
@@ -45,33 +80,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<ExitCode> {
-    go_to_the_root()?;
-    let args: Vec<String> = env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    match args.as_slice() {
-        ["test"] => test::run(None),
-        ["test", "--only", filter] => test::run(Some(filter)),
-        ["bench", rest @ ..] => bench::run(rest),
-        ["nightly", rest @ ..] => nightly::run(rest),
-        ["screenshots"] => screenshots::run(),
-        ["tidy"] => tidy::run(),
-        ["help" | "-h" | "--help"] => {
-            println!("{HELP}");
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => {
-            eprintln!("{HELP}");
-            Ok(ExitCode::from(2))
-        }
+fn run(task: Task) -> anyhow::Result<ExitCode> {
+    change_to_root()?;
+    match task {
+        Task::Test(TestArgs { only: Some(filter), .. }) => test::run_only(&filter),
+        Task::Test(TestArgs { quick: true, .. }) => test::run_quick(),
+        Task::Test(_) => test::run_all(),
+        Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
+        Task::Nightly { rows } => nightly::run(&rows),
+        Task::Screenshots => screenshots::run(),
+        Task::Tidy => tidy::run(),
     }
 }
 
-/// Tasks may be started from any folder of the project; cargo tells where xtask is.
-fn go_to_the_root() -> anyhow::Result<()> {
+/// A task may be started from any folder of the project. Cargo sets the folder of xtask.
+fn change_to_root() -> anyhow::Result<()> {
     if let Some(xtask) = env::var_os("CARGO_MANIFEST_DIR") {
-        let root = Path::new(&xtask).parent().context("xtask is a folder of the project")?;
+        let root = Path::new(&xtask).parent().context("xtask has no parent folder")?;
         env::set_current_dir(root).with_context(|| root.display().to_string())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
 }

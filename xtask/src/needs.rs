@@ -1,4 +1,4 @@
-//! What the tests need from the machine, installed where that is possible.
+//! The programs that the tests start, installed where that is possible.
 
 use std::env;
 use std::fs;
@@ -6,62 +6,89 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Which tests are going to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    AllTests,
+    QuickTests,
+}
+
 struct Need {
     what: &'static str,
-    /// What to install, by Debian's names.
+    /// Debian packages.
     packages: &'static [&'static str],
-    is_there: fn() -> bool,
+    is_installed: fn() -> bool,
+    /// Whether `cargo xtask test --quick` needs it too.
+    quick: bool,
 }
 
 const NEEDS: &[Need] = &[
     Need {
-        what: "PostgreSQL's server programs (initdb, postgres)",
+        what: "the PostgreSQL server programs (initdb, postgres)",
         packages: &["postgresql"],
-        is_there: has_postgres,
+        is_installed: has_postgres,
+        quick: true,
     },
-    // The whole of mariadb-server would also start a service of the system, which nobody needs: the
-    // tests run servers of their own.
+    // The package mariadb-server would also start a system service; the tests start their own servers.
     Need {
-        what: "MariaDB's server programs (mariadbd, mariadb-install-db)",
+        what: "the MariaDB server programs (mariadbd, mariadb-install-db)",
         packages: &["mariadb-server-core", "mariadb-client-core"],
-        is_there: has_mariadb,
+        is_installed: has_mariadb,
+        quick: true,
     },
-    Need { what: "PgBouncer", packages: &["pgbouncer"], is_there: has_pgbouncer },
-    Need { what: "libfaketime", packages: &["libfaketime"], is_there: has_libfaketime },
-    Need { what: "Python 3", packages: &["python3"], is_there: || on_path("python3") },
-    Need { what: "Python's venv", packages: &["python3-venv"], is_there: has_venv },
-    Need { what: "Node", packages: &["nodejs"], is_there: || on_path("node") },
+    Need { what: "PgBouncer", packages: &["pgbouncer"], is_installed: has_pgbouncer, quick: false },
     Need {
-        what: "Chromium and its driver",
-        packages: &["chromium", "chromium-driver"],
-        is_there: || on_path("chromium") && on_path("chromedriver"),
+        what: "libfaketime",
+        packages: &["libfaketime"],
+        is_installed: has_libfaketime,
+        quick: false,
     },
-    Need { what: "jq", packages: &["jq"], is_there: || on_path("jq") },
+    Need {
+        what: "Python 3",
+        packages: &["python3"],
+        is_installed: || on_path("python3"),
+        quick: true,
+    },
+    Need {
+        what: "the Python module venv",
+        packages: &["python3-venv"],
+        is_installed: has_venv,
+        quick: false,
+    },
+    Need { what: "Node.js", packages: &["nodejs"], is_installed: || on_path("node"), quick: false },
+    Need {
+        what: "Chromium and chromedriver",
+        packages: &["chromium", "chromium-driver"],
+        is_installed: || on_path("chromium") && on_path("chromedriver"),
+        quick: false,
+    },
+    Need { what: "jq", packages: &["jq"], is_installed: || on_path("jq"), quick: false },
 ];
 
-/// Whether all is there in the end. If not, it has said what to install.
-pub(crate) fn are_met() -> bool {
-    if missing().next().is_none() {
-        return true;
+/// Installs missing programs if possible. Returns whether all are installed; prints those that are not.
+pub(crate) fn install(tests: For) -> bool {
+    let missing = || {
+        let needed = move |need: &&Need| need.quick || tests == For::AllTests;
+        NEEDS.iter().filter(needed).filter(|need| !(need.is_installed)())
+    };
+    if missing().next().is_some() {
+        match cannot_install() {
+            None => install_packages(missing().flat_map(|need| need.packages).copied().collect()),
+            Some(reason) => eprintln!("xtask: cannot install missing programs: {reason}"),
+        }
     }
-    if can_install() {
-        install(missing().flat_map(|need| need.packages).copied().collect());
+    let missing: Vec<_> = missing().collect();
+    for need in &missing {
+        eprintln!("xtask: missing: {}", need.what);
     }
-    for need in missing() {
-        eprintln!(
-            "xtask: the tests need {}: install that (Debian, Ubuntu: apt-get install {})",
-            need.what,
-            need.packages.join(" ")
-        );
+    if !missing.is_empty() {
+        let packages: Vec<_> = missing.iter().flat_map(|need| need.packages).copied().collect();
+        eprintln!("xtask: on Debian or Ubuntu: apt-get install {}", packages.join(" "));
     }
-    missing().next().is_none()
+    missing.is_empty()
 }
 
-fn missing() -> impl Iterator<Item = &'static Need> {
-    NEEDS.iter().filter(|need| !(need.is_there)())
-}
-
-/// Looks where the tests look.
+/// Searches the same folders as the test kit.
 fn has_postgres() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let folders = env::var_os("WINDLASS_PG_BIN").map(PathBuf::from).into_iter();
@@ -71,10 +98,10 @@ fn has_postgres() -> bool {
         .any(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-/// Its own programs call `my_print_defaults`.
+/// `mariadb-install-db` calls `my_print_defaults`, which is in another package.
 fn has_mariadb() -> bool {
-    let there = |program| on_path(program) || Path::new("/usr/sbin").join(program).is_file();
-    ["mariadbd", "mariadb-install-db", "my_print_defaults"].into_iter().all(there)
+    let exists = |program| on_path(program) || Path::new("/usr/sbin").join(program).is_file();
+    ["mariadbd", "mariadb-install-db", "my_print_defaults"].into_iter().all(exists)
 }
 
 fn has_libfaketime() -> bool {
@@ -82,12 +109,12 @@ fn has_libfaketime() -> bool {
     folders.into_iter().any(|folder| folder.path().join("faketime/libfaketime.so.1").is_file())
 }
 
-/// Debian installs it where only root looks for programs.
+/// Debian installs it in a folder that is only on root's PATH.
 fn has_pgbouncer() -> bool {
     on_path("pgbouncer") || Path::new("/usr/sbin/pgbouncer").is_file()
 }
 
-/// Debian ships Python without it.
+/// Debian's python3 package does not contain it.
 fn has_venv() -> bool {
     let mut python = Command::new("python3");
     python.args(["-c", "import ensurepip, venv"]).stderr(Stdio::null());
@@ -98,19 +125,25 @@ fn on_path(program: &str) -> bool {
     path().iter().any(|folder| folder.join(program).is_file())
 }
 
-fn can_install() -> bool {
-    // The owner of our own process's folder is who we are.
+/// Why packages cannot be installed, if they cannot.
+fn cannot_install() -> Option<&'static str> {
+    // The owner of this process's folder in /proc is the user of this process.
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    is_root && on_path("apt-get")
+    match (is_root, on_path("apt-get")) {
+        (true, true) => None,
+        (false, _) => Some("this process does not run as root"),
+        (true, false) => Some("there is no apt-get"),
+    }
 }
 
-/// A failure shows in what is still missing afterwards.
-fn install(packages: Vec<&str>) {
+/// The caller checks again what is missing, so a failure is only printed here.
+fn install_packages(packages: Vec<&str>) {
     eprintln!("xtask: installing {}", packages.join(", "));
-    let updated = apt_get(&["update"]);
     let install = ["install", "-y", "--no-install-recommends"];
-    if !updated || !apt_get(&[&install[..], &packages[..]].concat()) {
-        eprintln!("xtask: apt-get failed");
+    if !apt_get(&["update"]) {
+        eprintln!("xtask: `apt-get update` failed; is the package mirror reachable?");
+    } else if !apt_get(&[&install[..], &packages[..]].concat()) {
+        eprintln!("xtask: `apt-get install` failed");
     }
 }
 

@@ -1,17 +1,16 @@
-//! `cargo xtask nightly`: builds the binary and the example's program with optimisation, and runs it.
+//! `cargo xtask nightly`: builds the binary and the example's program in release mode, and runs the example.
 
 use crate::{cargo, needs, python};
 use std::process::ExitCode;
 
-pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
-    if !needs::are_met() {
+pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
+    if !needs::install(needs::For::AllTests) {
         return Ok(ExitCode::from(2));
     }
-    python::make();
+    python::install();
     if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli"])? {
         return Ok(ExitCode::FAILURE);
     }
-    let mut command = vec!["run", "--release", "-p", "windlass-nightly", "--"];
-    command.extend(arguments);
+    let command = ["run", "--release", "-p", "windlass-nightly", "--", "--rows", rows];
     Ok(if cargo::succeeds(&command)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,5 +1,4 @@
-//! The Python packages that the tests use, in one environment of their own beside what cargo
-//! builds. It is made once; the tests that need it fail where it cannot be made.
+//! The Python packages that the tests use, in one virtual environment beside cargo's build output.
 
 use std::env;
 use std::fs;
@@ -8,35 +7,39 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// What is installed, and what for. All are snapshot.
+/// The packages, each with a fixed version.
 const PACKAGES: [&str; 8] = [
-    // Tries the API by its own document; the same seed gives the same requests.
+    // Tests the API against its OpenAPI document. The same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
-    // An endpoint that speaks S3, DynamoDB, SQS and EventBridge, and a client of these.
+    // An S3, DynamoDB, SQS and EventBridge endpoint, and a client for them.
     "moto[server]==5.2.5",
     "boto3==1.44.0",
-    // Say whether a template can be deployed, and what AWS makes of it.
+    // Validate the AWS SAM template, and expand it to CloudFormation.
     "cfn-lint==1.58.0",
     "aws-sam-translator==1.115.0",
-    // Reads Parquet, independently of what wrote it.
+    // Reads Parquet, independently of the code that wrote it.
     "pyarrow==26.0.1",
-    // Brings axe-core, which finds what makes pages hard for some to use.
+    // Contains axe-core, which finds accessibility violations.
     "axe-core-python==0.1.0",
 ];
 
-/// Makes it unless it is there. Where it cannot be made, it says why: all other tests still run.
-pub(crate) fn make() {
-    if let Err(error) = try_make() {
+/// Installs the packages unless they are there. On failure it prints the reason and returns: only the tests that use
+/// them fail then.
+pub(crate) fn install() {
+    if let Err(error) = try_install() {
         eprintln!(
-            "xtask: Python packages cannot be installed, so their tests will fail: {error:#}"
+            "xtask: failed to install the Python packages ({}): {error:#}\n\
+             xtask: the tests that use them will fail: those of the API document, S3, DynamoDB, AWS, Parquet and \
+             accessibility",
+            PACKAGES.join(", ")
         );
     }
 }
 
-fn try_make() -> anyhow::Result<()> {
+fn try_install() -> anyhow::Result<()> {
     let folder = folder()?;
-    // Written last, so that what was begun and not finished is begun anew.
+    // The stamp is written last, so that an interrupted installation starts again.
     let (stamp, wanted) = (folder.join("installed"), PACKAGES.join(" "));
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
@@ -48,12 +51,11 @@ fn try_make() -> anyhow::Result<()> {
     fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
 }
 
-/// The tests look for it here, in the folder that has the folders of all profiles, under the name
-/// of its first package.
+/// The folder where `windlass_testkit::python_program` looks: in cargo's target folder, named after the first package.
 fn folder() -> anyhow::Result<PathBuf> {
-    let program = env::current_exe().context("a process knows its program")?;
-    let target = program.parent().and_then(Path::parent).context("cargo's folder is gone")?;
-    Ok(target.join("schemathesis"))
+    let program = env::current_exe().context("failed to find the path of xtask")?;
+    let target = program.parent().and_then(Path::parent);
+    Ok(target.context("xtask does not run from cargo's target folder")?.join("schemathesis"))
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {

@@ -1,49 +1,82 @@
-//! `cargo xtask test`: everything a change must pass, and an honest count at the end.
+//! `cargo xtask test`: the checks and tests that a change must pass, and their count.
 
+use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ExitCode, Stdio};
+use std::thread::available_parallelism;
 
 use anyhow::Context;
 
+use crate::needs::For;
 use crate::{cargo, needs, python, tidy};
 
-/// Runs all checks and tests, or only the tests that `filter` names.
-pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
-    if !needs::are_met() {
+/// The most tests that run at once. Each starts processes and opens database connections, and all tests of a program
+/// share one PostgreSQL server with 300 connections.
+const MAX_TEST_THREADS: usize = 8;
+
+type Check = (&'static str, fn() -> anyhow::Result<bool>);
+
+const QUICK_CHECKS: [Check; 3] = [
+    ("tidy", tidy::is_clean),
+    ("dependencies", tidy::are_accepted),
+    ("format", tidy::is_formatted),
+];
+
+const SLOW_CHECKS: [Check; 2] =
+    [("advisories", tidy::have_no_advisories), ("lints", tidy::has_no_lints)];
+
+/// The tests of `--quick`, as arguments of `cargo test`.
+const QUICK_TESTS: [&[&str]; 3] = [
+    // Unit tests.
+    &["--lib", "--bins"],
+    // The conformance suites of the store and of the connectors, on SQLite.
+    &["--test", "conformance", "sqlite::"],
+    // The tests of the command line.
+    &["--test", "it", "commands::"],
+];
+
+/// Runs all checks and all tests.
+pub(crate) fn run_all() -> anyhow::Result<ExitCode> {
+    run(For::AllTests, &[&QUICK_CHECKS[..], &SLOW_CHECKS].concat(), &[&[]])
+}
+
+/// Runs the tests whose name contains `filter`.
+pub(crate) fn run_only(filter: &str) -> anyhow::Result<ExitCode> {
+    run(For::AllTests, &[], &[&[filter]])
+}
+
+/// Runs the fast checks and tests.
+pub(crate) fn run_quick() -> anyhow::Result<ExitCode> {
+    run(For::QuickTests, &QUICK_CHECKS, &QUICK_TESTS)
+}
+
+fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCode> {
+    if !needs::install(tests) {
         return Ok(ExitCode::from(2));
     }
-    python::make();
+    if tests == For::AllTests {
+        python::install();
+    }
     let mut failed_checks = Vec::new();
-    if filter.is_none() {
-        let checks: [(&str, Check); 5] = [
-            ("tidy", tidy::is_clean),
-            ("dependencies", tidy::are_accepted),
-            ("advisories", tidy::have_no_advisories),
-            ("format", tidy::is_formatted),
-            ("lints", tidy::has_no_lints),
-        ];
-        for (name, check) in checks {
-            if !check()? {
-                failed_checks.push(name);
-            }
+    for (name, check) in checks {
+        if !check()? {
+            failed_checks.push(*name);
         }
     }
     let mut count = Count::default();
-    // Cargo builds the programs of every crate with its tests, before the first test runs. A build of
-    // the programs alone would compile all dependencies a second time, with fewer features.
-    let succeeded = run_tests(filter, &mut count)?;
-    // A test program that crashes or does not build fails without any test that failed.
-    if !succeeded && count.failed == 0 {
-        failed_checks.push("tests");
+    for arguments in runs {
+        let failed_before = count.failed;
+        // A test program that crashes or does not build fails without a failed test.
+        if !run_tests(arguments, &mut count)? && count.failed == failed_before {
+            failed_checks.push("tests");
+        }
     }
     if count.ignored > 0 {
-        eprintln!("xtask: {} tests are ignored; none may be", count.ignored);
+        eprintln!("xtask: {} tests are ignored; `#[ignore]` is not allowed", count.ignored);
         failed_checks.push("ignored tests");
     }
     Ok(conclude(&failed_checks, &count))
 }
-
-type Check = fn() -> anyhow::Result<bool>;
 
 /// The sums over all test programs.
 #[derive(Debug, Default, PartialEq)]
@@ -69,16 +102,23 @@ impl Count {
     }
 }
 
-/// Passes the output on while it counts, and tells whether cargo was content.
-fn run_tests(filter: Option<&str>, count: &mut Count) -> anyhow::Result<bool> {
+/// Runs `cargo test` with these arguments, copies its output, and counts. Returns whether cargo succeeded.
+///
+/// Cargo builds the programs of every crate together with its tests. A build of the programs alone would compile all
+/// dependencies a second time, with fewer features.
+fn run_tests(arguments: &[&str], count: &mut Count) -> anyhow::Result<bool> {
     let mut args = vec!["test", "--workspace", "--all-features", "--no-fail-fast"];
-    args.extend(filter);
+    args.extend(arguments);
     eprintln!("xtask: cargo {}", args.join(" "));
-    let mut tests =
-        cargo::command(&args).stdout(Stdio::piped()).spawn().context("cargo does not start")?;
-    let mut output = BufReader::new(tests.stdout.take().context("the output is a pipe")?);
+    let mut command = cargo::command(&args);
+    if env::var_os("RUST_TEST_THREADS").is_none() {
+        let threads = available_parallelism().map_or(1, |cores| cores.get().min(MAX_TEST_THREADS));
+        command.env("RUST_TEST_THREADS", threads.to_string());
+    }
+    let mut tests = command.stdout(Stdio::piped()).spawn().context("failed to start cargo")?;
+    let mut output = BufReader::new(tests.stdout.take().context("cargo has no output pipe")?);
     let mut line = Vec::new();
-    // Bytes, because a test may print what is no text.
+    // Bytes, because the output of a test need not be UTF-8.
     while output.read_until(b'\n', &mut line)? > 0 {
         std::io::stdout().write_all(&line)?;
         count.add(&String::from_utf8_lossy(&line));
@@ -87,10 +127,10 @@ fn run_tests(filter: Option<&str>, count: &mut Count) -> anyhow::Result<bool> {
     Ok(tests.wait()?.success())
 }
 
-/// Prints the count as the very last line, and nothing else on it.
+/// Prints the count as the last line.
 fn conclude(failed_checks: &[&str], count: &Count) -> ExitCode {
     if !failed_checks.is_empty() {
-        eprintln!("xtask: failed: {}", failed_checks.join(", "));
+        eprintln!("xtask: failed checks: {}", failed_checks.join(", "));
     }
     let failed = count.failed + failed_checks.len();
     println!("{} passed, {failed} failed", count.passed);
@@ -102,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_summed_and_other_lines_are_not() {
+    fn the_results_of_all_programs_are_added_and_other_lines_ignored() {
         let mut count = Count::default();
         for line in [
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 7 filtered out; finished in 0.10s\n",

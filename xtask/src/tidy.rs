@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, and both of these.
+//! `cargo xtask tidy`: rustfmt, clippy, and the house rules that neither of them checks.
 
 mod dependencies;
 mod rules;
@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use crate::cargo;
 pub(crate) use dependencies::{are_accepted, have_no_advisories};
 
-/// Formats the code, then checks all that needs no tests.
+/// Formats the code, then runs the checks that need no tests.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let formatted = cargo::succeeds(&["fmt", "--all"])?;
     let clean = is_clean()?;
@@ -25,25 +25,25 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Whether rustfmt has nothing to change.
+/// Whether the code is formatted.
 pub(crate) fn is_formatted() -> anyhow::Result<bool> {
     cargo::succeeds(&["fmt", "--all", "--check"])
 }
 
-/// Whether clippy has nothing to say.
+/// Whether clippy prints no warning, with all features and with the default features.
 pub(crate) fn has_no_lints() -> anyhow::Result<bool> {
     let all = ["clippy", "--workspace", "--all-features", "--all-targets", "--", "-D", "warnings"];
-    // Without its features, too, as most people build it.
+
     Ok(cargo::succeeds(&all)?
         && cargo::succeeds(&["clippy", "-p", "windlass-cli", "--", "-D", "warnings"])?)
 }
 
-/// Whether all files keep the house rules; it prints where they do not.
+/// Whether all files follow the house rules. Prints each violation.
 pub(crate) fn is_clean() -> anyhow::Result<bool> {
     eprintln!("xtask: house rules");
     let mut clean = true;
     for path in files()? {
-        // What is no text has no rules; what git still knows may be gone from the folder.
+        // Binary files have no rules. A file that git still lists may be deleted.
         let Ok(text) = fs::read_to_string(&path) else { continue };
         for finding in rules::check(Path::new(&path), &text) {
             eprintln!("{path}:{finding}");
@@ -53,14 +53,14 @@ pub(crate) fn is_clean() -> anyhow::Result<bool> {
     Ok(clean)
 }
 
-/// The files of the project, those not committed yet included.
+/// The files of the project, including those that are not committed.
 fn files() -> anyhow::Result<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
-        .context("git does not start")?;
+        .context("failed to start git")?;
     let complaint = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "git ls-files: {complaint}");
-    let names = String::from_utf8(output.stdout).context("a file name is no text")?;
+    let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
     Ok(names.split_terminator('\0').map(str::to_owned).collect())
 }

@@ -1,30 +1,30 @@
-//! Jobs, chunks and letters in a store, written by statements, since nobody has a day to wait.
+//! Fills a store with jobs, chunks and dead letters by SQL statements, because running them would take a day.
 
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use windlass_testkit::Database;
 
-/// A store of either kind.
+/// A store on PostgreSQL or SQLite.
 pub(super) enum Store {
     Postgres(Database),
     Sqlite(String),
 }
 
-/// What there is to look at.
-pub(super) struct Shelf {
+/// The jobs to open.
+pub(super) struct SeededJobs {
     /// A running job of 10,000 chunks.
     pub(super) large: String,
 }
 
-/// Jobs that are at work or wait, beside the two large ones.
+/// Running or queued jobs besides the two large ones.
 const OPEN: u64 = 30;
-/// Letters that wait for somebody.
+/// Open dead letters.
 const LETTERS: u64 = 10_000;
 
-impl Shelf {
-    /// Fills a store with jobs that are copies of one, all of them submitted within the last day.
-    pub(super) async fn fill(store: &Store, id: &str, jobs: u64) -> Result<Shelf> {
+impl SeededJobs {
+    /// Fills a store with copies of one job, all submitted within the last day.
+    pub(super) async fn fill(store: &Store, id: &str, jobs: u64) -> Result<SeededJobs> {
         let apart = 86_000.0 / jobs as f64;
         let back = |times: &str| store.ago(&format!("({times}) * {apart}"));
         let ended = BTreeMap::from([
@@ -50,11 +50,11 @@ impl Shelf {
         open.insert("finished_at", "NULL".to_owned());
         store.copy("windlass_jobs", "id", id, &open, OPEN).await?;
         store.letters(&format!("00000000-0000-7000-8000-{:012}", 1)).await?;
-        let large = Shelf::add(store, id, 10_000).await?;
-        Ok(Shelf { large })
+        let large = SeededJobs::add(store, id, 10_000).await?;
+        Ok(SeededJobs { large })
     }
 
-    /// Adds a running job of so many chunks; its id.
+    /// Adds a running job with `chunks` chunks. Returns its id.
     pub(super) async fn add(store: &Store, id: &str, chunks: u64) -> Result<String> {
         let number = (300_000_000 + chunks).to_string();
         let job = BTreeMap::from([
@@ -74,7 +74,7 @@ impl Shelf {
         Ok(id)
     }
 
-    /// A moment of work on a job: a hundred chunks are done, and a hundred begun.
+    /// Changes a job as workers would: a hundred chunks complete and a hundred begin.
     pub(super) async fn change(store: &Store, id: &str, moment: u64) -> Result<()> {
         let now = store.ago("0");
         let from = 50_000 + moment * 100;
@@ -130,7 +130,7 @@ impl Store {
         Ok(())
     }
 
-    /// So many seconds ago.
+    /// A time `seconds` ago, in SQL.
     fn ago(&self, seconds: &str) -> String {
         match self {
             Store::Postgres(_) => format!("clock_timestamp() - {seconds} * interval '1 second'"),
@@ -140,7 +140,7 @@ impl Store {
         }
     }
 
-    /// The id with this number.
+    /// The id with this number, in SQL.
     fn id(&self, number: &str) -> String {
         match self {
             Store::Postgres(_) => {
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// Copies a row so many times, with other values in some columns, each with its number as `n`.
+    /// Copies a row `times` times, with other values in some columns. `n` is the number of the copy.
     async fn copy(
         &self,
         table: &str,
@@ -201,7 +201,7 @@ impl Store {
         self.run(&sql).await
     }
 
-    /// The chunks of a job: half of them done, a few failed, a hundred at work, the others waiting.
+    /// The chunks of a job: half completed, a few failed, a hundred processing, the rest pending.
     async fn chunks(&self, job: &str, chunks: u64) -> Result<()> {
         let half = chunks / 2;
         let numbers = self.numbers(chunks);
@@ -223,7 +223,7 @@ impl Store {
         .await
     }
 
-    /// Letters of a job, of a few patterns, each with its own text.
+    /// Dead letters of a job with a few error fingerprints, each with its own text.
     async fn letters(&self, job: &str) -> Result<()> {
         let (numbers, id, when) = (self.numbers(LETTERS), self.id("n"), self.ago("n"));
         let text = "CAST(n AS text)";

@@ -1,23 +1,23 @@
-//! What became of a batch of messages, for the log.
+//! The results of a batch of messages, for the log.
 
 use std::ops::AddAssign;
 
-/// Counts of one batch, or of many.
+/// Counts of one batch, or the sum of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStats {
-    /// Items written.
+    /// Items that were written.
     pub processed: u64,
-    /// Items that this job had been done to before.
+    /// Items that this job had already processed before.
     pub repeated: u64,
-    /// Items that needed nothing.
+    /// Items that the step skipped.
     pub skipped: u64,
-    /// Items that failed, and whose messages come back.
+    /// Items that failed. Their messages are delivered again.
     pub failed: u64,
-    /// Writes that met another writer's.
+    /// Writes that conflicted with another writer.
     pub conflicts: u64,
-    /// Records asked for.
+    /// Records read.
     pub reads: u64,
-    /// Writes asked for.
+    /// Writes attempted.
     pub writes: u64,
 }
 

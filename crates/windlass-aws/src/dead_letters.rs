@@ -1,8 +1,8 @@
-//! Dead letters: what is in a dead-letter queue, and what is done about it.
+//! Listing, redriving and deleting the messages of a dead-letter queue.
 //!
-//! A queue can only be read by receiving, so what is looked at is hidden from others meanwhile and
-//! given back at the end. What is redriven is sent first and deleted then: whoever dies in between
-//! leaves a letter twice, which is harmless since a record remembers its jobs, and never loses one.
+//! A queue can only be read by receiving. Messages that are read are hidden from other readers and released at the
+//! end. A redrive sends a message before it deletes the letter: a crash in between leaves both, which is harmless
+//! because a record remembers its jobs, and no message is lost.
 
 use crate::message::{Delivery, JOB_ID};
 use crate::queue::{Queue, Received};
@@ -12,23 +12,23 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant, SystemTime};
 use windlass_core::JobId;
 
-/// Which letters.
+/// A filter for dead letters.
 #[derive(Clone, Debug, Default)]
 pub struct Which {
-    /// With these message ids; any where there are none.
+    /// With one of these message ids; empty means any.
     pub ids: Vec<String>,
     /// Of this job.
     pub job: Option<JobId>,
-    /// Of this type: a message's, or a job type's.
+    /// With this message type, or of this job type.
     pub message_types: Vec<String>,
-    /// Sent at least so long ago.
+    /// Sent at least this long ago.
     pub older_than: Option<Duration>,
 }
 
-/// How long letters stay hidden while they are looked at.
+/// How long letters stay hidden while they are read.
 const HIDDEN: Duration = Duration::from_secs(60);
-/// How long to wait for a letter before the queue counts as empty. A queue lies on many machines,
-/// and one that is asked without waiting may say that it is empty when it is not.
+/// How long to wait for a letter before the queue counts as empty. SQS distributes a queue over machines, and a
+/// request without waiting may find none although there are some.
 const WAIT: Duration = Duration::from_secs(1);
 
 impl Which {
@@ -44,13 +44,13 @@ impl Which {
     }
 }
 
-/// The `type` that a letter says; empty where it says none.
+/// The `type` field of a letter; empty if there is none.
 pub fn type_of(letter: &Delivery) -> String {
     let said: Option<Json> = serde_json::from_str(&letter.body).ok();
     said.and_then(|said| Some(said.get("type")?.as_str()?.to_owned())).unwrap_or_default()
 }
 
-/// The keys that a letter names, as people read them.
+/// The keys that a letter names, as text.
 pub fn keys_of(letter: &Delivery, config: &windlass_core::Config) -> String {
     match Message::read(&letter.body, config) {
         Ok(message) => {
@@ -61,7 +61,7 @@ pub fn keys_of(letter: &Delivery, config: &windlass_core::Config) -> String {
     }
 }
 
-/// At most so many letters, which stay where they are.
+/// Up to `limit` letters. They stay in the queue.
 pub async fn list(queue: &Queue, which: &Which, limit: usize) -> Result<Vec<Delivery>> {
     let mut seen = Seen::default();
     let mut letters = Vec::new();
@@ -76,7 +76,7 @@ pub async fn list(queue: &Queue, which: &Which, limit: usize) -> Result<Vec<Deli
     Ok(letters)
 }
 
-/// Sends letters to the queue they came from, at most so many a second, and gives how many.
+/// Sends letters back to the queue that they came from, at most `rate` per second. Returns their number.
 pub async fn redrive(from: &Queue, to: &Queue, which: &Which, rate: Option<u32>) -> Result<usize> {
     let begun = Instant::now();
     let mut redriven = 0;
@@ -87,7 +87,7 @@ pub async fn redrive(from: &Queue, to: &Queue, which: &Which, rate: Option<u32>)
         }
         let ten = letters.iter().map(|letter| {
             let delivery = &letter.delivery;
-            // One that was sent by hand is named after itself, and so stays the same job.
+            // A message that was sent by hand has no job id, so its message id becomes the job id and stays it.
             let mut attributes = delivery.attributes.clone();
             attributes.insert(JOB_ID.to_owned(), delivery.job().to_string());
             (delivery.body.clone(), attributes)
@@ -101,7 +101,7 @@ pub async fn redrive(from: &Queue, to: &Queue, which: &Which, rate: Option<u32>)
     Ok(redriven)
 }
 
-/// Deletes letters, and gives how many.
+/// Deletes letters. Returns their number.
 pub async fn ignore(queue: &Queue, which: &Which) -> Result<usize> {
     let mut ignored = 0;
     take(queue, which, async |letters: &[Received]| {
@@ -113,7 +113,7 @@ pub async fn ignore(queue: &Queue, which: &Which) -> Result<usize> {
     Ok(ignored)
 }
 
-/// Does something with the letters that are meant, and gives the others back.
+/// Calls a function with the matching letters, and releases the others.
 async fn take(
     queue: &Queue,
     which: &Which,
@@ -137,7 +137,7 @@ async fn take(
     acted
 }
 
-/// The letters that were looked at, so that a walk ends although it gives them back.
+/// The letters received so far. A letter that arrives again ends the walk.
 #[derive(Default)]
 struct Seen {
     ids: HashSet<String>,
@@ -145,10 +145,10 @@ struct Seen {
 }
 
 impl Seen {
-    /// The next letters; none at the end.
+    /// The next letters, or `None` at the end.
     async fn next(&mut self, queue: &Queue) -> Result<Option<Vec<Received>>> {
         let received = queue.receive(WAIT, Some(HIDDEN)).await?;
-        // One that comes again was hidden too short a time: the walk has been all around.
+        // A letter that is received again was hidden for too short a time: all have been seen.
         let (new, again): (Vec<_>, Vec<_>) =
             received.into_iter().partition(|one| self.ids.insert(one.delivery.id.clone()));
         self.in_hand.extend(again);

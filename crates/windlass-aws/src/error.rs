@@ -1,36 +1,36 @@
-//! What may go wrong outside of single items.
+//! Errors that concern more than a single item.
 
 use windlass_core::Problem;
 
-/// Why something could not be done at all.
+/// An error of a whole operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was asked for, or how it is configured, is not right.
+    /// The request or the configuration is invalid.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// AWS did not do what was asked.
+    /// An AWS request failed.
     #[error("{doing}: {error}")]
     Aws {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What AWS said.
+        /// AWS's error.
         error: windlass_drivers::Error,
     },
-    /// The records could not be reached, or not be read.
+    /// The records could not be read.
     #[error("{doing}: {error}")]
     Data {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What went wrong.
+        /// The cause.
         error: windlass_connectors::DataError,
     },
 }
 
-/// The result of what may go wrong.
+/// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// AWS refused something, or could not be reached.
+    /// An AWS request that was refused or could not be sent.
     pub(crate) fn aws<E>(doing: impl Into<String>) -> impl FnOnce(E) -> Error
     where
         windlass_drivers::Error: From<E>,

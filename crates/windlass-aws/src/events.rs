@@ -9,7 +9,7 @@ use windlass_drivers::{Class, Error as DbError};
 
 /// The source of the events.
 pub const SOURCE: &str = "windlass";
-/// The type of the events; their detail is a request.
+/// The type of the events. Their detail is a request.
 pub const DETAIL_TYPE: &str = "StartBatchJob";
 
 /// An event bus with a rule that invokes *start*.
@@ -18,18 +18,18 @@ pub struct Events {
     bus: String,
 }
 
-/// Events that one call may put.
+/// EventBridge's limit of events per request.
 const AT_ONCE: usize = 10;
-/// How often a call is repeated for the events that it did not take.
+/// How often a request is repeated for the events that were refused.
 const MOST_TRIES: u32 = 8;
 
 impl Events {
-    /// The bus of that name.
+    /// The event bus with this name.
     pub fn new(settings: &SdkConfig, bus: impl Into<String>) -> Events {
         Events { client: Client::new(settings), bus: bus.into() }
     }
 
-    /// Puts an event for each invocation. Those that the bus does not take are tried again.
+    /// Sends an event for each invocation. Refused events are sent again.
     pub async fn put(&self, invocations: &[Invocation]) -> Result<()> {
         for some in invocations.chunks(AT_ONCE) {
             let mut left: Vec<PutEventsRequestEntry> =
@@ -54,7 +54,7 @@ impl Events {
                     let error = DbError::new(Class::Retry, failure);
                     return Err(Error::Aws { doing: "putting events".to_owned(), error });
                 }
-                tokio::time::sleep(rest(tries)).await;
+                tokio::time::sleep(backoff(tries)).await;
             }
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Events {
     }
 }
 
-/// The rest after so many tries, which doubles and is shortened by chance.
-pub(crate) fn rest(tries: u32) -> Duration {
+/// The exponential backoff after `tries` tries, with jitter.
+pub(crate) fn backoff(tries: u32) -> Duration {
     Duration::from_millis(50 << tries.min(8)).mul_f64(rand::random_range(0.5..1.0))
 }

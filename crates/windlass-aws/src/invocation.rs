@@ -1,4 +1,4 @@
-//! What *start* is invoked with: a request, from the console or in an event, or its own next state.
+//! The input of *start*: a request, plain or in an event, or its own state to continue from.
 
 use crate::State;
 use crate::message::job_id;
@@ -9,11 +9,11 @@ use windlass_core::{JobId, PaginationState, Problem, Request};
 /// An invocation of *start*.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
-    /// What was asked for.
+    /// The request.
     pub request: Request,
-    /// The job it is, over all invocations.
+    /// The id of the job, the same in all invocations.
     pub job: JobId,
-    /// Where one of its loads stands; none at first.
+    /// The state of one of its segments; `None` at first.
     pub state: Option<State>,
 }
 
@@ -21,12 +21,12 @@ const STATE: &str = "paginationState";
 const JOB: &str = "jobId";
 
 impl Invocation {
-    /// Reads a request that came plain or as the `detail` of an event. A job is named by the
-    /// `jobId` of the request, its `idempotencyKey`, the event, or else by the invocation itself:
-    /// whatever is delivered twice is one job.
+    /// Reads a request, plain or as the `detail` of an event. The job's id comes from the request's `jobId`, its
+    /// `idempotencyKey`, the event's id, or the invocation's id, in this order. So a request that is delivered
+    /// twice is one job.
     pub fn read(event: Json, invocation: &str) -> Result<Invocation, Problem> {
         let Json::Object(mut fields) = event else {
-            return Err(wrong("the request", "is no JSON object, such as {\"jobType\": …}"));
+            return Err(wrong("the request", "must be a JSON object, such as {\"jobType\": …}"));
         };
         let mut name = invocation.to_owned();
         if fields.contains_key("detail-type") {
@@ -34,7 +34,7 @@ impl Invocation {
                 name = id;
             }
             let Some(Json::Object(detail)) = fields.remove("detail") else {
-                return Err(wrong("detail", "is missing; the request would be right"));
+                return Err(wrong("detail", "is missing; it must be a request"));
             };
             fields = detail;
         }
@@ -49,11 +49,11 @@ impl Invocation {
             ("priority", request.priority.is_some()),
         ] {
             if is_given {
-                return Err(wrong(field, "needs a store, which the form on AWS does not have"));
+                return Err(wrong(field, "needs a store; the AWS functions have none"));
             }
         }
         if let Some(State(PaginationState::Plan | PaginationState::Merge)) = state {
-            return Err(wrong(STATE, "`TABLE_SCAN`, `YEAR_QUERY` or `INDEX_QUERY` would be right"));
+            return Err(wrong(STATE, "type must be `TABLE_SCAN`, `YEAR_QUERY` or `INDEX_QUERY`"));
         }
         let keyed = request.idempotency_key.as_ref();
         let keyed = keyed.map(|key| job_id(&format!("{} {key}", request.job_type)));
@@ -61,7 +61,7 @@ impl Invocation {
         Ok(Invocation { request, job, state })
     }
 
-    /// The same job, to go on from another state.
+    /// The same job with another state.
     pub fn at(&self, state: State) -> Invocation {
         Invocation { state: Some(state), ..self.clone() }
     }
@@ -78,7 +78,7 @@ impl Invocation {
     }
 }
 
-/// Takes a field that people do not write; null is none.
+/// Removes a field that users do not set. Null counts as missing.
 fn take<T: serde::de::DeserializeOwned>(
     fields: &mut Map<String, Json>,
     name: &str,
@@ -98,7 +98,7 @@ mod tests {
 
     const EVENT: &str = "6a7e8feb-b491-4cf7-a9f1-bf3703467718";
 
-    /// Every request that the document writes.
+    /// All requests of the documentation.
     fn requests() -> [Json; 6] {
         [
             json!({"jobType": "REFRESH_CANDIDATES", "filter": {"reportingYears": ["2024", "2025"]}}),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documents_requests_are_read_and_round_trip_with_their_state() {
+    fn the_requests_of_the_documentation_are_read_and_round_trip_with_their_state() {
         for request in requests() {
             let read = Invocation::read(request.clone(), "a request").unwrap();
             assert_eq!(read.state, None);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_without_values_is_none() {
+    fn a_filter_without_values_counts_as_missing() {
         for request in &requests()[4..] {
             let read = Invocation::read(request.clone(), "").unwrap();
             assert_eq!(read.request.filters().count(), 0);
@@ -157,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_invalid_field_is_named() {
         for (request, expected) in [
-            (json!("x"), "no JSON object"),
+            (json!("x"), "must be a JSON object"),
             (json!({}), "jobType"),
             (json!({"jobType": "A", "filters": {}}), "filters"),
             (json!({"jobType": "A", "priority": 9}), "priority: needs a store"),

@@ -1,4 +1,4 @@
-//! The two functions on Lambda: what it invokes, and when they must be done.
+//! The two functions on Lambda: reading events, and finishing before the deadline.
 
 use crate::{Delivery, Error, Events, Process, Queue, Start, config, environment};
 use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
@@ -10,10 +10,10 @@ use windlass_core::Problem;
 use windlass_core::problem::Code;
 use windlass_engine::Steps;
 
-/// How long *start* goes on with further pages before it invokes itself.
-const LOAD_SECONDS: u64 = 10;
+/// How long *start* enqueues further pages before it invokes itself again.
+const DEFAULT_LOAD_SECONDS: u64 = 10;
 
-/// Runs *start* until Lambda ends it.
+/// Runs *start* until Lambda stops it.
 pub async fn start() -> Result<(), lambda_runtime::Error> {
     log();
     let settings = environment().await?;
@@ -26,12 +26,12 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
         let context = event.context;
         let until = before(context.deadline);
         let answer = start.handle(event.payload, &context.request_id, until).await;
-        answer.inspect_err(|error| tracing::error!(%error, "the invocation failed"))
+        answer.inspect_err(|error| tracing::error!(%error, "invocation failed"))
     };
     lambda_runtime::run(service_fn(handle)).await
 }
 
-/// Runs *process* with these steps until Lambda ends it.
+/// Runs *process* with these steps until Lambda stops it.
 pub async fn process(steps: Steps) -> Result<(), lambda_runtime::Error> {
     log();
     let process = Process::new(config()?, steps);
@@ -53,7 +53,7 @@ pub async fn process(steps: Steps) -> Result<(), lambda_runtime::Error> {
     lambda_runtime::run(service_fn(handle)).await
 }
 
-/// How Lambda tells of an error.
+/// The error in Lambda's form.
 impl From<Error> for Diagnostic {
     fn from(error: Error) -> Diagnostic {
         let kind = match &error {
@@ -65,7 +65,7 @@ impl From<Error> for Diagnostic {
     }
 }
 
-/// When to be done, so that the answer is given before Lambda's deadline.
+/// A time before Lambda's deadline that leaves room to answer.
 fn before(deadline: u64) -> Instant {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let left = Duration::from_millis(deadline).saturating_sub(now);
@@ -74,14 +74,16 @@ fn before(deadline: u64) -> Instant {
 }
 
 fn load_seconds() -> Result<Duration, Error> {
-    let Ok(said) = std::env::var("LOAD_SECONDS") else {
-        return Ok(Duration::from_secs(LOAD_SECONDS));
+    let Ok(value) = std::env::var("LOAD_SECONDS") else {
+        return Ok(Duration::from_secs(DEFAULT_LOAD_SECONDS));
     };
     let wrong = || {
-        let detail = format!("`{said}` is no number of seconds; {LOAD_SECONDS} is the default");
+        let detail = format!(
+            "must be a number of seconds, got `{value}`; the default is {DEFAULT_LOAD_SECONDS}"
+        );
         Problem::field(Code::Configuration, "LOAD_SECONDS", detail)
     };
-    Ok(Duration::from_secs(said.trim().parse().map_err(|_| wrong())?))
+    Ok(Duration::from_secs(value.trim().parse().map_err(|_| wrong())?))
 }
 
 fn variable(name: &str) -> Result<String, Error> {
@@ -91,7 +93,7 @@ fn variable(name: &str) -> Result<String, Error> {
     })
 }
 
-/// Lines of JSON, one for each batch and each failure, which CloudWatch can count.
+/// Logs JSON lines, one per batch and per failure, which CloudWatch can count.
 fn log() {
     let filter = std::env::var("WINDLASS_LOG").unwrap_or_else(|_| "warn,windlass=info".to_owned());
     tracing_subscriber::fmt()

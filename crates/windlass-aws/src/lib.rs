@@ -1,12 +1,12 @@
-//! The serverless form: AWS's own queue, table and functions, and no store of ours at all.
+//! Windlass without a store: jobs run on an AWS queue, a DynamoDB table and Lambda functions.
 //!
-//! [`Start`] plans a job and puts a message for each record on a queue; [`Process`] takes messages
-//! and works their records. Both are Lambda functions (`lambda.rs`, and the two binaries), and both
-//! run without Lambda: [`Start::load_all`] fills a queue from anywhere, [`Worker`] polls it, and
-//! [`letters`] looks after what failed.
+//! [`Start`] plans a job and sends a message for each record to a queue. [`Process`] receives messages and works
+//! their records. Both are Lambda functions (`lambda.rs` and the two binaries), and both run without Lambda too:
+//! [`Start::enqueue_all`] fills a queue from any process, [`Worker`] polls it, and [`dead_letters`] manages failed
+//! messages.
 //!
-//! Once per job costs one write per record: the record itself remembers the last jobs that were
-//! done to it, in the same conditional write as what the job changes (`windlass-connectors/src/dynamodb/records.rs`).
+//! Each record is processed once per job at the cost of one write: the record stores the last jobs that processed
+//! it, in the same conditional write as its changes (`windlass-connectors/src/dynamodb/records.rs`).
 
 mod batch_stats;
 mod batch_tracker;
@@ -33,7 +33,7 @@ pub use message::{Delivery, Message};
 pub use process::Process;
 pub use queue::{Queue, Received};
 pub use settings::{config, environment, processing_enabled};
-pub use start::{Loaded, Start};
+pub use start::{Enqueued, Start};
 pub use state::State;
 pub use windlass_connectors::dynamodb::JOBS;
 pub use windlass_core::Config;

@@ -1,4 +1,4 @@
-//! Messages of the work queue: which records, for which job.
+//! Messages of the work queue: the keys of records, and their job.
 
 use aws_lambda_events::sqs::SqsMessage;
 use serde_json::{Value as Json, json};
@@ -11,46 +11,46 @@ use windlass_core::{Config, JobId, JobType, Key, Problem};
 
 /// The message attribute with the job's id.
 pub(crate) const JOB_ID: &str = "jobId";
-/// The message attribute with the request's params as JSON, where it has some.
+/// The message attribute with the request's params as JSON, if it has any.
 pub(crate) const PARAMS: &str = "params";
 
-/// A message, understood.
+/// A parsed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// The job type that works such messages.
+    /// The job type that works this message.
     pub job_type: String,
     /// The records.
     pub keys: Vec<Key>,
 }
 
 impl Message {
-    /// Writes the message for some records: its `type`, and an identifier or a list of them.
+    /// The text of a message: its `type`, and one key or a list of keys.
     pub fn body(job_type: &JobType, keys: &[Key]) -> String {
         let field = job_type.message_field();
         let (field, ids) = match keys {
             [key] if job_type.queue.items_per_message == 1 => (field.to_owned(), key.to_id()),
             keys => (several(field), keys.iter().map(Key::to_id).collect()),
         };
-        // By hand, since people look for the type first.
+        // Formatted by hand, so that `type` comes first for human readers.
         format!("{{\"type\":{},{}:{ids}}}", json!(job_type.message_type()), json!(field))
     }
 
-    /// Reads what [`Message::body`] wrote, or anybody else in the same form.
+    /// Parses a message from [`Message::body`], or one that was written by hand in the same form.
     pub fn read(body: &str, config: &Config) -> Result<Message, Problem> {
         let refuse = |field: &str, detail: String| {
             Err(Problem::field(Code::Request, format!("message.{field}"), detail))
         };
         let Ok(Json::Object(mut fields)) = serde_json::from_str(body) else {
-            let detail = "the message is no JSON object, such as {\"type\": …, \"identifier\": …}";
+            let detail = "must be a JSON object, such as {\"type\": …, \"identifier\": …}";
             return Err(Problem::new(Code::Request, detail));
         };
         let named = match fields.remove("type") {
             Some(Json::String(named)) => named,
-            _ => return refuse("type", format!("is missing; there is {}", types(config))),
+            _ => return refuse("type", format!("is missing; known types: {}", types(config))),
         };
         let Some(job_type) = config.jobs.values().find(|known| known.message_type() == named)
         else {
-            return refuse("type", format!("`{named}` is not known; there is {}", types(config)));
+            return refuse("type", format!("`{named}` is unknown; known types: {}", types(config)));
         };
         let field = job_type.message_field();
         let ids = match (fields.remove(field), fields.remove(&several(field))) {
@@ -58,18 +58,18 @@ impl Message {
             (Some(id), None) if !id.is_null() => vec![id],
             _ => {
                 let detail =
-                    format!("is missing; a key, or a list of keys in `{}`", several(field));
+                    format!("is missing; it holds a key, or `{}` a list of keys", several(field));
                 return refuse(field, detail);
             }
         };
         if let Some(unknown) = fields.keys().next() {
-            return refuse(unknown, format!("is not known; `{named}` has `{field}` alone"));
+            return refuse(unknown, format!("is unknown; `{named}` has only `{field}`"));
         }
         let keys: Vec<Key> = ids.into_iter().map(Key::from_id).collect();
         let columns = job_type.source.key.len();
         if columns > 0 && keys.iter().any(|key| key.0.len() != columns) {
             let columns = job_type.source.key.join(", ");
-            return refuse(field, format!("is no key; one of ({columns}) would be right"));
+            return refuse(field, format!("must be a key of the columns ({columns})"));
         }
         Ok(Message { job_type: job_type.name.clone(), keys })
     }
@@ -87,20 +87,20 @@ fn types(config: &Config) -> String {
 /// A message as the queue delivers it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delivery {
-    /// The queue's own id of it, by which failures are named.
+    /// The message id of SQS, by which failures are reported.
     pub id: String,
-    /// What it says.
+    /// The text of the message.
     pub body: String,
-    /// How often it was delivered, this time included.
+    /// How often it was delivered, including this time.
     pub receives: u32,
     /// When it was sent, in milliseconds since 1970.
     pub sent: u64,
-    /// The text attributes that came with it.
+    /// Its text attributes.
     pub attributes: BTreeMap<String, String>,
 }
 
 impl Delivery {
-    /// The job it is of. A message that somebody sent by hand is a job of its own.
+    /// The id of its job. A message that was sent by hand is a job of its own.
     pub fn job(&self) -> JobId {
         let given = self.attributes.get(JOB_ID).and_then(|id| id.parse().ok());
         given.unwrap_or_else(|| job_id(&self.id))
@@ -134,8 +134,8 @@ impl From<SqsMessage> for Delivery {
     }
 }
 
-/// A job's id from what names the request for it: an id that AWS gave, the same whenever that
-/// request is delivered again, or any text.
+/// The id of a job from the name of its request: an id from AWS, which is the same at each delivery, or any
+/// text.
 pub(crate) fn job_id(name: &str) -> JobId {
     if let Ok(id) = Uuid::parse_str(name) {
         return id;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_as_the_document_writes_them_and_round_trip() {
+    fn messages_have_the_documented_form_and_round_trip() {
         let config = config("");
         for (job_type, id, body) in [
             ("REFRESH_CANDIDATES", "b7-4", r#"{"type":"REFRESH_CANDIDATE","identifier":"b7-4"}"#),
@@ -180,32 +180,32 @@ mod tests {
     }
 
     #[test]
-    fn several_records_share_a_message_where_the_job_type_says_so() {
+    fn several_records_share_a_message_if_the_job_type_is_configured_so() {
         let config = config("queue.items_per_message = 3");
         let keys = [key("a"), key("b")];
         let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys);
         assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a","b"]}"#);
         assert_eq!(Message::read(&body, &config).unwrap().keys, keys);
-        // The last message of a page has what is left, and is a list all the same.
+        // The last message of a page has fewer keys, and is still a list.
         let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys[..1]);
         assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a"]}"#);
         assert_eq!(Message::read(&body, &config).unwrap().keys, keys[..1]);
-        // Those that were sent before the job type changed are still understood.
+        // Messages from before the change of the job type are still accepted.
         let one = Message::read(r#"{"type":"REFRESH_CANDIDATE","identifier":"a"}"#, &config);
         assert_eq!(one.unwrap().keys, keys[..1]);
     }
 
     #[test]
-    fn what_is_no_message_is_refused_with_what_would_be_right() {
+    fn a_malformed_message_is_refused_with_the_expected_form() {
         for (body, expected) in [
-            ("x", "no JSON object"),
-            ("{}", "message.type: is missing; there is `REFRESH_CANDIDATE`, `REFRESH_PERIOD`"),
-            (r#"{"type":"REFRESH"}"#, "`REFRESH` is not known"),
+            ("x", "must be a JSON object"),
+            ("{}", "message.type: is missing; known types: `REFRESH_CANDIDATE`, `REFRESH_PERIOD`"),
+            (r#"{"type":"REFRESH"}"#, "`REFRESH` is unknown"),
             (r#"{"type":"REFRESH_PERIOD","identifier":"a"}"#, "message.year: is missing"),
             (r#"{"type":"REFRESH_PERIOD","year":null}"#, "message.year: is missing"),
             (r#"{"type":"REFRESH_PERIOD","years":[]}"#, "message.year: is missing"),
-            (r#"{"type":"REFRESH_PERIOD","year":"1","x":1}"#, "message.x: is not known"),
-            (r#"{"type":"REFRESH_PERIOD","year":["1","2"]}"#, "one of (id)"),
+            (r#"{"type":"REFRESH_PERIOD","year":"1","x":1}"#, "message.x: is unknown"),
+            (r#"{"type":"REFRESH_PERIOD","year":["1","2"]}"#, "columns (id)"),
         ] {
             let message = Message::read(body, &config("")).unwrap_err().to_string();
             assert!(message.contains(expected), "{body}: {message}");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_the_id_that_aws_gave_its_request() {
+    fn the_job_id_is_the_id_that_aws_gave_the_request() {
         let id = "0197c3a2-8f7e-7abc-8def-0123456789ab";
         assert_eq!(job_id(id).to_string(), id);
         assert_eq!(job_id("a key"), job_id("a key"));

@@ -1,4 +1,4 @@
-//! A page of keys, and the messages that come of it.
+//! A page of keys and its messages.
 
 use crate::message::{JOB_ID, PARAMS};
 use crate::{Error, Invocation, Message, Result, State};
@@ -11,51 +11,51 @@ use windlass_core::pagination::{LastKey, name_key, unname_key};
 use windlass_core::problem::Code;
 use windlass_core::{FilterValue, Key, KeyRange, Keys, PaginationState, Problem};
 
-/// A job to load, with everything resolved.
-pub(crate) struct Load {
+/// A request that is being enqueued, with its table and its scope.
+pub(crate) struct EnqueuePlan {
     pub(crate) scope: Scope,
-    /// What every message of it carries.
+    /// The attributes of each of its messages.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// A part stops after so many items.
+    /// The most items of a segment.
     pub(crate) most: Option<u64>,
     records: Arc<Records>,
 }
 
-/// Some keys, and where the next page begins; nowhere at the end.
+/// A page of keys, and where the next page begins; `None` at the end.
 pub(crate) struct Page {
     pub(crate) keys: Vec<Key>,
     pub(crate) last: Option<LastKey>,
 }
 
-/// What a message of several items may have, well below the most that a call takes.
+/// The most bytes of a message with several items, well below SQS's limit.
 const MOST_BYTES: usize = 192 << 10;
 
-impl Load {
-    pub(crate) fn new(records: Arc<Records>, scope: Scope, asked: &Invocation) -> Load {
+impl EnqueuePlan {
+    pub(crate) fn new(records: Arc<Records>, scope: Scope, asked: &Invocation) -> EnqueuePlan {
         let mut attributes = BTreeMap::from([(JOB_ID.to_owned(), asked.job.to_string())]);
         if !scope.params.is_empty() {
             let params = serde_json::to_string(&scope.params).unwrap_or_default();
             attributes.insert(PARAMS.to_owned(), params);
         }
         let most = asked.request.max_items_per_segment;
-        Load { scope, attributes, most, records }
+        EnqueuePlan { scope, attributes, most, records }
     }
 
-    /// Whether the values of a filter can be looked up.
+    /// Whether an index covers the column of a filter.
     pub(crate) fn is_indexed(&self, filter: &str) -> bool {
         let column = self.scope.job_type.source.filters.get(filter);
         column.is_some_and(|column| self.scope.table.index_on(&[column]).is_some())
     }
 
-    /// The keys that a request gives itself, each once.
+    /// The keys that the request lists, without duplicates.
     pub(crate) async fn ids(&self, ids: &[Json]) -> Result<Vec<Key>> {
         let rows = ids.iter().map(|id| Key::from_id(id.clone()).0).collect();
         let rows = self.records.source().distinct(&self.scope, self.scope.key(), rows).await;
         Ok(rows.map_err(Error::data("ids"))?.into_iter().map(Key).collect())
     }
 
-    /// The messages for some keys: as many of them in each as the job type says, and fewer where
-    /// they are long.
+    /// The messages for these keys. Each has as many keys as the job type says, or fewer if they are
+    /// long.
     pub(crate) fn bodies(&self, keys: &[Key]) -> Vec<String> {
         let most = self.scope.job_type.queue.items_per_message as usize;
         let mut bodies = Vec::with_capacity(keys.len().div_ceil(most));
@@ -74,7 +74,7 @@ impl Load {
         bodies
     }
 
-    /// The next page of a part.
+    /// The next page of a segment.
     pub(crate) async fn page(&self, state: &State) -> Result<Page> {
         let items = self.scope.job_type.chunk_items();
         let left = self.most.map(|most| most.saturating_sub(state.items_enqueued()));

@@ -1,7 +1,7 @@
-//! *Process*: messages in, and out which of them failed.
+//! *Process*: works messages and returns those that failed.
 
 use crate::batch_tracker::{BatchTracker, Item};
-use crate::events::rest;
+use crate::events::backoff;
 use crate::message::Delivery;
 use crate::sources::Sources;
 use crate::{BatchStats, Message, Result};
@@ -15,42 +15,42 @@ use windlass_connectors::dynamodb::{Records, Remembering, Written};
 use windlass_core::{Change, Config, ItemError, JobId, Key, OnConflict, Outcome, Request};
 use windlass_engine::{Step, StepBatch, StepError, StepItem, Steps};
 
-/// Works the records that messages name. The same for every message it is given: whether it
-/// comes from Lambda, from a worker's own polling or from a test makes no difference.
+/// Works the records that messages name. It does not matter whether the messages come from Lambda, from a
+/// worker's polling or from a test.
 pub struct Process {
     sources: Sources,
     steps: Steps,
 }
 
-/// Items of a stretch: as many as one call reads.
-const AT_ONCE: usize = 100;
-/// Stretches of a job that are worked at once, and writes of a stretch.
-const STRETCHES: usize = 4;
-const WRITES: usize = 16;
-/// How often a record that others keep changing is read and worked in one delivery.
-const MOST_ROUNDS: u32 = 5;
+/// Items per batch: as many as one request reads.
+const BATCH_ITEMS: usize = 100;
+/// Batches of a job that are worked concurrently, and concurrent writes of a batch.
+const CONCURRENT_BATCHES: usize = 4;
+const CONCURRENT_WRITES: usize = 16;
+/// How often a record is read and worked in one delivery while other writers keep changing it.
+const MAX_ROUNDS: u32 = 5;
 
 impl Process {
-    /// Works by this configuration, with these steps.
+    /// A processor for the job types of this configuration, with these steps.
     pub fn new(config: Config, steps: Steps) -> Process {
         Process { sources: Sources::new(config), steps }
     }
 
-    /// Works some messages until then, and gives the ids of those that failed or were not done in
-    /// time: they come back.
+    /// Works messages until a time. Returns the ids of those that failed or are incomplete, which the queue
+    /// delivers again.
     pub async fn work(&self, deliveries: &[Delivery], until: Instant) -> Vec<String> {
         let begun = Instant::now();
-        let board = BatchTracker::new(deliveries);
-        let groups = self.groups(deliveries, &board);
+        let tracker = BatchTracker::new(deliveries);
+        let groups = self.groups(deliveries, &tracker);
         let mut work = Vec::with_capacity(groups.len());
         for group in &groups {
-            work.push(self.work_group(group, &board));
+            work.push(self.work_group(group, &tracker));
         }
         let work = join_all(work);
         let late = tokio::time::timeout_at(until.into(), work).await.is_err();
-        let (failed, tally) = board.end();
+        let (failed, stats) = tracker.end();
         let BatchStats { processed, repeated, skipped, failed: items, conflicts, reads, writes } =
-            tally;
+            stats;
         tracing::info!(
             messages = deliveries.len(),
             failed_messages = failed.len(),
@@ -63,26 +63,26 @@ impl Process {
             writes,
             late,
             ms = begun.elapsed().as_millis() as u64,
-            "worked"
+            "batch worked"
         );
         failed
     }
 
-    /// Ends what steps keep running.
-    pub async fn rest(&self) {
+    /// Stops the child processes and connections of idle steps.
+    pub async fn close_idle(&self) {
         self.steps.close_idle(Duration::ZERO).await;
     }
 
-    /// The items of some messages, by what is done to them. One that several messages name is one.
-    fn groups(&self, deliveries: &[Delivery], board: &BatchTracker) -> Vec<Group> {
+    /// Groups the items of the messages by job. An item that several messages name is worked once.
+    fn groups(&self, deliveries: &[Delivery], tracker: &BatchTracker) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
-        for (place, delivery) in deliveries.iter().enumerate() {
+        for (index, delivery) in deliveries.iter().enumerate() {
             let read = Message::read(&delivery.body, &self.sources.config)
                 .and_then(|message| Ok((message, delivery.params()?)));
             let (message, params) = match read {
                 Ok(read) => read,
                 Err(problem) => {
-                    board.refused(place, &problem);
+                    tracker.refused(index, &problem);
                     continue;
                 }
             };
@@ -96,35 +96,35 @@ impl Process {
                 groups.len() - 1
             });
             for key in message.keys {
-                board.open(place);
-                groups[at].add(key, delivery.receives, place);
+                tracker.open(index);
+                groups[at].add(key, delivery.receives, index);
             }
         }
         groups
     }
 
-    /// Works a group; where that cannot even begin, all of it fails.
-    async fn work_group(&self, group: &Group, board: &BatchTracker) {
-        let work = match self.prepare(group, board).await {
+    /// Works a group. If its job type cannot be prepared, all its items fail.
+    async fn work_group(&self, group: &Group, tracker: &BatchTracker) {
+        let work = match self.prepare(group, tracker).await {
             Ok(work) => work,
             Err(error) => {
-                group.items.iter().for_each(|item| board.failed(item, &error.to_string()));
+                group.items.iter().for_each(|item| tracker.failed(item, &error.to_string()));
                 return;
             }
         };
-        let mut stretches = Vec::new();
-        for items in group.items.chunks(AT_ONCE) {
-            stretches.push(work.items(items));
+        let mut batches = Vec::new();
+        for items in group.items.chunks(BATCH_ITEMS) {
+            batches.push(work.items(items));
         }
-        stream::iter(stretches).buffer_unordered(STRETCHES).collect::<Vec<()>>().await;
+        stream::iter(batches).buffer_unordered(CONCURRENT_BATCHES).collect::<Vec<()>>().await;
     }
 
-    async fn prepare<'a>(&self, group: &'a Group, board: &'a BatchTracker) -> Result<Work<'a>> {
+    async fn prepare<'a>(&self, group: &'a Group, tracker: &'a BatchTracker) -> Result<Work<'a>> {
         let params = group.params.clone();
         let request = Request { params, ..Request::new(&group.job_type) };
         let (records, scope) = self.sources.scope(&request).await?;
         let step = self.steps.of(&scope.job_type, &self.sources.config)?;
-        Ok(Work { group, records, scope, step, board })
+        Ok(Work { group, records, scope, step, tracker })
     }
 }
 
@@ -146,23 +146,23 @@ impl Group {
     }
 }
 
-/// What the items of a group have in common.
+/// The shared state of a group's items.
 struct Work<'a> {
     group: &'a Group,
     records: Arc<Records>,
     scope: Scope,
-    /// None where records are refreshed.
+    /// `None` for job types that refresh records.
     step: Option<Arc<dyn Step>>,
-    board: &'a BatchTracker,
+    tracker: &'a BatchTracker,
 }
 
 impl Work<'_> {
-    /// Works some items to their end: those that meet another writer are read and worked again.
+    /// Works items to their end. Those that conflict with another writer are read and worked again.
     async fn items(&self, items: &[Item]) {
         let mut left: Vec<&Item> = items.iter().collect();
-        for round in 0..MOST_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             if round > 0 {
-                tokio::time::sleep(rest(round) / 8).await;
+                tokio::time::sleep(backoff(round) / 8).await;
             }
             left = self.round(&left).await;
             if left.is_empty() {
@@ -170,28 +170,28 @@ impl Work<'_> {
             }
         }
         for item in left {
-            self.board.failed(item, "other writers keep changing the record");
+            self.tracker.failed(item, "other writers keep changing the record");
         }
     }
 
-    /// Reads, works and writes some items, and gives those that met another writer.
+    /// Reads, works and writes items. Returns those that conflicted with another writer.
     async fn round<'i>(&self, items: &[&'i Item]) -> Vec<&'i Item> {
         let keys: Vec<Key> = items.iter().map(|item| item.key.clone()).collect();
-        self.board.count(|tally| tally.reads += keys.len() as u64);
+        self.tracker.count(|stats| stats.reads += keys.len() as u64);
         let mut found: HashMap<String, Remembering> =
             match self.records.read(&self.scope, keys).await {
                 Ok(read) => read.into_iter().map(|read| (read.item.key.to_text(), read)).collect(),
                 Err(error) => {
-                    items.iter().for_each(|item| self.board.failed(item, &error.to_string()));
+                    items.iter().for_each(|item| self.tracker.failed(item, &error.to_string()));
                     return Vec::new();
                 }
             };
         let mut open: Vec<(&'i Item, Remembering)> = Vec::with_capacity(items.len());
         for item in items {
             match found.remove(&item.text) {
-                None => self.board.failed(item, "there is no record with this key"),
+                None => self.tracker.failed(item, "there is no record with this key"),
                 Some(read) if read.knows(self.group.job) => {
-                    self.board.ended(item, |tally| tally.repeated += 1);
+                    self.tracker.ended(item, |stats| stats.repeated += 1);
                 }
                 Some(read) => open.push((item, read)),
             }
@@ -201,14 +201,15 @@ impl Work<'_> {
         for ((item, read), outcome) in open.iter().zip(outcomes) {
             writes.push(self.write(item, read, outcome));
         }
-        let written: Vec<Written> = stream::iter(writes).buffered(WRITES).collect().await;
+        let written: Vec<Written> =
+            stream::iter(writes).buffered(CONCURRENT_WRITES).collect().await;
         let written = open.iter().zip(written);
         let conflicts = written.filter(|(_, written)| *written == Written::Conflict);
         conflicts.map(|((item, _), _)| *item).collect()
     }
 
-    /// The outcome of each item. A batch that cannot be worked as it is, is halved, down to the item
-    /// that cannot be worked alone.
+    /// The outcome of each item. If a batch fails as a whole, it is halved until the failing item is
+    /// alone.
     async fn outcomes(&self, open: &[(&Item, Remembering)]) -> Vec<Outcome> {
         let Some(step) = &self.step else {
             return open.iter().map(|_| Outcome::Done(Change::default())).collect();
@@ -231,7 +232,8 @@ impl Work<'_> {
             match step.process(batch.clone()).await {
                 Ok(some) if some.len() == count => outcomes.extend(some),
                 Ok(some) => {
-                    let message = format!("the step answered {} of {count} items", some.len());
+                    let message =
+                        format!("the step returned {} results for {count} items", some.len());
                     outcomes.extend(vec![failure(message); count]);
                 }
                 Err(StepError::Batch(_)) if count > 1 => {
@@ -250,33 +252,33 @@ impl Work<'_> {
         let change = match outcome {
             Outcome::Done(change) if !change.emit.is_empty() => {
                 let message = "the step emits rows, which need a store";
-                self.board.failed(item, message);
+                self.tracker.failed(item, message);
                 return Written::Done;
             }
             Outcome::Done(change) if self.step.is_none() || !change.is_empty() => change,
             Outcome::Done(_) | Outcome::Skip => {
-                self.board.ended(item, |tally| tally.skipped += 1);
+                self.tracker.ended(item, |stats| stats.skipped += 1);
                 return Written::Done;
             }
             Outcome::Error(error) => {
-                self.board.failed(item, &error.message);
+                self.tracker.failed(item, &error.message);
                 return Written::Done;
             }
         };
-        self.board.count(|tally| tally.writes += 1);
+        self.tracker.count(|stats| stats.writes += 1);
         match self.records.write(&self.scope, read, &change, self.group.job).await {
-            Ok(Written::Done) => self.board.ended(item, |tally| tally.processed += 1),
+            Ok(Written::Done) => self.tracker.ended(item, |stats| stats.processed += 1),
             Ok(Written::Conflict) => {
-                self.board.count(|tally| tally.conflicts += 1);
+                self.tracker.count(|stats| stats.conflicts += 1);
                 match self.scope.job_type.step.on_conflict {
                     OnConflict::Retry => return Written::Conflict,
-                    OnConflict::Skip => self.board.ended(item, |tally| tally.skipped += 1),
+                    OnConflict::Skip => self.tracker.ended(item, |stats| stats.skipped += 1),
                     OnConflict::DeadLetter => {
-                        self.board.failed(item, "another writer changed the record meanwhile");
+                        self.tracker.failed(item, "another writer changed the record meanwhile");
                     }
                 }
             }
-            Err(error) => self.board.failed(item, &error.to_string()),
+            Err(error) => self.tracker.failed(item, &error.to_string()),
         }
         Written::Done
     }

@@ -1,6 +1,6 @@
-//! A queue of SQS: sending in tens, receiving, and what is done with what was received.
+//! An SQS queue: sending, receiving, deleting and hiding messages in batches of ten.
 
-use crate::events::rest;
+use crate::events::backoff;
 use crate::message::{Delivery, JOB_ID, PARAMS};
 use crate::{Error, Result};
 use aws_sdk_sqs::Client;
@@ -24,35 +24,35 @@ pub struct Queue {
     url: String,
 }
 
-/// A message in hand: until it is deleted it comes back when its time is over.
+/// A received message. Unless it is deleted, it is delivered again after its visibility timeout.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The message.
     pub delivery: Delivery,
-    /// What the queue knows this receipt by.
+    /// The receipt handle.
     handle: String,
 }
 
-/// Messages that one call may carry.
+/// SQS's limit of messages per request.
 const AT_ONCE: usize = 10;
-/// Bytes that one call may carry, attributes included. SQS takes more today, but not everywhere.
+/// The limit of bytes per request, including attributes. SQS accepts more today, but not in all regions.
 const MOST_BYTES: usize = 256 << 10;
-/// Calls at once of one send.
+/// Concurrent requests of one send.
 const CALLS: usize = 8;
-/// How often a call is repeated for the entries that it did not take.
+/// How often a request is repeated for the entries that were refused.
 const MOST_TRIES: u32 = 8;
-/// The longest that a call waits for messages.
+/// The longest time that a request waits for messages.
 const LONG_POLL: Duration = Duration::from_secs(20);
 
 impl Queue {
-    /// The queue of that name (`sqs://NAME`) or with that URL (`https://…`).
+    /// The queue with this name (`sqs://NAME`) or URL (`https://…`).
     pub async fn open(settings: &SdkConfig, name: &str) -> Result<Queue> {
         let client = Client::new(settings);
         if name.starts_with("https://") || name.starts_with("http://") {
             return Ok(Queue { client, url: name.to_owned() });
         }
         let Some(name) = name.strip_prefix("sqs://").filter(|name| !name.is_empty()) else {
-            let detail = format!("`{name}` is no queue; `sqs://NAME` or its URL would be right");
+            let detail = format!("must be `sqs://NAME` or the URL of a queue, got `{name}`");
             return Err(Problem::field(Code::Request, "queue", detail).into());
         };
         let answer = client.get_queue_url().queue_name(name).send().await;
@@ -65,8 +65,8 @@ impl Queue {
         &self.url
     }
 
-    /// Sends messages with these attributes, in tens and several tens at once. What the queue does
-    /// not take of a ten is sent again.
+    /// Sends messages with these attributes, ten per request and several requests at once. Refused messages are
+    /// sent again.
     pub async fn send(
         &self,
         bodies: Vec<String>,
@@ -101,8 +101,8 @@ impl Queue {
         repeat("sending messages", entries, SendMessageBatchRequestEntry::id, call).await
     }
 
-    /// Receives at most ten messages, waiting up to twenty seconds for the first. They stay hidden
-    /// from others for as long as the queue says, or as given.
+    /// Receives up to ten messages and waits up to twenty seconds for the first. They stay hidden for the queue's
+    /// visibility timeout, or for `hidden`.
     pub async fn receive(&self, wait: Duration, hidden: Option<Duration>) -> Result<Vec<Received>> {
         let call = self
             .client
@@ -119,7 +119,7 @@ impl Queue {
         Ok(answer.messages.unwrap_or_default().into_iter().map(Received::from).collect())
     }
 
-    /// Deletes messages in hand.
+    /// Deletes received messages.
     pub async fn delete(&self, received: &[Received]) -> Result<()> {
         for ten in received.chunks(AT_ONCE) {
             let entries = ten.iter().enumerate().map(|(place, received)| {
@@ -140,7 +140,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Keeps messages in hand hidden for so long from now; zero gives them back.
+    /// Hides received messages for this long from now. Zero releases them.
     pub async fn hide(&self, received: &[Received], hidden: Duration) -> Result<()> {
         for ten in received.chunks(AT_ONCE) {
             let entries = ten.iter().enumerate().map(|(place, received)| {
@@ -153,14 +153,14 @@ impl Queue {
             let entries: Vec<_> =
                 entries.map(|entry| entry.map_err(unbuilt)).collect::<Result<_>>()?;
             let call = self.client.change_message_visibility_batch().queue_url(&self.url);
-            // One that is not in hand any more has its reasons: it comes again, or it was deleted.
+            // A message that was delivered again or deleted meanwhile cannot be hidden, which is harmless.
             let answer = call.set_entries(Some(entries)).send().await;
             answer.map_err(Error::aws("hiding messages"))?;
         }
         Ok(())
     }
 
-    /// How long what is received stays hidden.
+    /// The visibility timeout of the queue.
     pub async fn hidden(&self) -> Result<Duration> {
         let name = QueueAttributeName::VisibilityTimeout;
         let call = self.client.get_queue_attributes().queue_url(&self.url);
@@ -170,7 +170,7 @@ impl Queue {
         Ok(Duration::from_secs(seconds.unwrap_or(30)))
     }
 
-    /// The queue whose dead letters this one has.
+    /// The queue whose dead letters this queue receives.
     pub async fn source(&self) -> Result<Queue> {
         let call = self.client.list_dead_letter_source_queues().queue_url(&self.url);
         let answer = call.send().await;
@@ -179,7 +179,7 @@ impl Queue {
             [url] => Ok(Queue { client: self.client.clone(), url: url.clone() }),
             urls => {
                 let detail = format!(
-                    "{} queues send their dead letters to {}; say which with --to",
+                    "{} queues send their dead letters to {}; name one with --to",
                     urls.len(),
                     self.url
                 );
@@ -189,7 +189,7 @@ impl Queue {
     }
 }
 
-/// ChunkPage messages into calls: at most ten, and no more bytes than a call may have.
+/// Splits messages into requests within the limits of messages and bytes.
 fn tens<T>(messages: Vec<(String, T)>, extra: usize) -> Vec<Vec<(String, T)>> {
     let mut tens = Vec::new();
     let (mut ten, mut bytes) = (Vec::new(), 0);
@@ -208,7 +208,7 @@ fn tens<T>(messages: Vec<(String, T)>, extra: usize) -> Vec<Vec<(String, T)>> {
     tens
 }
 
-/// Makes a call for some entries, and again for those that it did not take.
+/// Sends a request for some entries, and repeats it for those that were refused.
 async fn repeat<E: Clone, F>(
     doing: &str,
     mut entries: Vec<E>,
@@ -230,7 +230,7 @@ where
             });
         }
         entries.retain(|entry| failed.iter().any(|failed| failed.id() == id(entry)));
-        tokio::time::sleep(rest(tries)).await;
+        tokio::time::sleep(backoff(tries)).await;
     }
     Ok(())
 }
@@ -240,7 +240,7 @@ fn text(value: String) -> Result<MessageAttributeValue> {
     value.build().map_err(unbuilt)
 }
 
-/// All that a call needs is given, so this does not happen.
+/// All required fields are set, so this does not happen.
 fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
     let error = DbError::new(Class::Definition, error.to_string());
     Error::Aws { doing: "a call to SQS".to_owned(), error }
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_carries_ten_messages_and_no_more_bytes_than_it_may() {
+    fn a_request_has_at_most_ten_messages_and_stays_below_the_byte_limit() {
         let sizes = |lengths: &[usize]| {
             let messages = lengths.iter().map(|length| ("x".repeat(*length), ())).collect();
             tens(messages, 100).iter().map(Vec::len).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The job types of a configuration with their tables, asked for once.
+//! The job types of a configuration with their tables, which are described once.
 
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use windlass_connectors::Scope;
 use windlass_connectors::dynamodb::Records;
 use windlass_core::{Config, Identity, JobType, Request, StepKind, Table};
 
-/// What one process knows of its job types.
+/// The job types and tables that a process has resolved.
 pub(crate) struct Sources {
     pub(crate) config: Config,
     opened: Mutex<HashMap<String, Arc<Records>>>,
@@ -20,8 +20,8 @@ impl Sources {
         Sources { config, opened: Mutex::default(), known: Mutex::default() }
     }
 
-    /// What a request may reach, and the records it reaches. Whatever the job type cannot serve is
-    /// refused here.
+    /// The records of a request and the scope that it may reach. Refuses a request that the job type does not
+    /// support.
     pub(crate) async fn scope(&self, request: &Request) -> Result<(Arc<Records>, Scope)> {
         let job_type = self.config.job_type(&request.job_type)?;
         let records = self.records(job_type).await?;
@@ -38,7 +38,9 @@ impl Sources {
         }
         let url = self.config.connections.get(name).map_or("", |known| known.url.as_str());
         if !url.trim().starts_with("dynamodb:") {
-            let detail = format!("`{name}` is no DynamoDB, and on AWS only that is worked");
+            let detail = format!(
+                "must be a DynamoDB connection, got `{name}`; without a store no other database is supported"
+            );
             return Err(job_type.problem("source.connection", detail).into());
         }
         let records = Records::open(url).await;
@@ -48,7 +50,7 @@ impl Sources {
         Ok(records)
     }
 
-    /// The definition as it fits its table.
+    /// The definition, validated against its table.
     async fn fitted(&self, job_type: &JobType, records: &Records) -> Result<(JobType, Table)> {
         let mut known = self.known.lock().await;
         if let Some(known) = known.get(&job_type.name) {

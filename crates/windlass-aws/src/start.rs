@@ -1,6 +1,6 @@
-//! *Start*: plans a job, and puts a message for each of its records on the work queue.
+//! *Start*: plans a job and sends a message for each of its records to the work queue.
 
-use crate::page::Load;
+use crate::page::EnqueuePlan;
 use crate::queue::Queue;
 use crate::sources::Sources;
 use crate::{Events, Invocation, Result, State, processing_enabled};
@@ -11,111 +11,111 @@ use windlass_core::problem::Code;
 use windlass_core::request::DEFAULT_SEGMENTS;
 use windlass_core::{Config, JobId, PaginationState, Problem, Request, Value};
 
-/// Loads the work queue. It invokes itself through EventBridge, once for each part that is loaded
-/// side by side and then again from page to page, so that a load of any size fits functions whose
-/// time is limited, and the stop switch is seen in between.
+/// Fills the work queue. It invokes itself through EventBridge, once per segment and then again after some pages, so
+/// that a request of any size fits into functions with a time limit, and the emergency stop takes effect in
+/// between.
 pub struct Start {
     sources: Sources,
     queue: Queue,
     events: Option<Events>,
-    /// How long an invocation goes on with further pages by itself.
+    /// How long an invocation enqueues further pages itself.
     pages_for: Duration,
 }
 
-/// What a load came to.
+/// The result of an enqueued request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loaded {
+pub struct Enqueued {
     /// The job.
     pub job: JobId,
-    /// How many items were put on the queue.
+    /// The number of items sent to the queue.
     pub items: u64,
 }
 
-/// Parts that are loaded side by side where no function does it.
+/// Segments that are enqueued concurrently outside Lambda.
 const SIDE_BY_SIDE: usize = 10;
 
 impl Start {
-    /// Loads this queue, from here.
+    /// Fills this queue from the current process.
     pub fn new(config: Config, queue: Queue) -> Start {
         let sources = Sources::new(config);
         Start { sources, queue, events: None, pages_for: Duration::MAX }
     }
 
-    /// Invokes itself through these events after so long.
+    /// Invokes itself through these events after this time.
     pub fn with_events(self, events: Events, pages_for: Duration) -> Start {
         Start { events: Some(events), pages_for, ..self }
     }
 
-    /// One invocation: plans the job, or goes on with one of its loads. It hands on before `until`.
+    /// Handles one invocation: plans the job, or continues with one of its segments. Hands over before `until`.
     pub async fn handle(&self, event: Json, invocation: &str, until: Instant) -> Result<Json> {
         let asked = Invocation::read(event, invocation)?;
         if !processing_enabled() {
-            // The line is all that is needed to go on from here later: it can be sent as it is.
-            tracing::warn!(request = %asked.to_json(), "stopped: PROCESSING_ENABLED is false");
+            // This line contains all that is needed to continue from here: it can be sent as an event.
+            tracing::warn!(request = %asked.to_json(), "nothing enqueued: PROCESSING_ENABLED is false");
             return Ok(json!({"jobId": asked.job, "stopped": true}));
         }
-        let load = self.load_of(&asked).await?;
+        let plan = self.prepare(&asked).await?;
         let Some(state) = asked.state.clone() else {
             if let Some(ids) = &asked.request.ids {
-                let items = self.enqueue(&load, load.ids(ids).await?).await?;
-                tracing::info!(job = %asked.job, items, "queued the given ids");
+                let items = self.enqueue(&plan, plan.ids(ids).await?).await?;
+                tracing::info!(job = %asked.job, items, "enqueued the ids of the request");
                 return Ok(json!({"jobId": asked.job, "itemsEnqueued": items}));
             }
-            let states = states(&load, &asked.request)?;
+            let states = states(&plan, &asked.request)?;
             let next: Vec<Invocation> = states.into_iter().map(|state| asked.at(state)).collect();
             self.invoke(&next).await?;
-            tracing::info!(job = %asked.job, parts = next.len(), "planned");
+            tracing::info!(job = %asked.job, parts = next.len(), "job planned");
             return Ok(json!({"jobId": asked.job, "parts": next.len()}));
         };
         let begun = Instant::now();
         let until = begun.checked_add(self.pages_for).map_or(until, |end| end.min(until));
-        let (next, items) = self.pages(&load, state, until).await?;
+        let (next, items) = self.pages(&plan, state, until).await?;
         let done = next.is_none();
         self.invoke(&next.into_iter().map(|state| asked.at(state)).collect::<Vec<_>>()).await?;
         let ms = begun.elapsed().as_millis() as u64;
-        tracing::info!(job = %asked.job, items, done, ms, "queued");
+        tracing::info!(job = %asked.job, items, done, ms, "enqueued");
         Ok(json!({"jobId": asked.job, "itemsEnqueued": items, "done": done}))
     }
 
-    /// Loads a whole request from here, to its end.
-    pub async fn load_all(&self, request: Request) -> Result<Loaded> {
+    /// Enqueues a whole request from the current process.
+    pub async fn enqueue_all(&self, request: Request) -> Result<Enqueued> {
         let id = uuid::Uuid::now_v7().to_string();
         let asked = serde_json::to_value(&request).unwrap_or_default();
         let asked = Invocation::read(asked, &id)?;
-        let load = self.load_of(&asked).await?;
+        let plan = self.prepare(&asked).await?;
         if let Some(ids) = &asked.request.ids {
-            let items = self.enqueue(&load, load.ids(ids).await?).await?;
-            return Ok(Loaded { job: asked.job, items });
+            let items = self.enqueue(&plan, plan.ids(ids).await?).await?;
+            return Ok(Enqueued { job: asked.job, items });
         }
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
-        let parts = states(&load, &asked.request)?.into_iter();
-        let parts = parts.map(|state| self.pages(&load, state, far));
+        let parts = states(&plan, &asked.request)?.into_iter();
+        let parts = parts.map(|state| self.pages(&plan, state, far));
         let parts = stream::iter(parts).buffer_unordered(SIDE_BY_SIDE);
         let items = parts.try_fold(0, |sum, (_, items)| async move { Ok(sum + items) }).await?;
-        Ok(Loaded { job: asked.job, items })
+        Ok(Enqueued { job: asked.job, items })
     }
 
-    /// Everything that can be refused is refused here, before anything is sent.
-    async fn load_of(&self, asked: &Invocation) -> Result<Load> {
+    /// Validates the request before anything is sent.
+    async fn prepare(&self, asked: &Invocation) -> Result<EnqueuePlan> {
         let (records, scope) = self.sources.scope(&asked.request).await?;
-        Ok(Load::new(records, scope, asked))
+        Ok(EnqueuePlan::new(records, scope, asked))
     }
 
-    /// Loads page after page until it is time to hand on: gives the state then, or none at the end,
-    /// and how many items went on the queue.
+    /// Enqueues page after page until it is time to hand over. Returns the state to continue from, or `None` at the
+    /// end, and the number of items sent.
     async fn pages(
         &self,
-        load: &Load,
+        plan: &EnqueuePlan,
         state: State,
         until: Instant,
     ) -> Result<(Option<State>, u64)> {
         let (mut state, mut items) = (state, 0);
         loop {
-            let page = load.page(&state).await?;
-            let enqueued = self.enqueue(load, page.keys).await?;
+            let page = plan.page(&state).await?;
+            let enqueued = self.enqueue(plan, page.keys).await?;
             items += enqueued;
             let total = state.items_enqueued() + enqueued;
-            let is_enough = load.most.is_some_and(|most| total >= most);
+            let is_enough = plan.most.is_some_and(|most| total >= most);
             match state.next(page.last, enqueued) {
                 Some(next) if !is_enough => state = next,
                 _ => return Ok((None, items)),
@@ -126,8 +126,8 @@ impl Start {
         }
     }
 
-    async fn enqueue(&self, load: &Load, keys: Vec<windlass_core::Key>) -> Result<u64> {
-        self.queue.send(load.bodies(&keys), &load.attributes).await?;
+    async fn enqueue(&self, plan: &EnqueuePlan, keys: Vec<windlass_core::Key>) -> Result<u64> {
+        self.queue.send(plan.bodies(&keys), &plan.attributes).await?;
         Ok(keys.len() as u64)
     }
 
@@ -139,8 +139,8 @@ impl Start {
     }
 }
 
-/// The loads of a job: by the values of a filter, or parts of the whole table.
-fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
+/// The segments of a job: by the values of a filter, or parts of the whole table.
+fn states(plan: &EnqueuePlan, request: &Request) -> Result<Vec<State>> {
     let query = |filter: &str, remaining_values: Vec<Value>| {
         State(PaginationState::IndexQuery {
             filter: filter.to_owned(),
@@ -150,9 +150,9 @@ fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
         })
     };
     if request.filters().next().is_some() {
-        let Some((filter, values)) = request.filters().find(|(name, _)| load.is_indexed(name))
+        let Some((filter, values)) = request.filters().find(|(name, _)| plan.is_indexed(name))
         else {
-            return Err(unindexed(load, request).into());
+            return Err(unindexed(plan, request).into());
         };
         let mut distinct: Vec<Value> = Vec::new();
         for value in values.iter().cloned().map(Value::from_json) {
@@ -160,7 +160,7 @@ fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
                 distinct.push(value);
             }
         }
-        return Ok(match load.scope.job_type.queue.side_by_side {
+        return Ok(match plan.scope.job_type.queue.side_by_side {
             true => distinct.into_iter().map(|value| query(filter, vec![value])).collect(),
             false => vec![query(filter, distinct)],
         });
@@ -177,13 +177,13 @@ fn states(load: &Load, request: &Request) -> Result<Vec<State>> {
     Ok((0..total_segments).map(part).collect())
 }
 
-fn unindexed(load: &Load, request: &Request) -> Problem {
+fn unindexed(plan: &EnqueuePlan, request: &Request) -> Problem {
     let name = request.filters().next().map_or("", |(name, _)| name);
-    let column = load.scope.job_type.source.filters.get(name).map_or("", String::as_str);
-    let table = &load.scope.table.name;
+    let column = plan.scope.job_type.source.filters.get(name).map_or("", String::as_str);
+    let table = &plan.scope.table.name;
     let detail = format!(
-        "the table `{table}` has no index that is partitioned by `{column}`; a global secondary \
-         index of it would be right"
+        "the table `{table}` has no index that is partitioned by `{column}`; create a global \
+         secondary index on it"
     );
     Problem::field(Code::Source, format!("filter.{name}"), detail)
 }

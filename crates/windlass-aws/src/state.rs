@@ -1,17 +1,17 @@
-//! Where a load stands, in the form that travels in events.
+//! The state of a segment, in the form in which events carry it.
 
 use serde::{Deserialize, Serialize};
 use windlass_core::PaginationState;
 use windlass_core::Value;
 use windlass_core::pagination::LastKey;
 
-/// The state of a segment's load. It is the engine's own, but look-ups by year are written as
-/// `YEAR_QUERY` with `remainingYears`.
+/// The state of a segment. It is the engine's own, but lookups by year are written as `YEAR_QUERY` with
+/// `remainingYears`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct State(pub PaginationState);
 
-/// The filter whose look-ups have a form of their own.
+/// The filter whose lookups have this special form.
 const YEARS: &str = "reportingYears";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl From<State> for Written {
 }
 
 impl State {
-    /// How many items are enqueued so far.
+    /// The number of items sent so far.
     pub fn items_enqueued(&self) -> u64 {
         match &self.0 {
             PaginationState::TableScan { items_enqueued, .. }
@@ -79,8 +79,8 @@ impl State {
         }
     }
 
-    /// The state after a page: the rest of this part, or of this value; then the next value; and
-    /// none when all is loaded.
+    /// The state after a page: the rest of this segment or value, then the next value, and `None` when everything is
+    /// enqueued.
     pub fn next(self, last_key: Option<LastKey>, enqueued: u64) -> Option<State> {
         let is_end = last_key.is_none();
         match self.0 {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use serde_json::{Value as Json, json};
 
-    /// Reads the text, writes it again, and gives the state.
+    /// Parses the text, checks that it serialises to the same text, and returns the state.
     fn round_trip(text: Json) -> State {
         let state: State = serde_json::from_value(text.clone()).unwrap();
         assert_eq!(serde_json::to_value(&state).unwrap(), text);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_scan_goes_on_to_its_end() {
+    fn a_table_scan_continues_to_its_end() {
         let state = round_trip(json!({"type": "TABLE_SCAN", "segment": 3, "totalSegments": 10,
             "lastEvaluatedKey": {"identifier": "a"}, "itemsEnqueued": 120}));
         assert_eq!(state.items_enqueued(), 120);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_query_goes_through_its_years() {
+    fn a_year_query_continues_with_the_next_year() {
         let state = round_trip(json!({"type": "YEAR_QUERY", "remainingYears": ["2024", "2025"],
             "lastEvaluatedKey": null, "itemsEnqueued": 0}));
         let next = state.next(key("b"), 10).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn another_filter_has_the_engines_own_form() {
+    fn a_query_by_another_filter_has_the_engines_form() {
         round_trip(json!({"type": "INDEX_QUERY", "filter": "institutions",
             "remainingValues": [7, "a"], "lastEvaluatedKey": null, "itemsEnqueued": 0}));
     }

@@ -1,4 +1,4 @@
-//! A worker that polls the queue itself, where no Lambda does it.
+//! A worker that polls the queue itself, without Lambda.
 
 use crate::queue::{Queue, Received};
 use crate::{Process, Result};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Works a queue's messages until it is told to stop: several batches at once, each of which stays
-/// hidden from others for as long as it is worked.
+/// Works the messages of a queue until it is stopped. It works several batches at once, and keeps the messages of a
+/// batch hidden while it works them.
 pub struct Worker {
     process: Arc<Process>,
     queue: Queue,
@@ -19,28 +19,28 @@ pub struct Worker {
 /// Stops a worker.
 pub struct WorkerHandle(watch::Sender<bool>);
 
-/// How long one batch may take in all. A message that is longer at work is stuck, and comes back.
+/// The longest time for a batch. After it the messages count as stuck and are delivered again.
 const LONGEST: Duration = Duration::from_secs(12 * 3600);
-/// How long to rest where the queue cannot be reached.
+/// The pause after the queue could not be reached.
 const REST: Duration = Duration::from_secs(1);
 
 impl WorkerHandle {
-    /// Receives nothing more; what is in hand is finished.
+    /// Stops receiving. Received messages are finished.
     pub fn shutdown(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Worker {
-    /// Works this queue in so many slots.
+    /// A worker for this queue with `slots` slots.
     pub fn new(process: Process, queue: Queue, slots: usize) -> (Worker, WorkerHandle) {
         let (stop, stopped) = watch::channel(false);
         let worker = Worker { process: Arc::new(process), queue, slots, stopped };
         (worker, WorkerHandle(stop))
     }
 
-    /// Works until it is stopped. How long the queue hides messages is asked first, so that a queue
-    /// that is not there is noticed.
+    /// Works until it is stopped. Reads the visibility timeout first, which fails if the queue does not
+    /// exist.
     pub async fn run(self) -> Result<()> {
         let hidden = self.queue.hidden().await?;
         let mut slots = JoinSet::new();
@@ -54,7 +54,7 @@ impl Worker {
             slots.spawn(slot.run());
         }
         slots.join_all().await;
-        self.process.rest().await;
+        self.process.close_idle().await;
         Ok(())
     }
 }
@@ -70,7 +70,7 @@ impl Slot {
     async fn run(mut self) {
         while !*self.stopped.borrow() {
             let received = tokio::select! {
-                // What the queue hands out while we leave comes back to others in its time.
+                // Messages that SQS hands out during the shutdown are delivered again after their timeout.
                 _ = self.stopped.wait_for(|stopped| *stopped) => return,
                 received = self.queue.receive(Duration::MAX, None) => received,
             };
@@ -80,7 +80,7 @@ impl Slot {
                 Err(error) => Err(error),
             };
             if let Err(error) = worked {
-                tracing::warn!(%error, "the queue is not well; trying again");
+                tracing::warn!(%error, "failed to receive or delete messages; retrying");
                 tokio::select! {
                     _ = self.stopped.wait_for(|stopped| *stopped) => return,
                     () = tokio::time::sleep(REST) => {}
@@ -89,7 +89,7 @@ impl Slot {
         }
     }
 
-    /// Works some messages and deletes those that succeeded; the others come back.
+    /// Works messages and deletes those that succeeded. The others are delivered again.
     async fn work(&self, received: Vec<Received>) -> Result<()> {
         let deliveries: Vec<_> = received.iter().map(|one| one.delivery.clone()).collect();
         let failed = tokio::select! {
@@ -100,13 +100,13 @@ impl Slot {
         self.queue.delete(&done.collect::<Vec<_>>()).await
     }
 
-    /// Keeps messages hidden for as long as this runs. Where that fails they may come to others as
-    /// well, which is harmless.
+    /// Extends the visibility timeout while the batch is worked. If that fails, messages may be delivered twice, which
+    /// is harmless.
     async fn keep(&self, received: &[Received]) {
         loop {
             tokio::time::sleep(self.hidden.max(REST) / 2).await;
             if let Err(error) = self.queue.hide(received, self.hidden).await {
-                tracing::warn!(%error, "messages may be delivered twice");
+                tracing::warn!(%error, "failed to extend the visibility timeout; messages may be delivered twice");
             }
         }
     }

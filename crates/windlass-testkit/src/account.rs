@@ -1,4 +1,4 @@
-//! Who the servers run as.
+//! The operating-system user that test servers run as.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use nix::unistd::{Uid, User, getgid, getuid};
 
-/// Database servers refuse to run as root: then this is the user `postgres`, otherwise ourselves.
+/// Database servers refuse to run as root. Under root this is the user `postgres`, otherwise the current user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Account {
     pub(crate) uid: u32,
@@ -19,8 +19,8 @@ impl Account {
             return Self { uid: getuid().as_raw(), gid: getgid().as_raw() };
         }
         let user = User::from_name("postgres")
-            .expect("the users can be read")
-            .expect("root needs a user `postgres` to run servers as");
+            .expect("failed to read the user database")
+            .expect("there is no user `postgres`, which servers run as under root");
         Self { uid: user.uid.as_raw(), gid: user.gid.as_raw() }
     }
 

@@ -1,4 +1,4 @@
-//! Certificates for servers that speak TLS. The key of their CA was deleted; they are valid from 2020 to 2129.
+//! Certificates for TLS servers, valid from 2020 to 2129. The key of their CA was deleted.
 
 use std::fs;
 use std::os::unix::fs::{OpenOptionsExt, chown};
@@ -16,13 +16,13 @@ const FILES: [(&str, &str); 6] = [
     ("client.key", include_str!("certificates/client.key")),
 ];
 
-/// A folder of PEM files that a test server may read: `ca.pem`, `other-ca.pem` (which signed
-/// nothing), `server.pem` and `server.key` for the name `localhost` alone, `client.pem` and
-/// `client.key` for the user `clerk`.
+/// A folder of PEM files for a test server: `ca.pem`, `other-ca.pem` (a CA that signed none of the others),
+/// `server.pem` and `server.key` for the host name `localhost`, `client.pem` and `client.key` for the user
+/// `clerk`.
 pub struct Certificates(Folder);
 
 impl Certificates {
-    /// Writes the files, readable by the user that servers run as and by no other.
+    /// Writes the files, readable only by the user that servers run as.
     pub fn create() -> Self {
         let account = Account::find();
         let certificates = Self(Folder::create(account));
@@ -36,15 +36,16 @@ impl Certificates {
     pub fn add(&self, name: &str, text: &str) -> PathBuf {
         let account = Account::find();
         let path = self.path(name);
-        // PostgreSQL refuses a key that others may read.
+        // PostgreSQL refuses a key file that other users may read.
         let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        std::io::Write::write_all(&mut file.expect("a new file"), text.as_bytes())
-            .expect("a file is written");
-        chown(&path, Some(account.uid), Some(account.gid)).expect("a file can be given away");
+        std::io::Write::write_all(&mut file.expect("failed to create a file"), text.as_bytes())
+            .expect("failed to write a file");
+        chown(&path, Some(account.uid), Some(account.gid))
+            .expect("failed to change the owner of a file");
         path
     }
 
-    /// Where a file is.
+    /// The path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

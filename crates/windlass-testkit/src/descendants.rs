@@ -1,5 +1,5 @@
-//! Processes that the tested process started: found by their parent, or by the folder they run in,
-//! which is the test's own, so that none is missed and none is somebody else's.
+//! Processes that the tested process started. They are found by their parent, or by their working folder, which
+//! only processes of the same test have.
 
 use std::fs;
 use std::path::Path;
@@ -7,42 +7,42 @@ use std::path::Path;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A process that runs.
+/// A running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
     /// The process id.
     pub id: u32,
-    /// Its program and arguments, apart by spaces.
+    /// Its program and arguments, separated by spaces.
     pub line: String,
 }
 
 impl Descendant {
-    /// Kills the process; it may have ended by itself meanwhile.
+    /// Sends SIGKILL. The process may have exited already.
     pub fn kill9(&self) {
-        let id = i32::try_from(self.id).expect("a pid fits");
+        let id = i32::try_from(self.id).expect("a process id fits into i32");
         let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
     }
 
-    /// Whether it has not ended yet. Who has ended may wait long for somebody to notice.
+    /// Whether the process is still running. A zombie counts as exited.
     pub fn is_running(&self) -> bool {
         stat(self.id).is_some_and(|(state, _)| state != "Z")
     }
 }
 
-/// The processes whose working folder this is. Those that have ended have none, reaped or not.
+/// The processes with this working folder. Exited processes have none, even if they are not reaped yet.
 pub fn descendants_in(folder: &Path) -> Vec<Descendant> {
-    let folder = folder.canonicalize().expect("the folder is there");
+    let folder = folder.canonicalize().expect("the folder exists");
     all(|id| fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd == folder))
 }
 
-/// The processes that this one started itself.
+/// The direct children of a process.
 pub fn children_of(parent: u32) -> Vec<Descendant> {
     let parent = parent.to_string();
     all(|id| stat(id).is_some_and(|(_, of)| of == parent))
 }
 
 fn all(are: impl Fn(u32) -> bool) -> Vec<Descendant> {
-    let entries = fs::read_dir("/proc").expect("the kernel lists its processes");
+    let entries = fs::read_dir("/proc").expect("failed to read /proc");
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let ids = names.filter_map(|name| name.parse::<u32>().ok());
     let describe = |id| {
@@ -53,7 +53,7 @@ fn all(are: impl Fn(u32) -> bool) -> Vec<Descendant> {
     ids.filter(|id| are(*id)).map(describe).collect()
 }
 
-/// The state and the parent of a process. The program's name before them may hold anything.
+/// State and parent of a process. The program name in front of them may contain any character.
 fn stat(id: u32) -> Option<(String, String)> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The folder of one server, removed with it, or by a later process if ours was killed.
+//! The folder of one test server. It is removed with the server, or by a later test process if this one is killed.
 
 use std::env;
 use std::fs;
@@ -13,10 +13,10 @@ use nix::unistd::Pid;
 
 use crate::account::Account;
 
-/// The name holds the process, so that anyone can tell whether the folder is still in use.
+/// The name contains the process id, so that other processes can tell whether the folder is in use.
 const PREFIX: &str = "windlass-testkit-of-";
 
-/// A temporary folder that belongs to the server's user.
+/// A temporary folder that is owned by the user of the server.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -29,7 +29,7 @@ impl Folder {
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     chown(&path, Some(account.uid), Some(account.gid))
-                        .expect("a new folder can be given to its user");
+                        .expect("failed to change the owner of a folder");
                     return Self(path);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -58,7 +58,7 @@ impl Drop for Folder {
     }
 }
 
-/// Removes what dead processes left. Folders of other users fail to go, and are theirs to sweep.
+/// Removes the folders of dead processes. Removing another user's folder fails, which is ignored.
 fn sweep() {
     let Ok(entries) = fs::read_dir(env::temp_dir()) else { return };
     for entry in entries.flatten() {

@@ -1,5 +1,5 @@
-//! A way to a server that can be shut: who sends what is held waits there, as a process that the
-//! machine has stopped at just that moment would.
+//! A TCP proxy that can block: a client whose message is blocked waits, as a process does that the machine has
+//! suspended at that moment.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,10 +13,10 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::wait::eventually;
 
-/// How long somebody may take to come to the gate; generous, for machines under load.
+/// The longest time until a client reaches the gate. Generous, for machines under load.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A gate in front of a server whose connections are not encrypted, shut until it is opened.
+/// A proxy in front of an unencrypted server. It blocks until it is opened.
 pub struct Gate {
     addr: SocketAddr,
     upstream: SocketAddr,
@@ -26,15 +26,16 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Holds whoever connects.
+    /// Blocks every connection.
     pub async fn shut(upstream: SocketAddr) -> Gate {
         Gate::before(upstream, "").await
     }
 
-    /// Holds who sends a message with this text, and lets everything else pass.
+    /// Blocks a connection at a message that contains this text, and forwards everything else.
     pub async fn before(upstream: SocketAddr, text: &str) -> Gate {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
-        let addr = listener.local_addr().expect("a listener knows its address");
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("failed to bind a port");
+        let addr = listener.local_addr().expect("failed to read the port");
         let (open, held) = (watch::Sender::new(false), watch::Sender::new(0));
         let (opened, holding, text) = (open.subscribe(), held.clone(), Arc::from(text));
         let accepting = tokio::spawn(async move {
@@ -47,23 +48,23 @@ impl Gate {
         Gate { addr, upstream, open, held, accepting }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The same URL through the gate.
+    /// The same URL with the address of the gate.
     pub fn url_via(&self, url: &str) -> String {
         url.replace(&self.upstream.to_string(), &self.addr.to_string())
     }
 
-    /// Waits until somebody is held.
+    /// Waits until a client is blocked.
     pub async fn reached(&self) {
-        eventually("somebody is held at the gate", PATIENCE, async || *self.held.borrow() > 0)
+        eventually("a client is blocked at the gate", PATIENCE, async || *self.held.borrow() > 0)
             .await;
     }
 
-    /// Lets everybody pass from now on: what was held goes on its way, however late.
+    /// Forwards everything from now on, including what was blocked.
     pub fn open(&self) {
         self.open.send_replace(true);
     }
@@ -75,7 +76,7 @@ impl Drop for Gate {
     }
 }
 
-/// However a session ends, both its sides learn it from their closed connection.
+/// When a session ends, both sides see their connection close.
 async fn pass(
     client: TcpStream,
     upstream: SocketAddr,
@@ -102,7 +103,7 @@ async fn pass(
                 while !*open.borrow() {
                     tokio::select! {
                         _ = open.changed() => {}
-                        // Whoever sent it is dead, and the server is to know.
+                        // The client has died; close the connection to the server too.
                         more = from_client.read_buf(&mut message) => if more? == 0 { return Ok(()) },
                     }
                 }

@@ -1,17 +1,19 @@
-//! What the integration tests of every crate share: real servers, injected faults, real processes.
+//! Shared by the integration tests of all crates: real servers, injected faults, real processes.
 //!
-//! Everything here works by itself: no service has to run before the tests, and none is left
-//! behind after them, however the test process ended.
+//! Nothing needs to run before the tests, and nothing is left running after them, even if the test process is
+//! killed.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "this code runs only inside tests, where a panic is how a failure is told"
+    reason = "this code runs only inside tests, which report failures with panics"
 )]
 
 mod account;
 #[cfg(feature = "aws")]
 pub mod aws;
+#[cfg(feature = "browser")]
+mod browser;
 mod certificates;
 mod descendants;
 mod folder;
@@ -29,8 +31,12 @@ mod spawn;
 mod template;
 mod wait;
 
+#[cfg(feature = "browser")]
+pub use browser::{Browser, Screen};
 pub use certificates::Certificates;
 pub use descendants::{Descendant, children_of, descendants_in};
+#[cfg(feature = "browser")]
+pub use fantoccini::key::Key;
 pub use gate::Gate;
 pub use mariadb::{MariaDatabase, MariaServer};
 pub use moto::{Dynamodb, Moto};

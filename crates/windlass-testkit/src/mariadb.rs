@@ -1,4 +1,4 @@
-//! An ephemeral MariaDB server that dies with the test process.
+//! An ephemeral MariaDB server that stops when the test process dies.
 
 mod binaries;
 mod database;
@@ -20,40 +20,40 @@ use crate::template::fill;
 use binaries::Binaries;
 pub use database::MariaDatabase;
 
-/// The user that tests log in as, with all privileges; the password holds what URLs must encode.
+/// The login of tests, with all privileges. The password contains characters that a URL must encode.
 const USER: &str = "windlass";
 const PASSWORD: &str = "wind@lass";
 
-/// A MariaDB server of its own, on a free port of 127.0.0.1, in a folder that goes away. Commits
-/// reach the operating system and not the disk: nothing is lost unless the machine crashes.
+/// A MariaDB server on a free port of 127.0.0.1, in a temporary folder. Commits reach the operating system but are
+/// not flushed to disk: data is lost only if the machine crashes.
 pub struct MariaServer {
     binaries: Binaries,
     folder: Folder,
     port: u16,
     running: Mutex<Option<Child>>,
-    /// Options of this server alone.
+    /// Extra command-line options of this server.
     more: Vec<String>,
     databases: AtomicU32,
 }
 
 impl MariaServer {
-    /// The one server that the tests of this process share. It never stops before the process.
+    /// The server that all tests of this process share. It runs until the process ends.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<MariaServer> = OnceLock::new();
         SHARED.get_or_init(Self::start)
     }
 
-    /// A server for one test, which may stop and restart it. It is gone when dropped.
+    /// A server for one test, which may stop and restart it. Dropping it removes it.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// The same with more options, which come after our own and so go before them.
+    /// The same with more options, which override the default ones.
     pub fn start_with(more: &[&str]) -> Self {
         Self::launch(more, "")
     }
 
-    /// The same, which runs these statements too whenever it starts, each in a line.
+    /// The same with statements that run at each start, one per line.
     fn launch(more: &[&str], statements: &str) -> Self {
         let more: Vec<String> = more.iter().map(|option| (*option).to_owned()).collect();
         let binaries = Binaries::find();
@@ -74,20 +74,20 @@ impl MariaServer {
              GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n\
              {statements}"
         );
-        fs::write(folder.path().join("start.sql"), start_sql).expect("a file is written");
+        fs::write(folder.path().join("start.sql"), start_sql).expect("failed to write a file");
         match on_free_port(|port| start(&binaries, &folder, port, &more)) {
             Ok((child, port)) => {
                 let running = Mutex::new(Some(child));
                 Self { binaries, folder, port, running, more, databases: AtomicU32::new(0) }
             }
             Err(log) => panic!(
-                "MariaDB does not start. If its files are damaged, remove {}.\n{log}",
+                "MariaDB does not start. If its template is damaged, remove {}.\n{log}",
                 template.display()
             ),
         }
     }
 
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -98,7 +98,7 @@ impl MariaServer {
         format!("mysql://{USER}:{password}@{}/{database}", self.addr())
     }
 
-    /// Creates an empty database with a name of its own.
+    /// Creates an empty database with a unique name.
     pub async fn database(&self) -> MariaDatabase {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
         let maintenance = MariaDatabase::new("mysql", self.url("mysql"));
@@ -106,23 +106,23 @@ impl MariaServer {
         MariaDatabase::new(&name, self.url(&name))
     }
 
-    /// Stops the server as a crash would: no goodbye; `start_again` recovers it.
+    /// Kills the server with SIGKILL, as a crash would. `start_again` recovers it.
     pub fn stop_immediate(&self) {
         let child = self.running.lock().unwrap().take();
         if let Some(mut child) = child {
-            let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid fits"));
-            kill(pid, Signal::SIGKILL).expect("our own child takes signals");
-            child.wait().expect("our own child can be waited for");
+            let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id fits into i32"));
+            kill(pid, Signal::SIGKILL).expect("failed to signal a child process");
+            child.wait().expect("failed to wait for a child process");
         }
     }
 
-    /// Starts a stopped server on the same port and data.
+    /// Starts a stopped server again on the same port and data.
     pub fn start_again(&self) {
         let mut running = self.running.lock().unwrap();
-        assert!(running.is_none(), "the server runs already");
+        assert!(running.is_none(), "the server is already running");
         match start(&self.binaries, &self.folder, self.port, &self.more) {
             Ok(child) => *running = Some(child),
-            Err(log) => panic!("MariaDB does not start again on port {}\n{log}", self.port),
+            Err(log) => panic!("failed to restart MariaDB on port {}\n{log}", self.port),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Drop for MariaServer {
     }
 }
 
-/// Starts the server and returns when it takes connections, or with its log when it does not.
+/// Starts the server. Returns when it accepts connections, or returns its log if it does not.
 fn start(
     binaries: &Binaries,
     folder: &Folder,
@@ -156,7 +156,7 @@ fn start(
         "--max-connections=300",
         "--max-recursive-iterations=4294967295",
         "--character-set-server=utf8mb4",
-        // As lenient as old servers are: what we need stricter, we must ask for.
+        // Old servers default to this lenient mode, so Windlass must set the stricter modes that it needs.
         "--sql-mode=NO_ENGINE_SUBSTITUTION",
         "--innodb-buffer-pool-size=64M",
         "--innodb-log-file-size=8M",

@@ -1,5 +1,5 @@
-//! An endpoint that speaks AWS: S3 with one bucket, DynamoDB, SQS and Events. It is moto's server,
-//! which dies with the test process.
+//! An AWS endpoint, served by moto: S3 with one bucket, DynamoDB, SQS and EventBridge. It stops when the test
+//! process dies.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,52 +20,51 @@ mod mirror;
 
 pub use dynamodb::Dynamodb;
 
-/// A server on a free port of 127.0.0.1. It keeps everything in its memory.
+/// A server on a free port of 127.0.0.1 that keeps its data in memory.
 pub struct Moto {
     port: u16,
     running: Child,
-    /// Goes after the process that logs into it.
+    /// Dropped after the process, which logs into it.
     _folder: Folder,
 }
 
 impl Moto {
-    /// The bucket that is there from the start.
+    /// The bucket that exists from the start.
     pub const BUCKET: &'static str = "windlass";
 
-    /// The one server that the tests of this process share. It never stops before the process.
+    /// The server that all tests of this process share. It runs until the process ends.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Moto> = OnceLock::new();
         SHARED.get_or_init(Self::start)
     }
 
-    /// A server for one test, which may make it refuse, or stop it by dropping it.
+    /// A server for one test, which may make it refuse requests or stop it by dropping it.
     pub fn start() -> Self {
         let python = python_program("python");
         let folder = Folder::create(Account::find());
         let started = on_free_port(|port| {
             let _ = fs::remove_file(folder.log());
-            // As ourselves: the environment may lie where no other user can read.
+            // As the current user, because other users may not be able to read the Python environment.
             let mut command = Command::new(&python);
             command.args(["-c", SERVER, "-H", "127.0.0.1", "-p", &port.to_string()]);
-            // Each test has a DynamoDB of its own by a region of its own.
+            // Each test uses its own region, and so has its own DynamoDB.
             command.env("MOTO_ALLOW_NONEXISTENT_REGION", "true");
             command.current_dir(folder.path()).stdin(Stdio::null()).env("PYTHONUNBUFFERED", "1");
             launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
         });
-        let (running, port) =
-            started.unwrap_or_else(|log| panic!("moto's server does not start\n{log}"));
+        let (running, port) = started.unwrap_or_else(|log| panic!("moto does not start\n{log}"));
         let moto = Self { port, running, _folder: folder };
         let answer = moto.ask("PUT", &format!("/{}", Self::BUCKET), "");
-        assert!(answer.starts_with("HTTP/1.1 200"), "the bucket cannot be made: {answer}");
+        assert!(answer.starts_with("HTTP/1.1 200"), "failed to create the bucket: {answer}");
         moto
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The variables by which a client finds it, as AWS names them.
+    /// The environment variables that point AWS clients to it.
     pub fn environment(&self) -> Vec<(String, String)> {
         let endpoint = format!("http://{}", self.addr());
         let variables = [
@@ -77,29 +76,29 @@ impl Moto {
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
     }
 
-    /// A DynamoDB without tables, of one test alone.
+    /// An empty DynamoDB for one test.
     pub fn dynamodb(&self) -> Dynamodb {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let region = format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         Dynamodb::new(self.addr(), region)
     }
 
-    /// Refuses every request from now on: nobody has the rights.
+    /// Refuses every request from now on: access denied.
     pub fn refuse(&self) {
         self.rights("0");
     }
 
-    /// Allows every request again.
+    /// Accepts every request again.
     pub fn allow(&self) {
         self.rights("inf");
     }
 
-    /// The whole answer to a request that is not signed, which it takes unless it refuses.
+    /// Sends an unsigned request and returns the whole answer.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> String {
         ask(self.addr(), method, path, body)
     }
 
-    /// After how many requests rights are asked for.
+    /// Sets after how many requests moto checks permissions.
     fn rights(&self, after: &str) {
         let answer = self.ask("POST", "/moto-api/reset-auth", after);
         assert!(answer.contains(" 200 "), "{answer}");
@@ -113,25 +112,25 @@ impl Drop for Moto {
     }
 }
 
-/// The server's own program.
+/// The server's source.
 const SERVER: &str = include_str!("moto/server.py");
 
-/// The whole answer to a request that is not signed.
+/// Sends an unsigned request and returns the whole answer.
 pub(crate) fn ask(addr: SocketAddr, method: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(addr).expect("our own server listens");
+    let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
     let length = body.len();
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
          Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
     )
-    .expect("our own server reads");
+    .expect("failed to send a request to moto");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("our own server answers");
+    stream.read_to_end(&mut answer).expect("failed to read moto's answer");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// It says so when it listens. An answer at the port could be somebody else's.
+/// Reads the log, because another process could be listening on the port.
 fn is_up(folder: &Folder) -> bool {
     let log = fs::read_to_string(folder.log()).unwrap_or_default();
     log.contains("Running on http://")

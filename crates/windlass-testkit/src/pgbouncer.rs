@@ -1,4 +1,4 @@
-//! A PgBouncer in transaction mode, before an ephemeral PostgreSQL. It dies with the test process.
+//! A PgBouncer in transaction mode in front of an ephemeral PostgreSQL. It stops when the test process dies.
 
 use std::env;
 use std::fs;
@@ -13,18 +13,18 @@ use crate::folder::Folder;
 use crate::launch::{launch, on_free_port};
 use crate::postgres::{Database, PostgresServer, USER};
 
-/// A pooler on a free port of 127.0.0.1. A client has a connection of the server only for as long
-/// as a transaction lasts, then the next client has it: with settings, prepared statements and
-/// channels as they were left, for PgBouncer cleans up in session mode only.
+/// A pooler on a free port of 127.0.0.1. A client has a server connection only during a transaction. The next
+/// client gets the connection with the settings, prepared statements and channels that are left on it, because
+/// PgBouncer resets connections only in session mode.
 pub struct PgBouncer {
     port: u16,
     running: Child,
-    /// Goes after the process that runs in it.
+    /// Dropped after the process that runs in it.
     _folder: Folder,
 }
 
 impl PgBouncer {
-    /// How many connections to a database all clients share.
+    /// The number of connections to a database that all clients share.
     pub const POOL_SIZE: usize = 5;
 
     /// Starts a pooler for all databases of a server.
@@ -34,11 +34,11 @@ impl PgBouncer {
         let folder = Folder::create(account);
         let settings = folder.path().join("pgbouncer.ini");
         let started = on_free_port(|port| {
-            fs::write(&settings, ini(server, port)).expect("our own folder can be written");
+            fs::write(&settings, ini(server, port)).expect("failed to write the settings");
             let _ = fs::remove_file(folder.log());
             let mut command = account.command(&program, folder.path());
             command.arg(&settings);
-            // It keeps nothing that an orderly end would save.
+            // SIGKILL: it has no state that an orderly shutdown would save.
             launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
         });
         match started {
@@ -47,12 +47,12 @@ impl PgBouncer {
         }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The URL of a database behind it.
+    /// The URL of a database through the pooler.
     pub fn url(&self, database: &Database) -> String {
         format!("postgres://{USER}@{}/{}", self.addr(), database.name())
     }
@@ -82,18 +82,18 @@ fn ini(server: &PostgresServer, port: u16) -> String {
     )
 }
 
-/// It says so when all its sockets are open. An answer at the port could be somebody else's.
+/// Reads the log, because another process could be listening on the port.
 fn is_up(folder: &Folder) -> bool {
     let log = fs::read_to_string(folder.log()).unwrap_or_default();
     log.contains("process up: PgBouncer")
 }
 
-/// Looks in PATH, then where Debian installs, which is not in the PATH of everybody.
+/// Searches PATH, then /usr/sbin, which Debian puts only on root's PATH.
 fn find() -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin")])
         .map(|folder| folder.join("pgbouncer"))
         .find(|program| program.is_file())
-        .expect("PgBouncer is needed: install it (Debian: pgbouncer)")
+        .expect("PgBouncer is not installed (Debian package: pgbouncer)")
 }

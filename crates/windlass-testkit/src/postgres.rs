@@ -1,4 +1,4 @@
-//! An ephemeral PostgreSQL server that dies with the test process.
+//! An ephemeral PostgreSQL server that stops when the test process dies.
 
 mod binaries;
 mod cluster;
@@ -23,9 +23,9 @@ pub use database::Database;
 /// How a server is started.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether commits reach the disk. Off is faster and loses nothing unless the machine crashes.
+    /// Whether commits are flushed to disk. Without it, data is lost only if the machine crashes.
     pub fsync: bool,
-    /// More settings, as `postgres -c name=value` takes them.
+    /// More settings, passed as `postgres -c name=value`.
     pub settings: Vec<(String, String)>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Options {
     }
 }
 
-/// A PostgreSQL cluster of its own, on a free port of 127.0.0.1, in a folder that goes away.
+/// A PostgreSQL cluster on a free port of 127.0.0.1, in a temporary folder.
 pub struct PostgresServer {
     binaries: Binaries,
     folder: Folder,
@@ -46,13 +46,13 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// The one server that the tests of this process share. It never stops before the process.
+    /// The server that all tests of this process share. It runs until the process ends.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
         SHARED.get_or_init(|| Self::start(Options { fsync: false, ..Options::default() }))
     }
 
-    /// A server for one test, which may stop and restart it. It is gone when dropped.
+    /// A server for one test, which may stop and restart it. Dropping it removes it.
     pub fn start(options: Options) -> Self {
         let binaries = Binaries::find();
         let folder = Folder::create(binaries.account);
@@ -68,13 +68,13 @@ impl PostgresServer {
                 Self { binaries, folder, options, port, running, databases }
             }
             Err(log) => panic!(
-                "PostgreSQL does not start. If its files are damaged, remove {}.\n{log}",
+                "PostgreSQL does not start. If its template is damaged, remove {}.\n{log}",
                 cluster::template(&binaries).display()
             ),
         }
     }
 
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -84,7 +84,7 @@ impl PostgresServer {
         format!("postgres://{USER}@{}/{database}", self.addr())
     }
 
-    /// Creates an empty database with a name of its own.
+    /// Creates an empty database with a unique name.
     pub async fn database(&self) -> Database {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
         let maintenance = Database::new("postgres", self.url("postgres"));
@@ -92,27 +92,27 @@ impl PostgresServer {
         Database::new(&name, self.url(&name))
     }
 
-    /// Stops the server in order, disconnecting its clients; `start_again` undoes it.
+    /// Stops the server in order and disconnects its clients. `start_again` starts it again.
     pub fn stop(&self) {
         self.end(Signal::SIGINT);
     }
 
-    /// Stops the server as a crash would: no checkpoint, no goodbye; `start_again` recovers it.
+    /// Stops the server without a checkpoint, as a crash would. `start_again` recovers it.
     pub fn stop_immediate(&self) {
         self.end(Signal::SIGQUIT);
     }
 
-    /// Starts a stopped server on the same port and data.
+    /// Starts a stopped server again on the same port and data.
     pub fn start_again(&self) {
         let mut running = self.running.lock().unwrap();
-        assert!(running.is_none(), "the server runs already");
+        assert!(running.is_none(), "the server is already running");
         match start(&self.binaries, &self.folder, &self.options, self.port) {
             Ok(child) => *running = Some(child),
-            Err(log) => panic!("PostgreSQL does not start again on port {}\n{log}", self.port),
+            Err(log) => panic!("failed to restart PostgreSQL on port {}\n{log}", self.port),
         }
     }
 
-    /// A crash and the recovery from it.
+    /// Stops the server as a crash would, and starts it again.
     pub fn restart_immediate(&self) {
         self.stop_immediate();
         self.start_again();
@@ -121,8 +121,8 @@ impl PostgresServer {
     fn end(&self, signal: Signal) {
         let child = self.running.lock().unwrap().take();
         if let Some(mut child) = child {
-            kill(pid(&child), signal).expect("our own child takes signals");
-            child.wait().expect("our own child can be waited for");
+            kill(pid(&child), signal).expect("failed to signal a child process");
+            child.wait().expect("failed to wait for a child process");
         }
     }
 }
@@ -133,7 +133,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Starts `postgres` and returns when it takes connections, or with its log when it does not.
+/// Starts `postgres`. Returns when it accepts connections, or returns its log if it does not.
 fn start(
     binaries: &Binaries,
     folder: &Folder,
@@ -158,7 +158,7 @@ fn start(
     launch(command, &folder.log(), Signal::SIGQUIT, |child| takes_connections(folder, child))
 }
 
-/// Reads the lock file as `pg_ctl` does: the first line is the process, the eighth its status.
+/// Reads the lock file as `pg_ctl` does: the first line is the process id, the eighth the status.
 fn takes_connections(folder: &Folder, child: &Child) -> bool {
     let lock = fs::read_to_string(folder.data().join("postmaster.pid")).unwrap_or_default();
     let mut lines = lock.lines().map(str::trim);
@@ -166,5 +166,5 @@ fn takes_connections(folder: &Folder, child: &Child) -> bool {
 }
 
 fn pid(child: &Child) -> Pid {
-    Pid::from_raw(i32::try_from(child.id()).expect("a pid fits"))
+    Pid::from_raw(i32::try_from(child.id()).expect("a process id fits into i32"))
 }

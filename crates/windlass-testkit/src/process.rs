@@ -1,4 +1,4 @@
-//! The real `windlass` binary, run and mistreated as operators and machines do.
+//! The real `windlass` binary: run, signalled and killed.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,10 +13,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-/// How long `wait` waits before it calls the process hung.
+/// The longest time that `wait` waits. After it the process counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Commands of the `windlass` binary in one folder.
+/// Runs commands of the `windlass` binary in one folder.
 #[derive(Clone, Debug)]
 pub struct Windlass {
     folder: PathBuf,
@@ -25,33 +25,33 @@ pub struct Windlass {
 }
 
 impl Windlass {
-    /// Commands run in `folder`, and leave their output in its `.testkit` for diagnosis.
+    /// Commands run in `folder` and write their output to its subfolder `.testkit`.
     pub fn new(folder: impl AsRef<Path>) -> Self {
         Self { folder: folder.as_ref().to_owned(), binary: None, environment: Vec::new() }
     }
 
-    /// Runs another program than `windlass_bin()`.
+    /// Runs this program instead of `windlass_bin()`.
     pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
         self.binary = Some(path.into());
         self
     }
 
-    /// Sets a variable in the environment of every command.
+    /// Sets an environment variable for every command.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and waits for its exit.
     pub async fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
         self.spawn(args).wait().await
     }
 
-    /// Starts a command that the test then watches or ends.
+    /// Starts a command.
     pub fn spawn(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Running {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let logs = self.folder.join(".testkit");
-        fs::create_dir_all(&logs).expect("the folder can be written");
+        fs::create_dir_all(&logs).expect("failed to create a folder");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let stdout = logs.join(format!("{number}.stdout"));
         let stderr = logs.join(format!("{number}.stderr"));
@@ -64,7 +64,7 @@ impl Windlass {
             .stdin(Stdio::null())
             .stdout(File::create(&stdout).expect("a file for the output"))
             .stderr(File::create(&stderr).expect("a file for the errors"))
-            // A group of its own, so that what the process started can be ended with it.
+            // A new process group, so that the children of the process can be killed with it.
             .process_group(0);
         let line = format!("{command:?}");
         let child = crate::spawn::spawn(command, Signal::SIGKILL)
@@ -73,42 +73,46 @@ impl Windlass {
     }
 }
 
-/// Raises the limit of open files and connections of this process, as far as the system allows it.
+/// Raises this process's limit on open files, as far as the system allows.
 pub fn allow_descriptors(descriptors: u64) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a process has limits");
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("failed to read the limit");
     if soft < descriptors {
         setrlimit(Resource::RLIMIT_NOFILE, descriptors.min(hard), hard)
-            .expect("raised to the hard limit");
+            .expect("failed to raise the limit");
     }
 }
 
-/// The binary under test: `WINDLASS_BIN`, or the one cargo built next to the running test.
+/// The binary under test: `WINDLASS_BIN`, or the one that cargo built beside the running test.
 pub fn windlass_bin() -> PathBuf {
     match env::var_os("WINDLASS_BIN").map(PathBuf::from) {
         Some(path) => {
-            assert!(path.is_file(), "there is no {}: see WINDLASS_BIN", path.display());
+            assert!(path.is_file(), "WINDLASS_BIN is {}, which does not exist", path.display());
             path
         }
         None => built_program("windlass-cli", "windlass"),
     }
 }
 
-/// A program of another package, which cargo built next to the running test.
+/// A program of another package, which cargo built beside the running test.
 pub fn built_program(package: &str, name: &str) -> PathBuf {
     // Tests run as `target/<profile>/deps/<name>-<hash>`.
-    let test = env::current_exe().expect("a process knows its program");
-    let deps = test.parent().expect("a program is in a folder");
+    let test = env::current_exe().expect("failed to find the path of the test program");
+    let deps = test.parent().expect("the test program has no folder");
     let profile = if deps.ends_with("deps") { deps.parent().unwrap_or(deps) } else { deps };
     let path = profile.join(name);
-    assert!(path.is_file(), "there is no {}: `cargo build -p {package}` makes it", path.display());
+    assert!(
+        path.is_file(),
+        "{} does not exist; `cargo build -p {package}` builds it",
+        path.display()
+    );
     path
 }
 
-/// What a command left when it ended.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The exit code; `None` when a signal ended the process.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// All of standard output.
     pub stdout: String,
@@ -117,7 +121,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Itself when the command ended with 0; otherwise a panic that shows what it said.
+    /// Returns itself if the exit code is 0, otherwise panics with the output.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -125,9 +129,9 @@ impl Output {
     }
 }
 
-/// A process, which goes with all it started when this handle does.
+/// A process. Dropping this handle kills it and all its children.
 ///
-/// Until then it is not reaped even if it has ended, so that its id stays its own.
+/// It is not reaped before that, so that its process id is not reused.
 pub struct Running {
     line: String,
     child: Child,
@@ -142,43 +146,43 @@ impl Running {
         self.child.id()
     }
 
-    /// Kills the process as a power failure would: it cannot notice.
+    /// Sends SIGKILL, as a power failure: the process cannot react.
     pub fn kill9(&self) {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Freezes the process, as a machine that swaps or a paused virtual machine does.
+    /// Sends SIGSTOP, as a suspended virtual machine.
     pub fn stop(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// Lets a frozen process go on, unaware of the time that passed.
+    /// Sends SIGCONT. The process does not know that time has passed.
     pub fn cont(&self) {
         self.signal(Signal::SIGCONT);
     }
 
-    /// Asks the process to end in order.
+    /// Sends SIGTERM.
     pub fn term(&self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Whether it has not ended yet.
+    /// Whether the process has not exited.
     pub fn is_running(&self) -> bool {
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         waitid(Id::Pid(self.pid()), look) == Ok(WaitStatus::StillAlive)
     }
 
-    /// What it wrote to standard output so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         read(&self.stdout)
     }
 
-    /// What it wrote to standard error so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         read(&self.stderr)
     }
 
-    /// Waits for the end. It yields meanwhile, since the test may serve the process (a proxy).
+    /// Waits for the exit. Yields to other tasks, because the test may serve the process through a proxy.
     pub async fn wait(mut self) -> Output {
         let started = Instant::now();
         while self.is_running() {
@@ -196,20 +200,20 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("our own child takes signals");
+        kill(self.pid(), signal).expect("failed to signal a child process");
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).expect("a pid fits"))
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id fits into i32"))
     }
 
-    /// Kills the whole group before the process is reaped: later the id may be somebody else's.
+    /// Kills the process group before it reaps the process: afterwards the id may belong to another process.
     fn end(&mut self) -> ExitStatus {
         if let Some(status) = self.ended {
             return status;
         }
         let _ = killpg(self.pid(), Signal::SIGKILL);
-        *self.ended.insert(self.child.wait().expect("our own child can be waited for"))
+        *self.ended.insert(self.child.wait().expect("failed to wait for a child process"))
     }
 }
 
@@ -219,7 +223,7 @@ impl Drop for Running {
     }
 }
 
-/// A process may be killed in the middle of a character.
+/// Lossy, because a process may be killed in the middle of a character.
 fn read(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! A proxy in front of a database that cuts connections at the moments that hurt.
+//! A proxy in front of a database that cuts connections at chosen moments.
 
 mod faults;
 mod mysql;
@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use faults::{Cut, Faults, Moment};
 
-/// Passes everything on until it is told to cut. Each armed cut happens once.
+/// Forwards everything until it is told to cut. Each armed cut happens once.
 pub struct Proxy {
     addr: SocketAddr,
     faults: Arc<Faults>,
@@ -24,7 +24,7 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// What the clients speak.
+/// The protocol of the clients.
 #[derive(Clone, Copy)]
 enum Protocol {
     Postgres,
@@ -34,20 +34,20 @@ enum Protocol {
 type Sessions = Arc<Mutex<JoinSet<()>>>;
 
 impl Proxy {
-    /// Listens on a free port of 127.0.0.1 and passes connections on to PostgreSQL at `upstream`.
+    /// Listens on a free port of 127.0.0.1 and forwards connections to the PostgreSQL server at `upstream`.
     pub async fn start(upstream: SocketAddr) -> Self {
         Self::of(Protocol::Postgres, upstream).await
     }
 
-    /// As `start`, in front of MySQL or MariaDB.
+    /// The same for MySQL or MariaDB.
     pub async fn start_mysql(upstream: SocketAddr) -> Self {
         Self::of(Protocol::Mysql, upstream).await
     }
 
     async fn of(protocol: Protocol, upstream: SocketAddr) -> Self {
         let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("some port is free");
-        let addr = listener.local_addr().expect("a listener knows its address");
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("failed to bind a port");
+        let addr = listener.local_addr().expect("failed to read the port");
         let faults = Arc::new(Faults::default());
         let sessions = Sessions::default();
         let accepted = Arc::new(AtomicUsize::new(0));
@@ -56,41 +56,41 @@ impl Proxy {
         Self { addr, faults, sessions, accepted, accepting }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The same URL through the proxy, without TLS because the proxy reads what passes.
+    /// The same URL with the address of the proxy, without TLS because the proxy reads the messages.
     pub fn url_via(&self, url: &str) -> String {
-        let (scheme, rest) = url.split_once("://").expect("a URL has a scheme");
+        let (scheme, rest) = url.split_once("://").expect("the URL has no scheme");
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let user = authority.rfind('@').map_or("", |at| &authority[..=at]);
         let next = if path.contains('?') { '&' } else { '?' };
         format!("{scheme}://{user}{}{path}{next}sslmode=disable", self.addr)
     }
 
-    /// The next commit happens, but its client never hears of it: the ambiguous commit.
+    /// Cuts the connection after the next commit, before the client gets the answer: an ambiguous commit.
     pub fn cut_after_commit(&self) {
         self.faults.arm(Cut { moment: Moment::AfterCommit, of: None });
     }
 
-    /// As `cut_after_commit`, for the next transaction that ran a statement containing `text`.
+    /// The same for the next transaction that ran a statement containing `text`.
     pub fn cut_after_commit_of(&self, text: &str) {
         self.faults.arm(Cut { moment: Moment::AfterCommit, of: Some(text.to_owned()) });
     }
 
-    /// The next commit never reaches the server, and its transaction is rolled back.
+    /// Cuts the connection before the next commit reaches the server, which rolls the transaction back.
     pub fn cut_before_commit(&self) {
         self.faults.arm(Cut { moment: Moment::BeforeCommit, of: None });
     }
 
-    /// As `cut_before_commit`, for the next transaction that ran a statement containing `text`.
+    /// The same for the next transaction that ran a statement containing `text`.
     pub fn cut_before_commit_of(&self, text: &str) {
         self.faults.arm(Cut { moment: Moment::BeforeCommit, of: Some(text.to_owned()) });
     }
 
-    /// Drops all present connections; new ones are taken.
+    /// Closes all open connections. New ones are accepted.
     pub async fn cut_all(&self) {
         let mut sessions = {
             let mut sessions = self.sessions.lock().unwrap();
@@ -101,24 +101,24 @@ impl Proxy {
         sessions.shutdown().await;
     }
 
-    /// From now on, so many of a hundred statements that contain `text` fail, by chance and the same
-    /// in every run: not asked at all, cut in the middle of the answer, or refused by an error that
-    /// is worth another try. MySQL only.
+    /// From now on, `percent` of the statements that contain `text` fail, chosen by a seeded random sequence. They
+    /// fail in turn in three ways: the server never gets the statement, the answer is cut in the middle, or the
+    /// answer is a transient error. MySQL only.
     pub fn fail_reads(&self, text: &str, percent: u8) {
         self.faults.fail_reads(text, percent);
     }
 
-    /// How many such statements there were, and how many of them failed.
+    /// The number of such statements, and how many of them failed.
     pub fn reads(&self) -> (usize, usize) {
         self.faults.reads()
     }
 
-    /// How many connections were opened to the proxy so far, also while the server was down.
+    /// The number of connections that clients have opened, also while the server was down.
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// How many connections were cut so far.
+    /// The number of connections that were cut.
     pub fn cuts(&self) -> usize {
         self.faults.cuts()
     }
@@ -126,7 +126,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // The sessions end with their set, of which the accepting task holds the other handle.
+        // The sessions end with their set; the accepting task holds the other reference to it.
         self.accepting.abort();
     }
 }
@@ -143,7 +143,7 @@ async fn accept(
         let mut sessions = sessions.lock().unwrap();
         forget_ended(&mut sessions);
         sessions.spawn(async move {
-            // However a session ends, both its sides learn it from their closed connection.
+            // When a session ends, both sides see their connection close.
             let _ = match protocol {
                 Protocol::Postgres => session::run(client, upstream, &faults).await,
                 Protocol::Mysql => mysql::run(client, upstream, &faults).await,

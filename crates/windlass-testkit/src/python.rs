@@ -1,14 +1,14 @@
-//! The Python programs that the tests use, in the environment that `cargo xtask test` makes.
+//! The Python programs that the tests use, from the virtual environment that `cargo xtask test` creates.
 
 use std::env;
 use std::path::PathBuf;
 
-/// Where the environment lies, beside what cargo builds: it is named after its first package.
+/// The environment's folder in cargo's target folder, named after its first package.
 const BIN: &str = "schemathesis/bin";
 
-/// A program of the environment: `python`, or one that a package brings.
+/// A program of the environment: `python`, or one from a package.
 pub fn python_program(name: &str) -> PathBuf {
-    let test = env::current_exe().expect("a process knows its program");
+    let test = env::current_exe().expect("failed to find the path of the test program");
     let program = test
         .ancestors()
         .skip(1)
@@ -16,8 +16,8 @@ pub fn python_program(name: &str) -> PathBuf {
         .find(|program| program.exists());
     program.unwrap_or_else(|| {
         panic!(
-            "there is no {BIN}/{name} beside {}: `cargo xtask test` makes it, and says why if \
-             it cannot",
+            "{BIN}/{name} does not exist beside {}; `cargo xtask test` installs it, or prints why it \
+             cannot",
             test.display()
         )
     })

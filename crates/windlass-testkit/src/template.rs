@@ -1,5 +1,4 @@
-//! Data folders of new servers, copied from a template because making one takes longer than most
-//! tests.
+//! Data folders of new servers, copied from a template because initialising one takes longer than most tests.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,8 +8,8 @@ use std::process::Command;
 use crate::account::Account;
 use crate::folder::Folder;
 
-/// Fills the data folder of a new server from a template, which is kept between runs and made
-/// where it is missing. It is made elsewhere and renamed, so that nobody ever copies half of one.
+/// Fills the data folder of a new server from a template, which is kept between runs and created if missing. It is
+/// created under another name and then renamed, so that no process copies an incomplete one.
 pub(crate) fn fill(
     template: &Path,
     account: Account,
@@ -21,13 +20,13 @@ pub(crate) fn fill(
         let fresh = folder.path().join("template");
         must_succeed(&mut make(&fresh));
         if let Err(error) = fs::rename(&fresh, template) {
-            // Another process was faster; its template is as good as ours.
+            // Another process created the template first; use that one.
             assert!(template.exists(), "{}: {error}", template.display());
             let _ = fs::remove_dir_all(&fresh);
         }
     }
-    let owner = fs::metadata(template).expect("the template was made").uid();
-    assert_eq!(owner, account.uid, "{} belongs to somebody else", template.display());
+    let owner = fs::metadata(template).expect("the template does not exist").uid();
+    assert_eq!(owner, account.uid, "{} belongs to another user", template.display());
     must_succeed(Command::new("cp").arg("-a").arg(template).arg(folder.data()));
 }
 

@@ -1,9 +1,9 @@
-//! Gives candidates what their documents lack and their original publications have.
+//! Adds fields that are missing in a candidate's document from its original publication.
 //!
-//! A line with a batch comes in, a line with its results goes out, until standard input ends: see
-//! docs/handlers.md. The same program serves on PostgreSQL and on Lambda. Windlass writes a document
-//! back under the candidate's version: if somebody changes it meanwhile, the candidate comes again as
-//! it is then, so nothing of theirs is overwritten.
+//! Reads a line with a batch and writes a line with its results, until standard input ends: see docs/handlers.md.
+//! The same program runs with PostgreSQL and on Lambda. Windlass writes a document back on the condition that the
+//! candidate's version is unchanged. If another writer changes it meanwhile, the candidate is read and handled
+//! again, so no change is overwritten.
 
 mod migrate;
 
@@ -16,7 +16,7 @@ use std::io::Write;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use windlass_export::Destination;
 
-/// An original takes its time to come, so several are on their way.
+/// Originals that are fetched concurrently.
 const AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct Batch {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let url = std::env::var("ORIGINALS")
-        .context("ORIGINALS is not set; file:FOLDER/ or s3://BUCKET/PREFIX/ would be right")?;
+        .context("ORIGINALS is not set; it must be file:FOLDER/ or s3://BUCKET/PREFIX/")?;
     let originals = Destination::open(&url).context("ORIGINALS")?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {

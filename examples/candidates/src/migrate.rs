@@ -1,10 +1,10 @@
-//! What becomes of one candidate.
+//! The migration of one candidate.
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use windlass_export::Destination;
 
-/// A candidate of a batch, as far as it matters here.
+/// A candidate of a batch, with the fields that are used here.
 #[derive(Deserialize)]
 pub(crate) struct Item {
     key: String,
@@ -16,10 +16,10 @@ struct Candidate {
     document: Map<String, Json>,
 }
 
-/// What a candidate has of its original.
+/// The fields that are copied from the original.
 const FIELDS: [&str; 3] = ["title", "channel", "language"];
 
-/// The result for a candidate: its document with what it lacked, or why there is none.
+/// The result for a candidate: its document with the missing fields, or an error.
 pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
     let (key, document) = (&item.key, &item.record.document);
     let missing: Vec<&str> =
@@ -30,11 +30,11 @@ pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
     let failed = |message: String, retryable: bool| json!({"key": key, "error": {"message": message, "retryable": retryable}});
     let original: Map<String, Json> = match originals.get(&format!("{key}.json")).await {
         Ok(None) => return failed("it has no original".to_owned(), false),
-        // The place may be away for a while.
+        // The storage may be unavailable for a while.
         Err(error) => return failed(format!("its original cannot be read: {error}"), true),
         Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
             Ok(original) => original,
-            // Somebody may be writing it.
+            // The file may be incomplete while it is written.
             Err(error) => return failed(format!("its original cannot be read: {error}"), true),
         },
     };

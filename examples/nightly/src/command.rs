@@ -1,4 +1,4 @@
-//! A `windlass` command, and how much memory it took.
+//! Runs a `windlass` command and measures its memory.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use anyhow::{Context, ensure};
 use serde_json::Value as Json;
 use tokio::process::Command;
 
-/// What a command printed as JSON, and the most memory it had.
+/// The JSON that a command printed, and its peak memory.
 pub(crate) struct Done {
     pub(crate) json: Json,
     pub(crate) peak_megabytes: u64,
 }
 
-/// Runs a command that prints JSON. A job that failed is an answer too, so only a command that says
-/// nothing is an error.
+/// Runs a command that prints JSON. A failed job is a result too, so only a command without output is an
+/// error.
 pub(crate) async fn run(
     folder: &Path,
     environment: &[(String, String)],
@@ -43,7 +43,7 @@ pub(crate) async fn run(
             said = &mut said => break said,
             () = tokio::time::sleep(Duration::from_millis(50)) => {}
         }
-        // The kernel keeps the peak, so that nothing between two looks is missed but the very end.
+        // The kernel records the peak, so only memory used after the last reading is missed.
         peak = peak_kilobytes(id).unwrap_or(0).max(peak);
     };
     child.wait().await?;
@@ -55,7 +55,7 @@ async fn text(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> String {
     use tokio::io::AsyncReadExt as _;
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {
-        // What was said before the pipe broke is still worth reading.
+        // Output from before the pipe broke is still useful.
         let _ = stream.read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,25 +1,25 @@
-//! What was asked for, beside what was measured.
+//! Prints the measured values beside the required ones.
 
 use crate::night::Night;
 use std::time::Duration;
 
-/// What one machine of two cores and 4 GB costs an hour, and a thousand writes and a gigabyte for a
-/// month in the object store: list prices of AWS in Tokyo (Fargate, S3), in dollars. The bank's
-/// database and the warehouse are there in any case.
+/// AWS list prices in Tokyo, in dollars: Fargate with two cores and 4 GB per hour, S3 per thousand writes, and S3 per
+/// gigabyte and month. The bank's database and the warehouse are not included: they exist without
+/// Windlass.
 const MACHINE_HOUR: f64 = 2.0 * 0.050_56 + 4.0 * 0.005_53;
 const THOUSAND_WRITES: f64 = 0.004_7;
 const GIGABYTE_MONTH: f64 = 0.025;
 
-/// The document's figures.
+/// The required values.
 const NIGHT_ROWS: f64 = 10_000_000.0;
 const WINDOW: Duration = Duration::from_secs(3 * 3600);
 const ERROR_RATE: f64 = 0.000_1;
 const RETRY_SUCCESS: f64 = 0.99;
 const MONTHLY: f64 = 3000.0;
-/// Ours: memory does not grow with the table.
+/// Required by Windlass itself: memory does not grow with the table.
 const MEGABYTES: u64 = 200;
 
-/// Prints the table; whether everything asked for was met.
+/// Prints the table. Returns whether all requirements are met.
 pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
     let took = calm.report + calm.export;
     let scale = NIGHT_ROWS / rows as f64;
@@ -29,7 +29,7 @@ pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
     let success = 1.0 - share(failed, rough.reads.1 as u64);
     let million = cost(took, calm) * 1_000_000.0 / rows as f64;
     let stored = calm.bytes as f64 * scale / 1e9 * GIGABYTE_MONTH;
-    // A month of nights, and their parts kept for a month.
+    // A month of nights, with their parts kept for a month.
     let month = 30.0 * (million * NIGHT_ROWS / 1e6 + stored);
     let peak = calm.peak_megabytes.max(rough.peak_megabytes);
     let as_asked = if rows as f64 == NIGHT_ROWS { "" } else { ", for ten million by proportion" };
@@ -73,7 +73,7 @@ pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
     lines.iter().all(|(_, _, met)| *met)
 }
 
-/// What a night costs: one machine for as long as it takes, and a write for each part.
+/// The cost of a night: one machine for its duration, and one write per part.
 fn cost(took: Duration, night: &Night) -> f64 {
     took.as_secs_f64() / 3600.0 * MACHINE_HOUR + night.chunks as f64 / 2000.0 * THOUSAND_WRITES
 }

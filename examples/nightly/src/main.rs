@@ -1,5 +1,5 @@
-//! Runs the nights of this example on servers of its own and prints what was measured beside what
-//! was asked for: once as it is, and once while five reads of a hundred fail.
+//! Runs the nightly jobs of this example on its own servers and prints the measured values beside the required ones:
+//! once as they are, and once while five percent of the reads fail.
 
 mod command;
 mod criteria;
@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-/// Transactions where nothing is said: enough for a first look.
+/// The default number of transactions.
 const ROWS: u64 = 1_000_000;
-/// As many as the generator makes.
+/// The most transactions that the generator makes.
 const MOST_ROWS: u64 = 10_000_000;
 
 #[tokio::main]
@@ -34,7 +34,7 @@ fn rows(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<u64> {
         _ => bail!("usage: cargo xtask nightly [--rows N]"),
     };
     if !(1..=MOST_ROWS).contains(&rows) {
-        bail!("--rows {rows}: 1 to {MOST_ROWS} would be right");
+        bail!("--rows must be between 1 and {MOST_ROWS}, got {rows}");
     }
     Ok(rows)
 }

@@ -1,4 +1,4 @@
-//! One night: both jobs, one after the other, and what can be said of them afterwards.
+//! One night: runs both jobs one after the other and measures them.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +8,15 @@ use serde_json::Value as Json;
 use crate::command;
 use crate::servers::Servers;
 
-/// What the bank's database is like.
+/// The state of the bank's database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weather {
     Calm,
-    /// Five reads of a hundred fail: not asked, cut short, or refused.
+    /// Five percent of the reads fail: not executed, cut short, or refused.
     FailingReads,
 }
 
-/// What was measured.
+/// The measurements of a night.
 #[derive(Default)]
 pub(crate) struct Night {
     pub(crate) report: Duration,
@@ -25,14 +25,14 @@ pub(crate) struct Night {
     pub(crate) peak_megabytes: u64,
     pub(crate) chunks: u64,
     pub(crate) failed_chunks: u64,
-    /// Records of both jobs, and those of them that are not processed.
+    /// The records of both jobs, and how many of them were not processed.
     pub(crate) items: u64,
     pub(crate) unprocessed: u64,
-    /// Reads of chunks, and those of them that were made to fail.
+    /// The reads of chunks, and how many of them were made to fail.
     pub(crate) reads: (usize, usize),
-    /// Whether the warehouse has the bank's own totals, to the cent.
+    /// Whether the warehouse has the same totals as the bank, to the cent.
     pub(crate) equal: bool,
-    /// Bytes of all parts.
+    /// The bytes of all parts.
     pub(crate) bytes: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(servers: &Servers, weather: Weather) -> anyhow::Result<N
         Weather::FailingReads => "2026-02-01",
     };
     let percent = if weather == Weather::FailingReads { 5 } else { 0 };
-    // Texts that only the statement of each job's chunks has.
+    // Texts that occur only in the statement of each job's chunks.
     servers.proxy.fail_reads("max(booked_at)", percent);
     night.report = night.job(servers, weather, "DAILY_REPORT", date).await?;
     let failed = servers.proxy.reads();
@@ -90,7 +90,7 @@ impl Night {
         Ok(took)
     }
 
-    /// The bytes that a job's parts have in the bucket.
+    /// The bytes of a job's parts in the bucket.
     async fn written(&self, servers: &Servers, job: &Json) -> anyhow::Result<u64> {
         let id = job["id"].as_str().context("a job has an id")?;
         let sql = format!(

@@ -1,4 +1,4 @@
-//! The bank, the warehouse and the object store: real servers, which go when this process does.
+//! The bank, the warehouse and the object store: real servers, which stop with this process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use windlass_testkit::{
     Database, MariaDatabase, MariaServer, Moto, Options, PostgresServer, Proxy,
 };
 
-/// What a night runs on.
+/// The servers of a night.
 pub(crate) struct Servers {
     pub(crate) bank: MariaDatabase,
     pub(crate) warehouse: Database,
-    /// In front of the bank: passes everything on until it is told to fail.
+    /// A proxy in front of the bank that forwards everything until it is told to fail.
     pub(crate) proxy: Proxy,
     pub(crate) moto: Moto,
-    /// The totals by one statement of the bank's own, and how long that took.
+    /// The totals from a single statement on the bank, and its duration.
     pub(crate) own: (Vec<String>, Duration),
-    /// Where commands run, with the example's windlass.toml.
+    /// The folder of the commands, with the example's windlass.toml.
     pub(crate) folder: TempDir,
     _bank: MariaServer,
     _warehouse: PostgresServer,
 }
 
-/// Starts them and makes so many transactions.
+/// Starts the servers and makes `rows` transactions.
 pub(crate) async fn start(rows: u64) -> anyhow::Result<Servers> {
     eprintln!("starting MariaDB, PostgreSQL and an S3 endpoint");
     let (mariadb, postgres) = (MariaServer::start(), PostgresServer::start(Options::default()));
@@ -58,8 +58,8 @@ pub(crate) async fn start(rows: u64) -> anyhow::Result<Servers> {
 }
 
 impl Servers {
-    /// The variables that windlass.toml asks for, and those of the S3 endpoint. The proxy is in the
-    /// way only where it is to do something.
+    /// The variables that windlass.toml uses, and those of the S3 endpoint. The proxy is used only if it is to
+    /// fail reads.
     pub(crate) fn environment(&self, weather: Weather) -> Vec<(String, String)> {
         let source = match weather {
             Weather::Calm => self.bank.url().to_owned(),
@@ -76,7 +76,7 @@ impl Servers {
         variables
     }
 
-    /// The totals that the warehouse has for a date.
+    /// The totals in the warehouse for a date.
     pub(crate) async fn loaded(&self, date: &str) -> Vec<String> {
         let sql = format!(
             "SELECT COALESCE(string_agg(concat_ws(E'\\t', branch, transactions, total), E'\\n'), '') \

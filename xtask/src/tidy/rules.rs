@@ -1,27 +1,26 @@
-//! The house rules, each a function from a file's text to what it finds in it.
+//! The house rules. Each is a function that appends the violations in a file's text.
 
 use std::path::Path;
 
-/// A Rust file longer than this asks to be two.
-const LONGEST: usize = 500;
+const MAX_RUST_LINES: usize = 500;
 
-/// Unfinished work and tests that do not run. Written in halves, so that this file has none.
+/// Unfinished work and tests that do not run. Written in two parts, so that this file does not violate the rule.
 const LEFTOVERS: [&str; 3] =
     [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("#[ig", "nore")];
 
-/// The same, as words of a comment.
+/// Words in comments that mark unfinished work.
 const LEFTOVER_WORDS: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
-/// Folders that exist on somebody's machine only.
+/// Folders that exist only on one machine.
 const MACHINE_FOLDERS: [&str; 3] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/fa", "rm/")];
 
-/// What is wrong with a file, each as `line: what`.
+/// The violations in a file, each as `line: rule`.
 pub(super) fn check(path: &Path, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("rs") => {
-            opens_with_its_purpose(text, &mut findings);
+            has_a_header(text, &mut findings);
             is_short(text, &mut findings);
             has_no_leftovers(text, &mut findings);
         }
@@ -32,16 +31,16 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<String> {
     findings
 }
 
-fn opens_with_its_purpose(text: &str, findings: &mut Vec<String>) {
+fn has_a_header(text: &str, findings: &mut Vec<String>) {
     if !text.lines().take(5).any(|line| line.starts_with("//!")) {
-        findings.push("1: a Rust file opens with a `//!` line that says what it is for".into());
+        findings.push("1: a Rust file must begin with a `//!` line that states its purpose".into());
     }
 }
 
 fn is_short(text: &str, findings: &mut Vec<String>) {
     let lines = text.lines().count();
-    if lines > LONGEST {
-        findings.push(format!("{lines}: a Rust file has at most {LONGEST} lines"));
+    if lines > MAX_RUST_LINES {
+        findings.push(format!("{lines}: a Rust file must have at most {MAX_RUST_LINES} lines"));
     }
 }
 
@@ -51,14 +50,15 @@ fn has_no_leftovers(text: &str, findings: &mut Vec<String>) {
         let mut words = line.split(|letter: char| !letter.is_alphanumeric());
         let word = words.find(|word| LEFTOVER_WORDS.contains(word));
         for leftover in marks.copied().chain(word) {
-            findings.push(format!("{number}: `{leftover}` is work left undone"));
+            findings.push(format!("{number}: `{leftover}` marks unfinished work"));
         }
     }
 }
 
 fn sql_has_a_header(text: &str, findings: &mut Vec<String>) {
     if !text.starts_with("--") {
-        findings.push("1: an SQL file opens with a `--` header that says what it does".into());
+        findings
+            .push("1: an SQL file must begin with a `--` comment that states its purpose".into());
     }
 }
 
@@ -68,13 +68,15 @@ fn names_no_machine_folder(text: &str, findings: &mut Vec<String>) {
             let begins_there =
                 |(at, _): (usize, &str)| !line[..at].ends_with(|before: char| continues(before));
             if line.match_indices(folder).any(begins_there) {
-                findings.push(format!("{number}: {folder} is a folder of one machine"));
+                findings.push(format!(
+                    "{number}: {folder} is a folder of one machine; use a relative path"
+                ));
             }
         }
     }
 }
 
-/// Whether a path goes on after this letter, rather than beginning there.
+/// Whether a slash after this character continues a path, rather than beginning one.
 fn continues(letter: char) -> bool {
     letter.is_alphanumeric() || "_-.~*})]>%".contains(letter)
 }
@@ -92,28 +94,28 @@ mod tests {
     }
 
     #[test]
-    fn a_tidy_file_has_no_findings() {
+    fn a_file_that_follows_the_rules_has_no_findings() {
         assert_eq!(findings("a.rs", "//! Something.\nfn main() {}\n"), 0);
         assert_eq!(findings("a.sql", "-- Something.\nSELECT 1\n"), 0);
         assert_eq!(findings("README.md", "Anything.\n"), 0);
     }
 
     #[test]
-    fn files_open_with_their_purpose() {
+    fn a_missing_header_is_found() {
         assert_eq!(findings("a.rs", "fn main() {}\n"), 1);
         assert_eq!(findings("a.sql", "SELECT 1\n"), 1);
     }
 
     #[test]
-    fn long_files_are_found() {
+    fn a_file_that_is_too_long_is_found() {
         let lines = |count| "//! A line.\n".repeat(count);
-        assert_eq!(findings("a.rs", &lines(LONGEST)), 0);
-        assert_eq!(findings("a.rs", &lines(LONGEST + 1)), 1);
-        assert_eq!(findings("a.md", &lines(LONGEST + 1)), 0);
+        assert_eq!(findings("a.rs", &lines(MAX_RUST_LINES)), 0);
+        assert_eq!(findings("a.rs", &lines(MAX_RUST_LINES + 1)), 1);
+        assert_eq!(findings("a.md", &lines(MAX_RUST_LINES + 1)), 0);
     }
 
     #[test]
-    fn leftovers_are_found() {
+    fn unfinished_work_is_found() {
         for leftover in LEFTOVERS.iter().chain(&LEFTOVER_WORDS) {
             assert_eq!(findings("a.rs", &format!("//! A.\n// {leftover}: b\n")), 1, "{leftover}");
         }

@@ -1,4 +1,4 @@
-//! The Lambda function that works the queue's messages. One with handlers in Rust is this much, with
+//! The Lambda function that works the messages of the queue. A function with handlers in Rust looks the same, with
 //! `Steps::default().handler("name", function)`.
 
 use windlass_engine::Steps;

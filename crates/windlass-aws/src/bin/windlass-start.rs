@@ -1,4 +1,4 @@
-//! The Lambda function that loads the work queue.
+//! The Lambda function that fills the work queue.
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {

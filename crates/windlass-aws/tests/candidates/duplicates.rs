@@ -1,69 +1,69 @@
-//! Whatever comes twice changes nothing the second time.
+//! A duplicate delivery changes nothing.
 
-use crate::world::{JOB, Plan, World, event, failures, refresh};
+use crate::fixture::{CandidatesFixture, JOB, Plan, event, failures, refresh};
 use serde_json::json;
 use windlass_testkit::Moto;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_delivered_again_under_any_id_changes_nothing() {
-    let world = World::new().await;
-    world.candidates(2).await;
+async fn a_message_delivered_again_with_any_id_changes_nothing() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(2).await;
     for messages in [
-        // Twice in one batch, again, and as a new message of the same job.
+        // Twice in one batch, then again, then as a new message of the same job.
         vec![("m0", refresh("c0")), ("m1", refresh("c0"))],
         vec![("m0", refresh("c0"))],
         vec![("another", refresh("c0"))],
     ] {
-        let answer = world.process.invoke(event(&messages)).await.unwrap();
+        let answer = fixture.process.invoke(event(&messages)).await.unwrap();
         assert_eq!(failures(&answer), [""; 0]);
     }
-    let record = world.candidate("c0").await;
+    let record = fixture.candidate("c0").await;
     assert_eq!((record.version(), record.jobs()), (2, vec![JOB.to_owned()]));
-    assert_eq!(world.gateway.count("UpdateItem"), 1);
+    assert_eq!(fixture.gateway.count("UpdateItem"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_delivered_twice_at_the_same_moment_is_written_once() {
-    let world = World::new().await;
-    world.candidates(20).await;
+async fn a_message_delivered_twice_concurrently_is_written_once() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(20).await;
     let ids: Vec<String> = (0..20).map(|n| format!("c{n}")).collect();
     let messages: Vec<_> = ids.iter().map(|id| (id.as_str(), refresh(id))).collect();
     let messages = event(&messages);
-    let invoke = || world.process.invoke(messages.clone());
+    let invoke = || fixture.process.invoke(messages.clone());
     let (one, two, three) = tokio::join!(invoke(), invoke(), invoke());
     for answer in [one, two, three] {
         assert_eq!(failures(&answer.unwrap()), [""; 0]);
     }
-    assert!(world.all_candidates().await.values().all(|record| record.version() == 2));
+    assert!(fixture.all_candidates().await.values().all(|record| record.version() == 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_is_delivered_twice_is_one_job() {
-    let world = World::new().await;
-    world.candidates(30).await;
+async fn a_start_event_delivered_twice_is_one_job() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(30).await;
     let start = json!({"version": "0", "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718",
         "detail-type": "StartBatchJob", "source": "windlass",
         "detail": {"jobType": "REFRESH_CANDIDATES", "parallelSegments": 2}});
-    world.bus.repeat_every(2);
-    let one = world.load(start.clone()).await;
-    assert_eq!(world.load(start).await, one);
-    assert!(world.mapping().depth().await > 60, "the queue has many of them several times");
-    world.drain().await;
-    for (id, record) in world.all_candidates().await {
+    fixture.bus.repeat_every(2);
+    let one = fixture.start_job(start.clone()).await;
+    assert_eq!(fixture.start_job(start).await, one);
+    assert!(fixture.mapping().depth().await > 60, "the queue has duplicates");
+    fixture.drain().await;
+    for (id, record) in fixture.all_candidates().await {
         assert_eq!((record.version(), record.jobs()), (2, vec![one.clone()]), "{id}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_remembers_its_last_jobs() {
+async fn a_record_stores_its_last_jobs() {
     let plan = Plan { refresh: "queue.remember = 2", ..Plan::default() };
-    let world = World::with(Moto::shared(), plan).await;
-    world.candidates(1).await;
+    let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
+    fixture.candidates(1).await;
     let mut jobs = Vec::new();
     for _ in 0..3 {
-        jobs.push(world.load(json!({"jobType": "REFRESH_CANDIDATES", "ids": ["c0"]})).await);
-        world.drain().await;
+        jobs.push(fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES", "ids": ["c0"]})).await);
+        fixture.drain().await;
     }
-    let record = world.candidate("c0").await;
+    let record = fixture.candidate("c0").await;
     assert_eq!((record.version(), record.jobs()), (4, jobs[1..].to_vec()));
 }

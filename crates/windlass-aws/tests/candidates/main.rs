@@ -1,18 +1,18 @@
-//! Candidates and periods in DynamoDB, worked over SQS by the two functions run for real.
+//! Candidates and periods in DynamoDB, worked through SQS by the two real functions.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a panic is how a test tells its failure"
+    reason = "a test reports its failure with a panic"
 )]
 
 mod commands;
 mod duplicates;
+mod fixture;
 mod killed;
 mod letters;
 mod process;
 mod scenario;
 mod start;
 mod worker;
-mod world;
 mod writer;

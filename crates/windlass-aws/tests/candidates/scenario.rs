@@ -1,7 +1,7 @@
-//! The whole of it: five thousand candidates, ten segments, another writer, bad records, messages
-//! delivered twice, a stop in the midst of the load, and a redrive.
+//! The whole scenario: five thousand candidates, ten segments, a concurrent writer, bad records, duplicate deliveries,
+//! an emergency stop while the queue is filled, and a redrive.
 
-use crate::world::{Plan, World};
+use crate::fixture::{CandidatesFixture, Plan};
 use crate::writer::add_one;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -17,17 +17,18 @@ const CANDIDATES: usize = 5000;
 const BAD: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_candidate_is_done_exactly_once_per_job() {
+async fn every_candidate_is_processed_exactly_once_per_job() {
     let moto = Moto::start();
     let plan = Plan { migrate: "chunk.items = 50", ..Plan::default() };
-    let world = World::with(&moto, plan).await;
-    world.candidates(CANDIDATES - BAD).await;
+    let fixture = CandidatesFixture::with(&moto, plan).await;
+    fixture.candidates(CANDIDATES - BAD).await;
     for n in 0..BAD {
-        world.put_candidate(&format!("bad{n}"), &[("poison", "yes")]).await;
+        fixture.put_candidate(&format!("bad{n}"), &[("poison", "yes")]).await;
     }
     let stop = Arc::new(AtomicBool::default());
     let writer = {
-        let (stop, dynamo, table) = (stop.clone(), world.dynamo.clone(), world.candidates.clone());
+        let (stop, dynamo, table) =
+            (stop.clone(), fixture.dynamo.clone(), fixture.candidates.clone());
         tokio::spawn(async move {
             let mut added: BTreeMap<String, i64> = BTreeMap::new();
             for n in 0.. {
@@ -38,30 +39,30 @@ async fn every_candidate_is_done_exactly_once_per_job() {
                 if add_one(&dynamo, &table, &id).await {
                     *added.entry(id).or_default() += 1;
                 }
-                // One writer among many requests, and not all that the server does.
+                // Pause, so that this writer does not take all of moto's time.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             added
         })
     };
 
-    // The load is stopped in its midst, and the same job is started again.
-    world.start.set("LOAD_SECONDS", "0");
-    world.bus.refuse_every(7);
-    world.bus.repeat_every(11);
+    // Stop while the queue is filled, and start the same job again.
+    fixture.start.set("LOAD_SECONDS", "0");
+    fixture.bus.refuse_every(7);
+    fixture.bus.repeat_every(11);
     let request = json!({"jobType": "MIGRATE_CANDIDATES", "idempotencyKey": "night"});
-    let start = world.start.clone();
-    world.gateway.at("SendMessageBatch", Moment::After, 30, move || {
+    let start = fixture.start.clone();
+    fixture.gateway.at("SendMessageBatch", Moment::After, 30, move || {
         start.set("PROCESSING_ENABLED", "false");
     });
-    let answer = world.start.invoke(request.clone()).await.unwrap();
-    world.bus.idle().await;
-    let mapping = world.mapping();
+    let answer = fixture.start.invoke(request.clone()).await.unwrap();
+    fixture.bus.idle().await;
+    let mapping = fixture.mapping();
     let queued = mapping.depth().await;
     assert!(queued > 0 && queued < CANDIDATES, "{queued}");
-    world.start.set("PROCESSING_ENABLED", "true");
-    world.start.set("LOAD_SECONDS", "10");
-    let job = world.load(request).await;
+    fixture.start.set("PROCESSING_ENABLED", "true");
+    fixture.start.set("LOAD_SECONDS", "10");
+    let job = fixture.start_job(request).await;
     assert_eq!(answer["jobId"], *job);
 
     // A fifth of the messages are delivered twice.
@@ -69,14 +70,15 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     (mapping.concurrency, mapping.repeat_every) = (4, 5);
     mapping.drain().await;
 
-    // What failed is mended and redriven.
-    let dead = world.queue(&world.dead).await;
+    // Repair and redrive the failed records.
+    let dead = fixture.queue(&fixture.dead).await;
     let all = dead_letters::list(&dead, &Which::default(), 10_000).await.unwrap();
     let distinct: std::collections::BTreeSet<&String> = all.iter().map(|one| &one.body).collect();
     assert_eq!(distinct.len(), BAD);
     for n in 0..BAD {
         let key = AttributeValue::S(format!("bad{n}"));
-        let mend = world.dynamo.update_item().table_name(&world.candidates).key("identifier", key);
+        let mend =
+            fixture.dynamo.update_item().table_name(&fixture.candidates).key("identifier", key);
         mend.update_expression("REMOVE poison").send().await.unwrap();
     }
     let work = dead.source().await.unwrap();
@@ -85,7 +87,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     stop.store(true, Ordering::Relaxed);
     let added = writer.await.unwrap();
 
-    let candidates = world.all_candidates().await;
+    let candidates = fixture.all_candidates().await;
     assert_eq!(candidates.len(), CANDIDATES);
     for (id, record) in &candidates {
         let others = added.get(id).copied().unwrap_or_default();
@@ -94,7 +96,7 @@ async fn every_candidate_is_done_exactly_once_per_job() {
     }
     assert!(added.values().sum::<i64>() > 0);
     assert_eq!(dead_letters::list(&dead, &Which::default(), 1).await.unwrap(), []);
-    let writes = world.gateway.count("UpdateItem") as f64 / CANDIDATES as f64;
-    eprintln!("requests: {:?}; writes per item {writes:.3}", world.gateway.counts());
+    let writes = fixture.gateway.count("UpdateItem") as f64 / CANDIDATES as f64;
+    eprintln!("requests: {:?}; writes per item {writes:.3}", fixture.gateway.counts());
     assert!(writes <= 1.05, "{writes}");
 }

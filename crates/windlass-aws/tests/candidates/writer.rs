@@ -1,6 +1,6 @@
-//! Another writer of the same records: nothing of what it writes is lost.
+//! A concurrent writer of the same records: none of its writes is lost.
 
-use crate::world::{World, event, failures, migrate, refresh};
+use crate::fixture::{CandidatesFixture, event, failures, migrate, refresh};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use windlass_drivers::dynamodb::sdk::Client;
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 use windlass_testkit::aws::Moment;
 
-/// Adds one to `count` of a record under its version, as every writer does; whether it did.
+/// Adds one to `count` of a record, conditional on its version. Returns whether the write succeeded.
 pub(crate) async fn add_one(dynamo: &Client, table: &str, id: &str) -> bool {
     let key = AttributeValue::S(id.to_owned());
     let read = dynamo.get_item().table_name(table).key("identifier", key.clone());
@@ -30,13 +30,13 @@ pub(crate) async fn add_one(dynamo: &Client, table: &str, id: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
-    let world = World::new().await;
-    world.candidates(1).await;
-    // Between our read and our write the title changes.
-    let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+async fn a_concurrent_write_is_detected_and_the_step_runs_again() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(1).await;
+    // Changes the title between the function's read and write.
+    let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
     let runtime = tokio::runtime::Handle::current();
-    world.gateway.at("UpdateItem", Moment::Before, 0, move || {
+    fixture.gateway.at("UpdateItem", Moment::Before, 0, move || {
         let write = async move {
             dynamo
                 .update_item()
@@ -53,22 +53,22 @@ async fn a_write_between_read_and_write_is_found_and_the_step_runs_again() {
         };
         tokio::task::block_in_place(|| runtime.block_on(write));
     });
-    let answer = world.process.invoke(event(&[("m", migrate("c0"))])).await.unwrap();
+    let answer = fixture.process.invoke(event(&[("m", migrate("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), [""; 0]);
-    let record = world.candidate("c0").await;
+    let record = fixture.candidate("c0").await;
     assert_eq!((record.version(), record.text("title")), (3, "ANOTHER"));
-    assert_eq!(world.gateway.count("UpdateItem"), 2);
+    assert_eq!(fixture.gateway.count("UpdateItem"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_concurrent_writer_loses_nothing() {
-    let world = World::new().await;
-    world.candidates(30).await;
+async fn no_write_of_a_concurrent_writer_is_lost() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(30).await;
     let stop = Arc::new(AtomicBool::default());
     let added = Arc::new(AtomicUsize::default());
     let writer = {
         let (stop, added) = (stop.clone(), added.clone());
-        let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+        let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
         tokio::spawn(async move {
             for n in 0.. {
                 if stop.load(Ordering::Relaxed) {
@@ -80,17 +80,17 @@ async fn a_concurrent_writer_loses_nothing() {
         })
     };
     for _ in 0..3 {
-        world.load(json!({"jobType": "REFRESH_CANDIDATES"})).await;
-        world.drain().await;
+        fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES"})).await;
+        fixture.drain().await;
     }
     stop.store(true, Ordering::Relaxed);
     writer.await.unwrap();
-    let all = world.all_candidates().await;
+    let all = fixture.all_candidates().await;
     let sum: i64 = all.values().map(|record| record.version() - 1).sum();
     let added = added.load(Ordering::Relaxed) as i64;
     assert!(added > 0);
-    assert_eq!(sum, 3 * 30 + added, "every job and every other write once");
-    assert_eq!(world.bodies(&world.dead).await.len(), 0);
+    assert_eq!(sum, 3 * 30 + added, "each job and each other write happened once");
+    assert_eq!(fixture.bodies(&fixture.dead).await.len(), 0);
     for record in all.values() {
         let count = record.0.get("count").map_or(0, |n| n.as_n().unwrap().parse().unwrap());
         assert_eq!(record.version(), 1 + 3 + count);
@@ -98,21 +98,21 @@ async fn a_concurrent_writer_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_others_keep_changing_fails_its_message_which_comes_back() {
-    let world = World::new().await;
-    world.candidates(1).await;
+async fn a_record_that_keeps_changing_fails_its_message_which_is_delivered_again() {
+    let fixture = CandidatesFixture::new().await;
+    fixture.candidates(1).await;
     for _ in 0..5 {
-        let (dynamo, table) = (world.dynamo.clone(), world.candidates.clone());
+        let (dynamo, table) = (fixture.dynamo.clone(), fixture.candidates.clone());
         let runtime = tokio::runtime::Handle::current();
-        world.gateway.at("UpdateItem", Moment::Before, 0, move || {
+        fixture.gateway.at("UpdateItem", Moment::Before, 0, move || {
             let write = async move { assert!(add_one(&dynamo, &table, "c0").await) };
             tokio::task::block_in_place(|| runtime.block_on(write));
         });
     }
-    let answer = world.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
+    let answer = fixture.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), ["m"]);
-    assert_eq!(world.candidate("c0").await.version(), 6);
-    let answer = world.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
+    assert_eq!(fixture.candidate("c0").await.version(), 6);
+    let answer = fixture.process.invoke(event(&[("m", refresh("c0"))])).await.unwrap();
     assert_eq!(failures(&answer), [""; 0]);
-    assert_eq!(world.candidate("c0").await.version(), 7);
+    assert_eq!(fixture.candidate("c0").await.version(), 7);
 }

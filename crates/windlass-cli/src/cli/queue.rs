@@ -59,7 +59,7 @@ mod sqs {
         match ask {
             Ask::Work { slots } => work(config, queue, slots).await?,
             Ask::Load { request, json } => {
-                let loaded = Start::new(config, queue).load_all(*request).await?;
+                let loaded = Start::new(config, queue).enqueue_all(*request).await?;
                 if json {
                     print::json(&json!({"jobId": loaded.job, "itemsEnqueued": loaded.items}))?;
                 } else {

@@ -1,8 +1,8 @@
 //! An event bus with one rule, whose target is a function.
 //!
-//! moto keeps events and invokes nobody, so the bus is served here: it takes `PutEvents`, looks at
-//! each entry as EventBridge does, and invokes the function with it as Lambda invokes one
-//! asynchronously: twice more where it fails.
+//! moto stores events and invokes nothing, so this server takes `PutEvents`, validates each entry as EventBridge
+//! does, and invokes the function. Like an asynchronous invocation on Lambda, it tries a failed invocation two
+//! more times.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::Function;
 use super::http::{Served, serve, target};
 
-/// A bus.
+/// An event bus.
 pub struct EventBus {
     served: Served,
     state: Arc<State>,
@@ -35,7 +35,7 @@ struct State {
     ended: Notify,
 }
 
-/// The most bytes that the entries of one call may have.
+/// EventBridge's limit for the entries of one request.
 const MOST_BYTES: usize = 256 << 10;
 
 impl EventBus {
@@ -61,27 +61,27 @@ impl EventBus {
         EventBus { served, state }
     }
 
-    /// Its URL, for `AWS_ENDPOINT_URL_EVENTBRIDGE`.
+    /// The URL for `AWS_ENDPOINT_URL_EVENTBRIDGE`.
     pub fn url(&self) -> String {
         format!("http://{}", self.served.addr)
     }
 
-    /// Takes every so many entries only when they are put again.
+    /// Refuses every n-th entry with a throttling error.
     pub fn refuse_every(&self, entries: usize) {
         self.state.refuse_every.store(entries, Ordering::Relaxed);
     }
 
-    /// Delivers every so many events twice.
+    /// Delivers every n-th event twice.
     pub fn repeat_every(&self, entries: usize) {
         self.state.repeat_every.store(entries, Ordering::Relaxed);
     }
 
-    /// The details of the events so far.
+    /// The details of all events so far.
     pub fn details(&self) -> Vec<Json> {
-        self.state.details.lock().expect("nobody panicked").clone()
+        self.state.details.lock().expect("the lock is poisoned").clone()
     }
 
-    /// Waits until no invocation is under way.
+    /// Waits until no invocation is running.
     pub async fn idle(&self) {
         loop {
             let ended = self.state.ended.notified();
@@ -96,15 +96,15 @@ impl EventBus {
 impl State {
     fn put(self: Arc<State>, parts: Parts, body: Bytes) -> Response<Body> {
         assert_eq!(target(&parts.headers), "AWSEvents.PutEvents");
-        assert!(body.len() <= MOST_BYTES, "{} bytes in a call", body.len());
-        let call: Json = serde_json::from_slice(&body).expect("a call is JSON");
-        let entries = call["Entries"].as_array().expect("a call has entries");
-        assert!((1..=10).contains(&entries.len()), "{} entries in a call", entries.len());
+        assert!(body.len() <= MOST_BYTES, "{} bytes in one request", body.len());
+        let call: Json = serde_json::from_slice(&body).expect("the request is not JSON");
+        let entries = call["Entries"].as_array().expect("the request has no entries");
+        assert!((1..=10).contains(&entries.len()), "{} entries in one request", entries.len());
         let results: Vec<Json> = entries.iter().map(|entry| self.take(entry)).collect();
         let failed = results.iter().filter(|result| result.get("ErrorCode").is_some()).count();
         let answer = json!({"FailedEntryCount": failed, "Entries": results});
         let response = Response::builder().header("content-type", "application/x-amz-json-1.1");
-        response.body(answer.to_string().into()).expect("a plain response")
+        response.body(answer.to_string().into()).expect("failed to build a response")
     }
 
     fn take(self: &Arc<State>, entry: &Json) -> Json {
@@ -116,11 +116,11 @@ impl State {
         if every(&self.refuse_every) {
             return json!({"ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded"});
         }
-        let detail = entry["Detail"].as_str().expect("an entry has a detail");
-        let detail: Json = serde_json::from_str(detail).expect("a detail is JSON");
+        let detail = entry["Detail"].as_str().expect("the entry has no detail");
+        let detail: Json = serde_json::from_str(detail).expect("the detail is not JSON");
         let id = Uuid::now_v7().to_string();
         if entry["Source"] == *self.source && entry["DetailType"] == *self.detail_type {
-            self.details.lock().expect("nobody panicked").push(detail.clone());
+            self.details.lock().expect("the lock is poisoned").push(detail.clone());
             let event = json!({"version": "0", "id": id, "detail-type": entry["DetailType"],
                 "source": entry["Source"], "account": "123456789012", "region": "us-east-1",
                 "time": "2025-01-01T00:00:00Z", "resources": [], "detail": detail});
@@ -137,7 +137,7 @@ impl State {
         for _ in 0..3 {
             match self.function.invoke(event.clone()).await {
                 Ok(_) => break,
-                Err(failure) => eprintln!("an event's invocation failed: {failure:?}"),
+                Err(failure) => eprintln!("the invocation with an event failed: {failure:?}"),
             }
         }
         self.under_way.fetch_sub(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A Lambda function: a binary, run for real in as many environments as are invoked at once.
+//! A Lambda function: a real binary, with one process per concurrent invocation.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::runtime::Runtime;
 use crate::{Running, Windlass};
 
-/// A function. Cheap to clone; every clone is the same.
+/// A function. Clones share their state.
 #[derive(Clone)]
 pub struct Function {
     shared: Arc<Shared>,
@@ -19,7 +19,7 @@ pub struct Function {
 
 struct Shared {
     program: Mutex<Windlass>,
-    /// How often its configuration has changed: environments of another one are not used again.
+    /// How often the configuration has changed. Processes started with an older one are not used again.
     changes: AtomicUsize,
     time: Duration,
     concurrency: Semaphore,
@@ -27,7 +27,7 @@ struct Shared {
     busy: Mutex<Vec<u32>>,
 }
 
-/// A process, and the API it asks for work.
+/// A process of the function and the runtime API that it polls.
 struct Environment {
     changes: usize,
     process: Running,
@@ -37,17 +37,17 @@ struct Environment {
 /// Why an invocation has no response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// The function answered with this error.
+    /// The function returned this error.
     Error(Json),
-    /// Its process ended.
+    /// The process exited.
     Died,
-    /// It did not answer in time, and was ended.
+    /// The function exceeded its timeout and was killed.
     Late,
 }
 
 impl Function {
-    /// A function of this binary, with this time for an invocation and so many at once at most. It
-    /// runs in `folder`, as Lambda runs it where its package is.
+    /// A function that runs `binary` in `folder`, with a timeout per invocation and a limit on concurrent
+    /// invocations. Lambda likewise runs a function in the folder of its package.
     pub fn new(
         binary: impl Into<PathBuf>,
         folder: &Path,
@@ -80,50 +80,50 @@ impl Function {
         Function { shared: Arc::new(shared) }
     }
 
-    /// Invokes it and waits for its answer.
+    /// Invokes the function and waits for its answer.
     pub async fn invoke(&self, event: Json) -> Result<Json, Failure> {
         let shared = &self.shared;
-        let _permit = shared.concurrency.acquire().await.expect("nobody closes it");
-        let idle = shared.idle.lock().expect("nobody panicked").pop();
+        let _permit = shared.concurrency.acquire().await.expect("the semaphore is never closed");
+        let idle = shared.idle.lock().expect("the lock is poisoned").pop();
         let environment = match idle {
             Some(environment) => environment,
             None => self.start().await,
         };
         let id = environment.process.id();
-        shared.busy.lock().expect("nobody panicked").push(id);
+        shared.busy.lock().expect("the lock is poisoned").push(id);
         let answer = environment.invoke(event, shared.time).await;
-        shared.busy.lock().expect("nobody panicked").retain(|busy| *busy != id);
+        shared.busy.lock().expect("the lock is poisoned").retain(|busy| *busy != id);
         let is_current = environment.changes == shared.changes.load(Ordering::SeqCst);
         if is_current && !matches!(answer, Err(Failure::Died | Failure::Late)) {
-            shared.idle.lock().expect("nobody panicked").push(environment);
+            shared.idle.lock().expect("the lock is poisoned").push(environment);
         }
         answer
     }
 
-    /// Sets a variable of its environment, as its configuration does: from the next invocation on,
-    /// which begins anew.
+    /// Sets an environment variable, as a change of the function's configuration does. The next invocation
+    /// starts a new process.
     pub fn set(&self, name: &str, value: &str) {
-        let mut program = self.shared.program.lock().expect("nobody panicked");
+        let mut program = self.shared.program.lock().expect("the lock is poisoned");
         *program = program.clone().env(name, value);
         self.shared.changes.fetch_add(1, Ordering::SeqCst);
-        self.shared.idle.lock().expect("nobody panicked").clear();
+        self.shared.idle.lock().expect("the lock is poisoned").clear();
     }
 
-    /// The ids of the processes that are at work.
+    /// The ids of the processes that are in an invocation.
     pub fn at_work(&self) -> Vec<u32> {
-        self.shared.busy.lock().expect("nobody panicked").clone()
+        self.shared.busy.lock().expect("the lock is poisoned").clone()
     }
 
-    /// What the idle environments have written to their logs.
+    /// The logs of the idle processes.
     pub fn log(&self) -> String {
-        let idle = self.shared.idle.lock().expect("nobody panicked");
+        let idle = self.shared.idle.lock().expect("the lock is poisoned");
         idle.iter().map(|environment| environment.process.stderr()).collect()
     }
 
     async fn start(&self) -> Environment {
         let runtime = Runtime::serve().await;
         let changes = self.shared.changes.load(Ordering::SeqCst);
-        let program = self.shared.program.lock().expect("nobody panicked").clone();
+        let program = self.shared.program.lock().expect("the lock is poisoned").clone();
         let program = program.env("AWS_LAMBDA_RUNTIME_API", runtime.addr());
         Environment { changes, process: program.spawn(std::iter::empty::<&str>()), runtime }
     }
@@ -141,23 +141,26 @@ impl Environment {
                 () = tokio::time::sleep(Duration::from_millis(5)) => {}
             }
             if !self.process.is_running() {
-                // It has said its last: an answer that it gave before is one.
+                // The process may have answered before it exited.
                 return match answer.try_recv() {
                     Ok(answer) => answer.map_err(Failure::Error),
                     Err(_) => {
-                        eprintln!("a function died; its log:\n{}", self.process.stderr());
+                        eprintln!(
+                            "the function's process exited; its log:\n{}",
+                            self.process.stderr()
+                        );
                         Err(Failure::Died)
                     }
                 };
             }
-            // Its start counts as well here, which on Lambda has a time of its own.
+            // The start of the process counts here too; on Lambda it has its own timeout.
             if begun.elapsed() > time + START {
-                eprintln!("a function was late; its log:\n{}", self.process.stderr());
+                eprintln!("the function exceeded its timeout; its log:\n{}", self.process.stderr());
                 return Err(Failure::Late);
             }
         }
     }
 }
 
-/// The time that a process has to begin; generous, for machines under load.
+/// The time that a process has to start. Generous, for machines under load.
 const START: Duration = Duration::from_secs(30);

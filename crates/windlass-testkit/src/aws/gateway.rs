@@ -1,4 +1,4 @@
-//! A gateway in front of moto: it counts what is asked, and lets a test act at a certain call.
+//! A gateway in front of moto that counts requests and runs a test's action at a chosen request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,12 +18,12 @@ pub struct Gateway {
     state: Arc<State>,
 }
 
-/// When a test acts at a call.
+/// When the action of a test runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Before anything comes of it.
+    /// Before the request is forwarded.
     Before,
-    /// After the service did it, and before the caller knows.
+    /// After the service has answered, before the client receives the answer.
     After,
 }
 
@@ -32,7 +32,7 @@ type Act = Box<dyn FnOnce() + Send>;
 struct State {
     moto: SocketAddr,
     counts: Mutex<BTreeMap<String, usize>>,
-    /// By operation: the moment, how many calls it still lets pass, and what is done then.
+    /// Operation, moment, number of requests to let pass first, and the action.
     acts: Mutex<Vec<(String, Moment, usize, Act)>>,
 }
 
@@ -55,18 +55,18 @@ impl Gateway {
         format!("http://{}", self.served.addr)
     }
 
-    /// How often an operation, such as `UpdateItem`, was asked for.
+    /// The number of requests of an operation, such as `UpdateItem`.
     pub fn count(&self, operation: &str) -> usize {
-        let counts = self.state.counts.lock().expect("nobody panicked");
+        let counts = self.state.counts.lock().expect("the lock is poisoned");
         counts.get(operation).copied().unwrap_or_default()
     }
 
-    /// All operations that were asked for, and how often.
+    /// The number of requests per operation.
     pub fn counts(&self) -> BTreeMap<String, usize> {
-        self.state.counts.lock().expect("nobody panicked").clone()
+        self.state.counts.lock().expect("the lock is poisoned").clone()
     }
 
-    /// Acts at the call of an operation that comes after so many others.
+    /// Runs an action at one request of an operation, after letting `after` requests pass.
     pub fn at(
         &self,
         operation: &str,
@@ -74,7 +74,7 @@ impl Gateway {
         after: usize,
         act: impl FnOnce() + Send + 'static,
     ) {
-        let mut acts = self.state.acts.lock().expect("nobody panicked");
+        let mut acts = self.state.acts.lock().expect("the lock is poisoned");
         acts.push((operation.to_owned(), moment, after, Box::new(act)));
     }
 }
@@ -83,7 +83,8 @@ impl State {
     async fn pass(&self, parts: Parts, body: Bytes) -> Response<Body> {
         let target = target(&parts.headers);
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
-        *self.counts.lock().expect("nobody panicked").entry(operation.clone()).or_default() += 1;
+        *self.counts.lock().expect("the lock is poisoned").entry(operation.clone()).or_default() +=
+            1;
         self.act(&operation, Moment::Before);
         let answer = self.forward(&parts, &body).await.expect("moto answers");
         self.act(&operation, Moment::After);
@@ -91,7 +92,7 @@ impl State {
     }
 
     fn act(&self, operation: &str, moment: Moment) {
-        let mut acts = self.acts.lock().expect("nobody panicked");
+        let mut acts = self.acts.lock().expect("the lock is poisoned");
         let mut due = None;
         for (place, (name, when, left, _)) in acts.iter_mut().enumerate() {
             if name == operation && *when == moment {
@@ -106,11 +107,11 @@ impl State {
         }
     }
 
-    /// One connection for each request, as moto closes them anyway.
+    /// Uses one connection per request; moto closes its connections anyway.
     async fn forward(&self, parts: &Parts, body: &[u8]) -> std::io::Result<Response<Body>> {
         let mut request = format!("{} {} HTTP/1.1\r\n", parts.method, parts.uri);
         for (name, value) in &parts.headers {
-            let value = value.to_str().expect("headers of AWS are text");
+            let value = value.to_str().expect("AWS headers are ASCII");
             if !["connection", "content-length"].contains(&name.as_str()) {
                 request.push_str(&format!("{name}: {value}\r\n"));
             }
@@ -121,7 +122,8 @@ impl State {
         stream.write_all(body).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a whole answer");
+        let end =
+            answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a complete answer");
         let head = String::from_utf8_lossy(&answer[..end]).into_owned();
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status");
@@ -132,6 +134,8 @@ impl State {
                 response = response.header(name, value);
             }
         }
-        Ok(response.body(Body::from(answer.split_off(end + 4))).expect("a plain response"))
+        Ok(response
+            .body(Body::from(answer.split_off(end + 4)))
+            .expect("failed to build a response"))
     }
 }

@@ -1,4 +1,4 @@
-//! A small server for a test: every request goes to one function.
+//! A small HTTP server for tests: one function answers every request.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 /// The largest request that a test makes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A server, which ends with this handle.
+/// A server that stops when this handle is dropped.
 pub(super) struct Served {
     pub(super) addr: SocketAddr,
     task: JoinHandle<()>,
@@ -33,23 +33,25 @@ where
     F: Fn(Parts, Bytes) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Response<Body>> + Send + 'static,
 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
-    let addr = listener.local_addr().expect("a bound socket has an address");
+    let listener =
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("failed to bind a port");
+    let addr = listener.local_addr().expect("failed to read the port");
     let router = Router::new().fallback(move |request: Request| {
         let answer = answer.clone();
         async move {
             let (parts, body) = request.into_parts();
-            let body = axum::body::to_bytes(body, MOST_BYTES).await.expect("a request has a body");
+            let body =
+                axum::body::to_bytes(body, MOST_BYTES).await.expect("failed to read a request");
             answer(parts, body).await
         }
     });
     let task = tokio::spawn(async move {
-        axum::serve(listener, router).await.expect("a bound socket can be served");
+        axum::serve(listener, router).await.expect("failed to serve");
     });
     Served { addr, task }
 }
 
-/// The operation that a call of AWS names: `AmazonSQS.SendMessageBatch`.
+/// The operation of an AWS request, such as `AmazonSQS.SendMessageBatch`.
 pub(super) fn target(headers: &HeaderMap) -> String {
     let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     target.unwrap_or_default().to_owned()

@@ -1,8 +1,8 @@
-//! An event source mapping: it polls a queue, invokes a function with what it receives, and deletes
-//! what the function does not name as failed.
+//! An event source mapping: polls a queue, invokes a function with the messages, and deletes those that the
+//! function does not report as failed.
 //!
-//! On AWS a failed message comes back when its time is over; here it is given back at once, so that
-//! no test waits for it. Everything else, the dead-letter queue after so many receives too, is moto's.
+//! On AWS a failed message becomes visible again after its visibility timeout. Here it does at once, so that
+//! tests need not wait. Everything else is done by moto, including the dead-letter queue.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{
@@ -18,16 +18,16 @@ pub struct EventSourceMapping {
     client: Client,
     url: String,
     function: Function,
-    /// Messages that one invocation gets, 1 to 10.
+    /// Messages per invocation, 1 to 10.
     pub batch_size: i32,
-    /// Invocations at once.
+    /// Concurrent invocations.
     pub concurrency: usize,
-    /// Every so many batches are delivered again when they are done; never where it is zero.
+    /// Delivers every n-th batch a second time after success. Zero means never.
     pub repeat_every: usize,
 }
 
 impl EventSourceMapping {
-    /// A mapping of this queue, in tens, with one invocation at a time.
+    /// A mapping of this queue, with ten messages per invocation and one invocation at a time.
     pub fn new(client: Client, url: &str, function: Function) -> EventSourceMapping {
         let url = url.to_owned();
         EventSourceMapping {
@@ -40,18 +40,18 @@ impl EventSourceMapping {
         }
     }
 
-    /// Polls until the queue is empty: nothing waits in it, and nothing is in hand.
+    /// Polls until the queue has neither visible messages nor messages in flight.
     pub async fn drain(&self) {
         let pollers = (0..self.concurrency).map(|number| {
             let mapping = self.clone();
             tokio::spawn(async move { mapping.poll(number).await })
         });
         for poller in pollers.collect::<Vec<_>>() {
-            poller.await.expect("a poller ends well");
+            poller.await.expect("a poller panicked");
         }
     }
 
-    /// How many messages the queue has, in hand or not.
+    /// The number of messages in the queue, including those in flight.
     pub async fn depth(&self) -> usize {
         depth(&self.client, &self.url).await
     }
@@ -68,7 +68,7 @@ impl EventSourceMapping {
                 .message_attribute_names("All")
                 .send()
                 .await
-                .expect("the queue is there");
+                .expect("failed to receive messages");
             let messages = received.messages.unwrap_or_default();
             if messages.is_empty() {
                 if self.depth().await == 0 {
@@ -91,33 +91,33 @@ impl EventSourceMapping {
         }
         let failures = match answer {
             Ok(answer) => answer["batchItemFailures"].as_array().cloned().unwrap_or_default(),
-            // Without an answer nothing is deleted.
+            // The invocation failed, so nothing is deleted.
             Err(_) => {
                 messages.iter().map(|one| json!({"itemIdentifier": one.message_id()})).collect()
             }
         };
         let mut done = Vec::new();
         for (place, message) in messages.iter().enumerate() {
-            let handle = message.receipt_handle().expect("a message has a handle");
+            let handle = message.receipt_handle().expect("a received message has a receipt handle");
             let id = json!(message.message_id());
             if failures.iter().any(|failure| failure["itemIdentifier"] == id) {
                 let call = self.client.change_message_visibility().queue_url(&self.url);
                 let call = call.receipt_handle(handle).visibility_timeout(0);
-                // It may be gone: moved to the dead letters, or deleted by its double.
+                // The message may be gone: moved to the dead-letter queue, or deleted after its second delivery.
                 let _ = call.send().await;
             } else {
                 let entry = DeleteMessageBatchRequestEntry::builder().id(place.to_string());
-                done.push(entry.receipt_handle(handle).build().expect("a whole entry"));
+                done.push(entry.receipt_handle(handle).build().expect("the entry is complete"));
             }
         }
         if !done.is_empty() {
             let call = self.client.delete_message_batch().queue_url(&self.url);
-            call.set_entries(Some(done)).send().await.expect("messages can be deleted");
+            call.set_entries(Some(done)).send().await.expect("failed to delete messages");
         }
     }
 }
 
-/// How many messages a queue has, in hand or not.
+/// The number of messages in a queue, including those in flight.
 pub(super) async fn depth(client: &Client, url: &str) -> usize {
     let answer = client
         .get_queue_attributes()
@@ -125,14 +125,14 @@ pub(super) async fn depth(client: &Client, url: &str) -> usize {
         .attribute_names(QueueAttributeName::All)
         .send()
         .await
-        .expect("the queue is there");
+        .expect("failed to read the queue's attributes");
     let all = answer.attributes.unwrap_or_default();
     let count = |name| all.get(&name).and_then(|text| text.parse().ok()).unwrap_or(0_usize);
     count(QueueAttributeName::ApproximateNumberOfMessages)
         + count(QueueAttributeName::ApproximateNumberOfMessagesNotVisible)
 }
 
-/// A message as Lambda gets it.
+/// A message in the form in which Lambda passes it to a function.
 fn record(message: &Message) -> Json {
     let attributes = message.attributes().into_iter().flatten();
     let attributes = attributes.map(|(name, value)| (name.as_str().to_owned(), json!(value)));

@@ -1,5 +1,5 @@
-//! What AWS does between its services and moto does not: Lambda's runtime, the rule that invokes a
-//! function with events, the trigger that invokes one with messages, and a gateway to watch it all.
+//! The parts of AWS that moto lacks: the Lambda runtime, the rule that invokes a function with events, the event
+//! source mapping that invokes one with messages, and a gateway that watches requests.
 
 mod bus;
 mod function;

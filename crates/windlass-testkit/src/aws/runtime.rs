@@ -1,4 +1,4 @@
-//! Lambda's Runtime API, for one execution environment: the next invocation, and its answer.
+//! The Lambda runtime API for one process of a function: the next invocation and its answer.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -14,10 +14,10 @@ use super::http::{Served, serve};
 
 const PATH: &str = "/2018-06-01/runtime";
 
-/// What a function answered: its response, or its error.
+/// The response or the error of a function.
 pub(super) type Answer = Result<Json, Json>;
 
-/// The API that one process of a function talks to.
+/// The API that one process of a function polls.
 pub(super) struct Runtime {
     served: Served,
     next: mpsc::Sender<Invocation>,
@@ -47,19 +47,21 @@ impl Runtime {
         Runtime { served, next }
     }
 
-    /// Where it listens, as `AWS_LAMBDA_RUNTIME_API` says it.
+    /// The address for `AWS_LAMBDA_RUNTIME_API`.
     pub(super) fn addr(&self) -> String {
         self.served.addr.to_string()
     }
 
-    /// Invokes the function. The answer is dropped unanswered where its process dies.
+    /// Invokes the function. The returned channel closes without an answer if the process exits.
     pub(super) async fn invoke(&self, event: Json, time: Duration) -> oneshot::Receiver<Answer> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("the clock is after 1970");
         let (answer, answered) = oneshot::channel();
         let id = Uuid::now_v7().to_string();
         let deadline = (now + time).as_millis();
         let invocation = Invocation { id, event, deadline, answer };
-        assert!(self.next.send(invocation).await.is_ok(), "the runtime is gone");
+        assert!(self.next.send(invocation).await.is_ok(), "the runtime API has stopped");
         answered
     }
 }
@@ -71,7 +73,7 @@ impl State {
         match (&parts.method, words.as_slice()) {
             (&Method::GET, ["invocation", "next"]) => {
                 let invocation = self.waiting.lock().await.recv().await;
-                // The test has ended, and its processes are about to.
+                // The test has ended; its processes end next.
                 let Some(invocation) = invocation else { return status(StatusCode::GONE) };
                 let response = Response::builder()
                     .header("lambda-runtime-aws-request-id", &invocation.id)
@@ -79,20 +81,23 @@ impl State {
                     .header("lambda-runtime-invoked-function-arn", "arn:aws:lambda:::function:test")
                     .header("lambda-runtime-trace-id", "Root=1-0-0");
                 let answer = (invocation.id, invocation.answer);
-                *self.answer.lock().expect("nobody panicked") = Some(answer);
-                response.body(invocation.event.to_string().into()).expect("a plain response")
+                *self.answer.lock().expect("the lock is poisoned") = Some(answer);
+                response
+                    .body(invocation.event.to_string().into())
+                    .expect("failed to build a response")
             }
             (&Method::POST, ["invocation", id, how @ ("response" | "error")]) => {
-                let waiting = self.answer.lock().expect("nobody panicked").take();
-                let (wanted, answer) = waiting.expect("an answer belongs to an invocation");
-                assert_eq!(wanted, *id, "an answer names its invocation");
+                let waiting = self.answer.lock().expect("the lock is poisoned").take();
+                let (wanted, answer) =
+                    waiting.expect("the function answered without an invocation");
+                assert_eq!(wanted, *id, "the function answered another invocation");
                 let json = serde_json::from_slice(&body).unwrap_or(Json::Null);
-                // Who asked may have given up.
+                // The caller may have given up.
                 let _ = answer.send(if *how == "response" { Ok(json) } else { Err(json) });
                 status(StatusCode::ACCEPTED)
             }
             (&Method::POST, ["init", "error"]) => {
-                panic!("the function cannot begin: {}", String::from_utf8_lossy(&body))
+                panic!("the function failed to start: {}", String::from_utf8_lossy(&body))
             }
             _ => status(StatusCode::NOT_FOUND),
         }
@@ -101,5 +106,5 @@ impl State {
 
 fn status(status: StatusCode) -> Response<Body> {
     let response = Response::builder().status(status).header("content-type", "application/json");
-    response.body("{\"status\":\"OK\"}".into()).expect("a plain response")
+    response.body("{\"status\":\"OK\"}".into()).expect("failed to build a response")
 }

@@ -1,6 +1,6 @@
-//! Runs an ephemeral PostgreSQL and prints its URL; it ends when standard input does.
+//! Runs an ephemeral PostgreSQL and prints its URL. Stops when standard input is closed.
 //!
-//! For trying things by hand, and for the test that kills it to see its server die.
+//! For manual use, and for the test that kills this process and checks that its server dies too.
 
 use std::io::Read;
 

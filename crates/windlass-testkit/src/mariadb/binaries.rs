@@ -1,4 +1,4 @@
-//! Where MariaDB's programs are.
+//! The MariaDB programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(super) struct Binaries {
 }
 
 impl Binaries {
-    /// Looks in PATH, and where Debian installs what only root looks for.
+    /// Searches PATH and /usr/sbin, which Debian puts only on root's PATH.
     pub(super) fn find() -> Self {
         let find = |program: &str| {
             let path = env::var_os("PATH").unwrap_or_default();
@@ -34,12 +34,12 @@ impl Binaries {
         }
     }
 
-    /// The server, running as the right user in `folder`.
+    /// The server program, with its user and its working folder set.
     pub(super) fn server(&self, folder: &Path) -> Command {
         self.account.command(&self.server, folder)
     }
 
-    /// The program that makes a data folder.
+    /// The program that initialises a data folder.
     pub(super) fn install(&self, folder: &Path) -> Command {
         self.account.command(&self.install, folder)
     }
@@ -50,7 +50,7 @@ impl Binaries {
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", self.server.display()));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let version = text.split_whitespace().find(|word| word.starts_with(char::is_numeric));
-        let version = version.expect("mariadbd --version tells a version");
+        let version = version.expect("`mariadbd --version` prints no version");
         version.split('-').next().unwrap_or(version).to_owned()
     }
 }

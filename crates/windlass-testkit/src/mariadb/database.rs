@@ -1,9 +1,9 @@
-//! One database of a server, and the few ways in which tests talk to it.
+//! One MariaDB database, with the operations that tests need.
 
 use mysql_async::prelude::{FromValue, Queryable as _};
 use mysql_async::{Conn, Opts, OptsBuilder, Row, Value};
 
-/// An own database for one test.
+/// A database for one test.
 #[derive(Clone, Debug)]
 pub struct MariaDatabase {
     name: String,
@@ -15,26 +15,26 @@ impl MariaDatabase {
         Self { name: name.to_owned(), url }
     }
 
-    /// Its name on the server.
+    /// The name of the database.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its URL, password included.
+    /// The URL, including the password.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same database, logged in to as another user.
+    /// The same database with another login.
     pub fn as_user(&self, user: &str, password: &str) -> Self {
-        let (_, address) = self.url.rsplit_once('@').expect("our own URL has a user");
+        let (_, address) = self.url.rsplit_once('@').expect("the URL has no user");
         let url = format!("mysql://{user}:{}@{address}", password.replace(' ', "%20"));
         Self { name: self.name.clone(), url }
     }
 
-    /// Where its server is and who may log in, as MariaDB's own programs take it.
+    /// Host and login as options of MariaDB's own programs.
     pub fn server(&self) -> Vec<String> {
-        let opts = Opts::from_url(&self.url).expect("our own URL is good");
+        let opts = Opts::from_url(&self.url).expect("the URL is malformed");
         let (user, password) = (opts.user().unwrap_or_default(), opts.pass().unwrap_or_default());
         vec![
             format!("--host={}", opts.ip_or_hostname()),
@@ -44,35 +44,35 @@ impl MariaDatabase {
         ]
     }
 
-    /// A new connection, in the modes in which it reads standard SQL: names in double quotes,
-    /// `||` between texts, backslashes that are letters like any other.
+    /// A new connection with SQL modes for standard SQL: names in double quotes, `||` as concatenation, and no
+    /// backslash escapes.
     pub async fn client(&self) -> Conn {
-        let opts = Opts::from_url(&self.url).expect("our own URL is good");
+        let opts = Opts::from_url(&self.url).expect("the URL is malformed");
         let modes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES')";
         let opts = OptsBuilder::from_opts(opts).prefer_socket(false).init(vec![modes]);
         Conn::new(opts).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
-    /// Runs statements that may be refused.
+    /// Runs statements and returns an error if one fails.
     pub async fn try_run(&self, sql: &str) -> Result<(), mysql_async::Error> {
         use mysql_async::prelude::Queryable as _;
         self.client().await.query_drop(sql).await
     }
 
-    /// Runs statements separated by semicolons, on a connection of their own.
+    /// Runs statements separated by semicolons, on a new connection.
     pub async fn run(&self, sql: &str) {
         let mut conn = self.client().await;
         self.run_on(&mut conn, sql).await;
         let _ = conn.disconnect().await;
     }
 
-    /// Runs statements on a connection that stays open, as for a transaction.
+    /// Runs statements on an open connection, for example in a transaction.
     pub async fn run_on(&self, conn: &mut Conn, sql: &str) {
         let done = conn.query_drop(sql).await;
         done.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// The single value of a query that returns one row of one column.
+    /// The value of a query with one row and one column.
     pub async fn one<T: FromValue + Send + 'static>(&self, sql: &str) -> T {
         let mut conn = self.client().await;
         let found = conn.query_first(sql).await;
@@ -81,7 +81,7 @@ impl MariaDatabase {
         value.unwrap_or_else(|| panic!("{sql}: no row"))
     }
 
-    /// Every value of a query as text, `None` for NULL.
+    /// All values of a query as text, `None` for NULL.
     pub async fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let mut conn = self.client().await;
         let rows: Vec<Row> =

@@ -1,9 +1,9 @@
-//! A replica that copies another server of ours, by the numbers of its transactions.
+//! A replica of another test server, with GTID replication.
 
 use super::{MariaDatabase, MariaServer, PASSWORD, USER};
 
 impl MariaServer {
-    /// A server for one test that can have replicas: it logs what is written, from the start.
+    /// A server for one test that can have replicas: its binary log is enabled.
     pub fn start_primary() -> MariaServer {
         MariaServer::start_with(&[
             "--server-id=1",
@@ -13,8 +13,8 @@ impl MariaServer {
         ])
     }
 
-    /// A replica of a primary, which begins with nothing and has everything after a moment. Whenever
-    /// it starts, it goes on from the last transaction that it has.
+    /// A replica of this primary. It starts empty and catches up after a moment. After a restart it continues from the
+    /// last transaction that it has.
     pub fn replica(&self) -> MariaServer {
         let follow = format!(
             "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='{USER}', \
@@ -31,16 +31,16 @@ impl MariaServer {
         MariaServer::launch(&options, &follow)
     }
 
-    /// A database of this server that was made elsewhere, as a replica's are.
+    /// A database of this server that was created elsewhere, such as on the primary.
     pub fn existing(&self, name: &str) -> MariaDatabase {
         MariaDatabase::new(name, self.url(name))
     }
 
-    /// Waits until a replica has all that this primary has written so far.
+    /// Waits until a replica has everything that this primary has written so far.
     pub async fn reach(&self, replica: &MariaServer) {
         let written: String = self.existing("mysql").one("SELECT @@gtid_binlog_pos").await;
         let wait = format!("SELECT MASTER_GTID_WAIT('{written}', 100)");
         let waited: i64 = replica.existing("mysql").one(&wait).await;
-        assert_eq!(waited, 0, "the replica does not come to {written}");
+        assert_eq!(waited, 0, "the replica does not reach {written}");
     }
 }

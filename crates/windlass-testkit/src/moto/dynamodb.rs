@@ -1,4 +1,4 @@
-//! A DynamoDB of one test: calls to it, errors that it gives when told to.
+//! A DynamoDB for one test, with requests to it and injected errors.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::ask;
 
-/// A DynamoDB of one test: a region of the server, which knows no other's tables.
+/// A DynamoDB for one test: a region of the moto server, with its own tables.
 #[derive(Clone, Debug)]
 pub struct Dynamodb {
     addr: SocketAddr,
     region: String,
-    /// What makes its tables in SQLite.
+    /// The statements that create its tables in SQLite.
     pub(super) schema: Arc<Mutex<Vec<String>>>,
 }
 
@@ -22,11 +22,11 @@ impl Dynamodb {
         Self { addr, region, schema: Arc::default() }
     }
 
-    /// Calls an operation as an application would.
+    /// Sends a request as an application would.
     pub fn call(&self, operation: &str, request: Value) -> Value {
         let (addr, region) = (self.addr, &self.region);
         let body = request.to_string();
-        let mut stream = TcpStream::connect(addr).expect("our own server listens");
+        let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
         let length = body.len();
         write!(
             stream,
@@ -35,36 +35,36 @@ impl Dynamodb {
              Authorization: AWS4-HMAC-SHA256 Credential=windlass/20260101/{region}/dynamodb/aws4_request\r\n\
              Content-Type: application/x-amz-json-1.0\r\nContent-Length: {length}\r\n\r\n{body}"
         )
-        .expect("our own server reads");
+        .expect("failed to send a request to moto");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("our own server answers");
+        stream.read_to_string(&mut answer).expect("failed to read moto's answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a body");
         assert!(head.contains(" 200 "), "{operation} {request}: {answer}");
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
     }
 
-    /// Its URL, with all that a client needs.
+    /// The URL, with the credentials and the endpoint.
     pub fn url(&self) -> String {
         let Self { addr, region, .. } = self;
         format!("dynamodb://windlass:windlass@{region}?endpoint=http://{addr}")
     }
 
-    /// Answers the next requests of an operation with an error of AWS instead of doing them.
+    /// Answers the next `times` requests of an operation with an AWS error, without executing them.
     pub fn fail_before(&self, operation: &str, times: u32, error: &str) {
         self.fault(operation, times, error, "", false);
     }
 
-    /// The same with fields of the error besides its name, as JSON: `"CancellationReasons":[…]`.
+    /// The same with extra fields of the error as JSON, such as `"CancellationReasons":[…]`.
     pub fn fail_with(&self, operation: &str, times: u32, error: &str, fields: &str) {
         self.fault(operation, times, error, &format!(",{fields}"), false);
     }
 
-    /// Does the next requests of an operation, and answers with an error all the same.
+    /// Executes the next `times` requests of an operation and then answers with an error.
     pub fn fail_after(&self, operation: &str, times: u32, error: &str) {
         self.fault(operation, times, error, "", true);
     }
 
-    /// How many requests of an operation came so far.
+    /// The number of requests of an operation so far.
     pub fn requests(&self, operation: &str) -> u64 {
         let path = format!("/windlass/requests/{}/{operation}", self.region);
         let answer = ask(self.addr, "GET", &path, "");

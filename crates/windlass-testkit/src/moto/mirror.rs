@@ -1,5 +1,5 @@
-//! SQL over DynamoDB's tables, so that tests of every database can be the same: the tables are
-//! copied into SQLite, the statements run there, and what they changed is put back.
+//! SQL over DynamoDB tables, so that the same tests run on every database. The tables are copied into SQLite, the
+//! statements run there, and changed rows are written back.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,20 +11,20 @@ use serde_json::{Map, Value, json};
 
 use super::Dynamodb;
 
-/// Rows by their keys, as DynamoDB writes both.
+/// Rows by key, in DynamoDB's JSON.
 type Rows = BTreeMap<String, Map<String, Value>>;
 
 impl Dynamodb {
-    /// Runs statements as an application would, one after the other and not as a transaction.
-    /// Tables get their primary key, or their first column, and an index for each that is made.
+    /// Runs statements as an application would, one after the other without a transaction. A table's key is its
+    /// primary key or its first column; each SQL index becomes a secondary index.
     pub fn run(&self, sql: &str) {
         let (db, before) = self.pull(sql);
         db.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         self.push(&db, sql, &before);
     }
 
-    /// Every value of a query as text, `None` for NULL. The tables of the ledger are there by the
-    /// names that they have in SQL.
+    /// All values of a query as text, `None` for NULL. The tables of the ledger have the names that they have in
+    /// SQL databases.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let (db, _) = self.pull(sql);
         let mut statement = db.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -41,11 +41,11 @@ impl Dynamodb {
         rows.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// The tables in SQLite, and the rows of those that are spoken of, as they were.
+    /// The tables in SQLite, and the original rows of those that the statement mentions.
     fn pull(&self, sql: &str) -> (Connection, BTreeMap<String, Rows>) {
-        let db = Connection::open_in_memory().expect("SQLite opens");
-        for statement in self.schema.lock().expect("no test panics in here").iter() {
-            db.execute_batch(statement).expect("it ran before");
+        let db = Connection::open_in_memory().expect("failed to open SQLite");
+        for statement in self.schema.lock().expect("the lock is poisoned").iter() {
+            db.execute_batch(statement).expect("the statement succeeded before");
         }
         let mut before = BTreeMap::new();
         for table in tables(&db).into_iter().filter(|table| sql.contains(table.as_str())) {
@@ -67,16 +67,17 @@ impl Dynamodb {
         if !self.names().contains(&"windlass_ledger".to_owned()) {
             return;
         }
-        db.execute_batch(LEDGER).expect("our own statements run");
+        db.execute_batch(LEDGER).expect("failed to create the ledger tables");
         for item in self.scan("windlass_ledger") {
-            let row = item["row"]["S"].as_str().expect("rows have a text as their key");
+            let row = item["row"]["S"].as_str().expect("the row key is not text");
             // The generation of a store, which belongs to no job.
             if row.starts_with("store#") {
                 continue;
             }
             let mut parts = row.splitn(3, '#');
             let table = format!("windlass_{}", parts.next().unwrap_or_default());
-            let chunk: i64 = parts.next().unwrap_or_default().parse().expect("a chunk's number");
+            let chunk: i64 =
+                parts.next().unwrap_or_default().parse().expect("the chunk number is not a number");
             let mut item = item.clone();
             item.insert("job_id".to_owned(), item["job"].clone());
             item.insert("chunk".to_owned(), json!({ "N": (chunk - 1).to_string() }));
@@ -86,20 +87,22 @@ impl Dynamodb {
             let columns = columns(db, &table);
             insert(db, &table, columns.iter().map(|column| item.get(&column.name)), &columns);
         }
-        // Whether it is dropped tells what is to become of the one in DynamoDB.
-        db.execute_batch("PRAGMA user_version = 1").expect("a pragma");
+        // A marker: if the ledger is dropped in SQLite, the one in DynamoDB is dropped too.
+        db.execute_batch("PRAGMA user_version = 1").expect("failed to set the marker");
     }
 
     fn push(&self, db: &Connection, sql: &str, before: &BTreeMap<String, Rows>) {
         let mut statement = db
             .prepare("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND tbl_name NOT LIKE 'windlass%'")
-            .expect("SQLite has its schema");
+            .expect("failed to read SQLite's schema");
         let schema = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
-        *self.schema.lock().expect("no test panics in here") = schema.expect("texts");
-        let had_ledger: i64 =
-            db.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("it");
+        *self.schema.lock().expect("the lock is poisoned") =
+            schema.expect("the schema is not text");
+        let had_ledger: i64 = db
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .expect("failed to read the marker");
         let ledger = "SELECT count(*) FROM sqlite_master WHERE name = 'windlass_ledger'";
-        let has_ledger: i64 = db.query_row(ledger, [], |row| row.get(0)).expect("a count");
+        let has_ledger: i64 = db.query_row(ledger, [], |row| row.get(0)).expect("failed to count");
         if had_ledger > has_ledger {
             self.call("DeleteTable", json!({ "TableName": "windlass_ledger" }));
         }
@@ -153,7 +156,7 @@ impl Dynamodb {
         }
     }
 
-    /// Puts what is new or changed, and removes what is gone.
+    /// Writes new and changed rows, and deletes removed ones.
     fn replace(
         &self,
         table: &str,
@@ -166,7 +169,7 @@ impl Dynamodb {
         let mut requests = Vec::new();
         for (key, item) in after {
             if before.get(key) != Some(item) {
-                // What SQLite does not know of a record stays.
+                // Attributes that the SQLite table does not have are kept.
                 let mut whole = before.get(key).cloned().unwrap_or_default();
                 whole.retain(|name, _| !columns.iter().any(|column| column.name == *name));
                 whole.extend(item.clone());
@@ -214,12 +217,12 @@ impl Dynamodb {
 struct Column {
     name: String,
     declared: String,
-    /// Its place in the primary key, from one.
+    /// Its position in the primary key, from 1; 0 if it is not in the key.
     key: i64,
 }
 
 impl Column {
-    /// The type of DynamoDB that a key of it has.
+    /// The DynamoDB type of a key attribute.
     fn kind(&self) -> &'static str {
         let declared = self.declared.to_ascii_uppercase();
         if ["INT", "NUM", "REAL", "DOUBLE", "BOOL"].iter().any(|kind| declared.contains(kind)) {
@@ -248,15 +251,15 @@ fn texts(db: &Connection, sql: &str) -> Vec<String> {
 
 fn columns(db: &Connection, table: &str) -> Vec<Column> {
     let sql = format!("SELECT name, type, pk FROM pragma_table_info('{table}')");
-    let mut statement = db.prepare(&sql).expect("a pragma");
+    let mut statement = db.prepare(&sql).expect("failed to read the columns");
     let row = |row: &rusqlite::Row<'_>| {
         Ok(Column { name: row.get(0)?, declared: row.get(1)?, key: row.get(2)? })
     };
     let columns = statement.query_map([], row).and_then(Iterator::collect);
-    columns.expect("columns")
+    columns.expect("failed to read the columns")
 }
 
-/// The columns of the key: the primary key's, or else the first.
+/// The columns of the primary key, or the first column.
 fn key(columns: &[Column]) -> impl Iterator<Item = &Column> {
     let mut key: Vec<&Column> = columns.iter().filter(|column| column.key > 0).collect();
     key.sort_by_key(|column| column.key);
@@ -266,7 +269,7 @@ fn key(columns: &[Column]) -> impl Iterator<Item = &Column> {
     key.into_iter()
 }
 
-/// The indexes that were made of a table, with their columns.
+/// The indexes that were created on a table, with their columns.
 fn indexes(db: &Connection, table: &str) -> Vec<(String, Vec<String>)> {
     let listed = format!("SELECT name FROM pragma_index_list('{table}') WHERE origin = 'c'");
     let parts = |index: &String| {
@@ -284,7 +287,7 @@ fn index((name, parts): &(String, Vec<String>)) -> Value {
     })
 }
 
-/// The columns of these names, each once, with their types.
+/// The columns with these names, without duplicates, with their types.
 fn declared<'a>(columns: &[Column], names: impl Iterator<Item = &'a str>) -> Vec<Value> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
@@ -306,11 +309,11 @@ fn key_of(columns: &[Column], item: &Map<String, Value>) -> String {
     key(columns).map(|column| item[&column.name].to_string()).collect()
 }
 
-/// The rows of a table as items, in the order of their keys.
+/// The rows of a table as items, ordered by key.
 fn rows(db: &Connection, table: &str, columns: &[Column]) -> Vec<(String, Map<String, Value>)> {
     let order: Vec<String> = key(columns).map(|column| format!("\"{}\"", column.name)).collect();
     let sql = format!("SELECT * FROM \"{table}\" ORDER BY {}", order.join(", "));
-    let mut statement = db.prepare(&sql).expect("the table is there");
+    let mut statement = db.prepare(&sql).expect("the table does not exist");
     let row = |row: &rusqlite::Row<'_>| {
         let mut item = Map::new();
         for (n, column) in columns.iter().enumerate() {
@@ -340,12 +343,12 @@ fn insert<'a>(
         Some(typed) => match typed.iter().next().map(|(kind, value)| (kind.as_str(), value)) {
             Some(("N", Value::String(text))) => match text.parse::<i64>() {
                 Ok(int) => Sql::Integer(int),
-                Err(_) => Sql::Real(text.parse().expect("a number")),
+                Err(_) => Sql::Real(text.parse().expect("the value is not a number")),
             },
             Some(("S", Value::String(text))) => Sql::Text(text.clone()),
             Some(("BOOL", Value::Bool(value))) => Sql::Integer(i64::from(*value)),
             Some(("B", Value::String(text))) => {
-                Sql::Blob(BASE64.decode(text).expect("DynamoDB writes base64"))
+                Sql::Blob(BASE64.decode(text).expect("the value is not base64"))
             }
             Some(("NULL", _)) | None => Sql::Null,
             Some((_, other)) => Sql::Text(other.to_string()),

@@ -1,16 +1,16 @@
-"""moto's server, with what the tests need of a DynamoDB that many use at once.
+"""The moto server, changed for concurrent use and with injected faults.
 
-- One request of DynamoDB at a time. moto looks at a condition and then writes, on threads that take
-  turns anywhere in between: two writers would both find the same version.
-- A transaction that fails puts back the records it touched. moto copies every table of a transaction
-  once for each of its actions, so that a hundred records take seconds.
-- POST /windlass/faults: answers to give instead of moto's own, by region and operation, before or
-  after the request was carried out.
-- GET /windlass/requests/REGION/OPERATION: how many requests of a kind came.
-- One request of SQS at a time, but for those that wait for a message: moto makes its list of
-  messages anew for each deletion, and forgets what others did to it meanwhile.
-- A queue of thousands of messages. moto counts all of them again for each message that it takes or
-  hands out, and asks for the time twice for each of those.
+- DynamoDB requests run one at a time. moto checks a condition and writes without a lock between the two, so two
+  concurrent writers would both find the same version.
+- A failed transaction restores the records that it touched. moto copies every table of a transaction once per
+  action instead, which takes seconds for a hundred records.
+- POST /windlass/faults sets errors to return instead of moto's answers, by region and operation, before or after
+  the request is executed.
+- GET /windlass/requests/REGION/OPERATION returns the number of requests.
+- SQS requests run one at a time, except those that wait for a message. moto rebuilds its list of messages at each
+  deletion and loses concurrent changes.
+- Queues may hold thousands of messages. moto counts all of them, with two clock calls each, for every message that
+  it sends or receives.
 """
 
 import collections
@@ -33,7 +33,7 @@ snapshots = None
 
 
 class Copies:
-    """Stands for the module `copy` where moto copies tables."""
+    """Replaces the module `copy` where moto copies tables."""
 
     copy = staticmethod(copy.copy)
 

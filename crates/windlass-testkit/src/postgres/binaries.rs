@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are.
+//! The PostgreSQL programs.
 
 use std::env;
 use std::fs;
@@ -14,17 +14,17 @@ pub(super) struct Binaries {
 }
 
 impl Binaries {
-    /// Looks in `WINDLASS_PG_BIN`, then where Debian installs (the highest version), then in PATH.
+    /// Searches `WINDLASS_PG_BIN`, then Debian's folders (the highest version), then PATH.
     pub(super) fn find() -> Self {
         let folder = env::var_os("WINDLASS_PG_BIN")
             .map(PathBuf::from)
             .or_else(highest_debian_version)
             .or_else(in_path)
-            .expect("PostgreSQL's server programs are needed: install them (Debian: postgresql) or set WINDLASS_PG_BIN");
+            .expect("the PostgreSQL server programs are not installed (Debian package: postgresql); WINDLASS_PG_BIN may name their folder");
         Self { folder, account: Account::find() }
     }
 
-    /// A command of this installation, running as the right user in `folder`.
+    /// A program of this installation, with its user and its working folder set.
     pub(super) fn command(&self, program: &str, folder: &Path) -> Command {
         self.account.command(&self.folder.join(program), folder)
     }
@@ -37,7 +37,7 @@ impl Binaries {
             .unwrap_or_else(|error| panic!("{}: {error}", self.folder.join("postgres").display()));
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.split_whitespace().find(|word| word.starts_with(char::is_numeric));
-        version.expect("postgres --version tells a version").to_owned()
+        version.expect("`postgres --version` prints no version").to_owned()
     }
 }
 

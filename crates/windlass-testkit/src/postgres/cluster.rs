@@ -7,7 +7,7 @@ use super::binaries::Binaries;
 use crate::folder::Folder;
 use crate::template::fill;
 
-/// The superuser of every cluster; it needs no password.
+/// The superuser of every cluster. It has no password.
 pub(crate) const USER: &str = "windlass";
 
 /// Fills the data folder of a new server.
@@ -23,7 +23,7 @@ pub(super) fn create(binaries: &Binaries, folder: &Folder) {
     });
 }
 
-/// Where the template of this version and user is kept between runs.
+/// The template of this version and user, which is kept between runs.
 pub(super) fn template(binaries: &Binaries) -> PathBuf {
     let name = format!("windlass-testkit-pg-{}-{}", binaries.version(), binaries.account.uid);
     env::temp_dir().join(name)

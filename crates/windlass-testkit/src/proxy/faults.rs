@@ -1,9 +1,9 @@
-//! The cut that is armed, the reads that fail by chance, and the count of both.
+//! The armed cut, the reads that fail at random, and their counters.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all sessions of a proxy share.
+/// The state that all sessions of a proxy share.
 #[derive(Default)]
 pub(super) struct Faults {
     armed: Mutex<Option<Cut>>,
@@ -13,28 +13,28 @@ pub(super) struct Faults {
     failed: AtomicUsize,
 }
 
-/// Reads that fail by chance, the same in every run.
+/// Reads that fail at random, from a fixed seed.
 struct Flaky {
     text: String,
     percent: u64,
-    dice: u64,
+    state: u64,
 }
 
 /// How a read fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailedRead {
-    /// The server never hears of it.
+    /// The server never receives the statement.
     Unasked,
-    /// The client hears the beginning of the answer: so many packets.
+    /// The client receives only this many packets of the answer.
     CutShort(usize),
-    /// The server says that it is worth another try.
+    /// The server answers with a transient error.
     Refused,
 }
 
-/// A cut to be made once.
+/// A cut that happens once.
 pub(super) struct Cut {
     pub(super) moment: Moment,
-    /// Only in a transaction that ran a statement with this text.
+    /// Only in a transaction that ran a statement containing this text.
     pub(super) of: Option<String>,
 }
 
@@ -50,33 +50,33 @@ impl Faults {
         *self.armed.lock().unwrap() = Some(cut);
     }
 
-    /// Hands the armed cut to the one session whose transaction fits it.
+    /// Takes the armed cut if it matches the transaction of this session.
     pub(super) fn take_if(&self, fits: impl FnOnce(&Cut) -> bool) -> Option<Cut> {
         self.armed.lock().unwrap().take_if(|cut| fits(cut))
     }
 
-    /// From now on, so many of a hundred statements with this text fail.
+    /// From now on, `percent` of the statements with this text fail.
     pub(super) fn fail_reads(&self, text: &str, percent: u8) {
-        let flaky = Flaky { text: text.to_owned(), percent: percent.into(), dice: 20_251_116 };
+        let flaky = Flaky { text: text.to_owned(), percent: percent.into(), state: 20_251_116 };
         *self.flaky.lock().unwrap() = (percent > 0).then_some(flaky);
     }
 
-    /// Rolls the dice for a statement. The three ways to fail take turns.
+    /// Decides whether a statement fails. The three ways to fail take turns.
     pub(super) fn fails(&self, sql: &str) -> Option<FailedRead> {
         let mut flaky = self.flaky.lock().unwrap();
         let flaky = flaky.as_mut().filter(|flaky| sql.contains(&flaky.text))?;
         self.reads.fetch_add(1, Ordering::SeqCst);
-        if flaky.roll() % 100 >= flaky.percent {
+        if flaky.next_random() % 100 >= flaky.percent {
             return None;
         }
         Some(match self.failed.fetch_add(1, Ordering::SeqCst) % 3 {
             0 => FailedRead::Unasked,
-            1 => FailedRead::CutShort(1 + flaky.roll() as usize % 30),
+            1 => FailedRead::CutShort(1 + flaky.next_random() as usize % 30),
             _ => FailedRead::Refused,
         })
     }
 
-    /// How many reads the dice were rolled for, and how many of them failed.
+    /// The number of reads with a matching text, and how many of them failed.
     pub(super) fn reads(&self) -> (usize, usize) {
         (self.reads.load(Ordering::SeqCst), self.failed.load(Ordering::SeqCst))
     }
@@ -91,11 +91,11 @@ impl Faults {
 }
 
 impl Flaky {
-    fn roll(&mut self) -> u64 {
-        self.dice = self
-            .dice
+    fn next_random(&mut self) -> u64 {
+        self.state = self
+            .state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        self.dice >> 33
+        self.state >> 33
     }
 }

@@ -1,4 +1,4 @@
-//! One connection through the proxy in MySQL's protocol: as much of it as a proxy must know.
+//! One proxied connection in the MySQL protocol. Implements only what a proxy needs.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::faults::{Cut, FailedRead, Faults, Moment};
 use super::statements::Statements;
 
-/// Passes packets both ways until one side closes or a cut is made; both sides close then.
+/// Forwards packets both ways until one side closes or a cut is made. Then both sides close.
 pub(super) async fn run(
     mut client: TcpStream,
     upstream: SocketAddr,
@@ -23,7 +23,7 @@ pub(super) async fn run(
     let asked = Mutex::new(Asked::default());
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
-    // Both write to the client, but never at once: it waits for the one or the other.
+    // Both tasks write to the client, but never at the same time: it waits for one answer at a time.
     let to_client = tokio::sync::Mutex::new(to_client);
     tokio::select! {
         ended = pass_queries(from_client, to_server, &to_client, faults, &asked) => ended,
@@ -31,15 +31,15 @@ pub(super) async fn run(
     }
 }
 
-/// What the client asked last: it waits for each answer, so there is one question at a time.
+/// The client's last request. It waits for each answer, so there is one request at a time.
 #[derive(Default)]
 struct Asked {
-    /// The text whose number the next answer gives.
+    /// The text of the statement whose id the next answer contains.
     preparing: Option<Arc<str>>,
     prepared: HashMap<u32, Arc<str>>,
-    /// The cut whose commit was passed on and whose answer is to be kept from the client.
+    /// The cut whose commit was forwarded and whose answer the client must not get.
     pending: Option<Cut>,
-    /// After how many packets the answer is cut short.
+    /// The number of packets after which the answer is cut.
     left: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ async fn pass_answers(
                     faults.count(1);
                     return Ok(());
                 }
-                // The commit failed, so there is nothing ambiguous about it: the next one is cut.
+                // The commit failed, so its outcome is not ambiguous. Cut the next one instead.
                 faults.arm(cut);
             }
             if let (Some(sql), [OK, a, b, c, d, ..]) = (asked.preparing.take(), packet.body()) {
@@ -126,7 +126,7 @@ async fn pass_answers(
     Ok(())
 }
 
-/// The first answer to a command: an error that is worth another try.
+/// The answer to a command with a transient error.
 fn refusal() -> Vec<u8> {
     let body = b"\xff\xb5\x04#HY000Lock wait timeout exceeded; try restarting transaction";
     let mut bytes = vec![body.len() as u8, 0, 0, 1];
@@ -134,19 +134,19 @@ fn refusal() -> Vec<u8> {
     bytes
 }
 
-/// The commands that carry or name a statement, and what an answer without an error begins with.
+/// The commands that contain or name a statement, and the first byte of a successful answer.
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const OK: u8 = 0x00;
 
-/// One packet, with its header, as it is passed on.
+/// A packet with its header.
 struct Packet {
     bytes: Vec<u8>,
 }
 
 impl Packet {
-    /// Its number in the exchange; a command is the first.
+    /// The sequence number in the exchange. A command has 0.
     fn number(&self) -> u8 {
         self.bytes[3]
     }
@@ -156,7 +156,7 @@ impl Packet {
     }
 }
 
-/// The next packet, or `None` where the stream ends.
+/// The next packet, or `None` at the end of the stream.
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Packet>> {
     let mut bytes = vec![0];
     if stream.read(&mut bytes).await? == 0 {

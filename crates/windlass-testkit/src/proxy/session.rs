@@ -1,4 +1,4 @@
-//! One connection through the proxy in PostgreSQL's protocol.
+//! One proxied connection in the PostgreSQL protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::faults::{Cut, Faults, Moment};
 use super::statements::Statements;
 use super::wire;
 
-/// Passes messages both ways until one side closes or a cut is made; both sides close then.
+/// Forwards messages both ways until one side closes or a cut is made. Then both sides close.
 pub(super) async fn run(
     mut client: TcpStream,
     upstream: SocketAddr,
@@ -22,7 +22,7 @@ pub(super) async fn run(
     server.set_nodelay(true)?;
     start_up(&mut client, &mut server).await?;
 
-    // The cut whose commit was passed on and whose answer is to be kept from the client.
+    // The cut whose commit was forwarded and whose answer the client must not get.
     let pending = Mutex::new(None);
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
@@ -32,7 +32,7 @@ pub(super) async fn run(
     }
 }
 
-/// Passes the startup packet on, after refusing encryption, which would blind the proxy.
+/// Forwards the startup packet. Refuses encryption, because the proxy could not read the messages.
 async fn start_up(client: &mut TcpStream, server: &mut TcpStream) -> io::Result<()> {
     loop {
         let (packet, code) = wire::read_startup(client).await?;
@@ -86,7 +86,7 @@ async fn pass_answers(
             faults.count(1);
             return Ok(());
         }
-        // The commit failed, so there is nothing ambiguous about it: the next one is cut.
+        // The commit failed, so its outcome is not ambiguous. Cut the next one instead.
         if (tag == "ROLLBACK" || message.kind() == b'E')
             && let Some(cut) = pending.lock().unwrap().take()
         {

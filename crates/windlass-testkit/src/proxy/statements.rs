@@ -1,11 +1,11 @@
-//! What a client has run in its present transaction, learned from the messages it sends.
+//! The statements of a client's current transaction, read from its messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::wire::Message;
 
-/// The prepared statements of a connection and the texts of its transaction.
+/// The prepared statements of a connection, and the statements of its current transaction.
 #[derive(Default)]
 pub(super) struct Statements {
     prepared: HashMap<String, Arc<str>>,
@@ -13,7 +13,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Takes note of a message and tells whether it commits.
+    /// Records a message and returns whether it commits.
     pub(super) fn see(&mut self, message: &Message) -> bool {
         match message.kind() {
             b'Q' => self.run(message.text(0).into()),
@@ -21,8 +21,8 @@ impl Statements {
                 self.prepared.insert(message.text(0), message.text(1).into());
                 false
             }
-            // Clients prepare once and bind often: a statement belongs to the transaction in
-            // which it is bound. The statement's name follows that of the portal.
+            // Clients prepare once and bind often, so a statement belongs to the transaction that binds it. The
+            // message names the portal first and then the statement.
             b'B' => match self.prepared.get(&message.text(1)) {
                 Some(sql) => self.run(sql.clone()),
                 None => false,
@@ -31,17 +31,17 @@ impl Statements {
         }
     }
 
-    /// Whether the transaction ran a statement with this text.
+    /// Whether the transaction ran a statement containing this text.
     pub(super) fn ran(&self, text: &str) -> bool {
         self.transaction.iter().any(|sql| sql.contains(text))
     }
 
-    /// Takes note of a statement and tells whether it commits.
+    /// Records a statement and returns whether it commits.
     pub(super) fn run(&mut self, sql: Arc<str>) -> bool {
         let begins = |part: &str| {
             ["BEGIN", "START"].iter().any(|word| first_word(part).eq_ignore_ascii_case(word))
         };
-        // Variables may be set in front of it.
+        // Settings may come first.
         if begins(&sql)
             || (first_word(&sql).eq_ignore_ascii_case("SET") && sql.split(';').any(begins))
         {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_known_in_its_spellings() {
+    fn every_spelling_of_commit_is_recognised() {
         let mut statements = Statements::default();
         for sql in ["COMMIT", " commit ;", "COMMIT WORK", "UPDATE t SET a = 1; COMMIT;"] {
             assert!(statements.see(&query(sql)), "{sql}");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_forgets_the_one_before() {
+    fn a_new_transaction_forgets_the_statements_of_the_last_one() {
         let mut statements = Statements::default();
         statements.see(&query("BEGIN"));
         statements.see(&query("UPDATE ledger SET a = 1"));

@@ -1,13 +1,13 @@
-//! The framing of PostgreSQL's protocol: as much of it as a proxy must know.
+//! The framing of the PostgreSQL protocol, as far as a proxy needs it.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The code of a startup packet that asks for TLS, or for GSSAPI encryption.
+/// The codes of a startup packet that requests TLS or GSSAPI encryption.
 pub(super) const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
 
-/// One message, with its header, as it is passed on.
+/// A message with its header.
 pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
 }
@@ -25,7 +25,7 @@ impl Message {
     }
 }
 
-/// The next message, or `None` where the stream ends.
+/// The next message, or `None` at the end of the stream.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
     let mut kind = [0];
     if stream.read(&mut kind).await? == 0 {
@@ -36,7 +36,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Op
     Ok(Some(Message { bytes }))
 }
 
-/// The first packet of a connection, which has no kind: its bytes and its code.
+/// The first packet of a connection, which has no type: its bytes and its code.
 pub(super) async fn read_startup(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(Vec<u8>, u32)> {
@@ -46,7 +46,7 @@ pub(super) async fn read_startup(
     code.map(|code| (bytes, code)).ok_or_else(malformed)
 }
 
-/// Appends a length, which counts itself, and what it counts.
+/// Appends a length, which includes itself, and the bytes that it counts.
 async fn read_sized(stream: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>) -> io::Result<()> {
     let length = stream.read_u32().await?;
     into.extend_from_slice(&length.to_be_bytes());

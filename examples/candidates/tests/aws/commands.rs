@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_testkit::{Output, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
+async fn listed_candidates_are_enqueued_worked_and_redriven_by_the_windlass_command() {
     let stack = Stack::with(60).await;
     let (work, dead) = (stack.work.url(), stack.dead.url());
     let records = stack.candidates.records().await;
@@ -17,8 +17,8 @@ async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
     let submitted = parse(&stack.windlass(&submit).await);
     assert_eq!(submitted["itemsEnqueued"], 60, "{submitted}");
 
-    // What failed is hidden for five minutes before it comes back, which nobody waits for here: the
-    // trigger gives it back at once.
+    // A failed message stays hidden for five minutes. The event source mapping releases it at once, so that the
+    // test does not wait.
     stack.trigger.drain().await;
     assert_eq!(stack.candidates.versions(|_| true).await, [MISSING, 60 - MISSING]);
     let list = format!("dead list --queue {dead} --json");
@@ -38,7 +38,7 @@ async fn given_candidates_are_queued_worked_and_redriven_by_windlass() {
     assert_eq!(parse(&stack.windlass(&list).await), json!([]));
 }
 
-/// What a command that succeeded printed.
+/// The JSON that a successful command printed.
 fn parse(output: &Output) -> Json {
     serde_json::from_str(&output.clone().ok().stdout).unwrap()
 }

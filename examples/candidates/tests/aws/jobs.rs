@@ -1,4 +1,4 @@
-//! The three job types, run by the two functions with the requests of the example's files.
+//! The three job types, run by the two functions with the requests in the example's files.
 
 use crate::stack::{MISSING, Stack};
 use crate::table::{field, year};
@@ -14,7 +14,7 @@ fn types(states: &[Json]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_requests_of_the_files() {
+async fn the_requests_in_the_files_process_the_candidates_they_name() {
     let stack = Stack::with(200).await;
     let states = stack.run(EXACT_COUNT).await;
     assert_eq!(stack.candidates.versions(|_| true).await, [190, 10]);
@@ -34,14 +34,14 @@ async fn the_requests_of_the_files() {
     for state in begun {
         assert_eq!((&state["type"], &state["totalSegments"]), (&"TABLE_SCAN".into(), &20.into()));
     }
-    // No segment has a hundred, so all are done.
+    // No segment has a hundred candidates, so all are processed.
     assert_eq!(stack.candidates.versions(|one| year(one) < "2024").await, [0, 100]);
     assert_eq!(stack.candidates.versions(|_| true).await, [0, 100, 90, 10]);
     assert_eq!(stack.letters().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn periods_and_what_means_all_of_them() {
+async fn an_empty_or_missing_filter_processes_all_periods() {
     let stack = Stack::with(20).await;
     let request =
         |filter: Json| json!({"jobType": "REFRESH_PERIODS", "filter": filter}).to_string();
@@ -50,14 +50,14 @@ async fn periods_and_what_means_all_of_them() {
     for all in [json!(null), json!({"reportingYears": null}), json!({"reportingYears": []})] {
         let states = stack.run(&request(all)).await;
         let begun = states.iter().filter(|state| state["itemsEnqueued"] == 0);
-        assert_eq!(begun.count(), 10, "ten segments where nothing is said: {states:#?}");
+        assert_eq!(begun.count(), 10, "ten segments by default: {states:#?}");
     }
     assert_eq!(stack.periods.versions(|_| true).await, [0, 0, 0, 2, 2]);
     assert_eq!(stack.candidates.versions(|_| true).await, [20], "candidates are not periods");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
+async fn a_migration_adds_fields_and_candidates_without_an_original_become_dead_letters() {
     let stack = Stack::with(60).await;
     let request = json!({"jobType": "MIGRATE_CANDIDATES"}).to_string();
     stack.run(&request).await;
@@ -66,7 +66,7 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
         let is_there = |name: &str| field(&one, name).is_some();
         let all = ["title", "channel", "language"].into_iter().all(is_there);
         assert_eq!(all, one["version"].as_n().unwrap() == "2", "{one:?}");
-        assert!(is_there("creator") && is_there("points"), "what was there is kept: {one:?}");
+        assert!(is_there("creator") && is_there("points"), "existing fields are kept: {one:?}");
     }
     let which = Which::default();
     let found = dead_letters::list(&stack.dead, &which, 100).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
         assert_eq!(body.as_object().unwrap().len(), 2, "its type and an identifier: {body}");
     }
 
-    // Still without originals they come back; with them they are done, and the others not again.
+    // Without originals the redriven letters fail again. With them they succeed, and no other candidate changes.
     dead_letters::redrive(&stack.dead, &stack.work, &which, None).await.unwrap();
     stack.trigger.drain().await;
     assert_eq!(stack.letters().await, MISSING);
@@ -92,7 +92,7 @@ async fn a_migration_enriches_and_those_without_an_original_are_dead_letters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn given_candidates_and_the_stop_switch() {
+async fn listed_candidates_are_processed_and_the_emergency_stop_prevents_it() {
     let stack = Stack::with(60).await;
     let records = stack.candidates.records().await;
     let ids: Vec<&String> =

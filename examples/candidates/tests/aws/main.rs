@@ -1,10 +1,10 @@
-//! The AWS form of the example: its template as AWS understands it, and its job types run by the real
-//! functions on DynamoDB, SQS and S3.
+//! The AWS deployment of the example: its template as AWS expands it, and its job types run by the real functions on
+//! DynamoDB, SQS and S3.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a panic is how a test tells its failure"
+    reason = "a test reports its failure with a panic"
 )]
 
 mod commands;

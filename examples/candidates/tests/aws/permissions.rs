@@ -1,4 +1,4 @@
-//! What the functions ask of AWS is what the template allows them: no more, and no less.
+//! The functions use exactly the permissions that the template grants.
 
 use crate::stack::Stack;
 use crate::template::{permissions, resources};
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use windlass_testkit::aws::Gateway;
 
-/// The actions that calls need. Those in batches need that of a single one.
+/// The actions that the requests need. A batch request needs the action of a single one.
 fn asked(gateway: &Gateway) -> BTreeSet<String> {
     let counts = gateway.counts();
     let operations = counts.keys().filter(|operation| !operation.is_empty());
@@ -18,7 +18,7 @@ fn asked(gateway: &Gateway) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_is_allowed() {
+async fn the_functions_use_exactly_the_permissions_that_the_template_grants() {
     let stack = Stack::with(30).await;
     for job_type in ["REFRESH_CANDIDATES", "MIGRATE_CANDIDATES", "REFRESH_PERIODS"] {
         for filter in [json!(null), json!({"reportingYears": ["2025"]})] {
@@ -26,7 +26,7 @@ async fn what_is_asked_is_allowed() {
         }
     }
     let resources = resources().await;
-    // What is done to tables and the queue; the rest is asked for by Lambda, or elsewhere.
+    // Only actions on tables and the queue; the others are used by Lambda itself.
     let allowed = |role: &str| -> BTreeSet<String> {
         let permissions = permissions(&resources[role]).into_iter();
         let actions = permissions.map(|line| line.split(' ').next().unwrap().to_owned());

@@ -1,5 +1,5 @@
-//! The example deployed: tables, bucket and queues as the templates make them, the two functions as
-//! Lambda runs them, and what lies in between.
+//! The deployed example: tables, bucket and queues from the templates, the two functions as Lambda runs them, and
+//! the services between them.
 
 use crate::table::Table;
 use serde_json::Value as Json;
@@ -12,7 +12,7 @@ use windlass_drivers::dynamodb::{SdkConfig, settings};
 use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
 use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
 
-/// The example, in tables and queues of its own.
+/// The example with its own tables and queues.
 pub(crate) struct Stack {
     pub(crate) start: Function,
     pub(crate) bus: EventBus,
@@ -21,18 +21,18 @@ pub(crate) struct Stack {
     pub(crate) periods: Table,
     pub(crate) dead: Queue,
     pub(crate) work: Queue,
-    /// What *start* and *process* ask of AWS.
+    /// The requests of *start* and of *process*.
     pub(crate) gateways: [Gateway; 2],
     environment: Vec<(String, String)>,
-    /// The folder that the functions run in.
+    /// The working folder of the functions.
     package: TempDir,
 }
 
-/// Candidates that have no original.
+/// Candidates without an original.
 pub(crate) const MISSING: usize = 3;
 
 impl Stack {
-    /// Deployed, with so many candidates.
+    /// Deploys the example with this number of candidates.
     pub(crate) async fn with(candidates: usize) -> Stack {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Stack {
         python(&self.environment, [script].into_iter().chain(words)).await.ok();
     }
 
-    /// Asks *start*, as the console does, and waits until everything is on the queue; gives the answer.
+    /// Invokes *start* as the console does and waits until everything is enqueued. Returns the answer.
     pub(crate) async fn load(&self, request: &str) -> Json {
         let request = serde_json::from_str(request).unwrap();
         let answer = self.start.invoke(request).await.unwrap();
@@ -108,7 +108,7 @@ impl Stack {
         answer
     }
 
-    /// Loads a request and works the queue until it is empty; gives the states of its loads.
+    /// Enqueues a request and works the queue until it is empty. Returns the states of its segments.
     pub(crate) async fn run(&self, request: &str) -> Vec<Json> {
         let before = self.bus.details().len();
         self.load(request).await;
@@ -117,17 +117,17 @@ impl Stack {
         details.map(|mut detail| detail["paginationState"].take()).collect()
     }
 
-    /// A file in the folder of windlass.toml.
+    /// Writes a file into the folder of windlass.toml.
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.package.path().join(name), text).unwrap();
     }
 
-    /// Runs a command of windlass, its words apart by spaces, to its end.
+    /// Runs a windlass command, with arguments separated by spaces, and waits for its exit.
     pub(crate) async fn windlass(&self, command: &str) -> Output {
         self.spawn(command).wait().await
     }
 
-    /// Starts a command of windlass.
+    /// Starts a windlass command.
     pub(crate) fn spawn(&self, command: &str) -> Running {
         let windlass = Windlass::new(self.package.path());
         let variables = self.environment.iter();
@@ -136,7 +136,7 @@ impl Stack {
         windlass.spawn(command.split_whitespace())
     }
 
-    /// How many dead letters there are.
+    /// The number of dead letters.
     pub(crate) async fn letters(&self) -> usize {
         let which = windlass_aws::dead_letters::Which::default();
         windlass_aws::dead_letters::list(&self.dead, &which, 1000).await.unwrap().len()
@@ -148,7 +148,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Runs Python with the packages that the tests use.
+/// Runs Python with the packages of the tests.
 pub(crate) async fn python(
     environment: &[(String, String)],
     words: impl Iterator<Item = String>,

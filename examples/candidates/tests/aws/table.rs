@@ -1,4 +1,4 @@
-//! What stands in a table of DynamoDB.
+//! Reads a DynamoDB table.
 
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub(crate) struct Table {
     key: &'static str,
 }
 
-/// A record, by attribute.
+/// A record by attribute.
 pub(crate) type Record = HashMap<String, AttributeValue>;
 
 impl Table {
@@ -36,7 +36,7 @@ impl Table {
         call.consistent_read(true).send().await.unwrap().item.unwrap()
     }
 
-    /// How many records, of these, are at each version from the first one on.
+    /// The number of matching records at each version, from version 1 on.
     pub(crate) async fn versions(&self, of: impl Fn(&Record) -> bool) -> Vec<usize> {
         let mut versions = Vec::new();
         for record in self.records().await.iter().filter(|record| of(record)) {
@@ -52,12 +52,12 @@ pub(crate) fn version(record: &Record) -> u64 {
     record["version"].as_n().unwrap().parse().unwrap()
 }
 
-/// A candidate's year.
+/// The year of a candidate.
 pub(crate) fn year(record: &Record) -> &str {
     record["reportingYear"].as_s().unwrap()
 }
 
-/// A field of a candidate's document, as text.
+/// A field of a candidate's document as text.
 pub(crate) fn field(record: &Record, name: &str) -> Option<String> {
     match record["document"].as_m().unwrap().get(name)? {
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),

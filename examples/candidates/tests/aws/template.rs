@@ -1,5 +1,5 @@
-//! The template of the AWS form can be deployed, has the figures that the README names, and each
-//! function has the permissions it needs and no other.
+//! The AWS template can be deployed, has the settings that the README states, and grants each function the permissions
+//! that it needs and no others.
 
 use crate::stack::{folder, python};
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 const TEMPLATE: &str = include_str!("../../aws/template.yaml");
 const DATA: &str = include_str!("../../aws/data.yaml");
 
-/// What linters say of a template, and what AWS makes of it.
+/// The findings of the linters, and the template as AWS expands it.
 async fn examine(text: &str) -> (Vec<String>, Json) {
     let here = TempDir::new().unwrap();
     let file = here.path().join("template.yaml");
@@ -24,14 +24,14 @@ async fn examine(text: &str) -> (Vec<String>, Json) {
     (findings, examined["template"].take())
 }
 
-/// The resources of the template, which nobody has anything against.
+/// The resources of the template, which must have no findings.
 pub(crate) async fn resources() -> Json {
     let (findings, mut template) = examine(TEMPLATE).await;
     assert!(findings.is_empty(), "{findings:#?}");
     template["Resources"].take()
 }
 
-/// The fields of a resource, or of what lies in it, which must be exactly these.
+/// Asserts the values of these properties of a resource.
 #[track_caller]
 fn has(resource: &Json, fields: Json) {
     for (field, value) in fields.as_object().unwrap() {
@@ -40,11 +40,11 @@ fn has(resource: &Json, fields: Json) {
 }
 
 #[tokio::test]
-async fn nobody_has_anything_against_the_templates() {
+async fn the_linters_find_nothing_in_the_templates() {
     let (findings, _) = examine(DATA).await;
     assert!(findings.is_empty(), "{findings:#?}");
     resources().await;
-    // What they would find.
+    // Mistakes that the linters would find.
     for (right, wrong) in [
         ("VisibilityTimeout: 300", "VisibilityTimeout: 43201"),
         ("Statistic: Minimum", "Statistic: Least"),
@@ -59,7 +59,7 @@ async fn nobody_has_anything_against_the_templates() {
 }
 
 #[tokio::test]
-async fn queues_keep_and_give_up_messages_as_asked_for() {
+async fn the_queues_have_the_stated_retention_and_receive_limits() {
     let resources = resources().await;
     let work = json!({"VisibilityTimeout": 300, "MessageRetentionPeriod": 86_400,
         "RedrivePolicy": {"deadLetterTargetArn": {"Fn::GetAtt": ["BatchJobDLQ", "Arn"]},
@@ -68,12 +68,12 @@ async fn queues_keep_and_give_up_messages_as_asked_for() {
     has(&resources["BatchJobDLQ"], json!({"MessageRetentionPeriod": 14 * 86_400}));
     has(&resources["StartFailures"], json!({"MessageRetentionPeriod": 14 * 86_400}));
     for queue in ["BatchJobDLQ", "StartFailures"] {
-        assert_eq!(resources[queue]["DeletionPolicy"], "Retain", "what failed outlives the stack");
+        assert_eq!(resources[queue]["DeletionPolicy"], "Retain", "dead letters outlive the stack");
     }
 }
 
 #[tokio::test]
-async fn functions_and_their_triggers() {
+async fn the_functions_have_the_stated_settings_and_triggers() {
     let resources = resources().await;
     let start = &resources["StartBatchJobFunction"];
     let runs = json!({"Runtime": "provided.al2023", "Handler": "bootstrap"});
@@ -89,7 +89,7 @@ async fn functions_and_their_triggers() {
     ] {
         assert_eq!(variables[name], json!({"Ref": value}), "{variables:#}");
     }
-    // It invokes itself over the bus.
+    // It invokes itself through the bus.
     let pattern = json!({"source": ["windlass"], "detail-type": ["StartBatchJob"]});
     let rule = &resources["StartBatchJobFunctionItselfAndOthers"];
     has(rule, json!({"EventBusName": {"Ref": "BatchJobBus"}, "EventPattern": pattern}));
@@ -121,7 +121,7 @@ async fn functions_and_their_triggers() {
 }
 
 #[tokio::test]
-async fn each_function_may_do_what_it_needs_and_nothing_else() {
+async fn each_function_has_the_permissions_it_needs_and_no_others() {
     let resources = resources().await;
     let table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/";
     let start = [
@@ -158,10 +158,10 @@ async fn each_function_may_do_what_it_needs_and_nothing_else() {
     assert_eq!(roles.filter(|resource| resource["Type"] == "AWS::IAM::Role").count(), 2);
 }
 
-/// Every action that a role allows with the resource it allows it on, in order.
+/// The actions that a role allows, each with its resource, in order.
 pub(crate) fn permissions(role: &Json) -> Vec<String> {
     let properties = &role["Properties"];
-    assert_eq!(properties["ManagedPolicyArns"], Json::Null, "nothing by others' policies");
+    assert_eq!(properties["ManagedPolicyArns"], Json::Null, "no managed policies");
     let list = |one: &Json| one.as_array().cloned().unwrap_or_else(|| vec![one.clone()]);
     let mut found = Vec::new();
     for policy in properties["Policies"].as_array().unwrap() {
@@ -181,7 +181,7 @@ pub(crate) fn permissions(role: &Json) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn depth_age_and_dead_letters_are_alarms() {
+async fn queue_depth_message_age_and_dead_letters_have_alarms() {
     let resources = resources().await;
     for (alarm, queue, metric, threshold) in [
         ("DepthAlarm", "BatchJobWorkQueue", "Visible", json!({"Ref": "AlarmDepth"})),

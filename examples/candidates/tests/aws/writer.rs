@@ -1,5 +1,5 @@
-//! An application writes the same candidates while they are refreshed and migrated: no change of
-//! either is lost, and each job writes each candidate once, although messages come twice.
+//! An application writes the same candidates while they are refreshed and migrated. No change is lost, and each job
+//! writes each candidate once, although messages are delivered twice.
 
 use crate::stack::Stack;
 use crate::table::{Table, field, version};
@@ -12,7 +12,7 @@ use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 const CANDIDATES: usize = 150;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writers_beside_both_lose_nothing() {
+async fn no_write_of_an_application_is_lost_during_both_jobs() {
     let mut stack = Stack::with(CANDIDATES).await;
     stack.generate(&format!("--originals --candidates {CANDIDATES}")).await;
     stack.trigger.repeat_every = 5;
@@ -33,7 +33,7 @@ async fn writers_beside_both_lose_nothing() {
     let mut approvals = 0;
     for one in stack.candidates.records().await {
         let own: u64 = field(&one, "approvals").map_or(0, |text| text.parse().unwrap());
-        assert_eq!(version(&one), 3 + own, "once by each job: {one:?}");
+        assert_eq!(version(&one), 3 + own, "one write by each job: {one:?}");
         assert!(field(&one, "title").is_some(), "{one:?}");
         approvals += own;
     }
@@ -41,8 +41,8 @@ async fn writers_beside_both_lose_nothing() {
     assert_eq!(stack.letters().await, 0);
 }
 
-/// Approves one candidate after the other, as an application does: reads it, and writes its document
-/// back if its version is the same. Says how often it wrote.
+/// Approves one candidate after the other as an application does: reads it, and writes it back if its version is
+/// unchanged. Returns the number of writes.
 async fn write(table: Table, seed: usize, stop: Arc<AtomicBool>) -> u64 {
     let records = table.records().await;
     let ids: Vec<_> = records.iter().map(|one| one["identifier"].as_s().unwrap().clone()).collect();

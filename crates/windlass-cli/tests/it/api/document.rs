@@ -1,0 +1,57 @@
+//! The OpenAPI document names every route, and nothing in it leads nowhere.
+
+use crate::api::served::{Served, auth};
+use crate::common::{CliSandbox, Data, raise, text};
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+
+#[tokio::test]
+async fn it_is_whole() {
+    let data = Data::sqlite().with_accounts(1).await;
+    let served = Served::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
+    let document = served.get("/api/v1/openapi.json").await.is(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut names = BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        assert!(names.insert(text(&operation["operationId"])), "{method} {path}");
+        let responses = operation["responses"].as_object().unwrap();
+        for (status, response) in responses {
+            let problem = &response["content"]["application/problem+json"]["schema"]["$ref"];
+            let is_error = status.as_str() >= "400";
+            assert_eq!(!problem.is_null(), is_error, "{method} {path} {status}");
+        }
+        let open = ["/healthz", "/readyz", "/api/v1/openapi.json"].contains(&path.as_str());
+        assert_eq!(operation["security"].is_null(), open, "{method} {path}");
+        assert_eq!(responses.contains_key("401"), !open, "{method} {path}");
+        assert!(responses.contains_key("404") || !path.contains('{'), "{method} {path}");
+    }
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    for reference in references {
+        let place = reference.trim_start_matches('#');
+        assert!(document.pointer(place).is_some(), "{reference}");
+    }
+}
+
+/// Every operation of the document.
+pub(crate) fn operations(document: &Json) -> Vec<(String, String, &Json)> {
+    let paths = document["paths"].as_object().unwrap();
+    let mut all = Vec::new();
+    for (path, item) in paths {
+        for (method, operation) in item.as_object().unwrap() {
+            all.push((path.clone(), method.to_uppercase(), operation));
+        }
+    }
+    all
+}
+
+fn collect(value: &Json, references: &mut Vec<String>) {
+    match value {
+        Json::Object(fields) => {
+            references.extend(fields.get("$ref").map(text));
+            fields.values().for_each(|field| collect(field, references));
+        }
+        Json::Array(items) => items.iter().for_each(|item| collect(item, references)),
+        _ => {}
+    }
+}

@@ -1,0 +1,158 @@
+//! The authorisation table: every route, every role, one's own jobs and others'.
+
+use crate::api::accounts_fixture::take;
+use crate::api::document::operations;
+use crate::api::served::{Served, auth, token};
+use crate::common::{CliSandbox, Data, text};
+use reqwest::Method;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+
+/// What a route asks of its caller.
+enum Asks {
+    Nothing,
+    /// A permission.
+    For(&'static str),
+    /// A permission, and to see the job or letter in the path.
+    ForOwn(&'static str),
+    /// A permission, and to see all jobs.
+    ForAll(&'static str),
+}
+
+use Asks::{For, ForAll, ForOwn, Nothing};
+
+/// Every route of the document.
+const ROUTES: [(&str, &str, Asks); 32] = [
+    ("GET", "/healthz", Nothing),
+    ("GET", "/readyz", Nothing),
+    ("GET", "/metrics", ForAll("viewer")),
+    ("GET", "/api/v1/openapi.json", Nothing),
+    ("GET", "/api/v1/jobs", For("viewer")),
+    ("POST", "/api/v1/jobs", For("submitter")),
+    ("GET", "/api/v1/jobs/{id}", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/chunks", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/segments", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/output", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/report", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/events", ForOwn("viewer")),
+    ("POST", "/api/v1/jobs/{id}/cancel", ForOwn("operator")),
+    ("POST", "/api/v1/jobs/{id}/pause", ForOwn("operator")),
+    ("POST", "/api/v1/jobs/{id}/resume", ForOwn("operator")),
+    ("POST", "/api/v1/jobs/{id}/retry", ForOwn("operator")),
+    ("PUT", "/api/v1/jobs/{id}/throughput", ForOwn("operator")),
+    ("GET", "/api/v1/jobs/{id}/dependencies", ForOwn("viewer")),
+    ("GET", "/api/v1/dependencies", For("viewer")),
+    ("GET", "/api/v1/events", For("viewer")),
+    ("GET", "/api/v1/dead-letters", For("viewer")),
+    ("GET", "/api/v1/dead-letters/{id}", ForOwn("viewer")),
+    ("POST", "/api/v1/dead-letters/redrive", For("operator")),
+    ("POST", "/api/v1/dead-letters/ignore", For("operator")),
+    ("GET", "/api/v1/alerts", For("viewer")),
+    ("GET", "/api/v1/throughput", For("viewer")),
+    ("PUT", "/api/v1/throughput/{jobType}", For("administrator")),
+    ("GET", "/api/v1/workers", For("viewer")),
+    ("GET", "/api/v1/schedules", For("viewer")),
+    ("POST", "/api/v1/schedules/{jobType}/pause", For("administrator")),
+    ("POST", "/api/v1/schedules/{jobType}/resume", For("administrator")),
+    ("POST", "/api/v1/stop", For("administrator")),
+];
+
+const PERMISSIONS: [&str; 5] = ["nobody", "viewer", "submitter", "operator", "administrator"];
+
+const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
+
+/// A server without workers, on which `ada` has a completed job with two letters.
+async fn with_a_job_of_ada(data: &Data) -> (Served, String, String) {
+    let mut served = Served::start(CliSandbox::on(data, &(take(SCHEDULE) + &auth()))).await;
+    let id = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
+    served.sandbox.run(&format!("worker --job {id}")).await.ok();
+    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    (served, id, text(&letters[0]["id"]))
+}
+
+fn body(method: &str, path: &str) -> Option<Json> {
+    match (method, path) {
+        ("POST", "/api/v1/jobs") => Some(json!({"jobType": "TAKE", "idempotencyKey": "k"})),
+        ("POST", path) if path.contains("dead-letters") => Some(json!({"error": "no such error"})),
+        ("PUT", _) => Some(json!({"rate": "default"})),
+        _ => None,
+    }
+}
+
+async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data: Data) {
+    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
+    let mut attempts = 0;
+    for (method, route, asks) in &ROUTES {
+        let id = if route.contains("dead-letters") { &letter } else { &job };
+        let path = route.replace("{id}", id).replace("{jobType}", "TAKE");
+        let verb = Method::from_bytes(method.as_bytes()).unwrap();
+        let body = body(method, route);
+        for (role, all, name) in PERMISSIONS.iter().flat_map(|role| {
+            [(role, false, "ada"), (role, false, "bob"), (role, true, "ada"), (role, true, "bob")]
+        }) {
+            let full =
+                if all && *role != "nobody" { format!("all-{role}") } else { (*role).to_owned() };
+            served.token(&token(name, &full));
+            let answer = served.send(verb.clone(), &path, body.as_ref()).await;
+            attempts += 1;
+            let permitted = |needed: &str| needed == *role;
+            let expected = match asks {
+                Nothing => None,
+                For(needed) | ForOwn(needed) | ForAll(needed) if !permitted(needed) => Some(403),
+                ForOwn(_) if name != "ada" && !all => Some(404),
+                ForAll(_) if !all => Some(403),
+                _ => None,
+            };
+            let refused = [401, 403, 404].contains(&answer.status).then_some(answer.status);
+            assert_eq!(refused, expected, "{method} {path} as {full} {name}: {answer:?}");
+        }
+        served.token("stranger");
+        let stranger = served.send(verb, &path, body.as_ref()).await.status;
+        assert_eq!(stranger == 401, !matches!(asks, Nothing), "{method} {path}: {stranger}");
+    }
+    assert_eq!(attempts, 32 * 20);
+    // Stop and start are one pair; everything else stands in the table.
+    let document = served.get("/api/v1/openapi.json").await.is(200);
+    let all: BTreeSet<_> =
+        operations(&document).iter().map(|(p, m, _)| (m.clone(), p.clone())).collect();
+    let mut known: BTreeSet<_> =
+        ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+    known.insert(("POST".to_owned(), "/api/v1/start".to_owned()));
+    assert_eq!(all, known);
+}
+
+async fn lists_and_acts_reach_ones_own_jobs_only(data: Data) {
+    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
+    served.put(&format!("/api/v1/jobs/{job}/throughput"), &json!({"rate": 5})).await.is(200);
+    served.token(&token("bob", "clerk"));
+    let own = served.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
+    for which in [json!({"all": true}), json!({"job": job}), json!({"ids": [letter]})] {
+        let redriven = served.post("/api/v1/dead-letters/redrive", &which).await.is(200);
+        assert_eq!(redriven, json!([]), "{which}");
+        let ignored = served.post("/api/v1/dead-letters/ignore", &which).await.is(200);
+        assert_eq!(ignored["ignored"], 0, "{which}");
+    }
+    assert_eq!(served.get("/api/v1/dead-letters").await.is(200), json!([]));
+    assert_eq!(served.get(&format!("/api/v1/dead-letters?job={job}")).await.is(200), json!([]));
+    let limits = served.get("/api/v1/throughput").await;
+    assert!(!limits.text.contains(&job), "{limits:?}");
+    let listed = async |served: &Served| {
+        let jobs = served.get("/api/v1/jobs").await.is(200);
+        jobs.as_array().unwrap().iter().map(|job| text(&job["id"])).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&served).await, [own.as_str()]);
+    served.token(&token("eve", "chief"));
+    assert_eq!(listed(&served).await, [own, job.clone()]);
+    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    assert!(letters.as_array().unwrap().iter().all(|letter| letter["status"] == "new"));
+    // Whoever redrives, the job is its first owner's.
+    let redriven = served.post("/api/v1/dead-letters/redrive", &json!({"job": job})).await.is(200);
+    served.token(&token("ada", "clerk"));
+    let path = format!("/api/v1/jobs/{}", text(&redriven[0]["jobId"]));
+    assert_eq!(served.get(&path).await.is(200)["submittedBy"], "ada");
+}
+
+on_both!(
+    every_route_asks_for_its_permission_and_others_jobs_are_not_there,
+    lists_and_acts_reach_ones_own_jobs_only,
+);

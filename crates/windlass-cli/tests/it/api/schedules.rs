@@ -1,0 +1,61 @@
+//! Schedules over HTTP: listed as by the command line, paused and resumed.
+
+use crate::api::accounts_fixture::take;
+use crate::api::served::{Served, auth, token};
+use crate::common::{CliSandbox, Data, config, eventually, raise, text};
+use serde_json::json;
+
+const YEARLY: &str = "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo\", \
+                     deadline = \"3h\", params = { day = \"{date}\" } }\n";
+
+async fn schedules_are_listed_paused_and_resumed(data: Data) {
+    let data = data.with_accounts(1).await;
+    let served = Served::start(CliSandbox::on(&data, &(take(YEARLY) + &raise(10)))).await;
+    let shown = async || served.get("/api/v1/schedules").await.is(200);
+    eventually("the server has written its schedules down", async || {
+        shown().await.as_array().unwrap().len() == 1
+    })
+    .await;
+    let listed = shown().await;
+    assert_eq!(listed, served.sandbox.json("schedules").await);
+    let one = &listed[0];
+    assert_eq!((&one["jobType"], &one["paused"]), (&json!("TAKE"), &json!(false)));
+    assert_eq!(one["schedule"]["timezone"], "Asia/Tokyo");
+    assert_eq!(one["nextTimes"].as_array().unwrap().len(), 3);
+    assert!(text(&one["nextTimes"][0]).ends_with("-12-31T18:00:00Z"), "{one}");
+
+    let paused = served.post("/api/v1/schedules/TAKE/pause", &json!({})).await.is(200);
+    assert_eq!(paused["paused"], true);
+    assert_eq!(shown().await[0], paused);
+    let resumed = served.post("/api/v1/schedules/TAKE/resume", &json!({})).await.is(200);
+    assert_eq!(resumed, *one);
+    for none in ["RAISE", "NONE"] {
+        let path = format!("/api/v1/schedules/{none}/pause");
+        assert!(text(&served.post(&path, &json!({})).await.is(404)["detail"]).contains(none));
+    }
+}
+
+async fn the_last_job_is_named_to_those_who_see_it(data: Data) {
+    let every_minute = "schedule = { cron = \"* * * * *\" }\n";
+    // The store is beside the records, so that its time can be turned back.
+    let jobs = take(every_minute) + &auth();
+    let sandbox = CliSandbox::with(&config(&data.url(), &data.url(), &jobs));
+    sandbox.json("schedules").await;
+    let back = match &data {
+        Data::Postgres(_) => "next_at - interval '5 minutes'",
+        _ => "next_at - 300000",
+    };
+    data.run(&format!("UPDATE windlass_schedules SET next_at = {back}")).await;
+    let mut served = Served::start(sandbox).await;
+    served.token(&token("eve", "chief"));
+    eventually("it has fired", async || {
+        let shown = served.get("/api/v1/schedules").await.is(200);
+        shown[0]["lastJob"].is_string()
+    })
+    .await;
+    served.token(&token("ada", "clerk"));
+    let shown = served.get("/api/v1/schedules").await.is(200);
+    assert!(shown[0]["lastJob"].is_null() && shown[0]["lastAt"].is_string(), "{shown}");
+}
+
+on_both!(schedules_are_listed_paused_and_resumed, the_last_job_is_named_to_those_who_see_it);

@@ -1,0 +1,111 @@
+//! The API against its own document: schemathesis makes requests of all kinds, right and wrong, and
+//! holds every answer to what the document says.
+
+use crate::api::accounts_fixture::take;
+use crate::api::document::operations;
+use crate::api::output::{EMITTER, emit};
+use crate::api::served::{Served, auth, token};
+use crate::common::{CliSandbox, Data, text};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+
+/// Fails for good: there is no such column.
+const BREAK: &str = "[jobs.BREAK]\nsource.connection = \"app\"\nsource.table = \"savings\"\n\
+                     step.sql = \"UPDATE savings SET seen = 1 WHERE {chunk}\"\n\
+                     retry = { attempts = 1 }\n";
+const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
+const SERVER: &str = "[server]\nrequests_per_second = 1000000\n";
+
+async fn every_answer_is_as_the_document_says(data: Data) {
+    let data = data.with_accounts(30).await;
+    let jobs = [&take(SCHEDULE), &emit(), BREAK, &auth(), SERVER].concat();
+    let sandbox = CliSandbox::on(&data, &jobs);
+    sandbox.write("emit.py", EMITTER);
+    sandbox.write("schemathesis.toml", include_str!("schemathesis/schemathesis.toml"));
+    sandbox.write("hooks.py", include_str!("schemathesis/hooks.py"));
+    let known = known(&sandbox).await;
+    let mut served = Served::start(sandbox).await;
+    served.token(&token("eve", "chief"));
+    let tried = Command::new(program())
+        .args(["run", &format!("{}/api/v1/openapi.json", served.url), "--checks", "all"])
+        .current_dir(served.sandbox.path(""))
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("PYTHONPATH", served.sandbox.path(""))
+        .env("TOKEN", token("eve", "chief"))
+        .env("KNOWN", known.to_string())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&tried.stdout) + String::from_utf8_lossy(&tried.stderr);
+    assert!(tried.status.success(), "{said}");
+    let never = never_served(&served).await;
+    assert!(never.is_empty(), "no request of these was a good one: {never:?}\n{said}");
+}
+
+/// Jobs in every status, and letters: by what can be done to them.
+async fn known(sandbox: &CliSandbox) -> Json {
+    let (taken, emitted) = (sandbox.submit("TAKE").await, sandbox.submit("EMIT").await);
+    let failed = sandbox.submit("BREAK").await;
+    for id in [&taken, &emitted] {
+        sandbox.run(&format!("worker --job {id}")).await.ok();
+    }
+    assert_eq!(sandbox.run(&format!("worker --job {failed}")).await.code, Some(1));
+    let (queued, paused) = (sandbox.submit("TAKE").await, sandbox.submit("TAKE").await);
+    let more = [sandbox.submit("TAKE").await, sandbox.submit("TAKE").await];
+    sandbox.run(&format!("pause {paused}")).await.ok();
+    let letters = sandbox.json("dead list").await;
+    let letters: Vec<_> =
+        letters.as_array().unwrap().iter().map(|letter| text(&letter["id"])).collect();
+    assert!(!letters.is_empty());
+    let submitted = sandbox.submit("TAKE").await;
+    json!({
+        "types": ["TAKE", "EMIT"],
+        "letters": letters,
+        "jobs": [taken, emitted, failed, queued],
+        "cancel": [submitted, taken],
+        "pause": [queued, more[0], more[1], taken],
+        "resume": [paused, queued, taken],
+        "retry": [failed, taken],
+    })
+}
+
+/// The operations that no request got a good answer from: the log has all of them.
+async fn never_served(served: &Served) -> BTreeSet<(String, String)> {
+    let document = served.get("/api/v1/openapi.json").await.is(200);
+    let log = served.process.stderr();
+    let good: Vec<_> = log.lines().filter(|line| line.contains(" status=2")).collect();
+    let was_served = |method: &str, route: &str| {
+        good.iter().any(|line| {
+            let path = line.split("path=\"").nth(1).and_then(|rest| rest.split('"').next());
+            line.contains(&format!("method={method} "))
+                && path.is_some_and(|path| fits(path, route))
+        })
+    };
+    let all = operations(&document).into_iter().map(|(path, method, _)| (method, path));
+    let never = all.filter(|(method, path)| !was_served(method, path));
+    // Its first event comes when something happens, so it is not asked.
+    never.filter(|(_, path)| path != "/api/v1/events").collect()
+}
+
+fn fits(path: &str, route: &str) -> bool {
+    let (path, route) = (path.split('/'), route.split('/'));
+    path.clone().count() == route.clone().count()
+        && path.zip(route).all(|(part, name)| name.starts_with('{') || part == name)
+}
+
+/// Where `cargo xtask test` puts it: beside what cargo builds.
+fn program() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let program = target.join("schemathesis/bin/schemathesis");
+    assert!(
+        program.exists(),
+        "there is no {}: `cargo xtask test` makes it, and says why if it cannot",
+        program.display()
+    );
+    program
+}
+
+on_both!(every_answer_is_as_the_document_says);

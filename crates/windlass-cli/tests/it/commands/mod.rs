@@ -1,0 +1,20 @@
+//! Every command: its output, its changes, its exit code.
+
+mod audit;
+mod bad_database;
+mod bad_request;
+mod check;
+mod dead_letters;
+mod dry_run;
+mod help;
+mod init;
+mod lifecycle;
+mod listings;
+mod migrate;
+mod permissions;
+mod prune;
+mod replicas;
+mod roles;
+mod run;
+mod submit;
+mod tls;

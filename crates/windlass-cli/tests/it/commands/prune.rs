@@ -1,0 +1,29 @@
+//! `windlass prune`.
+
+use crate::common::{CliSandbox, Data, raise, text};
+
+#[tokio::test]
+async fn an_ended_job_is_removed_from_store_and_ledger() {
+    for data in Data::both().await {
+        let data = data.with_accounts(20).await;
+        let sandbox = CliSandbox::on(&data, &raise(10));
+        let done = sandbox.json("run RAISE").await;
+        let (id, chunks) = (text(&done["id"]), &done["chunks"]["total"]);
+        let kept = sandbox.run("prune").await.ok().stdout;
+        assert!(kept.starts_with("removed 0 jobs, 0 chunks"), "{kept}");
+        sandbox.run(&format!("audit {id}")).await.ok();
+
+        let emptied = raise(10) + "retention.chunks = \"0s\"\n";
+        sandbox.write("windlass.toml", &data.config(&emptied));
+        let pruned = sandbox.json("prune").await;
+        assert_eq!((&pruned["emptied"], &pruned["chunks"]), (&1.into(), chunks), "{pruned}");
+        assert_eq!(data.number("SELECT count(*) FROM windlass_ledger").await, 0);
+        let listed = sandbox.run(&format!("chunks {id}")).await.ok().stdout;
+        assert!(listed.contains(&format!("its {chunks} chunks are pruned")), "{listed}");
+
+        let pruned = sandbox.json("prune --older-than 0s").await;
+        assert_eq!(pruned["jobs"], 1, "{pruned}");
+        let none = sandbox.run("jobs").await.ok().stdout;
+        assert!(none.contains("no jobs"), "{none}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The user's database on PostgreSQL, SQLite or MariaDB, with the table of the tests.
+
+use super::config;
+use std::path::Path;
+use tempfile::TempDir;
+use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
+
+/// A database for one test.
+pub(crate) enum Data {
+    Postgres(Database),
+    Sqlite(TempDir),
+    Mariadb(MariaDatabase),
+}
+
+impl Data {
+    /// A database of the shared PostgreSQL server.
+    pub(crate) async fn postgres() -> Data {
+        Data::Postgres(PostgresServer::shared().database().await)
+    }
+
+    /// A SQLite file.
+    pub(crate) fn sqlite() -> Data {
+        let data = Data::Sqlite(TempDir::new().unwrap());
+        data.connection().pragma_update(None, "journal_mode", "wal").unwrap();
+        data
+    }
+
+    /// A database of the shared MariaDB server.
+    pub(crate) async fn mariadb() -> Data {
+        Data::Mariadb(MariaServer::shared().database().await)
+    }
+
+    /// One of each kind that can also hold the store.
+    pub(crate) async fn both() -> [Data; 2] {
+        [Data::sqlite(), Data::postgres().await]
+    }
+
+    /// One of each kind.
+    pub(crate) async fn each() -> [Data; 3] {
+        [Data::sqlite(), Data::postgres().await, Data::mariadb().await]
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Data::Postgres(database) => database.url().to_owned(),
+            Data::Mariadb(database) => database.url().to_owned(),
+            Data::Sqlite(folder) => format!("sqlite:{}", folder.path().join("app.db").display()),
+        }
+    }
+
+    /// The URL of the store: the same database, or a separate file.
+    pub(crate) fn store_url(&self) -> String {
+        match self {
+            Data::Postgres(_) => self.url(),
+            Data::Sqlite(_) | Data::Mariadb(_) => "sqlite:windlass.db".to_owned(),
+        }
+    }
+
+    /// A configuration with the store and the records in this database.
+    pub(crate) fn config(&self, jobs: &str) -> String {
+        config(&self.store_url(), &self.url(), jobs)
+    }
+
+    /// Creates `accounts` with this many rows, and `pace`, which adds no delay at first.
+    pub(crate) async fn with_accounts(self, rows: i64) -> Data {
+        let numbers = self.numbers(rows);
+        self.run(&format!(
+            "CREATE TABLE accounts (
+                 id bigint PRIMARY KEY NOT NULL, branch integer NOT NULL, amount bigint NOT NULL,
+                 owner text, version bigint NOT NULL DEFAULT 1);
+             CREATE INDEX accounts_branch ON accounts (branch, id);
+             CREATE TABLE pace (seconds real NOT NULL);
+             INSERT INTO pace VALUES (0);
+             INSERT INTO accounts (id, branch, amount, owner)
+             SELECT n, n % 10, n * 7 % 1000, 'owner ' || n FROM ({numbers}) AS numbers;"
+        ))
+        .await;
+        self
+    }
+
+    /// A query that returns the numbers from 1 to `last` as `n`.
+    pub(crate) fn numbers(&self, last: i64) -> String {
+        match self {
+            Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {last}) AS n"),
+            Data::Sqlite(_) => format!(
+                "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {last}) \
+                 SELECT n FROM s"
+            ),
+            Data::Mariadb(_) => format!("SELECT seq AS n FROM seq_1_to_{last}"),
+        }
+    }
+
+    /// Sets the duration of each commit of a `slow_raise`.
+    pub(crate) async fn pace(&self, seconds: f64) {
+        self.run(&format!("UPDATE pace SET seconds = {seconds}")).await;
+    }
+
+    /// Runs statements.
+    pub(crate) async fn run(&self, sql: &str) {
+        match self {
+            Data::Postgres(database) => database.run(sql).await,
+            Data::Mariadb(database) => database.run(sql).await,
+            Data::Sqlite(_) => self.connection().execute_batch(sql).unwrap(),
+        }
+    }
+
+    /// The number that a query returns.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        match self {
+            Data::Postgres(database) => database.one(&format!("SELECT ({sql})::bigint")).await,
+            Data::Mariadb(database) => database.one(sql).await,
+            Data::Sqlite(_) => self.connection().query_row(sql, [], |row| row.get(0)).unwrap(),
+        }
+    }
+
+    /// The text that a query on a SQLite file returns.
+    pub(crate) fn text(&self, sql: &str) -> String {
+        self.connection().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    /// Asserts that every account was raised exactly once, and that there are no other rows.
+    #[track_caller]
+    pub(crate) fn raised_once(&self, rows: i64) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let right = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
+            let twice = "SELECT count(*) FROM accounts WHERE amount > id * 7 % 1000 + 1";
+            let (right, twice) = (self.number(right).await, self.number(twice).await);
+            assert_eq!((right, twice), (rows, 0), "rows raised once and more often, {caller}");
+        }
+    }
+
+    /// Asserts that no account was changed.
+    pub(crate) async fn untouched(&self) {
+        let touched = "SELECT count(*) FROM accounts \
+                       WHERE amount <> id * 7 % 1000 OR version <> 1";
+        assert_eq!(self.number(touched).await, 0, "rows were changed");
+    }
+
+    fn connection(&self) -> rusqlite::Connection {
+        let Data::Sqlite(folder) = self else { panic!("not a SQLite file") };
+        let connection = rusqlite::Connection::open(folder.path().join("app.db")).unwrap();
+        connection.busy_timeout(super::PATIENCE).unwrap();
+        connection
+    }
+
+    /// The folder of a SQLite file.
+    pub(crate) fn folder(&self) -> &Path {
+        let Data::Sqlite(folder) = self else { panic!("not a SQLite file") };
+        folder.path()
+    }
+}

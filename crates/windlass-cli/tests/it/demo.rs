@@ -1,0 +1,59 @@
+//! `windlass demo` from an empty folder, and the commands that it suggests at its end.
+
+use crate::common::{CliSandbox, eventually, refused};
+use windlass_testkit::Windlass;
+
+#[tokio::test]
+async fn the_demo_works_and_so_do_the_commands_it_suggests() {
+    let sandbox = CliSandbox::empty();
+    let demo = sandbox.run("demo --folder shop --transactions 50000").await.ok();
+    for part in [
+        "50,000 transactions",
+        "COMPLETED  SETTLE",
+        "50,000 of 50,000",
+        "7 dead letters",
+        "CHECK constraint failed",
+        "7 of 7 processed",
+        "BRANCH",
+        "PROVEN",
+    ] {
+        assert!(demo.stdout.contains(part), "`{part}` is not in:\n{}", demo.stdout);
+    }
+    assert!(!demo.stdout.contains("NOT PROVEN"), "{}", demo.stdout);
+    assert!(!demo.stdout.contains('\u{1b}'), "colours in a file");
+    let (made, kept) = writes(&demo.stdout);
+    assert_eq!(made, kept, "{}", demo.stdout);
+    assert_ne!(made, "0", "the other program wrote nothing:\n{}", demo.stdout);
+
+    let suggested = suggestions(&demo.stdout);
+    for needed in ["jobs", "chunks ", "dead list", "check", "run REFRESH", "worker"] {
+        assert!(suggested.iter().any(|line| line.starts_with(needed)), "{needed}: {suggested:?}");
+    }
+    let shop = Windlass::new(sandbox.path("shop")).binary(crate::common::BINARY);
+    for command in suggested {
+        let running = shop.spawn(command.split_whitespace());
+        if command == "worker" {
+            eventually("it works", async || running.stderr().contains("working")).await;
+            running.term();
+        }
+        running.wait().await.ok();
+    }
+
+    // An existing demo is not overwritten.
+    let again = sandbox.run("demo --folder shop --transactions 50000").await;
+    refused(&again, &["shop", "--folder"]);
+}
+
+/// The numbers of "N made while the job ran, N still there".
+fn writes(stdout: &str) -> (&str, &str) {
+    let line = stdout.lines().find(|line| line.contains("made while the job ran")).unwrap();
+    let (made, rest) = line.trim().split_once(" made while the job ran, ").unwrap();
+    (made, rest.split_once(" still there").unwrap().0)
+}
+
+/// The commands after "Look around", without their descriptions.
+fn suggestions(stdout: &str) -> Vec<String> {
+    let (_, farewell) = stdout.split_once("Look around").unwrap();
+    let commands = farewell.lines().filter_map(|line| line.trim().strip_prefix("windlass "));
+    commands.map(|line| line.split("   ").next().unwrap().trim().to_owned()).collect()
+}

@@ -1,0 +1,81 @@
+//! Workers are killed at random and repeatedly while they work.
+
+use crate::common::seeded_rng::SeededRng;
+use crate::common::{CliSandbox, Data, job, slow_raise};
+use std::ops::Range;
+use std::time::Duration;
+
+const ROWS: i64 = 200_000;
+
+#[tokio::test]
+async fn every_row_is_changed_once_by_three_killed_workers_on_postgresql() {
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.02).await;
+    // Several commits per chunk, so that kills also happen between two of them.
+    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
+    assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+}
+
+#[tokio::test]
+async fn every_row_is_changed_once_by_a_killed_worker_on_sqlite() {
+    let data = Data::sqlite().with_accounts(ROWS).await;
+    // SQLite has no sleep function, so the statement counts to take time.
+    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND (WITH RECURSIVE \
+               s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 5000) \
+               SELECT count(*) FROM s) > 0";
+    let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 1, 500..1500).await;
+    assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+}
+
+#[tokio::test]
+async fn every_row_is_changed_once_by_three_killed_workers_on_mariadb() {
+    let data = Data::mariadb().await.with_accounts(ROWS).await;
+    // Every row takes time, so that kills also happen within a statement.
+    let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND SLEEP(0.0002) = 0";
+    let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
+    assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+}
+
+/// Keeps `workers` workers running and kills one after another until the job is completed. Returns how many of them had
+/// leased a chunk.
+async fn kill_until_completed(
+    sandbox: &CliSandbox,
+    id: &str,
+    workers: usize,
+    every: Range<u64>,
+) -> usize {
+    let mut rng = SeededRng::new(20_251_115);
+    let mut running: Vec<_> = (0..workers).map(|_| sandbox.spawn("worker")).collect();
+    let mut hits = 0;
+    // Another test kills planners; this one does not wait for their longer leases.
+    sandbox.until(id, "the job is planned", |job| job["phase"] == "working").await;
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.next_in(every.clone()))).await;
+        let victim = &mut running[rng.next_in(0..workers as u64) as usize];
+        victim.kill9();
+        let job = sandbox.job(id).await;
+        match job["status"].as_str() {
+            Some("COMPLETED") => return hits,
+            Some("QUEUED" | "PROCESSING") => {}
+            _ => panic!("{job:#}"),
+        }
+        // After the kill, the chunks still name the dead worker.
+        hits += usize::from(!sandbox.held_by(id, victim.id()).await.is_empty());
+        *victim = sandbox.spawn("worker");
+    }
+}

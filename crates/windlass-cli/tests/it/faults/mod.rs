@@ -1,0 +1,15 @@
+//! Processes are killed, frozen and disconnected while they work. Every row is changed exactly once.
+
+mod diamond;
+mod durable;
+mod frozen_worker;
+mod kill;
+mod killed_planner;
+mod locked_store;
+mod open_transaction;
+mod outage;
+mod pooler;
+mod restart;
+mod restore;
+mod shutdown;
+mod writer;

@@ -1,0 +1,180 @@
+//! The store is restored from a backup while a worker is frozen. Work since the backup happens once, the frozen worker's
+//! writes do not count, and nothing continues without `--after-restore`.
+
+use crate::common::{CliSandbox, Data, config, eventually, job, refused, slow_raise, text};
+use std::path::Path;
+
+/// The files of a SQLite store.
+const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.db-shm"];
+
+fn copy_store(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for file in FILES {
+        let _ = std::fs::remove_file(to.join(file));
+        if from.join(file).exists() {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    }
+}
+
+async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
+    let chunks = sandbox.chunks(id).await;
+    chunks.iter().filter(|chunk| chunk["status"] == "COMPLETED").count()
+}
+
+#[tokio::test]
+async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_nothing() {
+    const ROWS: i64 = 3000;
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.2).await;
+    let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
+    let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
+    let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
+    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
+
+    let id = sandbox.submit("RAISE").await;
+    let sleeper = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
+    // No process writes to the store while it is copied.
+    sleeper.stop();
+    copy_store(&live, &backup);
+    sleeper.cont();
+    let then = completed(&sandbox, &id).await;
+    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
+    sandbox.run("run OTHER").await.ok();
+    let forgotten = sandbox.json("jobs").await.as_array().unwrap().clone();
+    let forgotten = forgotten.iter().find(|job| job["jobType"] == "OTHER").unwrap();
+    let forgotten = text(&forgotten["id"]);
+    sleeper.stop();
+    copy_store(&backup, &live);
+    assert!(completed(&sandbox, &id).await < then + 12, "the store is in its earlier state");
+
+    for command in ["worker", "serve --listen 127.0.0.1:0", "run OTHER"] {
+        let output = sandbox.run(command).await;
+        refused(&output, &["the store was restored to an older state", "--after-restore"]);
+    }
+    data.pace(0.0).await;
+    let output = sandbox.run(&format!("worker --job {id} --after-restore")).await.ok();
+    assert!(output.stderr.contains(&forgotten), "{}", output.stderr);
+    sandbox.completed(&id).await;
+
+    // When it continues, the frozen worker's leases are still in the ledger, but its commits are refused.
+    sleeper.cont();
+    sleeper.term();
+    sleeper.wait().await.ok();
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+    // The next start needs no flag.
+    sandbox.run("run OTHER").await.ok();
+}
+
+/// No process was started after the backup, so the generation does not show the restore. The ledger does.
+#[tokio::test]
+async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
+    const ROWS: i64 = 2000;
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    data.pace(0.1).await;
+    let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
+    let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
+    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
+    let id = sandbox.submit("RAISE").await;
+    let first = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
+    first.stop();
+    copy_store(&live, &backup);
+    first.cont();
+    let then = completed(&sandbox, &id).await;
+    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
+    first.stop();
+    copy_store(&backup, &live);
+
+    data.pace(0.0).await;
+    let output = sandbox.run(&format!("worker --job {id}")).await;
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let paused = sandbox.job(&id).await;
+    let reason = text(&paused["error"]);
+    for part in ["restored to an older state", "epoch 1", "--after-restore"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    first.cont();
+    first.term();
+    first.wait().await.ok();
+    // `--after-restore` raises the epochs, and the job can be resumed.
+    let second = sandbox.spawn("worker --after-restore");
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.completed(&id).await;
+    second.term();
+    second.wait().await.ok();
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+}
+
+/// The store's tables in PostgreSQL. Referenced tables come first.
+const TABLES: &str =
+    "SELECT string_agg(relname::text, ',' ORDER BY relname <> 'windlass_jobs', relname)
+    FROM pg_class WHERE relkind = 'r' AND relname LIKE 'windlass\\_%' AND relname NOT IN
+    ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', 'windlass_stores', 'windlass_outbox')";
+
+#[tokio::test]
+async fn an_export_after_a_restored_postgres_store_lists_each_part_once() {
+    const ROWS: i64 = 40_000;
+    let data = Data::postgres().await.with_accounts(ROWS).await;
+    let export = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+                  step.export = { to = \"file:out/{job_id}/\", format = \"csv\" }\n\
+                  chunk.items = 100\nchunk.lease = \"2s\"\n";
+    let sandbox = CliSandbox::on(&data, export);
+    let id = sandbox.submit("EXPORT").await;
+    let sleeper = sandbox.spawn("worker --concurrency 4");
+    let done = "SELECT count(*) FROM windlass_chunks WHERE status = 'COMPLETED'";
+    eventually("some is done", async || data.number(done).await >= 10).await;
+    let Data::Postgres(database) = &data else { panic!("a PostgreSQL database") };
+    let tables = database.one::<String>(TABLES).await;
+    let tables: Vec<&str> = tables.split(',').collect();
+    let each = |sql: &dyn Fn(&str) -> String| -> String {
+        tables.iter().map(|table| sql(table)).collect::<Vec<_>>().join("; ")
+    };
+    let dump = each(&|table| format!("CREATE TABLE backup_{table} AS TABLE {table}"));
+    data.run(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; {dump}; COMMIT")).await;
+    let at_backup = data.number(&done.replace("FROM ", "FROM backup_")).await;
+    eventually("more is done", async || data.number(done).await >= at_backup + 20).await;
+    sleeper.stop();
+    let held = sandbox.held_by(&id, sleeper.id()).await;
+    assert!(!held.is_empty(), "the frozen worker has leased chunks");
+    let restore = each(&|table| format!("INSERT INTO {table} SELECT * FROM backup_{table}"));
+    data.run(&format!("BEGIN; TRUNCATE {}; {restore}; COMMIT", tables.join(", "))).await;
+    assert_eq!(data.number(done).await, at_backup, "the store is in its earlier state");
+
+    // Its chunks are claimed again with the same epoch that the frozen worker has.
+    let helper = sandbox.spawn("worker --concurrency 4");
+    eventually("the second worker completed the frozen worker's chunks", async || {
+        let chunks = sandbox.chunks(&id).await;
+        held.iter().all(|number| chunks[*number as usize]["status"] == "COMPLETED")
+    })
+    .await;
+    sleeper.cont();
+    sandbox.completed(&id).await;
+    for worker in [sleeper, helper] {
+        worker.term();
+        worker.wait().await.ok();
+    }
+
+    let folder = sandbox.path(&format!("out/{id}"));
+    let manifest: serde_json::Value =
+        serde_json::from_str(&sandbox.read(&format!("out/{id}/manifest.json"))).unwrap();
+    let mut listed = vec!["manifest.json".to_owned()];
+    let mut rows = 0;
+    for part in manifest["parts"].as_array().unwrap() {
+        let name = text(&part["name"]);
+        let content = std::fs::read_to_string(folder.join(&name)).expect("a listed part exists");
+        assert_eq!(part["bytes"].as_u64(), Some(content.len() as u64), "{name}");
+        rows += part["rows"].as_i64().unwrap();
+        listed.push(name);
+    }
+    assert_eq!(rows, ROWS);
+    let entries = std::fs::read_dir(&folder).unwrap();
+    let mut found: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    listed.sort();
+    assert_eq!(found, listed, "there are no orphaned files");
+}

@@ -1,0 +1,14 @@
+//! `examples/nightly` does what its README states, with its own configuration and data, on a real MariaDB, PostgreSQL and
+//! S3 endpoint.
+
+mod cancel;
+mod firing;
+mod fixture;
+mod killed;
+mod load;
+mod parquet;
+mod read_only_and_pruned;
+mod reading;
+mod refused;
+mod rerun;
+mod transient;

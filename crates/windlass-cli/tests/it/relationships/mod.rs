@@ -1,0 +1,8 @@
+//! `examples/relationships` does what its README states, with its own programs.
+
+mod dead_letters;
+mod fixture;
+mod one_job;
+mod resume;
+mod transactional_submit;
+mod unwritable_dead_letter;

@@ -1,0 +1,65 @@
+//! Many workers: the listing shows what each does, and a vanished one is detected.
+
+use crate::common::{CliSandbox, Data, eventually, raise, slow_raise};
+use serde_json::Value as Json;
+
+async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
+    sandbox.json("workers").await.as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn running_workers_are_listed() {
+    for data in Data::both().await {
+        let data = data.with_accounts(10).await;
+        let sandbox = CliSandbox::on(&data, &raise(5));
+        assert!(listed(&sandbox).await.is_empty());
+        let worker = sandbox.spawn("worker --concurrency 3");
+        eventually("the worker is listed", async || listed(&sandbox).await.len() == 1).await;
+        let row = listed(&sandbox).await.remove(0);
+        assert_eq!((&row["slots"], &row["vanished"]), (&3.into(), &false.into()), "{row}");
+        assert!(sandbox.run("workers").await.ok().stdout.contains("alive"));
+        worker.term();
+        worker.wait().await.ok();
+        assert!(listed(&sandbox).await.is_empty(), "the worker is no longer listed");
+    }
+}
+
+#[tokio::test]
+async fn a_vanished_worker_is_detected_and_its_chunks_are_taken_over() {
+    let data = Data::postgres().await.with_accounts(1_000).await;
+    data.pace(0.05).await;
+    let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
+    let sandbox = CliSandbox::on(&data, &jobs);
+    let id = sandbox.submit("RAISE").await;
+    let victim = sandbox.spawn("worker --concurrency 2");
+    eventually("the worker has leased chunks", async || {
+        listed(&sandbox).await.first().is_some_and(|row| row["chunks"] != 0)
+    })
+    .await;
+    victim.kill9();
+    let _other = sandbox.spawn("worker");
+    sandbox.completed(&id).await;
+    data.raised_once(1_000).await;
+    eventually("the dead worker is listed as vanished", async || {
+        let workers = listed(&sandbox).await;
+        workers.len() == 2 && workers.iter().any(|row| row["vanished"] == true)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn four_processes_complete_ten_thousand_chunks_each_once() {
+    let data = Data::postgres().await.with_accounts(20_000).await;
+    let sandbox = CliSandbox::on(&data, &raise(2));
+    let id = sandbox.submit("RAISE --parallel-segments 4").await;
+    let workers: Vec<_> = (0..4).map(|_| sandbox.spawn("worker")).collect();
+    let job = sandbox.completed(&id).await;
+    assert_eq!(job["chunks"]["total"], 10_000);
+    data.raised_once(20_000).await;
+    let again = "SELECT count(*) FROM windlass_chunks WHERE epoch <> 1";
+    assert_eq!(data.number(again).await, 0, "every chunk was claimed once");
+    let by = "SELECT count(DISTINCT worker) FROM windlass_chunks";
+    assert_eq!(data.number(by).await, 4, "all four completed chunks");
+    sandbox.prove(&id).await;
+    drop(workers);
+}

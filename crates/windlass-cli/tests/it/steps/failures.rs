@@ -1,0 +1,118 @@
+//! A program that fails on one item is restarted, and the batch is halved until the item is alone and becomes a dead
+//! letter. The other items are processed.
+
+use crate::common::{parse, text};
+use crate::steps::fixture::{
+    TWO_TRIES, batches, by_command, items, keys, letters, notes, nothing_runs_soon, raised_but,
+    with_accounts,
+};
+use serde_json::Value as Json;
+
+const ROWS: i64 = 20;
+
+/// Runs a program that fails in this way on account 13. The error must contain one of the words. Returns the
+/// letter.
+async fn one_is_poison(way: &str, words: &[&str]) -> Json {
+    let command = format!("python3 poison.py {way}=13");
+    let more = format!("step.timeout = \"5s\"\n{TWO_TRIES}");
+    let (data, sandbox) = with_accounts(ROWS, &by_command(&command, &more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    assert_eq!(job["status"], "COMPLETED", "{job:#}");
+    assert_eq!(job["items"]["processed"], ROWS - 1, "{job:#}");
+    assert_eq!(job["items"]["dead"], 1, "{job:#}");
+    raised_but(&data, ROWS, &[13]).await;
+
+    let id = text(&job["id"]);
+    let letters = letters(&sandbox, &id).await;
+    assert_eq!(keys(&letters), [13]);
+    let letter = letters[0].clone();
+    assert_eq!(letter["attempts"], 2, "{letter:#}");
+    assert_eq!(letter["record"]["owner"], "owner 13");
+    let error = text(&letter["error"]);
+    assert!(words.iter().any(|word| error.contains(word)), "none of {words:?} is in: {error}");
+    let context = letter["context"].to_string();
+    assert!(context.contains("poison"), "the end of standard error is missing: {context}");
+    assert!(context.len() < 100_000, "the context is {} long", context.len());
+
+    // 20, 10, 5, ... down to the single item, and then as many tries as `retry` allows.
+    let sent = batches(&sandbox);
+    assert_eq!(items(&sent[0]).len(), ROWS as usize);
+    let alone = sent.iter().filter(|batch| items(batch).len() == 1 && items(batch)[0]["key"] == 13);
+    let alone: Vec<i64> = alone.map(|batch| items(batch)[0]["attempt"].as_i64().unwrap()).collect();
+    assert_eq!(alone, [1, 2], "the tries of the single item");
+    assert!(notes(&sandbox, "started").len() > 4, "each failure starts a new program");
+    nothing_runs_soon(&sandbox).await;
+    sandbox.prove(&id).await;
+    letter
+}
+
+/// The timeout is per batch of any size, so a program may take most of it for one item.
+#[tokio::test]
+async fn an_item_alone_has_as_much_time_as_a_batch() {
+    let more = "step.timeout = \"4s\"\nretry.attempts = 1\n";
+    let (data, sandbox) =
+        with_accounts(8, &by_command("python3 poison.py exits=3 slow=1", more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    assert_eq!(keys(&letters(&sandbox, &text(&job["id"])).await), [3], "{job:#}");
+    raised_but(&data, 8, &[3]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_exits() {
+    one_is_poison("exits", &["exit"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed() {
+    one_is_poison("killed", &["signal", "killed"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_hangs() {
+    one_is_poison("hangs", &["did not respond within"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_prints_rubbish() {
+    one_is_poison("rubbish", &["this is no answer", "JSON"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_answers_without_results() {
+    one_is_poison("resultless", &["results"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_misspells_a_field() {
+    one_is_poison("misspelt", &["updates"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_answers_for_another_key() {
+    one_is_poison("wrong", &["-13", "13"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_answers_for_more_than_it_was_asked() {
+    one_is_poison("more", &["-13"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_answers_twice() {
+    one_is_poison("twice", &["twice"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_leaves_an_item_out() {
+    one_is_poison("missing", &["13", "no result"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_writes_a_hundred_megabytes_to_standard_error() {
+    one_is_poison("floods", &["stderr", "16 MB"]).await;
+}
+
+#[tokio::test]
+async fn a_program_that_writes_a_hundred_megabytes_without_a_line_break() {
+    one_is_poison("gushes", &["stderr", "16 MB"]).await;
+}

@@ -1,0 +1,161 @@
+//! Services that refuse a batch because of its items, or every request. The first makes dead letters, the second pauses
+//! the job.
+
+use crate::common::{CliSandbox, eventually, parse, refused, text};
+use crate::steps::fixture::{
+    TWO_TRIES, by_service, items, keys, letters, raised_but, with_accounts,
+};
+use crate::steps::server::Server;
+use serde_json::Value as Json;
+
+const ROWS: i64 = 20;
+const CHUNKS: &str = "chunk.items = 5\n";
+
+/// Runs a job with this behaviour. Asserts that the letters have these keys and that the other accounts are raised.
+/// Returns the letters.
+async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
+    let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let id = text(&job["id"]);
+    let letters = letters(&sandbox, &id).await;
+    assert_eq!(keys(&letters), dead, "{behaviour}: {job:#}");
+    raised_but(&data, ROWS, dead).await;
+    sandbox.prove(&id).await;
+    letters
+}
+
+#[tokio::test]
+async fn a_permanently_refused_batch_is_halved_to_the_items_that_cause_it() {
+    let server = Server::start().await;
+    for status in ["400", "409", "413", "422"] {
+        let behaviour = format!("reject={status}:7,13");
+        for letter in letters_of(&server, &behaviour, &[7, 13]).await {
+            assert_eq!(letter["attempts"], 1, "{letter:#}");
+            assert!(text(&letter["error"]).contains(status), "{letter:#}");
+        }
+    }
+    let first = &server.batches()[0];
+    assert_eq!(items(&first["batch"]).len(), ROWS as usize);
+}
+
+#[tokio::test]
+async fn a_batch_refused_with_an_authorisation_status_is_blamed_on_items_if_an_empty_batch_is_accepted()
+ {
+    let server = Server::start().await;
+    for status in ["401", "403", "404", "405", "407"] {
+        let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
+        assert_eq!(letters[0]["attempts"], 1, "{:#}", letters[0]);
+        assert!(text(&letters[0]["error"]).contains(status), "{:#}", letters[0]);
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_fails_the_service_is_retried_and_then_dead() {
+    let server = Server::start().await;
+    for status in ["408", "425", "429", "500", "503"] {
+        let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
+        assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
+        assert!(text(&letters[0]["error"]).contains(status), "{:#}", letters[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_answer_halves_the_batch() {
+    let server = Server::start().await;
+    let letters = letters_of(&server, "rubbish=7", &[7]).await;
+    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
+    assert!(text(&letters[0]["error"]).contains("All is well"), "{:#}", letters[0]);
+}
+
+#[tokio::test]
+async fn an_item_without_an_answer_becomes_a_dead_letter() {
+    let server = Server::start().await;
+    let letters = letters_of(&server, "silent=7", &[7]).await;
+    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
+    assert!(text(&letters[0]["error"]).contains("time"), "{:#}", letters[0]);
+}
+
+#[tokio::test]
+async fn an_item_that_makes_the_service_close_the_connection_becomes_a_dead_letter() {
+    let server = Server::start().await;
+    let letters = letters_of(&server, "drop=7", &[7]).await;
+    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
+    assert!(!text(&letters[0]["error"]).is_empty());
+}
+
+/// Works a job, which must be paused for this reason without any change. Returns its id.
+async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
+    // `run` detects the problem before it submits a job.
+    refused(&sandbox.run("run RAISE").await, &[&["step.http"], reason].concat());
+    assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
+
+    let id = sandbox.submit("RAISE").await;
+    let output = sandbox.run(&format!("worker --job {id} --json")).await;
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let job = parse(&output);
+    assert_eq!(job["status"], "PAUSED", "{job:#}");
+    assert_eq!(job["items"]["dead"], 0, "{job:#}");
+    assert!(letters(sandbox, &id).await.is_empty());
+    for part in reason {
+        assert!(text(&job["error"]).contains(part), "`{part}` is not in {job:#}");
+    }
+    id
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_every_request_pauses_the_job() {
+    let server = Server::start().await;
+    for status in ["401", "403", "404", "405", "407"] {
+        let jobs = by_service(&server.url(&format!("during=closed:{status}")), "");
+        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+        server.put("closed");
+        let id = paused(&sandbox, &[status]).await;
+        data.untouched().await;
+
+        // After a repair, the job continues.
+        server.remove("closed");
+        sandbox.run(&format!("resume {id}")).await.ok();
+        sandbox.run(&format!("worker --job {id}")).await.ok();
+        data.raised_once(ROWS).await;
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_pauses_the_job_and_is_not_followed() {
+    let server = Server::start().await;
+    for status in ["301", "302", "303", "307", "308"] {
+        let jobs = by_service(&server.url(&format!("redirect={status}")), "");
+        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+        paused(&sandbox, &[status, "final URL"]).await;
+        data.untouched().await;
+    }
+    let followed = server.requests().iter().any(|request| request["path"] == "/elsewhere");
+    assert!(!followed);
+}
+
+#[tokio::test]
+async fn a_service_that_starts_to_refuse_pauses_the_running_job() {
+    let server = Server::start().await;
+    server.put("hold");
+    let behaviour = "during=closed:404&wait=hold";
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), CHUNKS)).await;
+    let run = sandbox.spawn("run RAISE --concurrency 1 --json");
+    eventually("the first batch is being processed", async || !server.batches().is_empty()).await;
+    server.put("closed");
+    server.remove("hold");
+    let output = run.wait().await;
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let job = parse(&output);
+    assert_eq!(job["status"], "PAUSED", "{job:#}");
+    assert!(text(&job["error"]).contains("404"), "{job:#}");
+    assert_eq!(job["items"]["processed"], 5, "{job:#}");
+    assert_eq!(job["items"]["dead"], 0, "{job:#}");
+
+    server.remove("closed");
+    let id = text(&job["id"]);
+    sandbox.run(&format!("resume {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.ok();
+    data.raised_once(ROWS).await;
+    sandbox.prove(&id).await;
+}

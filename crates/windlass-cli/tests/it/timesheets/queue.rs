@@ -1,0 +1,79 @@
+//! Requests, schedules and dependencies submit into one queue, which is worked by priority and then by
+//! age.
+
+use crate::common::text;
+use crate::timesheets::fixture::{TimesheetsFixture, report_of};
+use chrono::{DateTime, Utc};
+use serde_json::{Value as Json, json};
+
+fn with_priority(mut request: Json, priority: u8) -> Json {
+    request["priority"] = json!(priority);
+    request
+}
+
+#[tokio::test]
+async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter() {
+    let fixture = TimesheetsFixture::new(50).await;
+    // One slot in total. The other process accepts requests and runs schedules too.
+    let (desk, worker) = (fixture.serve(0).await, fixture.serve(1).await);
+    let chief = &fixture.chief;
+    let leave = report_of("LEAVE_REPORT", "2025-01", &[1]);
+    let leave = desk.submit(chief, &leave).await;
+    desk.is(chief, &leave, "COMPLETED").await;
+
+    // The other parent of the summary occupies the slot, and the next job in the queue will occupy it after that. So
+    // the summary is submitted while nothing is claimed.
+    fixture.close("timesheets", 1);
+    fixture.close("timesheets", 2);
+    desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
+    fixture.held_up(1).await;
+    let holder = with_priority(report_of("TIMESHEET_REPORT", "holder", &[2]), 7);
+    let holder = desk.submit(chief, &holder).await;
+    let loaded = |job: &Json| job["chunks"]["total"] == 1 && job["phase"] == "working";
+    desk.until(chief, &holder, "is loaded", loaded).await;
+    fixture.open("timesheets", 1);
+    let by_dependency = fixture.next_of(&desk, "MONTHLY_SUMMARY", 0).await;
+    desk.until(chief, &holder, "is being worked", |job| job["chunks"]["processing"] == 1).await;
+    fixture.held_up(1).await;
+
+    let mut requested = Vec::new();
+    for (key, priority) in [(3, 3), (4, 5), (5, 7), (6, 3), (7, 7)] {
+        let request = with_priority(report_of("TIMESHEET_REPORT", "other", &[key]), priority);
+        requested.push(desk.submit(chief, &request).await);
+    }
+    let by_clock = fixture.nightfall(&desk).await;
+    let late = with_priority(report_of("TIMESHEET_REPORT", "other", &[8]), 5);
+    let late = desk.submit(chief, &late).await;
+    let [low, middle, high, low_too, high_too] = requested.try_into().unwrap();
+    let expected = [high, high_too, by_dependency, middle, by_clock, late, low, low_too];
+    for id in &expected {
+        let job = desk.until(&fixture.operator, id, "is loaded", loaded).await;
+        assert_eq!((&job["chunks"]["pending"], &job["finishedAt"]), (&json!(1), &Json::Null));
+    }
+
+    fixture.open("timesheets", 2);
+    // A worker claims ahead, so several chunks may be claimed at once. It works them in order.
+    let mut ends = Vec::new();
+    for id in &expected {
+        desk.is(&fixture.operator, id, "COMPLETED").await;
+        let chunks = fixture.sandbox.chunks(id).await;
+        assert_eq!(chunks.len(), 1);
+        assert!(crate::common::worked_by(&chunks[0], worker.process.id()), "{chunks:#?}");
+        let end: DateTime<Utc> = text(&chunks[0]["finishedAt"]).parse().unwrap();
+        ends.push((end, id.clone()));
+    }
+    ends.sort();
+    let worked: Vec<_> = ends.into_iter().map(|(_, id)| id).collect();
+    assert_eq!(worked, expected);
+
+    let submitters = |id: &str| {
+        let (desk, fixture, id) = (&desk, &fixture, id.to_owned());
+        async move { text(&desk.job(&fixture.operator, &id).await["submittedBy"]) }
+    };
+    assert_eq!(
+        submitters(&expected[2]).await,
+        "head-office",
+        "the summary has the identity of its parents"
+    );
+    assert_ne!(submitters(&expected[4]).await, "head-office", "the nightly job has no submitter");
+}

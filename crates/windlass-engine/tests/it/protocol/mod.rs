@@ -1,0 +1,42 @@
+//! The guarantees of the engine. Each test forces the interleaving that would break one.
+//!
+//! A test for several databases is a function that takes an `EngineFixture`. The end of a file lists it in `on_each!`,
+//! or in `on_both!` if it concerns only the store.
+
+#[macro_use]
+mod common;
+
+mod ambiguous_commit;
+mod audit;
+mod cancel;
+mod claims;
+mod conflicts;
+mod crash;
+mod definition_errors;
+mod dependents;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
+mod ending_together;
+mod export;
+mod fan_in;
+mod float_keys;
+mod halving;
+mod injections;
+mod item_errors;
+mod items;
+mod late_fence;
+mod leases;
+mod planning;
+mod pruning;
+mod query_keys;
+mod reach;
+mod redrive;
+mod redrive_fan_in;
+mod relay;
+mod schedules;
+mod spelled_ids;
+mod stalled_planner;
+mod steering;
+mod stopped_redrive;
+mod unavailable;
+mod urgent;

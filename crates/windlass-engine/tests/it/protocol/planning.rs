@@ -1,0 +1,95 @@
+//! Planning of a request with many filter values: in few queries, and without delaying other jobs.
+
+use crate::protocol::common::*;
+use serde_json::json;
+use windlass_core::{ChunkStatus, JobId, JobStatus, Request};
+use windlass_engine::Engine;
+use windlass_testkit::eventually;
+
+/// The most values that a filter may have.
+const VALUES: i64 = 10_000;
+/// Transactions for planning: two for each 500 values, ten segments, and some for the schema.
+const MOST_TRANSACTIONS: i64 = 120;
+
+const STEP: &str = "step.sql = \"UPDATE visits SET amount = amount + 1 WHERE {chunk}\"\n\
+                    source.filters = { visits = \"id\", years = \"year\", counties = \"county\" }";
+
+fn of_all_visits() -> Request {
+    let visits: Vec<i64> = (1..=VALUES).collect();
+    asked(json!({"jobType": "JOB", "filter": {"visits": visits}}))
+}
+
+/// Every second value has a record.
+pub(crate) async fn many_values_are_planned_in_few_queries(fixture: EngineFixture) {
+    fixture.visits(VALUES).await;
+    fixture.app.run("DELETE FROM visits WHERE id % 2 = 0").await;
+    let engine = fixture.engine(&job(STEP, "")).await;
+    let id = engine.submit(of_all_visits(), Engine::local_identity()).await.unwrap().id();
+    plan_job(&engine, id).await;
+    let planned = engine.job(id).await.unwrap();
+    assert_eq!((planned.chunks.total, planned.items.total), (VALUES / 2, VALUES / 2));
+    drop(engine);
+    if let TestDatabase::Postgres(_) = fixture.app {
+        // PostgreSQL counts the transactions of a connection when it closes.
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                    AND application_name = 'windlass'";
+        eventually("connections end", PATIENCE, async || fixture.int(open).await == 0).await;
+        let counted = "SELECT xact_commit + xact_rollback FROM pg_stat_database \
+                       WHERE datname = current_database()";
+        let transactions = fixture.int(counted).await;
+        assert!(transactions < MOST_TRANSACTIONS, "{transactions} transactions");
+    }
+}
+
+/// Values with fewer records than a chunk, with more, and with none, and a limit of items.
+pub(crate) async fn values_of_all_sizes_are_planned_and_worked(fixture: EngineFixture) {
+    fixture.visits(300).await;
+    fixture.app.run("UPDATE visits SET year = id % 7 * 10 WHERE id > 100").await;
+    fixture.app.run("UPDATE visits SET year = 0, county = 'south' WHERE id <= 100").await;
+    let engine = fixture.engine(&job(STEP, "chunk.items = 20")).await;
+    let years: Vec<i64> = (0..100).collect();
+    let request = asked(json!({
+        "jobType": "JOB", "filter": {"years": years}, "parallelSegments": 3,
+    }));
+    let id = engine.submit(request, Engine::local_identity()).await.unwrap().id();
+    proven(&engine, &work(&engine, id).await).await;
+    assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE amount = 1").await, 300);
+    // Lists of keys, because no index has the key after the county.
+    let counties = json!({
+        "jobType": "JOB", "filter": {"counties": ["nowhere", "south", "north"]},
+        "parallelSegments": 1, "maxItemsPerSegment": 130,
+    });
+    let id = engine.submit(asked(counties), Engine::local_identity()).await.unwrap().id();
+    let done = work(&engine, id).await;
+    assert_eq!((done.status, done.items.total), (JobStatus::Completed, 130));
+    let south = "SELECT count(*) FROM visits WHERE amount = 2 AND county = 'south'";
+    assert_eq!(fixture.int(south).await, 100);
+    assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 430);
+}
+
+async fn is_planned(engine: &Engine, job: JobId) -> bool {
+    let segments = engine.store().segments(job).await.unwrap();
+    segments.iter().all(|row| row.status == ChunkStatus::Completed)
+}
+
+/// The first job needs more than ten seconds of database time on any machine.
+#[tokio::test]
+async fn a_job_is_planned_before_an_earlier_one_with_many_values_ends() {
+    let fixture = EngineFixture::postgres().await;
+    fixture.visits(VALUES).await;
+    let slow = job(STEP, "source.where = \"pg_sleep(0.001) IS NOT NULL\"");
+    let quick = job(STEP, "").replace("jobs.JOB", "jobs.QUICK");
+    let engine = fixture.engine(&(slow + &quick)).await;
+    let many = engine.submit(of_all_visits(), Engine::local_identity()).await.unwrap().id();
+    let loader = Working::start(&engine, "loader", 0);
+    let begun = async || engine.job(many).await.unwrap().chunks.total > 0;
+    eventually("the first job is being planned", PATIENCE, begun).await;
+    let request = asked(json!({"jobType": "QUICK", "filter": {"years": [2024]}}));
+    let later = engine.submit(request, Engine::local_identity()).await.unwrap().id();
+    eventually("the later job is planned", PATIENCE, async || is_planned(&engine, later).await)
+        .await;
+    assert!(!is_planned(&engine, many).await, "the first job is still being planned");
+    loader.stop().await;
+}
+
+on_each!(many_values_are_planned_in_few_queries, values_of_all_sizes_are_planned_and_worked);

@@ -1,0 +1,175 @@
+//! A planner that stalls and continues after another has planned the segment. Its page is refused, so that no chunk is
+//! duplicated.
+
+use crate::protocol::common::*;
+use windlass_core::pagination::name_key;
+use windlass_core::{JobId, Key, KeyRange, PaginationState};
+use windlass_engine::Engine;
+use windlass_store::{ClaimedSegment, Kept, NewChunk, NewSegment, Page};
+
+const ROWS: i64 = 500;
+/// Small chunks, and pages of the size that the planner of this test uses.
+const SMALL: &str = "chunk.items = 10";
+const CHUNKS_PER_PAGE: u32 = 3;
+
+pub(crate) async fn a_late_plan_is_refused(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let stalled = plan(&engine, claim(&engine, job).await).await;
+
+    fixture.expire("windlass_segments").await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&fixture, &engine, done.id).await;
+}
+
+pub(crate) async fn a_late_first_page_is_refused(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(&engine, claim(&engine, job).await).await;
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let stalled = page(&engine, &segment, segment.state.clone()).await;
+
+    fixture.expire("windlass_segments").await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&fixture, &engine, done.id).await;
+}
+
+/// The next planner continues after the page that the stalled one has committed.
+pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(&engine, claim(&engine, job).await).await;
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let first = page(&engine, &segment, segment.state.clone()).await;
+    assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    let stalled = page(&engine, &segment, first.to.clone()).await;
+
+    fixture.expire("windlass_segments").await;
+    let done = work(&engine, job).await;
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    whole(&fixture, &engine, done.id).await;
+}
+
+/// The lease is taken over, but nothing is planned yet, so only the epoch differs.
+pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(
+    fixture: EngineFixture,
+) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(&engine, claim(&engine, job).await).await;
+    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    let segment = claim(&engine, job).await;
+    let stalled = page(&engine, &segment, segment.state.clone()).await;
+
+    fixture.expire("windlass_segments").await;
+    engine.store().rescue().await.unwrap();
+    let second = claim(&engine, job).await;
+    assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
+    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+
+    let first = page(&engine, &second, second.state.clone()).await;
+    assert_eq!(engine.store().load(first).await.unwrap(), Kept::Yes);
+    fixture.expire("windlass_segments").await;
+    let done = work(&engine, job).await;
+    whole(&fixture, &engine, done.id).await;
+}
+
+/// A page whose answer was lost is sent again. It is accepted, and its chunks exist once.
+pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    let planned = plan(&engine, claim(&engine, job).await).await;
+    for _ in 0..2 {
+        assert_eq!(engine.store().load(planned.clone()).await.unwrap(), Kept::Yes);
+    }
+    let segment = claim(&engine, job).await;
+    let first = page(&engine, &segment, segment.state.clone()).await;
+    for _ in 0..2 {
+        assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    }
+    assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
+    fixture.expire("windlass_segments").await;
+    let done = work(&engine, job).await;
+    whole(&fixture, &engine, done.id).await;
+}
+
+on_each!(
+    a_late_plan_is_refused,
+    a_late_first_page_is_refused,
+    a_late_page_in_the_middle_is_refused,
+    a_page_is_refused_as_soon_as_another_has_claimed_the_segment,
+    a_page_sent_twice_is_planned_once,
+);
+
+async fn claim(engine: &Engine, job: JobId) -> ClaimedSegment {
+    let claimed = engine.store().claim_segments(&by_hand(job), 1).await.unwrap();
+    claimed.into_iter().next().expect("there is a segment to claim")
+}
+
+/// The plan of one segment over the whole table.
+async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
+    let state = |items_enqueued| PaginationState::TableScan {
+        segment: 0,
+        total_segments: 1,
+        last_evaluated_key: None,
+        items_enqueued,
+    };
+    let scope = scope(engine, claimed.lease.job).await;
+    let ranges = engine.connection("app").unwrap().split(&scope, 1).await.unwrap();
+    let range = ranges.into_iter().next().unwrap();
+    Page {
+        lease: claimed.lease,
+        from: claimed.state,
+        to: state(0),
+        last: true,
+        segments: vec![NewSegment { state: state(0), range }],
+        chunks: Vec::new(),
+    }
+}
+
+/// The page of a scan after the given state, as the planner makes it.
+async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) -> Page {
+    let PaginationState::TableScan { last_evaluated_key, items_enqueued, .. } = &from else {
+        panic!("not a scan: {from:?}");
+    };
+    let scope = scope(engine, segment.lease.job).await;
+    let after = last_evaluated_key.as_ref().map(|last| Key::from_id(last["id"].clone()));
+    let range = KeyRange { after, upto: segment.range.upto.clone() };
+    let connection = engine.connection("app").unwrap();
+    let cuts = connection.cut(&scope, None, &range, 10, CHUNKS_PER_PAGE, None).await.unwrap();
+    let cut: i64 = cuts.chunks.iter().map(|(_, items)| items).sum();
+    let to = PaginationState::TableScan {
+        segment: 0,
+        total_segments: 1,
+        last_evaluated_key: cuts.last.map(|last| name_key(&["id".to_owned()], &last)),
+        items_enqueued: items_enqueued + cut as u64,
+    };
+    let chunks =
+        cuts.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
+    Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
+}
+
+/// No chunk is missing or duplicated.
+async fn whole(fixture: &EngineFixture, engine: &Engine, job: JobId) {
+    let done = engine.job(job).await.unwrap();
+    proven(engine, &done).await;
+    assert_eq!((done.items.total, done.chunks.total), (ROWS, ROWS / 10));
+    let mut covered = 0;
+    for chunk in chunks(engine, job).await {
+        covered += count(engine, job, &chunk.key_set).await;
+    }
+    assert_eq!(covered, ROWS);
+    fixture.each_once(ROWS).await;
+}

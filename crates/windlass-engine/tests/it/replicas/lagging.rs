@@ -1,0 +1,24 @@
+//! A replica that does not replay is not read, and is read again when it has caught up.
+
+use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, run, serving};
+
+#[tokio::test]
+async fn a_lagging_replica_is_not_read_until_it_has_caught_up() {
+    let fixture = ReplicaFixture::new(100, 1).await;
+    let engine = fixture.engine("1s", MAP).await;
+    fixture.warm(&engine).await;
+    let copy = fixture.copy(0);
+    copy.run("SELECT pg_wal_replay_pause()").await;
+    fixture.app.run("INSERT INTO visits VALUES (101, 1.01, 0, 'late')").await;
+    serving(&engine, 0).await;
+    let job = run(&engine).await;
+    let reads = fixture.read_by(&engine, job.id).await;
+    assert_eq!(reads, Reads { primary: 101, replicas: vec![0] });
+
+    copy.run("SELECT pg_wal_replay_resume()").await;
+    serving(&engine, 1).await;
+    let job = run(&engine).await;
+    // The worker may have to probe again first, if the machine was suspended. The sums are right anyway.
+    let reads = fixture.read_by(&engine, job.id).await;
+    assert!(reads.replicas[0] > 0, "{reads:?}");
+}
