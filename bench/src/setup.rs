@@ -151,12 +151,13 @@ pub(crate) async fn time_job(engine: &Engine, job_type: &str, slots: usize) -> R
 
 /// Waits for a job's end, which must be a good one.
 pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
+    let mut changes = engine.store().subscribe();
     loop {
         let job = engine.job(id).await?;
         match job.status {
             JobStatus::Completed => return Ok(()),
             status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
-            _ => engine.next_look(id, Duration::ZERO).await,
+            _ => engine.next_look(&mut changes, id, Duration::ZERO).await,
         }
     }
 }

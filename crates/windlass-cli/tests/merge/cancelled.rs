@@ -97,7 +97,7 @@ async fn a_manifest_that_comes_afterwards_does_not_stay() {
 async fn a_manifest_of_nothing_is_not_written() {
     let world = World::with(Data::postgres().await).await;
     let id = world.submit("PARTS").await;
-    let (gate, worker) = world.held_at_store(&id, "FROM windlass_export").await;
+    let (gate, worker) = world.held_at_store(&id, "FROM windlass_parts").await;
     assert_eq!(world.names().len(), 10);
     cancel_asleep(&world, &id, gate, worker).await;
     assert_eq!(world.names(), [""; 0]);

@@ -68,6 +68,6 @@ async fn a_report_that_is_cancelled_loads_nothing() {
     assert_eq!(worker.wait().await.code, Some(3));
     assert!(world.loaded().await.is_empty());
     assert!(!world.place.path("out/reports").exists());
-    let parts = "SELECT count(*) FROM windlass_export";
+    let parts = "SELECT count(*) FROM windlass_parts";
     assert_eq!(world.warehouse.one::<i64>(parts).await, 0);
 }

@@ -33,7 +33,7 @@ async fn a_night_is_let_go_of_with_everything_but_its_output() {
     world.edit("retention = { chunks = \"7d\" }", "retention = { chunks = \"0s\" }");
     let pruned = world.place.json("prune").await;
     assert_eq!(pruned["emptied"], 2, "{pruned:#}");
-    for table in ["windlass_chunks", "windlass_export", "windlass_ledger"] {
+    for table in ["windlass_chunks", "windlass_parts", "windlass_ledger"] {
         let left: i64 = world.warehouse.one(&format!("SELECT count(*) FROM {table}")).await;
         assert_eq!(left, 0, "{table}");
     }

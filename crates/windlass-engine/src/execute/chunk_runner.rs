@@ -26,7 +26,9 @@ use windlass_connectors::{
 use windlass_core::ErrorKind;
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::Class;
-use windlass_store::{ClaimedChunk, Kept, Lease, NewDeadLetter, NewPart, Progress, Standing};
+use windlass_store::{
+    ClaimedChunk, Lease, LeaseStatus, NewDeadLetter, NewPart, Progress, StoreError,
+};
 
 /// A chunk at work: the owned hold on it, and its ledger row as of the last commit.
 pub(crate) struct Chunk {
@@ -103,7 +105,7 @@ impl ChunkResult {
         // The heartbeat forgets them first: its beat and this would lock the same rows in two orders.
         worked.iter().for_each(|worked| worked.chunk.hold.forget());
         if let Some(first) = worked.first()
-            && let Ok(true) = first.chunk.hold.store().complete_together(&leases).await
+            && let Ok(()) = first.chunk.hold.store().complete_together(&leases).await
         {
             return vec![ClaimOutcome::Completed; worked.len()];
         }
@@ -167,16 +169,16 @@ impl Chunk {
         let mut begun = false;
         loop {
             match self.pulse().standing() {
-                Standing::Lost => return Err(StopReason::Lost),
-                Standing::HandBack => return Err(StopReason::HandBack),
-                Standing::Held if shutdown.requested() || self.is_unwanted() => {
+                LeaseStatus::Lost => return Err(StopReason::Lost),
+                LeaseStatus::HandBack => return Err(StopReason::HandBack),
+                LeaseStatus::Held if shutdown.requested() || self.is_unwanted() => {
                     return Err(StopReason::HandBack);
                 }
                 // Claimed ahead or between two commits: nothing is lost, and no attempt is counted.
-                Standing::Held if self.job.availability.outage().is_some() => {
+                LeaseStatus::Held if self.job.availability.outage().is_some() => {
                     return Err(StopReason::HandBack);
                 }
-                Standing::Held => {}
+                LeaseStatus::Held => {}
             }
             self.job.check_identity()?;
             let commits = self.ledger.commits;
@@ -216,7 +218,7 @@ impl Chunk {
     /// Whether the chunk is to be handed back as soon as nothing is on its way.
     pub(crate) fn is_called_back(&self) -> bool {
         self.hold.heartbeat().is_stopping()
-            || self.pulse().standing() != Standing::Held
+            || self.pulse().standing() != LeaseStatus::Held
             || self.is_unwanted()
     }
 
@@ -295,9 +297,9 @@ impl Chunk {
         self.fence_again().await?;
         // As after the first fence: the row may have been pruned and made anew by this one.
         match self.hold.store().confirm(&[self.lease()]).await?.first() {
-            Some(Standing::Held) => Ok(()),
-            Some(Standing::HandBack) => Err(StopReason::HandBack),
-            Some(Standing::Lost) | None => Err(StopReason::Lost),
+            Some(LeaseStatus::Held) => Ok(()),
+            Some(LeaseStatus::HandBack) => Err(StopReason::HandBack),
+            Some(LeaseStatus::Lost) | None => Err(StopReason::Lost),
         }
     }
 
@@ -310,8 +312,8 @@ impl Chunk {
     async fn finish(self) -> ClaimOutcome {
         let chunk = self.lease().chunk;
         match self.copy_letters().await {
-            Ok(Kept::Yes) => {}
-            Ok(Kept::Lost) => return ClaimOutcome::Lost,
+            Ok(()) => {}
+            Err(error) if error.is_lease_lost() => return ClaimOutcome::Lost,
             Err(error) => {
                 tracing::error!(%chunk, %error, "dead letters could not be copied to the store; they stay in the ledger and the chunk is not completed");
                 return self.end(StopReason::Failed(error)).await;
@@ -329,8 +331,8 @@ impl Chunk {
             None => self.hold.complete(&settled).await,
         };
         match completed {
-            Ok(Kept::Yes) => ClaimOutcome::Completed,
-            Ok(Kept::Lost) => {
+            Ok(()) => ClaimOutcome::Completed,
+            Err(StoreError::LeaseLost) => {
                 if let Some(part) = &self.part {
                     destination::forget(&self.job, part).await;
                 }
@@ -344,9 +346,9 @@ impl Chunk {
     }
 
     /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
-    pub(crate) async fn copy_letters(&self) -> crate::Result<Kept> {
+    pub(crate) async fn copy_letters(&self) -> crate::Result<()> {
         if self.ledger.counts.dead == 0 {
-            return Ok(Kept::Yes);
+            return Ok(());
         }
         let mut after: Option<String> = None;
         loop {
@@ -358,13 +360,9 @@ impl Chunk {
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             let letters: Vec<NewDeadLetter> = page.into_iter().map(letter).collect();
-            let added =
-                self.hold.persist(|| self.hold.store().add_letters(lease, &letters)).await?;
-            if added == Kept::Lost {
-                return Ok(Kept::Lost);
-            }
+            self.hold.persist(|| self.hold.store().add_dead_letters(lease, &letters)).await?;
         }
-        Ok(Kept::Yes)
+        Ok(())
     }
 
     /// Ends the claim short of the chunk's end.
@@ -420,7 +418,9 @@ impl Chunk {
             Ok(settled) => settled,
             Err(stop) => return self.fail_later(stop, &message).await,
         };
-        if let Err(error) = self.copy_letters().await {
+        if let Err(error) = self.copy_letters().await
+            && !error.is_lease_lost()
+        {
             tracing::warn!(%chunk, %error, "its dead letters stay in the ledger until it is retried");
         }
         report(self.hold.fail(&message, !attempt, &settled).await);
@@ -432,7 +432,7 @@ impl Chunk {
     async fn hold_type(self, reason: &str, wait: Duration) -> ClaimOutcome {
         let job_type = &self.job.definition().name;
         let reason = format!("held, and tried again by itself: {reason}");
-        match self.hold.store().hold(job_type, &reason, wait).await {
+        match self.hold.store().suspend(job_type, &reason, wait).await {
             Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
             // Another chunk of it was faster.
             Ok(false) => {}
@@ -456,7 +456,7 @@ impl Chunk {
     }
 
     /// Ends a chunk of a cancelled job, which this claim has fenced.
-    pub(crate) async fn cancel(mut self) -> crate::Result<Kept> {
+    pub(crate) async fn cancel(mut self) -> crate::Result<()> {
         self.unmark().await;
         let settled = match self.job.is_redrive() {
             true => {
@@ -464,7 +464,9 @@ impl Chunk {
             }
             false => Vec::new(),
         };
-        if let Err(error) = self.copy_letters().await {
+        if let Err(error) = self.copy_letters().await
+            && !error.is_lease_lost()
+        {
             tracing::warn!(chunk = %self.lease().chunk, %error, "its dead letters stay in the ledger");
         }
         Ok(self.hold.cancel(&settled).await?)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use windlass_core::ChunkId;
-use windlass_store::{Lease, LeaseRenewal, Progress, SegmentLease, Standing, Store};
+use windlass_store::{Lease, LeaseRenewal, LeaseStatus, Progress, SegmentLease, Store};
 
 /// All leases this process holds.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct LeaseState {
     pub(crate) lease: Lease,
     length: Duration,
     progress: Mutex<Option<Progress>>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<LeaseStatus>,
 }
 
 impl LeaseState {
@@ -36,7 +36,7 @@ impl LeaseState {
     }
 
     /// How the lease stands, as of the last beat.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> LeaseStatus {
         *self.standing.borrow()
     }
 
@@ -44,10 +44,10 @@ impl LeaseState {
     pub(crate) async fn lost(&self) {
         let mut standing = self.standing.subscribe();
         // The sender lives in this very pulse, so waiting cannot end by its being dropped.
-        let _ = standing.wait_for(|standing| *standing == Standing::Lost).await;
+        let _ = standing.wait_for(|standing| *standing == LeaseStatus::Lost).await;
     }
 
-    pub(crate) fn stands(&self, standing: Standing) {
+    pub(crate) fn stands(&self, standing: LeaseStatus) {
         self.standing.send_replace(standing);
     }
 }
@@ -65,7 +65,7 @@ impl Heartbeat {
 
     /// Begins to keep a chunk's lease of this length.
     pub(crate) fn keep(&self, lease: Lease, length: Duration) -> Arc<LeaseState> {
-        let standing = watch::Sender::new(Standing::Held);
+        let standing = watch::Sender::new(LeaseStatus::Held);
         let pulse = Arc::new(LeaseState { lease, length, progress: Mutex::default(), standing });
         locked(&self.chunks).insert(lease.chunk, pulse.clone());
         pulse

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_drivers::Class;
-use windlass_store::{Kept, Lease, NewPart, Result, Standing, Store, StoreError};
+use windlass_store::{Lease, LeaseStatus, NewPart, Result, Store, StoreError};
 
 /// A chunk this process holds. Dropped without an end, its lease runs out and another process
 /// takes it up.
@@ -49,13 +49,13 @@ impl ChunkLease {
     }
 
     /// Ends the chunk `COMPLETED`.
-    pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
+    pub(crate) async fn complete(self, settled: &[String]) -> Result<()> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
     }
 
     /// Ends the chunk `COMPLETED` with its part.
-    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<Kept> {
+    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<()> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.complete_part(self.lease(), &progress, part)).await
     }
@@ -66,24 +66,19 @@ impl ChunkLease {
         error: Option<&str>,
         attempt: bool,
         wait: Duration,
-    ) -> Result<Kept> {
+    ) -> Result<()> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.release(self.lease(), &progress, error, attempt, wait)).await
     }
 
     /// Ends the chunk `FAILED`. Only after a fence.
-    pub(crate) async fn fail(
-        self,
-        error: &str,
-        fail_job: bool,
-        settled: &[String],
-    ) -> Result<Kept> {
+    pub(crate) async fn fail(self, error: &str, fail_job: bool, settled: &[String]) -> Result<()> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job, settled)).await
     }
 
     /// Ends the chunk `CANCELLED`. Only after a fence.
-    pub(crate) async fn cancel(self, settled: &[String]) -> Result<Kept> {
+    pub(crate) async fn cancel(self, settled: &[String]) -> Result<()> {
         let progress = self.pulse.progress();
         self.persist(|| self.store.end_cancelled(self.lease(), &progress, settled)).await
     }
@@ -91,10 +86,10 @@ impl ChunkLease {
     /// Repeats a call to the store while the store is away: what is committed beside the data
     /// must be told to the store, and every one of these calls may be repeated. A process that is
     /// to stop waits a few seconds only: the lease runs out, and the ledger knows.
-    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<Kept>
+    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<()>
     where
         F: FnMut() -> Fut,
-        Fut: Future<Output = Result<Kept>>,
+        Fut: Future<Output = Result<()>>,
     {
         let mut wait = Duration::from_millis(20);
         let mut stopping = None::<Instant>;
@@ -106,7 +101,7 @@ impl ChunkLease {
             match call().await {
                 Err(StoreError::Database(error))
                     if matches!(error.class, Class::Connection | Class::Retry)
-                        && self.pulse.standing() != Standing::Lost
+                        && self.pulse.standing() != LeaseStatus::Lost
                         && patient =>
                 {
                     tracing::warn!(chunk = %self.lease().chunk, %error, "the store is away; waiting");

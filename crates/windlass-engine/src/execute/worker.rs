@@ -26,7 +26,7 @@ use windlass_connectors::{Fence, Ledger};
 use windlass_core::ErrorKind;
 use windlass_core::{JobId, RetryPolicy};
 use windlass_drivers::Class;
-use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
+use windlass_store::{Capabilities, ClaimedChunk, Lease, LeaseStatus, StoreError, Subscription};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -126,6 +126,8 @@ impl Worker {
     async fn work(&self, by: &Capabilities, heartbeat: &Arc<Heartbeat>) -> WorkerStats {
         let mut pool = SlotPool::new(self.options.slots, self.shutdown.clone());
         let mut ready: VecDeque<Chunk> = VecDeque::new();
+        // Shared by the claim and the wait for more urgent chunks, which never wait at once.
+        let changes = tokio::sync::Mutex::new(self.engine.store().subscribe());
         // Slots go on while the next chunks are claimed and fenced.
         let mut claiming = std::pin::pin!(Fuse::terminated());
         let mut drained = false;
@@ -144,7 +146,7 @@ impl Worker {
             if wanted > 0 && claiming.is_terminated() && look_at <= Instant::now() {
                 (looking, look_at) = (true, Instant::now() + POLL_INTERVAL);
                 let next = Next { most: wanted, drained: false, above: Some(least) };
-                claiming.set(self.claim(by, heartbeat, next).fuse());
+                claiming.set(self.claim(by, heartbeat, next, &changes).fuse());
             }
             // What is less urgent does not begin while something more urgent may be on its way.
             while pool.has_free_slot()
@@ -156,7 +158,7 @@ impl Worker {
             let most = pool.room(ready.len());
             if most > 0 && claiming.is_terminated() {
                 let next = Next { most, drained, above: None };
-                claiming.set(self.claim(by, heartbeat, next).fuse());
+                claiming.set(self.claim(by, heartbeat, next, &changes).fuse());
             }
             let until_look = look_at.saturating_duration_since(Instant::now());
             tokio::select! {
@@ -169,7 +171,7 @@ impl Worker {
                     drained = took_all;
                     claimed.into_iter().for_each(|chunk| queue(&mut ready, chunk));
                 }
-                () = self.engine.store().changed(until_look),
+                () = async { changes.lock().await.changed(until_look).await },
                     if wanted > 0 && claiming.is_terminated() => look_at = Instant::now(),
                 () = pool.progress() => {}
                 () = self.shutdown.wait() => {}
@@ -189,18 +191,19 @@ impl Worker {
         by: &Capabilities,
         heartbeat: &Arc<Heartbeat>,
         next: Next,
+        changes: &tokio::sync::Mutex<Subscription>,
     ) -> (Vec<Chunk>, bool) {
         let mut idle = IdleBackoff::default();
         let mut drained = next.drained;
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
-                    () = self.engine.store().changed(idle.next()) => drained = false,
+                    () = async { changes.lock().await.changed(idle.next()).await } => drained = false,
                     () = self.shutdown.wait() => {}
                 }
                 continue;
             }
-            let by = Capabilities { above: next.above, ..self.engine.claimable(by) };
+            let by = Capabilities { above_priority: next.above, ..self.engine.claimable(by) };
             match self.engine.store().claim_chunks(&by, next.most as u32).await {
                 Ok(claimed) => {
                     // Of what is less urgent, nothing was asked.
@@ -297,9 +300,9 @@ impl Worker {
         let mut confirmed = Vec::new();
         for (chunk, standing) in opened.into_iter().zip(standings) {
             match standing {
-                Standing::Held => confirmed.push(chunk),
-                Standing::HandBack => drop(chunk.hand_back().await),
-                Standing::Lost => drop(chunk),
+                LeaseStatus::Held => confirmed.push(chunk),
+                LeaseStatus::HandBack => drop(chunk.hand_back().await),
+                LeaseStatus::Lost => drop(chunk),
             }
         }
         confirmed
@@ -402,8 +405,10 @@ fn fence_of(chunk: &ClaimedChunk) -> Fence {
 }
 
 /// An end that the store did not take: the lease runs out, and the ledger knows how far it went.
-pub(crate) fn report(result: windlass_store::Result<windlass_store::Kept>) {
-    if let Err(error) = result {
+pub(crate) fn report(result: windlass_store::Result<()>) {
+    if let Err(error) = result
+        && !matches!(error, StoreError::LeaseLost)
+    {
         tracing::warn!(%error, "the store did not take a chunk's end; its lease will run out");
     }
 }

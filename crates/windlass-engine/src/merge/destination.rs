@@ -12,7 +12,7 @@ use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
     RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, schema, schema_of, survey,
 };
-use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, PartRow};
+use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow};
 
 /// The parts of an export: where they go, in which form.
 pub(crate) struct JobDestination {
@@ -57,8 +57,8 @@ impl JobDestination {
         &self,
         job: &JobContext,
         parts: &[PartRow],
-        ours: impl Future<Output = Result<Kept>>,
-    ) -> Result<Option<NewPart>> {
+        ours: impl Future<Output = Result<()>>,
+    ) -> Result<NewPart> {
         let listed = parts.iter().map(|row| {
             let part = PartName { chunk: row.chunk, epoch: row.epoch, nonce: row.nonce };
             ManifestPart::new(part, written(&row.part))
@@ -72,20 +72,18 @@ impl JobDestination {
                 windlass_core::Problem::new(windlass_core::problem::Code::Source, cause).into()
             );
         }
-        if ours.await? == Kept::Lost {
-            return Ok(None);
-        }
+        ours.await?;
         manifest.write(&self.place).await?;
         found.sweep(&self.place).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
-        Ok(Some(NewPart {
+        Ok(NewPart {
             name: Some(format!("{}manifest.json", self.place.url())),
             rows: manifest.totals.rows as i64,
             bytes: manifest.totals.bytes as i64,
             sha256: manifest.totals.content_hash.clone(),
             content_hash: manifest.totals.content_hash.clone(),
             content: Some(text),
-        }))
+        })
     }
 
     /// Removes everything that a cancelled job has put here, first of all what lists it. Whether it is
@@ -127,8 +125,8 @@ pub(crate) async fn report(
     job: &JobContext,
     report: &Report,
     result: &Rows,
-    ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    ours: impl Future<Output = Result<()>>,
+) -> Result<()> {
     let url = fill(&job.snapshot, &report.to)?;
     let (folder, name) = Destination::split(&url)?;
     let output = Output::of_file(name)?;
@@ -147,11 +145,9 @@ pub(crate) async fn report(
         }
         writer.write(builder.finish()?).await?;
     }
-    if ours.await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    ours.await?;
     writer.finish().await?;
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// Writes the page of a report beside it, under the same condition. Its name is the report's own and
@@ -160,16 +156,14 @@ pub(crate) async fn page(
     job: &JobContext,
     report: &Report,
     page: String,
-    ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    ours: impl Future<Output = Result<()>>,
+) -> Result<()> {
     let url = format!("{}.html", fill(&job.snapshot, &report.to)?);
     let (folder, name) = Destination::split(&url)?;
     let folder = Destination::open(folder)?;
-    if ours.await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    ours.await?;
     folder.put(name, page.into_bytes()).await?;
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// All parts of a job but what was made of them.

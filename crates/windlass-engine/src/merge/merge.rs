@@ -19,7 +19,7 @@ use windlass_core::{
     Request, StepKind, Value,
 };
 use windlass_drivers::Class;
-use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, Page, SegmentLease};
+use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
 
 /// Parts fetched at once.
 const PARTS: u32 = 10;
@@ -44,10 +44,11 @@ pub(crate) async fn merge(engine: &Engine, job: &JobContext, lease: SegmentLease
         return Ok(Merge::Later);
     }
     let redrive_chain: Vec<JobId> = redrive_chain.into_iter().map(|(id, _)| id).collect();
-    Ok(match merge_all(engine, job, &redrive_chain, lease).await? {
-        Kept::Yes => Merge::Done,
-        Kept::Lost => Merge::Lost,
-    })
+    match merge_all(engine, job, &redrive_chain, lease).await {
+        Ok(()) => Ok(Merge::Done),
+        Err(error) if error.is_lease_lost() => Ok(Merge::Lost),
+        Err(error) => Err(error),
+    }
 }
 
 async fn merge_all(
@@ -55,18 +56,21 @@ async fn merge_all(
     job: &JobContext,
     redrive_chain: &[JobId],
     lease: SegmentLease,
-) -> Result<Kept> {
+) -> Result<()> {
     if let Some(destination) = JobDestination::of(job)? {
         let parts = destination::parts(engine, job.snapshot.id).await?;
-        let kept = match destination.close(job, &parts, still_ours(engine, lease)).await? {
-            Some(manifest) => engine.store().put_merged(lease, &manifest).await?,
-            None => Kept::Lost,
-        };
-        if kept == Kept::Lost && is_cancelled(engine, job).await? {
+        let merged: Result<()> = async {
+            let manifest = destination.close(job, &parts, still_ours(engine, lease)).await?;
+            Ok(engine.store().put_merged(lease, &manifest).await?)
+        }
+        .await;
+        if merged.as_ref().is_err_and(EngineError::is_lease_lost)
+            && is_cancelled(engine, job).await?
+        {
             // What was on its way when the rest was removed. Nobody else would look again.
             destination.clear(job, is_cancelled(engine, job)).await?;
         }
-        return Ok(kept);
+        return merged;
     }
     if job.definition().reduces() {
         let result = result(engine, job, redrive_chain).await?;
@@ -75,9 +79,7 @@ async fn merge_all(
             match root.filter(|root| !is_partial(&job.snapshot.definition, root)) {
                 Some(root) => {
                     let bounds = bounds(job, &root)?;
-                    if load_into(engine, job, lease, load, &result, &bounds).await? == Kept::Lost {
-                        return Ok(Kept::Lost);
-                    }
+                    load_into(engine, job, lease, load, &result, &bounds).await?;
                 }
                 None => tracing::info!(
                     job = %job.snapshot.id,
@@ -85,20 +87,16 @@ async fn merge_all(
                 ),
             }
         }
-        if let Some(report) = &job.definition().report
-            && destination::report(job, report, &result, still_ours(engine, lease)).await?
-                == Kept::Lost
-        {
-            return Ok(Kept::Lost);
+        if let Some(report) = &job.definition().report {
+            destination::report(job, report, &result, still_ours(engine, lease)).await?;
         }
         let merged = crate::merge::job_result::encode(&result)?;
-        let kept = engine.store().put_merged(lease, &merged).await?;
-        return Ok(match &job.definition().report {
-            Some(report) if kept == Kept::Yes => write_page(engine, job, report, lease).await,
-            _ => kept,
-        });
+        engine.store().put_merged(lease, &merged).await?;
+        if let Some(report) = &job.definition().report {
+            write_page(engine, job, report, lease).await?;
+        }
     }
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// Puts a page for people beside the report. It comes of what the store has, so that it can be had
@@ -108,19 +106,22 @@ async fn write_page(
     job: &JobContext,
     report: &Report,
     lease: SegmentLease,
-) -> Kept {
+) -> Result<()> {
     if !report.page {
-        return Kept::Yes;
+        return Ok(());
     }
     let id = job.snapshot.id;
     let written = async {
         let page = crate::merge::report_page::of_merged(engine, id).await?;
         destination::page(job, report, page, still_ours(engine, lease)).await
     };
-    written.await.unwrap_or_else(|error| {
-        tracing::warn!(job = %id, %error, "the page of a report is not there; `windlass job {id} --html FILE` makes it");
-        Kept::Yes
-    })
+    match written.await {
+        Err(error) if !error.is_lease_lost() => {
+            tracing::warn!(job = %id, %error, "the page of a report is not there; `windlass job {id} --html FILE` makes it");
+            Ok(())
+        }
+        written => written,
+    }
 }
 
 /// What was made of all parts of a job, where it is there.
@@ -302,7 +303,7 @@ async fn load_into(
     load: &Load,
     result: &Rows,
     bounds: &[Bound],
-) -> Result<Kept> {
+) -> Result<()> {
     engine.prepare(&load.connection).await?;
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
@@ -312,21 +313,16 @@ async fn load_into(
         return after_restore::refused_load(engine, place, lease).await;
     };
     if ledger.cursor == Cursor::End {
-        return Ok(Kept::Yes);
+        return Ok(());
     }
     // As after every fence: nobody loads for a job that is over.
-    if still_ours(engine, lease).await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
-    match place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await {
-        Ok(_) => Ok(Kept::Yes),
-        Err(DataError::LeaseLost) => Ok(Kept::Lost),
-        Err(error) => Err(error.into()),
-    }
+    still_ours(engine, lease).await?;
+    place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await?;
+    Ok(())
 }
 
 /// A page that changes nothing is kept only while the segment is ours.
-pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
+pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<()> {
     let page = Page {
         lease,
         from: PaginationState::Merge,
@@ -335,7 +331,7 @@ pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<K
         segments: Vec::new(),
         chunks: Vec::new(),
     };
-    Ok(engine.store().load(page).await?)
+    Ok(engine.store().commit_page(page).await?)
 }
 
 /// Whoever lost the merge may still hold the row, until the database ends its transaction. To wait for

@@ -21,7 +21,7 @@ use windlass_connectors::{Connection, Ledger};
 use windlass_core::problem::Code;
 use windlass_core::{Cursor, JobId, Problem};
 use windlass_drivers::{Class, Error};
-use windlass_store::{Kept, Lease, MERGED, SegmentLease, Standing};
+use windlass_store::{Lease, LeaseStatus, MERGED, SegmentLease, StoreError};
 
 /// How long a connection may take at the start of a process; it is checked again before its first job.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
@@ -147,7 +147,7 @@ fn continuable(row: &Ledger) -> Option<(i64, i64)> {
 pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: ChunkLease) {
     let Lease { chunk, epoch, nonce } = hold.lease();
     match engine.store().confirm(&[hold.lease()]).await {
-        Ok(standings) if standings.first() == Some(&Standing::Held) => {}
+        Ok(standings) if standings.first() == Some(&LeaseStatus::Held) => {}
         // Dropped, the lease runs out where it was not lost.
         _ => return,
     }
@@ -169,13 +169,11 @@ pub(crate) async fn refused_load(
     engine: &Engine,
     connection: &dyn Connection,
     lease: SegmentLease,
-) -> Result<Kept> {
+) -> Result<()> {
     let row = row_of(connection, lease.job, MERGED).await?;
-    if merge::still_ours(engine, lease).await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    merge::still_ours(engine, lease).await?;
     if row.as_ref().is_some_and(|row| row.cursor == Cursor::End) {
-        return Ok(Kept::Yes);
+        return Ok(());
     }
     let reason = match &row {
         Some(row) if row.epoch == i64::MAX => {
@@ -187,7 +185,7 @@ pub(crate) async fn refused_load(
     };
     tracing::error!(job = %lease.job, "{reason}");
     pause(engine, lease.job, &reason).await;
-    Ok(Kept::Lost)
+    Err(StoreError::LeaseLost.into())
 }
 
 async fn row_of(connection: &dyn Connection, job: JobId, number: i64) -> Result<Option<Ledger>> {

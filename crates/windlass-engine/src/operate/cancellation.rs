@@ -87,7 +87,7 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
         _ => drop(engine.connection(connection)?.discard(job).await?),
     }
     engine.store().remove_parts(job).await?;
-    Ok(engine.store().discarded(job).await?)
+    Ok(engine.store().mark_discarded(job).await?)
 }
 
 /// Fences and ends chunks and merges of cancelled jobs; says how many it claimed. One that cannot be
@@ -115,7 +115,8 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     for merge in merges {
         if let Err(error) = end_merge(engine, merge).await {
             let why = error.to_string();
-            let _ = engine.store().release_segment(merge, Some(&why), false, FENCE_AGAIN).await?;
+            let released = engine.store().release_segment(merge, Some(&why), false, FENCE_AGAIN);
+            ignore_lost(released.await.map_err(EngineError::from))?;
             failed = Some(error);
         }
     }
@@ -132,7 +133,7 @@ async fn end(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
             let (store, heartbeat) = (engine.store().clone(), Arc::new(Heartbeat::default()));
             let hold = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
-            let _ = Chunk::new(job, hold, chunk, ledger).cancel().await?;
+            ignore_lost(Chunk::new(job, hold, chunk, ledger).cancel().await)?;
         }
         Ok(())
     };
@@ -156,6 +157,14 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
             note = Some(format!("its load into {} was committed before the cancel", load.table));
         }
     }
-    let _ = engine.store().end_cancelled_merge(lease, note.as_deref()).await?;
-    Ok(())
+    let ended = engine.store().end_cancelled_merge(lease, note.as_deref()).await;
+    ignore_lost(ended.map_err(EngineError::from))
+}
+
+/// A chunk or merge that another process has claimed is ended by that process.
+fn ignore_lost(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is_lease_lost() => Ok(()),
+        result => result,
+    }
 }

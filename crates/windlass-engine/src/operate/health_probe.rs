@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_core::config::Health;
-use windlass_store::of_connection;
+use windlass_store::connection_subject;
 
 /// Each level halves the pace, as far as rests are not cut short.
 const MOST: u32 = 10;
@@ -89,7 +89,9 @@ pub(crate) async fn watch(engine: Engine, name: String, health: Health, shutdown
             }
             // Shown until it is said again, or no more.
             let shown = health.every * 2 + Duration::from_secs(1);
-            if let Err(error) = engine.store().hold(&of_connection(&name), &reason, shown).await {
+            if let Err(error) =
+                engine.store().suspend(&connection_subject(&name), &reason, shown).await
+            {
                 tracing::warn!(%error, "the store did not take how connection {name} is");
             }
         } else if before > 0 && level == 0 {

@@ -19,7 +19,7 @@ use windlass_connectors::{ChunkPage, ScanSegment};
 use windlass_core::ErrorKind;
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page};
+use windlass_store::{Capabilities, ClaimedSegment, NewChunk, Page, StoreError};
 
 /// Chunks cut per page: large enough that the store's commit is small beside the cutting, small
 /// enough that workers begin at once and a lost loader loses little.
@@ -39,6 +39,7 @@ pub(crate) async fn run(
     let side_by_side = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
     let mut loads = JoinSet::new();
     let mut idle = IdleBackoff::default();
+    let mut changes = engine.store().subscribe();
     // Whether the last claim took all there was. Then the store says when there is more.
     let mut drained = false;
     while !shutdown.requested() {
@@ -49,7 +50,7 @@ pub(crate) async fn run(
         }
         if drained {
             tokio::select! {
-                () = engine.store().changed(idle.next()) => drained = false,
+                () = changes.changed(idle.next()) => drained = false,
                 () = shutdown.wait() => {}
                 // It may have handed its segment back.
                 Some(_) = loads.join_next() => drained = false,
@@ -116,7 +117,9 @@ async fn load(
             }
         }
     };
-    if let Err(error) = outcome {
+    if let Err(error) = outcome
+        && !matches!(error, StoreError::LeaseLost)
+    {
         // The lease runs out by itself, and another loader goes on from the last page.
         tracing::warn!(job = %lease.job, segment = lease.segment, %error, "cannot hand back");
     }
@@ -163,8 +166,9 @@ async fn pages(engine: &Engine, segment: ClaimedSegment, shutdown: &Shutdown) ->
         job.throttle.took(begun.elapsed());
         job.availability.succeeded();
         let (last, to) = (page.last, page.to.clone());
-        if engine.store().load(page).await? == Kept::Lost {
-            return Ok(Loaded::Lost);
+        match engine.store().commit_page(page).await {
+            Err(StoreError::LeaseLost) => return Ok(Loaded::Lost),
+            committed => committed?,
         }
         if last {
             return Ok(Loaded::Done);

@@ -12,7 +12,7 @@ use crate::submit::token_vault::TokenVault;
 use serde::Serialize;
 use std::time::Duration;
 use windlass_core::{Dependency, Identity, JobId, Request};
-use windlass_store::{JoinPointRow, Linked, StoreError, Submitted, Trigger};
+use windlass_store::{JoinPointRow, LinkedJob, StoreError, Submitted, Subscription, Trigger};
 
 /// The longest time between two looks, where nobody says that something has changed.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -28,6 +28,7 @@ const MOST: Duration = Duration::from_secs(60);
 
 /// Submits what is due, until shutdown and once more: the job that just ended may be a parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
+    let mut changes = engine.store().subscribe();
     loop {
         let last = shutdown.requested();
         // Not given up half-way: what it has taken would be left to somebody else for a while.
@@ -36,10 +37,15 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
             return;
         }
         tokio::select! {
-            () = engine.next_triggers() => {}
+            () = next_triggers(&mut changes) => {}
             () = shutdown.wait() => {}
         }
     }
+}
+
+async fn next_triggers(changes: &mut Subscription) {
+    tokio::time::sleep(SHORTEST).await;
+    changes.changed(LONGEST).await;
 }
 
 /// The rules, and what they wait for.
@@ -81,21 +87,17 @@ impl Engine {
     }
 
     /// A job with all it came after and all that comes after it, the oldest first.
-    pub async fn graph(&self, job: JobId) -> Result<Vec<Linked>> {
-        Ok(self.store().graph(job, SHOWN).await?)
+    pub async fn graph(&self, job: JobId) -> Result<Vec<LinkedJob>> {
+        Ok(self.store().dependency_graph(job, SHOWN).await?)
     }
 
     /// Submits jobs as soon as their parents have ended, for as long as it is polled.
     pub async fn keep_dependents(&self) {
+        let mut changes = self.store().subscribe();
         loop {
             self.try_triggered().await;
-            self.next_triggers().await;
+            next_triggers(&mut changes).await;
         }
-    }
-
-    async fn next_triggers(&self) {
-        tokio::time::sleep(SHORTEST).await;
-        self.store().changed(LONGEST).await;
     }
 
     async fn try_triggered(&self) {
@@ -116,7 +118,7 @@ impl Engine {
             for trigger in triggers {
                 match self.submit_trigger(&trigger).await {
                     Ok(job) => {
-                        self.store().triggered(trigger.id).await?;
+                        self.store().complete_trigger(trigger.id).await?;
                         tracing::info!(job = %job.id(), job_type = trigger.request.job_type,
                             "submitted, since its parents have ended");
                         submitted += 1;

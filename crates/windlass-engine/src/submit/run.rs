@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::execute::worker::{Options, Worker};
 use std::time::{Duration, Instant};
 use windlass_core::{Job, JobId, JobStatus, Request};
+use windlass_store::Subscription;
 
 /// The shortest time between two looks at a job: one that works changes many times in a moment.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -16,11 +17,11 @@ const SHARE: u32 = 20;
 impl Engine {
     /// Waits until a job that was just looked at is worth another look, or has come to an end. The
     /// longer the look took, the longer it waits for the next.
-    pub async fn next_look(&self, id: JobId, took: Duration) {
+    pub async fn next_look(&self, changes: &mut Subscription, id: JobId, took: Duration) {
         let until = Instant::now() + (took * SHARE).max(LONGEST);
         while Instant::now() < until {
             tokio::time::sleep(BETWEEN_LOOKS).await;
-            self.store().changed(LONGEST - BETWEEN_LOOKS).await;
+            changes.changed(LONGEST - BETWEEN_LOOKS).await;
             match self.store().status(id).await {
                 Ok(Some(status)) if !stands(status) => {}
                 _ => return,
@@ -35,11 +36,12 @@ impl Engine {
         let options = Options { only: Some(id), ..Options::default() };
         let (worker, handle) = Worker::new(self.clone(), options);
         let working = tokio::spawn(worker.run());
+        let mut changes = self.store().subscribe();
         let ended = loop {
             match self.store().status(id).await {
                 Ok(Some(status)) if !stands(status) => {
                     tokio::time::sleep(BETWEEN_LOOKS).await;
-                    self.store().changed(LONGEST - BETWEEN_LOOKS).await;
+                    changes.changed(LONGEST - BETWEEN_LOOKS).await;
                 }
                 _ => break self.job(id).await,
             }

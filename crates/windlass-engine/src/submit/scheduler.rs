@@ -50,7 +50,7 @@ impl Engine {
             {
                 // The store's clock was ahead when this was written. A time that was fired already
                 // finds its job by its idempotency key.
-                self.store().fired(&job_type.name, stored, Some(next), None).await?;
+                self.store().advance_schedule(&job_type.name, stored, Some(next), None).await?;
                 continue;
             }
             let Some(due) = row.next_at.filter(|next| *next <= row.now && !row.paused) else {
@@ -117,7 +117,11 @@ impl Engine {
         for (place, time) in times.iter().enumerate() {
             let to = times.get(place + 1).copied().or(next);
             let job = self.submit_at(job_type, schedule, *time).await?;
-            if !self.store().fired(&job_type.name, from, to, job.map(|job| (*time, job))).await? {
+            if !self
+                .store()
+                .advance_schedule(&job_type.name, from, to, job.map(|job| (*time, job)))
+                .await?
+            {
                 // Another process sees to the rest.
                 return Ok(fired);
             }
@@ -126,7 +130,7 @@ impl Engine {
         }
         if times.is_empty() {
             tracing::warn!(job_type = job_type.name, %due, "missed, and left out as `missed` says");
-            self.store().fired(&job_type.name, due, next, None).await?;
+            self.store().advance_schedule(&job_type.name, due, next, None).await?;
         }
         Ok(fired)
     }

@@ -314,15 +314,11 @@ pub(crate) async fn a_redrive(world: World) {
 
 const PARTS: [Mutation; 2] = [
     store(
-        "windlass_export",
-        "DELETE FROM windlass_export WHERE chunk = 1",
+        "windlass_parts",
+        "DELETE FROM windlass_parts WHERE chunk = 1",
         "the part of chunk 1 is missing",
     ),
-    store(
-        "windlass_export",
-        "DELETE FROM windlass_export WHERE chunk = -1",
-        "what was made of all",
-    ),
+    store("windlass_parts", "DELETE FROM windlass_parts WHERE chunk = -1", "what was made of all"),
 ];
 
 pub(crate) async fn a_map(world: World) {
@@ -338,8 +334,8 @@ pub(crate) async fn a_map(world: World) {
     let engine = world.engine(&jobs(&step, "")).await;
     let done = run(&engine).await;
     let altered = store(
-        "windlass_export",
-        "UPDATE windlass_export SET sha256 = 'x' WHERE chunk = 1",
+        "windlass_parts",
+        "UPDATE windlass_parts SET sha256 = 'x' WHERE chunk = 1",
         "the part of chunk 1 is damaged",
     );
     let loaded = app("windlass_ledger", "DELETE FROM windlass_ledger", "loaded into totals");

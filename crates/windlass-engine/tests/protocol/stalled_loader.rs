@@ -5,7 +5,7 @@ use crate::common::*;
 use windlass_core::pagination::name_key;
 use windlass_core::{JobId, Key, KeyRange, PaginationState};
 use windlass_engine::Engine;
-use windlass_store::{ClaimedSegment, Kept, NewChunk, NewSegment, Page};
+use windlass_store::{ClaimedSegment, NewChunk, NewSegment, Page, StoreError};
 
 const ROWS: i64 = 500;
 /// Small chunks, and pages of as many as the loader by hand takes.
@@ -20,7 +20,7 @@ pub(crate) async fn a_plan_that_comes_late_is_refused(world: World) {
 
     world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&world, &engine, done.id).await;
 }
@@ -30,13 +30,13 @@ pub(crate) async fn a_first_page_that_comes_late_is_refused(world: World) {
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
     world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&world, &engine, done.id).await;
 }
@@ -47,15 +47,15 @@ pub(crate) async fn a_page_in_the_middle_that_comes_late_is_refused(world: World
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
-    assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(first.clone()).await.unwrap();
     let stalled = page(&engine, &segment, first.to.clone()).await;
 
     world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&world, &engine, done.id).await;
 }
@@ -66,7 +66,7 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment
     let engine = world.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
@@ -74,10 +74,10 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment
     engine.store().rescue().await.unwrap();
     let second = claim(&engine, job).await;
     assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     let first = page(&engine, &second, second.state.clone()).await;
-    assert_eq!(engine.store().load(first).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(first).await.unwrap();
     world.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     whole(&world, &engine, done.id).await;
@@ -90,12 +90,12 @@ pub(crate) async fn a_page_sent_twice_is_loaded_once(world: World) {
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
     for _ in 0..2 {
-        assert_eq!(engine.store().load(planned.clone()).await.unwrap(), Kept::Yes);
+        engine.store().commit_page(planned.clone()).await.unwrap();
     }
     let segment = claim(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
     for _ in 0..2 {
-        assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+        engine.store().commit_page(first.clone()).await.unwrap();
     }
     assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
     world.expire("windlass_segments").await;

@@ -1,5 +1,6 @@
--- The original jobs of matching letters that could be redriven now. Lock: none.
--- Index: windlass_dead_letters_item when a job is given, otherwise all letters are read.
+-- Lists the original jobs of matching letters that can be redriven now.
+-- Lock: none.
+-- Index: windlass_dead_letters_item if a job is given, otherwise a scan of all letters.
 SELECT job_id, job_type, count(*) AS letters
 FROM windlass_dead_letters l
 WHERE (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))

@@ -4,9 +4,9 @@ use futures::future::join_all;
 use std::time::Duration;
 
 use windlass_core::Throughput;
-use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, Kept, UNLIMITED, of_connection};
+use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, UNLIMITED, connection_subject};
 
-use crate::bench::{Bench, by, new_job};
+use crate::fixture::{StoreFixture, by, new_job};
 
 both!(
     nothing_of_what_is_stopped_is_loaded_or_claimed,
@@ -22,179 +22,179 @@ both!(
     workers_are_listed_with_what_they_are_at,
 );
 
-async fn nothing_of_what_is_stopped_is_loaded_or_claimed(bench: Bench) {
-    let job = bench.loaded(2).await;
-    let job_type = bench.job(job).await.job_type;
-    let queued = bench.submit().await;
-    bench.store.stop(&job_type, true).await.unwrap();
-    assert!(bench.claim(job, 1).await.is_empty());
-    assert!(bench.store.claim_segments(&by(), 1).await.unwrap().is_empty());
+async fn nothing_of_what_is_stopped_is_loaded_or_claimed(fixture: StoreFixture) {
+    let job = fixture.loaded(2).await;
+    let job_type = fixture.job(job).await.job_type;
+    let queued = fixture.submit().await;
+    fixture.store.stop(&job_type, true).await.unwrap();
+    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.store.claim_segments(&by(), 1).await.unwrap().is_empty());
     for id in [job, queued] {
-        assert!(bench.job(id).await.error.unwrap().contains("stopped"));
+        assert!(fixture.job(id).await.error.unwrap().contains("stopped"));
     }
-    let controls = bench.store.controls().await.unwrap();
+    let controls = fixture.store.controls().await.unwrap();
     assert_eq!((controls.len(), controls[0].stopped), (1, true));
-    bench.store.stop(&job_type, false).await.unwrap();
-    assert_eq!(bench.claim(job, 2).await.len(), 2);
-    assert_eq!(bench.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
-    assert_eq!(bench.job(job).await.error, None);
-    bench.check(job).await;
+    fixture.store.stop(&job_type, false).await.unwrap();
+    assert_eq!(fixture.claim(job, 2).await.len(), 2);
+    assert_eq!(fixture.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
+    assert_eq!(fixture.job(job).await.error, None);
+    fixture.check(job).await;
 }
 
-async fn everything_can_be_stopped(bench: Bench) {
-    let job = bench.loaded(2).await;
-    bench.store.stop(EVERYTHING, true).await.unwrap();
-    assert!(bench.claim(job, 1).await.is_empty());
-    bench.store.stop(EVERYTHING, false).await.unwrap();
-    assert_eq!(bench.claim(job, 1).await.len(), 1);
+async fn everything_can_be_stopped(fixture: StoreFixture) {
+    let job = fixture.loaded(2).await;
+    fixture.store.stop(EVERYTHING, true).await.unwrap();
+    assert!(fixture.claim(job, 1).await.is_empty());
+    fixture.store.stop(EVERYTHING, false).await.unwrap();
+    assert_eq!(fixture.claim(job, 1).await.len(), 1);
 }
 
-async fn no_more_chunks_are_at_work_than_the_limit(bench: Bench) {
-    let (first, second) = (bench.loaded(5).await, bench.loaded(5).await);
-    let job_type = bench.job(first).await.job_type;
-    bench.store.set_throughput(&job_type, Some(3), None).await.unwrap();
-    let claimed = bench.store.claim_chunks(&by(), 10).await.unwrap();
+async fn no_more_chunks_are_at_work_than_the_limit(fixture: StoreFixture) {
+    let (first, second) = (fixture.loaded(5).await, fixture.loaded(5).await);
+    let job_type = fixture.job(first).await.job_type;
+    fixture.store.set_throughput(&job_type, Some(3), None).await.unwrap();
+    let claimed = fixture.store.claim_chunks(&by(), 10).await.unwrap();
     assert_eq!(claimed.len(), 3);
     assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == first), "the older job first");
-    assert!(bench.store.claim_chunks(&by(), 10).await.unwrap().is_empty());
-    assert_eq!(bench.complete(&claimed[0]).await, Kept::Yes);
-    assert_eq!(bench.store.claim_chunks(&by(), 10).await.unwrap().len(), 1);
-    bench.store.set_throughput(&job_type, Some(UNLIMITED), None).await.unwrap();
-    assert_eq!(bench.store.claim_chunks(&by(), 10).await.unwrap().len(), 6);
-    bench.check(first).await;
-    bench.check(second).await;
+    assert!(fixture.store.claim_chunks(&by(), 10).await.unwrap().is_empty());
+    fixture.complete(&claimed[0]).await.unwrap();
+    assert_eq!(fixture.store.claim_chunks(&by(), 10).await.unwrap().len(), 1);
+    fixture.store.set_throughput(&job_type, Some(UNLIMITED), None).await.unwrap();
+    assert_eq!(fixture.store.claim_chunks(&by(), 10).await.unwrap().len(), 6);
+    fixture.check(first).await;
+    fixture.check(second).await;
 }
 
-async fn many_that_claim_at_once_stay_within_the_limit(bench: Bench) {
-    let job = bench.loaded(40).await;
-    let job_type = bench.job(job).await.job_type;
-    bench.store.set_throughput(&job_type, Some(7), None).await.unwrap();
+async fn many_that_claim_at_once_stay_within_the_limit(fixture: StoreFixture) {
+    let job = fixture.loaded(40).await;
+    let job_type = fixture.job(job).await.job_type;
+    fixture.store.set_throughput(&job_type, Some(7), None).await.unwrap();
     let claims = (0..12).map(|_| {
-        let store = bench.store.clone();
+        let store = fixture.store.clone();
         tokio::spawn(async move { store.claim_chunks(&by(), 3).await.unwrap().len() })
     });
     let claimed: usize = join_all(claims).await.into_iter().map(|claimed| claimed.unwrap()).sum();
     assert_eq!(claimed, 7);
-    assert_eq!(bench.job(job).await.chunks.processing, 7);
+    assert_eq!(fixture.job(job).await.chunks.processing, 7);
 }
 
-async fn a_job_has_a_limit_of_its_own(bench: Bench) {
-    let (slow, fast) = (bench.loaded(5).await, bench.loaded(5).await);
-    bench.store.set_throughput(&slow.to_string(), Some(1), None).await.unwrap();
-    let claimed = bench.store.claim_chunks(&by(), 4).await.unwrap();
+async fn a_job_has_a_limit_of_its_own(fixture: StoreFixture) {
+    let (slow, fast) = (fixture.loaded(5).await, fixture.loaded(5).await);
+    fixture.store.set_throughput(&slow.to_string(), Some(1), None).await.unwrap();
+    let claimed = fixture.store.claim_chunks(&by(), 4).await.unwrap();
     let of_slow = claimed.iter().filter(|chunk| chunk.lease.chunk.job == slow).count();
     assert_eq!((claimed.len(), of_slow), (4, 1));
     let of_fast = claimed.iter().filter(|chunk| chunk.lease.chunk.job == fast).count();
     assert_eq!(of_fast, 3);
 }
 
-async fn the_definition_gives_a_limit_that_operators_change(bench: Bench) {
+async fn the_definition_gives_a_limit_that_operators_change(fixture: StoreFixture) {
     let mut job = new_job();
     let throughput = Throughput { concurrency: Some(2), items_per_second: Some(50) };
     job.definition.throughput = throughput;
     let job_type = job.definition.name.clone();
-    bench.store.submit(job).await.unwrap();
+    fixture.store.submit(job).await.unwrap();
     let limits = async || {
-        let controls = bench.store.controls().await.unwrap();
+        let controls = fixture.store.controls().await.unwrap();
         let control = controls.into_iter().find(|control| control.subject == job_type).unwrap();
         (control.concurrency, control.rate)
     };
     assert_eq!(limits().await, (Some(2), Some(50)));
-    bench.store.set_throughput(&job_type, Some(9), None).await.unwrap();
+    fixture.store.set_throughput(&job_type, Some(9), None).await.unwrap();
     assert_eq!(limits().await, (Some(9), Some(50)));
-    bench.store.set_throughput(&job_type, Some(AS_DEFINED), Some(70)).await.unwrap();
+    fixture.store.set_throughput(&job_type, Some(AS_DEFINED), Some(70)).await.unwrap();
     assert_eq!(limits().await, (Some(2), Some(70)));
     // A job of a definition without limits takes the old ones away, but not the operator's.
-    bench.store.submit(new_job()).await.unwrap();
+    fixture.store.submit(new_job()).await.unwrap();
     assert_eq!(limits().await, (None, Some(70)));
 }
 
-async fn what_is_beyond_a_lowered_limit_is_named(bench: Bench) {
-    let job = bench.loaded(5).await;
-    let job_type = bench.job(job).await.job_type;
-    let claimed = bench.claim(job, 4).await;
-    assert!(bench.store.over_limit().await.unwrap().is_empty());
-    bench.store.set_throughput(&job_type, Some(1), None).await.unwrap();
-    let mut over_limit = bench.store.over_limit().await.unwrap();
+async fn what_is_beyond_a_lowered_limit_is_named(fixture: StoreFixture) {
+    let job = fixture.loaded(5).await;
+    let job_type = fixture.job(job).await.job_type;
+    let claimed = fixture.claim(job, 4).await;
+    assert!(fixture.store.over_limit().await.unwrap().is_empty());
+    fixture.store.set_throughput(&job_type, Some(1), None).await.unwrap();
+    let mut over_limit = fixture.store.over_limit().await.unwrap();
     over_limit.sort_by_key(|lease| lease.chunk.number);
     let last: Vec<_> = claimed[1..].iter().map(|chunk| chunk.lease).collect();
     assert_eq!(over_limit, last);
 }
 
-async fn items_get_their_time_one_after_the_other(bench: Bench) {
-    let job = bench.loaded(1).await;
-    let job_type = bench.job(job).await.job_type;
+async fn items_get_their_time_one_after_the_other(fixture: StoreFixture) {
+    let job = fixture.loaded(1).await;
+    let job_type = fixture.job(job).await.job_type;
     let most = Duration::from_secs(3600);
-    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO, "no limit");
-    bench.store.set_throughput(&job_type, None, Some(10)).await.unwrap();
-    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
-    let second = bench.store.reserve(job, 1000, most).await.unwrap();
+    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO, "no limit");
+    fixture.store.set_throughput(&job_type, None, Some(10)).await.unwrap();
+    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
+    let second = fixture.store.reserve(job, 1000, most).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
     // Too far away: nothing is reserved, so the next one finds the same.
-    let third = bench.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
-    let fourth = bench.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
+    let third = fixture.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
+    let fourth = fixture.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
     assert!(third > second && fourth <= third, "{third:?} {fourth:?}");
     // What was reserved at the old rate does not count at the new one.
-    bench.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
-    assert_eq!(bench.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
+    fixture.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
+    assert_eq!(fixture.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
 }
 
 /// The clock was an hour ahead when the time was reserved.
-async fn a_clock_that_is_set_back_leaves_no_reservation_in_the_future(bench: Bench) {
-    let job = bench.loaded(1).await;
+async fn a_clock_that_is_set_back_leaves_no_reservation_in_the_future(fixture: StoreFixture) {
+    let job = fixture.loaded(1).await;
     let most = Duration::from_secs(3600);
-    for subject in [bench.job(job).await.job_type, job.to_string()] {
-        bench.store.set_throughput(&subject, None, Some(10)).await.unwrap();
+    for subject in [fixture.job(job).await.job_type, job.to_string()] {
+        fixture.store.set_throughput(&subject, None, Some(10)).await.unwrap();
     }
     // A hundred seconds, of which some have passed when the clock is set back.
-    assert_eq!(bench.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
-    let hour = if bench.is_sqlite() { "3600000" } else { "interval '1 hour'" };
-    bench
+    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
+    let hour = if fixture.is_sqlite() { "3600000" } else { "interval '1 hour'" };
+    fixture
         .run(&format!(
             "UPDATE windlass_controls
              SET next_at = next_at + {hour}, reserved_at = reserved_at + {hour}"
         ))
         .await;
-    let second = bench.store.reserve(job, 1000, most).await.unwrap();
+    let second = fixture.store.reserve(job, 1000, most).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
     // That was reserved by the clock as it is now.
-    let third = bench.store.reserve(job, 1, most).await.unwrap();
+    let third = fixture.store.reserve(job, 1, most).await.unwrap();
     let range = Duration::from_secs(160)..=Duration::from_secs(200);
     assert!(range.contains(&third), "{third:?}");
 }
 
-async fn of_a_connection_the_last_hold_stands(bench: Bench) {
-    let job = bench.loaded(1).await;
-    let subject = of_connection("app");
+async fn of_a_connection_the_last_hold_stands(fixture: StoreFixture) {
+    let job = fixture.loaded(1).await;
+    let subject = connection_subject("app");
     let (long, short) = (Duration::from_secs(3600), Duration::from_secs(1800));
     for (reason, wait) in [("slowed", long), ("unavailable", short)] {
-        assert!(bench.store.hold(&subject, reason, wait).await.unwrap());
-        assert_eq!(bench.job(job).await.error.as_deref(), Some(reason));
+        assert!(fixture.store.suspend(&subject, reason, wait).await.unwrap());
+        assert_eq!(fixture.job(job).await.error.as_deref(), Some(reason));
     }
-    assert!(bench.store.hold(&subject, "", Duration::ZERO).await.unwrap());
-    assert_eq!(bench.job(job).await.error, None);
+    assert!(fixture.store.suspend(&subject, "", Duration::ZERO).await.unwrap());
+    assert_eq!(fixture.job(job).await.error, None);
     // It stops no claim: another process may reach the database.
-    bench.store.hold(&subject, "unavailable", long).await.unwrap();
-    let claimed = bench.claim(job, 1).await;
+    fixture.store.suspend(&subject, "unavailable", long).await.unwrap();
+    let claimed = fixture.claim(job, 1).await;
     assert_eq!(claimed.len(), 1);
     // The chunk of a cancelled job waits for the database, too.
-    bench.store.cancel(job).await.unwrap();
-    let error = bench.job(job).await.error.unwrap();
+    fixture.store.cancel(job).await.unwrap();
+    let error = fixture.job(job).await.error.unwrap();
     assert!(error.contains("is being cancelled") && error.ends_with("; unavailable"), "{error}");
 }
 
-async fn workers_are_listed_with_what_they_are_at(bench: Bench) {
-    let job = bench.loaded(3).await;
+async fn workers_are_listed_with_what_they_are_at(fixture: StoreFixture) {
+    let job = fixture.loaded(3).await;
     let worker = by().worker;
     let other = Capabilities { worker: "other".to_owned(), ..by() };
-    bench.store.heartbeat_worker(&by(), 4).await.unwrap();
-    bench.claim(job, 2).await;
-    bench.store.heartbeat_worker(&other, 1).await.unwrap();
-    bench.store.heartbeat_worker(&by(), 4).await.unwrap();
-    let workers = bench.store.workers().await.unwrap();
+    fixture.store.heartbeat_worker(&by(), 4).await.unwrap();
+    fixture.claim(job, 2).await;
+    fixture.store.heartbeat_worker(&other, 1).await.unwrap();
+    fixture.store.heartbeat_worker(&by(), 4).await.unwrap();
+    let workers = fixture.store.workers().await.unwrap();
     let busy = workers.iter().find(|row| row.name == worker).unwrap();
     assert_eq!((workers.len(), busy.slots, busy.chunks, busy.vanished), (2, 4, 2, false));
-    assert_eq!(busy.job_types.as_deref(), Some(bench.job(job).await.job_type.as_str()));
-    bench.store.remove_worker("other").await.unwrap();
-    assert_eq!(bench.store.workers().await.unwrap().len(), 1);
+    assert_eq!(busy.job_types.as_deref(), Some(fixture.job(job).await.job_type.as_str()));
+    fixture.store.remove_worker("other").await.unwrap();
+    assert_eq!(fixture.store.workers().await.unwrap().len(), 1);
 }

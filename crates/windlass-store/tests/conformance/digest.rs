@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, DeadLetterStatus, JobId, JobStatus};
-use windlass_store::{DeadLetterFilter, Kept, Progress};
+use windlass_store::{DeadLetterFilter, Progress};
 
-use crate::bench::{Bench, new_job};
+use crate::fixture::{StoreFixture, new_job};
 use crate::letters::{begin, dead, letter, redrive};
 
 both!(
@@ -19,14 +19,14 @@ both!(
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-async fn jobs_are_counted_by_the_hour(bench: Bench) {
+async fn jobs_are_counted_by_the_hour(fixture: StoreFixture) {
     let mut job = new_job();
     job.identity.name = "ada".to_owned();
-    let of_ada = bench.loaded_as(job, 1).await;
-    bench.submit().await;
-    bench.store.cancel(of_ada).await.unwrap();
+    let of_ada = fixture.loaded_as(job, 1).await;
+    fixture.submit().await;
+    fixture.store.cancel(of_ada).await.unwrap();
     let counted = async |by: Option<&str>, status| {
-        let hours = bench.store.hours(DAY, by, None).await.unwrap();
+        let hours = fixture.store.hourly_jobs(DAY, by, None).await.unwrap();
         assert!(hours.iter().all(|hour| hour.at.timestamp() % 3600 == 0), "{hours:?}");
         let found = hours.iter().filter(|hour| hour.status == status);
         found.map(|hour| hour.jobs).sum::<i64>()
@@ -35,66 +35,67 @@ async fn jobs_are_counted_by_the_hour(bench: Bench) {
     assert_eq!(counted(None, JobStatus::Queued).await, 1);
     assert_eq!(counted(Some("ada"), JobStatus::Cancelled).await, 1);
     assert_eq!(counted(Some("ada"), JobStatus::Queued).await, 0);
-    assert_eq!(bench.store.hours(Duration::ZERO, None, None).await.unwrap(), []);
+    assert_eq!(fixture.store.hourly_jobs(Duration::ZERO, None, None).await.unwrap(), []);
 }
 
-async fn chunks_are_counted_in_stretches(bench: Bench) {
-    let job = bench.loaded(7).await;
-    let claimed = bench.claim(job, 2).await;
-    assert_eq!(bench.complete(&claimed[0]).await, Kept::Yes);
-    let cells = bench.store.cells(job, 3).await.unwrap();
-    let cells: Vec<_> = cells.iter().map(|cell| (cell.cell, cell.status, cell.chunks)).collect();
+async fn chunks_are_counted_in_stretches(fixture: StoreFixture) {
+    let job = fixture.loaded(7).await;
+    let claimed = fixture.claim(job, 2).await;
+    fixture.complete(&claimed[0]).await.unwrap();
+    let cells = fixture.store.chunk_buckets(job, 3).await.unwrap();
+    let cells: Vec<_> = cells.iter().map(|cell| (cell.bucket, cell.status, cell.chunks)).collect();
     use ChunkStatus::{Completed, Pending, Processing};
     let expected =
         [(0, Completed, 1), (0, Pending, 1), (0, Processing, 1), (1, Pending, 3), (2, Pending, 1)];
     assert_eq!(cells, expected);
-    assert_eq!(bench.store.cells(JobId::nil(), 3).await.unwrap(), []);
+    assert_eq!(fixture.store.chunk_buckets(JobId::nil(), 3).await.unwrap(), []);
 }
 
-async fn what_was_done_when_adds_up(bench: Bench) {
-    let job = bench.loaded(3).await;
-    assert_eq!(bench.store.pace(job, Duration::from_secs(5)).await.unwrap(), []);
-    for chunk in bench.claim(job, 3).await {
-        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
+async fn what_was_done_when_adds_up(fixture: StoreFixture) {
+    let job = fixture.loaded(3).await;
+    assert_eq!(fixture.store.throughput_buckets(job, Duration::from_secs(5)).await.unwrap(), []);
+    for chunk in fixture.claim(job, 3).await {
+        fixture.complete(&chunk).await.unwrap();
     }
-    let items = bench.job(job).await.items.done();
-    let paces = bench.store.pace(job, Duration::from_secs(5)).await.unwrap();
+    let items = fixture.job(job).await.items.done();
+    let paces = fixture.store.throughput_buckets(job, Duration::from_secs(5)).await.unwrap();
     assert_eq!(paces.iter().map(|pace| pace.items).sum::<i64>(), items);
     assert!(paces.iter().all(|pace| pace.at.timestamp_millis() % 5000 == 0), "{paces:?}");
 }
 
-async fn completed_chunks_are_counted_by_how_long_they_took(bench: Bench) {
-    let job = bench.loaded(8).await;
-    assert_eq!(bench.store.durations(job).await.unwrap(), []);
-    assert_eq!(bench.store.slowest_chunks(job, 2).await.unwrap(), []);
-    let claimed = bench.claim(job, 7).await;
+async fn completed_chunks_are_counted_by_how_long_they_took(fixture: StoreFixture) {
+    let job = fixture.loaded(8).await;
+    assert_eq!(fixture.store.duration_buckets(job).await.unwrap(), []);
+    assert_eq!(fixture.store.slowest_chunks(job, 2).await.unwrap(), []);
+    let claimed = fixture.claim(job, 7).await;
     for (chunk, millis) in claimed.iter().zip([0, 99, 123, 129, 4567, 9_876_543]) {
-        assert_eq!(bench.complete(chunk).await, Kept::Yes);
-        let ended = match bench.is_sqlite() {
+        fixture.complete(chunk).await.unwrap();
+        let ended = match fixture.is_sqlite() {
             true => format!("started_at + {millis}"),
             false => format!("started_at + interval '{millis} milliseconds'"),
         };
         let number = chunk.lease.chunk.number;
         let chunk = format!("job_id = '{job}' AND number = {number}");
-        bench.run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}")).await;
+        fixture
+            .run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}"))
+            .await;
     }
     // One that failed, one that nobody began: neither says how long a chunk takes.
-    let failed = bench.store.fail(claimed[6].lease, &Progress::default(), "no", false, &[]).await;
-    assert_eq!(failed.unwrap(), Kept::Yes);
-    let durations = bench.store.durations(job).await.unwrap();
+    fixture.store.fail(claimed[6].lease, &Progress::default(), "no", false, &[]).await.unwrap();
+    let durations = fixture.store.duration_buckets(job).await.unwrap();
     let durations: Vec<_> = durations.iter().map(|took| (took.millis, took.chunks)).collect();
     assert_eq!(durations, [(0, 1), (99, 1), (120, 2), (4500, 1), (9_800_000, 1)]);
-    let slowest = bench.store.slowest_chunks(job, 2).await.unwrap();
+    let slowest = fixture.store.slowest_chunks(job, 2).await.unwrap();
     let expected = [5, 4].map(|place| claimed[place].lease.chunk.number);
     assert_eq!(slowest.iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), expected);
 }
 
-async fn letters_are_grouped_by_error(bench: Bench) {
+async fn letters_are_grouped_by_error(fixture: StoreFixture) {
     let job =
-        dead(&bench, &[letter(1, "too light"), letter(2, "lost"), letter(3, "too light")]).await;
-    dead(&bench, &[letter(4, "too light")]).await;
+        dead(&fixture, &[letter(1, "too light"), letter(2, "lost"), letter(3, "too light")]).await;
+    dead(&fixture, &[letter(4, "too light")]).await;
     let groups = async |filter: DeadLetterFilter| {
-        let groups = bench.store.letter_groups(&filter).await.unwrap();
+        let groups = fixture.store.dead_letter_groups(&filter).await.unwrap();
         groups.into_iter().map(|group| (group.error, group.letters)).collect::<Vec<_>>()
     };
     let (light, lost) = ("too light".to_owned(), "lost".to_owned());
@@ -106,34 +107,38 @@ async fn letters_are_grouped_by_error(bench: Bench) {
     assert_eq!(groups(DeadLetterFilter { limit: 1, ..DeadLetterFilter::default() }).await.len(), 1);
 }
 
-async fn errors_that_differ_in_values_alone_are_one_group(bench: Bench) {
+async fn errors_that_differ_in_values_alone_are_one_group(fixture: StoreFixture) {
     let errors = ["row 17 is bad", "row 18 is bad", "row 18 is bad, again", "lost"];
     let letters: Vec<_> = (1..).zip(errors).map(|(key, error)| letter(key, error)).collect();
-    let job = dead(&bench, &letters).await;
+    let job = dead(&fixture, &letters).await;
     let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
-    let groups = bench.store.letter_groups(&of_job).await.unwrap();
+    let groups = fixture.store.dead_letter_groups(&of_job).await.unwrap();
     let said: Vec<_> = groups.iter().map(|group| (group.error.as_str(), group.letters)).collect();
     // A group of one error says it as it is.
     assert_eq!(said, [("row … is bad", 2), ("lost", 1), ("row 18 is bad, again", 1)]);
     for group in groups {
         let filter =
             DeadLetterFilter { fingerprint: Some(group.fingerprint.clone()), ..of_job.clone() };
-        let found = bench.store.letters(&filter).await.unwrap();
+        let found = fixture.store.dead_letters(&filter).await.unwrap();
         assert_eq!(found.len() as i64, group.letters, "exactly its letters");
         assert!(found.iter().all(|letter| letter.fingerprint == group.fingerprint), "{found:?}");
-        let marked = bench.store.mark_letters(&filter, DeadLetterStatus::Ignored).await.unwrap();
+        let marked =
+            fixture.store.mark_dead_letters(&filter, DeadLetterStatus::Ignored).await.unwrap();
         assert_eq!(marked as i64, group.letters);
     }
     // An item that dies of something else goes to its new group.
-    let job = dead(&bench, &[letter(5, "row 5 is bad")]).await;
+    let job = dead(&fixture, &[letter(5, "row 5 is bad")]).await;
     let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let fingerprint = Some("row … is bad".to_owned());
     let filter = DeadLetterFilter { fingerprint, ..of_job.clone() };
-    assert_eq!(bench.store.redrivable(&filter).await.unwrap()[0].letters, 1);
-    let (again, taken) = redrive(&bench, job, &filter).await.unwrap();
+    assert_eq!(fixture.store.redrivable(&filter).await.unwrap()[0].letters, 1);
+    let (again, taken) = redrive(&fixture, job, &filter).await.unwrap();
     assert_eq!(taken, 1);
-    let chunk = begin(&bench, again).await;
+    let chunk = begin(&fixture, again).await;
     let worse = [letter(5, "row 5 is worse")];
-    assert_eq!(bench.store.add_letters(chunk.lease, &worse).await.unwrap(), Kept::Yes);
-    assert_eq!(bench.store.letter_groups(&of_job).await.unwrap()[0].fingerprint, "row … is worse");
+    fixture.store.add_dead_letters(chunk.lease, &worse).await.unwrap();
+    assert_eq!(
+        fixture.store.dead_letter_groups(&of_job).await.unwrap()[0].fingerprint,
+        "row … is worse"
+    );
 }

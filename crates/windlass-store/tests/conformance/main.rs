@@ -1,5 +1,5 @@
 //! What every store must do, run on both backends. A topic is a file; a test is an async function
-//! of a [`bench::Bench`] that `both!` names.
+//! of a [`fixture::StoreFixture`] that `both!` names.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,21 +13,20 @@ macro_rules! both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                super::$name(crate::bench::Bench::sqlite().await).await;
+                super::$name(crate::fixture::StoreFixture::sqlite().await).await;
             })+
         }
 
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                super::$name(crate::bench::Bench::postgres().await).await;
+                super::$name(crate::fixture::StoreFixture::postgres().await).await;
             })+
         }
     };
 }
 
 mod alerts;
-mod bench;
 mod budget;
 mod cancel;
 mod changes;
@@ -37,6 +36,7 @@ mod control;
 mod dependencies;
 mod digest;
 mod durability;
+mod fixture;
 mod lease;
 mod letters;
 mod load;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use windlass_core::{DeadLetterStatus, JobId, JobStatus};
-use windlass_store::{DeadLetterFilter, Kept};
+use windlass_store::DeadLetterFilter;
 
-use crate::bench::{Bench, by, done};
+use crate::fixture::{StoreFixture, by, done};
 use crate::letters::{begin, dead, letter, redrive};
 
 both!(
@@ -22,130 +22,133 @@ const NOW: Duration = Duration::ZERO;
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
 /// A completed job of so many chunks.
-async fn completed(bench: &Bench, chunks: usize) -> JobId {
-    let job = bench.loaded(chunks).await;
-    for chunk in bench.claim(job, chunks as u32).await {
-        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
+async fn completed(fixture: &StoreFixture, chunks: usize) -> JobId {
+    let job = fixture.loaded(chunks).await;
+    for chunk in fixture.claim(job, chunks as u32).await {
+        fixture.complete(&chunk).await.unwrap();
     }
     job
 }
 
-async fn failed(bench: &Bench) -> JobId {
-    let job = bench.loaded(1).await;
-    let chunk = bench.claim(job, 1).await.remove(0);
-    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap(), Kept::Yes);
+async fn failed(fixture: &StoreFixture) -> JobId {
+    let job = fixture.loaded(1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    fixture.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap();
     job
 }
 
-async fn prunable(bench: &Bench, age: Duration) -> Vec<JobId> {
-    bench.store.prunable("REFRESH", age, &by().connections, 10).await.unwrap()
+async fn prunable(fixture: &StoreFixture, age: Duration) -> Vec<JobId> {
+    fixture.store.prunable("REFRESH", age, &by().connections, 10).await.unwrap()
 }
 
-async fn expired(bench: &Bench, age: Duration) -> Vec<JobId> {
-    bench.store.expired("REFRESH", age, &by().connections, 10).await.unwrap()
+async fn expired(fixture: &StoreFixture, age: Duration) -> Vec<JobId> {
+    fixture.store.expired("REFRESH", age, &by().connections, 10).await.unwrap()
 }
 
-async fn remove(bench: &Bench, job: JobId) -> u64 {
-    assert!(bench.store.close(job, NOW).await.unwrap());
-    bench.store.remove(job).await.unwrap()
+async fn remove(fixture: &StoreFixture, job: JobId) -> u64 {
+    assert!(fixture.store.close_job(job, NOW).await.unwrap());
+    fixture.store.remove_job(job).await.unwrap()
 }
 
-async fn chunks_go_and_the_sums_of_their_job_stay(bench: Bench) {
-    let job = completed(&bench, 3).await;
-    assert_eq!(bench.store.job_types().await.unwrap(), ["REFRESH"]);
-    assert!(prunable(&bench, LONG_AGO).await.is_empty());
-    assert!(bench.store.prunable("OTHER", NOW, &by().connections, 10).await.unwrap().is_empty());
-    assert_eq!(prunable(&bench, NOW).await, [job]);
-    let before = bench.job(job).await;
-    assert_eq!(bench.store.remove_chunks(job).await.unwrap(), 3);
-    assert_eq!(bench.job(job).await, before);
-    assert!(bench.chunks(job).await.is_empty());
-    assert!(bench.store.segments(job).await.unwrap().is_empty());
-    assert!(prunable(&bench, NOW).await.is_empty(), "once is enough");
-    assert_eq!(bench.store.remove_chunks(job).await.unwrap(), 0);
+async fn chunks_go_and_the_sums_of_their_job_stay(fixture: StoreFixture) {
+    let job = completed(&fixture, 3).await;
+    assert_eq!(fixture.store.job_types().await.unwrap(), ["REFRESH"]);
+    assert!(prunable(&fixture, LONG_AGO).await.is_empty());
+    assert!(fixture.store.prunable("OTHER", NOW, &by().connections, 10).await.unwrap().is_empty());
+    assert_eq!(prunable(&fixture, NOW).await, [job]);
+    let before = fixture.job(job).await;
+    assert_eq!(fixture.store.remove_chunks(job).await.unwrap(), 3);
+    assert_eq!(fixture.job(job).await, before);
+    assert!(fixture.chunks(job).await.is_empty());
+    assert!(fixture.store.segments(job).await.unwrap().is_empty());
+    assert!(prunable(&fixture, NOW).await.is_empty(), "once is enough");
+    assert_eq!(fixture.store.remove_chunks(job).await.unwrap(), 0);
 }
 
-async fn a_failed_job_keeps_its_chunks_until_it_is_closed(bench: Bench) {
-    let job = failed(&bench).await;
-    assert!(prunable(&bench, NOW).await.is_empty(), "it may be retried");
-    assert!(expired(&bench, LONG_AGO).await.is_empty());
-    assert_eq!(expired(&bench, NOW).await, [job]);
-    assert!(bench.store.close(job, NOW).await.unwrap());
-    let refused = bench.store.retry(job).await.unwrap_err().to_string();
+async fn a_failed_job_keeps_its_chunks_until_it_is_closed(fixture: StoreFixture) {
+    let job = failed(&fixture).await;
+    assert!(prunable(&fixture, NOW).await.is_empty(), "it may be retried");
+    assert!(expired(&fixture, LONG_AGO).await.is_empty());
+    assert_eq!(expired(&fixture, NOW).await, [job]);
+    assert!(fixture.store.close_job(job, NOW).await.unwrap());
+    let refused = fixture.store.retry(job).await.unwrap_err().to_string();
     assert!(refused.contains("submit it again"), "{refused}");
-    assert_eq!(bench.store.remove(job).await.unwrap(), 1);
-    assert_eq!(bench.store.job(job).await.unwrap(), None);
+    assert_eq!(fixture.store.remove_job(job).await.unwrap(), 1);
+    assert_eq!(fixture.store.job(job).await.unwrap(), None);
 }
 
-async fn a_closed_job_is_removed_with_everything_of_it(bench: Bench) {
-    let job = dead(&bench, &[letter(1, "bad")]).await;
-    bench.store.set_throughput(&job.to_string(), Some(1), None).await.unwrap();
-    bench
+async fn a_closed_job_is_removed_with_everything_of_it(fixture: StoreFixture) {
+    let job = dead(&fixture, &[letter(1, "bad")]).await;
+    fixture.store.set_throughput(&job.to_string(), Some(1), None).await.unwrap();
+    fixture
         .store
-        .mark_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
+        .mark_dead_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
         .await
         .unwrap();
-    let other = completed(&bench, 1).await;
-    assert!(!bench.store.close(job, LONG_AGO).await.unwrap(), "not yet");
-    assert_eq!(bench.store.remove(job).await.unwrap(), 1, "its chunk");
-    assert!(bench.store.job(job).await.unwrap().is_some(), "it was not closed");
-    assert_eq!(remove(&bench, job).await, 0);
-    assert_eq!(bench.store.job(job).await.unwrap(), None);
-    assert!(bench.store.controls().await.unwrap().is_empty());
-    assert!(bench.store.letters(&DeadLetterFilter::default()).await.unwrap().is_empty());
-    bench.check(other).await;
+    let other = completed(&fixture, 1).await;
+    assert!(!fixture.store.close_job(job, LONG_AGO).await.unwrap(), "not yet");
+    assert_eq!(fixture.store.remove_job(job).await.unwrap(), 1, "its chunk");
+    assert!(fixture.store.job(job).await.unwrap().is_some(), "it was not closed");
+    assert_eq!(remove(&fixture, job).await, 0);
+    assert_eq!(fixture.store.job(job).await.unwrap(), None);
+    assert!(fixture.store.controls().await.unwrap().is_empty());
+    assert!(fixture.store.dead_letters(&DeadLetterFilter::default()).await.unwrap().is_empty());
+    fixture.check(other).await;
 }
 
-async fn what_has_not_ended_is_neither_prunable_nor_closed(bench: Bench) {
-    let job = bench.loaded(2).await;
-    assert_eq!(bench.claim(job, 1).await.len(), 1);
+async fn what_has_not_ended_is_neither_prunable_nor_closed(fixture: StoreFixture) {
+    let job = fixture.loaded(2).await;
+    assert_eq!(fixture.claim(job, 1).await.len(), 1);
     for cancelled in [false, true] {
-        assert_eq!(bench.status(job).await, JobStatus::Processing);
-        assert!(prunable(&bench, NOW).await.is_empty());
-        assert!(expired(&bench, NOW).await.is_empty());
-        assert!(!bench.store.close(job, NOW).await.unwrap());
+        assert_eq!(fixture.status(job).await, JobStatus::Processing);
+        assert!(prunable(&fixture, NOW).await.is_empty());
+        assert!(expired(&fixture, NOW).await.is_empty());
+        assert!(!fixture.store.close_job(job, NOW).await.unwrap());
         // A cancelled job ends when the chunk that was claimed is fenced.
         if !cancelled {
-            bench.store.cancel(job).await.unwrap();
+            fixture.store.cancel(job).await.unwrap();
         }
     }
-    let ending = bench.store.claim_cancelled(&by(), 1).await.unwrap();
-    assert_eq!(bench.store.end_cancelled(ending[0].lease, &done(0), &[]).await.unwrap(), Kept::Yes);
-    assert_eq!(prunable(&bench, NOW).await, [job]);
+    let ending = fixture.store.claim_cancelled(&by(), 1).await.unwrap();
+    fixture.store.end_cancelled(ending[0].lease, &done(0), &[]).await.unwrap();
+    assert_eq!(prunable(&fixture, NOW).await, [job]);
 }
 
-async fn a_job_with_a_new_letter_stays(bench: Bench) {
-    let job = dead(&bench, &[letter(1, "bad")]).await;
-    assert!(expired(&bench, NOW).await.is_empty());
-    assert_eq!(prunable(&bench, NOW).await, [job], "its chunks go all the same");
-    assert!(bench.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
-    assert!(!bench.store.close(job, NOW).await.unwrap(), "it is looked at again under its lock");
-    bench
+async fn a_job_with_a_new_letter_stays(fixture: StoreFixture) {
+    let job = dead(&fixture, &[letter(1, "bad")]).await;
+    assert!(expired(&fixture, NOW).await.is_empty());
+    assert_eq!(prunable(&fixture, NOW).await, [job], "its chunks go all the same");
+    assert!(fixture.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
+    assert!(
+        !fixture.store.close_job(job, NOW).await.unwrap(),
+        "it is looked at again under its lock"
+    );
+    fixture
         .store
-        .mark_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
+        .mark_dead_letters(&DeadLetterFilter::default(), DeadLetterStatus::Ignored)
         .await
         .unwrap();
-    assert_eq!(expired(&bench, NOW).await, [job]);
+    assert_eq!(expired(&fixture, NOW).await, [job]);
 }
 
-async fn a_removed_redrive_lets_go_of_its_letters(bench: Bench) {
-    let job = dead(&bench, &[letter(1, "bad")]).await;
-    let (redriving, _) = redrive(&bench, job, &DeadLetterFilter::default()).await.unwrap();
-    let chunk = begin(&bench, redriving).await;
-    assert_eq!(bench.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap(), Kept::Yes);
-    assert_eq!(expired(&bench, NOW).await, [redriving]);
-    remove(&bench, redriving).await;
-    let again = redrive(&bench, job, &DeadLetterFilter::default()).await;
+async fn a_removed_redrive_lets_go_of_its_letters(fixture: StoreFixture) {
+    let job = dead(&fixture, &[letter(1, "bad")]).await;
+    let (redriving, _) = redrive(&fixture, job, &DeadLetterFilter::default()).await.unwrap();
+    let chunk = begin(&fixture, redriving).await;
+    fixture.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap();
+    assert_eq!(expired(&fixture, NOW).await, [redriving]);
+    remove(&fixture, redriving).await;
+    let again = redrive(&fixture, job, &DeadLetterFilter::default()).await;
     assert_eq!(again.unwrap().1, 1, "the letter is free");
 }
 
-async fn letters_go_by_age_unless_they_are_being_redriven(bench: Bench) {
-    let job = dead(&bench, &[letter(1, "bad"), letter(2, "worse")]).await;
+async fn letters_go_by_age_unless_they_are_being_redriven(fixture: StoreFixture) {
+    let job = dead(&fixture, &[letter(1, "bad"), letter(2, "worse")]).await;
     let only = DeadLetterFilter { error: Some("worse".to_owned()), ..DeadLetterFilter::default() };
-    redrive(&bench, job, &only).await.unwrap();
-    assert_eq!(bench.store.remove_letters("REFRESH", LONG_AGO).await.unwrap(), 0);
-    assert_eq!(bench.store.remove_letters("OTHER", NOW).await.unwrap(), 0);
-    assert_eq!(bench.store.remove_letters("REFRESH", NOW).await.unwrap(), 1);
-    let left = bench.store.letters(&DeadLetterFilter::default()).await.unwrap();
+    redrive(&fixture, job, &only).await.unwrap();
+    assert_eq!(fixture.store.remove_dead_letters("REFRESH", LONG_AGO).await.unwrap(), 0);
+    assert_eq!(fixture.store.remove_dead_letters("OTHER", NOW).await.unwrap(), 0);
+    assert_eq!(fixture.store.remove_dead_letters("REFRESH", NOW).await.unwrap(), 1);
+    let left = fixture.store.dead_letters(&DeadLetterFilter::default()).await.unwrap();
     assert_eq!(left.iter().map(|letter| letter.error.as_str()).collect::<Vec<_>>(), ["worse"]);
 }

@@ -36,7 +36,7 @@ impl Letters {
         let job = Some(snapshot.root);
         let mut filter = DeadLetterFilter { job, limit: PAGE, ..DeadLetterFilter::default() };
         loop {
-            let page = engine.store().letters(&filter).await?;
+            let page = engine.store().dead_letters(&filter).await?;
             let Some(last) = page.last() else { return Ok(letters) };
             filter.before = Some(last.id);
             for letter in &page {
