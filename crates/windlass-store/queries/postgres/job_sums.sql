@@ -20,7 +20,7 @@ sums AS (
             FROM windlass_chunks
             WHERE job_id = p.id
         ) AS c
-    WHERE NOT p.rests
+    WHERE NOT p.has_sums
 )
 SELECT
     p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,
@@ -29,7 +29,7 @@ SELECT
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(
         (
-            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
+            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` starts it again' ELSE h.reason END
             FROM windlass_controls h
             WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
                 AND (

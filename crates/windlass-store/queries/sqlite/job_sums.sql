@@ -16,7 +16,7 @@ sums AS (
         sum(c.dead) AS dead,
         sum(c.conflicts) AS conflicts
     FROM windlass_chunks c
-    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.rests)
+    WHERE c.job_id IN (SELECT p.id FROM page p WHERE NOT p.has_sums)
     GROUP BY c.job_id
 )
 SELECT
@@ -26,7 +26,7 @@ SELECT
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(
         (
-            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
+            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` starts it again' ELSE h.reason END
             FROM windlass_controls h
             WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
                 AND (

@@ -10,7 +10,7 @@ WITH page AS MATERIALIZED (
         conflicts, completed, failed, cancelled,
         -- The whole request may be megabytes.
         coalesce(summary, request) AS request,
-        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
+        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS has_sums
     FROM windlass_jobs
     WHERE (?1 IS NULL OR job_type = ?1)
         -- A job that is being cancelled is reported as PROCESSING.

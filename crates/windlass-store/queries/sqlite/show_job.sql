@@ -4,7 +4,7 @@
 -- Index: the primary keys.
 WITH page AS MATERIALIZED (
     SELECT *,
-        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
+        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS has_sums
     FROM windlass_jobs
     WHERE id = ?1
 ),

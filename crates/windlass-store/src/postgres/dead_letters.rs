@@ -17,13 +17,15 @@ impl DeadLetterStore for PostgresStore {
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
         let arguments = LetterArguments::of(filter);
         let params = bind(&arguments, [values::list_limit(filter.limit).into()]);
-        self.read(sql!("list_dead_letters"), &params, rows::dead_letter).await
+        let sql = with_conditions(sql!("list_dead_letters"));
+        self.read(&sql, &params, rows::dead_letter).await
     }
 
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {
         let arguments = LetterArguments::of(filter);
         let params = bind(&arguments, [values::list_limit(filter.limit).into()]);
-        self.read(sql!("dead_letter_groups"), &params, rows::dead_letter_group).await
+        let sql = with_conditions(sql!("dead_letter_groups"));
+        self.read(&sql, &params, rows::dead_letter_group).await
     }
 
     async fn count_dead_letters(&self, max: i64) -> Result<Vec<(String, i64)>> {
@@ -38,7 +40,8 @@ impl DeadLetterStore for PostgresStore {
 
     async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
         let arguments = LetterArguments::of(filter);
-        self.read(sql!("redrivable"), &bind(&arguments, []), rows::redrive_root).await
+        let sql = with_conditions(sql!("redrivable"));
+        self.read(&sql, &bind(&arguments, []), rows::redrive_root).await
     }
 
     async fn redrive(
@@ -66,7 +69,7 @@ impl DeadLetterStore for PostgresStore {
         let arguments = LetterArguments::of(filter);
         let limit = values::mark_limit(filter.limit);
         let params = bind(&arguments, [limit.into(), to.as_str().into()]);
-        self.execute(sql!("mark_dead_letters"), &params).await
+        self.execute(&with_conditions(sql!("mark_dead_letters")), &params).await
     }
 }
 
@@ -117,7 +120,7 @@ async fn redrive(
     let arguments = LetterArguments::of(filter);
     let limit = values::redrive_limit(filter.limit);
     let params = bind(&arguments, [limit.into(), original.into(), job.id.into()]);
-    let claimed = tx.query(sql!("claim_dead_letters"), &params).await?;
+    let claimed = tx.query(&with_conditions(sql!("claim_dead_letters")), &params).await?;
     if claimed.is_empty() {
         return Ok(0);
     }
@@ -127,6 +130,12 @@ async fn redrive(
         return Err(transitions::key_taken().into());
     }
     Ok(claimed.len() as u64)
+}
+
+/// Inserts the conditions that several statements share.
+fn with_conditions(sql: &str) -> String {
+    sql.replace("{filter}", sql!("dead_letter_filter"))
+        .replace("{redrivable}", sql!("redrivable_filter"))
 }
 
 /// The parameters of a filter, in the order that all five statements use, and further ones.

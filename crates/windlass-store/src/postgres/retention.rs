@@ -24,15 +24,14 @@ impl RetentionStore for PostgresStore {
         connections: &[String],
         limit: u32,
     ) -> Result<Vec<JobId>> {
-        let params = params![job_type, millis(age), limit, connections];
-        self.read(sql!("prunable"), params, |row: &Row| row.id("id")).await
+        self.ended_jobs(sql!("prunable"), job_type, age, connections, limit).await
     }
 
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
         // Segments first: a job without segments is known to be pruned.
         self.run_locked(job, &[sql!("remove_segments")]).await?;
-        let removed =
-            self.delete_batches(sql!("remove_chunks"), params![job, DELETE_BATCH]).await?;
+        let chunks = params![job, DELETE_BATCH];
+        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
         self.remove_parts(job).await?;
         self.run_locked(job, &[sql!("close_job")]).await?;
         Ok(removed)
@@ -45,8 +44,7 @@ impl RetentionStore for PostgresStore {
         connections: &[String],
         limit: u32,
     ) -> Result<Vec<JobId>> {
-        let params = params![job_type, millis(age), limit, connections];
-        self.read(sql!("expired"), params, |row: &Row| row.id("id")).await
+        self.ended_jobs(sql!("expired"), job_type, age, connections, limit).await
     }
 
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
@@ -60,8 +58,8 @@ impl RetentionStore for PostgresStore {
 
     async fn remove_job(&self, job: JobId) -> Result<u64> {
         self.run_locked(job, &[sql!("remove_segments")]).await?;
-        let removed =
-            self.delete_batches(sql!("remove_chunks"), params![job, DELETE_BATCH]).await?;
+        let chunks = params![job, DELETE_BATCH];
+        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
         self.single(sql!("remove_control"), params![job.to_string()]).await?;
         let statements = [
             sql!("remove_dead_letters_of_job"),
@@ -81,6 +79,19 @@ impl RetentionStore for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Lists jobs of a type that ended before `age`, by the conditions of the statement.
+    async fn ended_jobs(
+        &self,
+        sql: &str,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>> {
+        let params = params![job_type, millis(age), limit, connections];
+        self.read(sql, params, |row: &Row| row.id("id")).await
+    }
+
     /// Runs statements on a job in one transaction that locks the job first.
     async fn run_locked(&self, job: JobId, statements: &[&str]) -> Result<()> {
         let tx = self.begin().await?;

@@ -109,8 +109,8 @@ fn redrive(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<
         return Ok(letters.unsigned_abs());
     }
     let params = params_from_iter(params);
-    let keys =
-        tx.query(sql!("claim_dead_letters"), params, |row| rows::key_id(&row.text("key")?))?;
+    let sql = with_conditions(sql!("claim_dead_letters"));
+    let keys = tx.query(&sql, params, |row| rows::key_id(&row.text("key")?))?;
     if keys.is_empty() {
         return Ok(0);
     }
@@ -122,9 +122,15 @@ fn redrive(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<
     Ok(letters)
 }
 
-/// The statement in a form that can use the index on the submitter.
+/// The statement with its conditions, in a form that can use the index on the submitter.
 fn indexed(sql: &str, filter: &DeadLetterFilter) -> String {
-    without_null_check(sql, &filter.submitted_by, "?8")
+    without_null_check(&with_conditions(sql), &filter.submitted_by, "?8")
+}
+
+/// Inserts the conditions that several statements share.
+fn with_conditions(sql: &str) -> String {
+    sql.replace("{filter}", sql!("dead_letter_filter"))
+        .replace("{redrivable}", sql!("redrivable_filter"))
 }
 
 /// The parameters of a filter, in the order that all five statements use, and further ones.

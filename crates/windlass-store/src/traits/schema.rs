@@ -8,6 +8,6 @@ use crate::Result;
 #[async_trait]
 pub trait SchemaStore: Send + Sync {
     /// Applies the migrations that this store does not have yet. Several processes may call it at
-    /// the same time: one of them migrates, the others wait for it.
+    /// the same time: one of them migrates while the rest wait.
     async fn migrate(&self) -> Result<()>;
 }

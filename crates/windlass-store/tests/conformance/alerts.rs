@@ -1,4 +1,4 @@
-//! Alerts: raised once per occurrence, watched where they must hold for a while, and posted by one.
+//! Alerts are raised once per occurrence and posted by one process.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use windlass_store::{
 use crate::fixture::{StoreFixture, by, done, job_with, with_dead};
 
 both!(
-    an_occurrence_is_raised_once_by_many_at_once,
-    a_condition_that_comes_back_is_a_new_alert,
-    a_condition_is_watched_until_it_has_held_for_long_enough,
-    failed_jobs_are_found_until_they_are_raised,
-    exceeded_budgets_are_found_without_reading_errors,
-    letters_are_counted_by_type_up_to_a_bound,
-    work_that_nobody_can_take_is_found,
-    an_alert_is_taken_by_one_and_again_when_that_one_vanished,
-    what_cannot_be_posted_is_given_up_in_the_end,
-    alerts_are_listed_for_their_submitter_and_removed_when_old,
+    concurrent_processes_raise_an_occurrence_once,
+    a_recurring_condition_raises_a_new_alert,
+    a_condition_is_raised_when_it_has_lasted_long_enough,
+    failed_jobs_are_listed_until_their_alert_is_raised,
+    exceeded_budgets_are_not_detected_by_error_text,
+    dead_letters_are_counted_by_type_up_to_a_limit,
+    unclaimable_work_is_listed,
+    an_alert_is_claimed_once_and_again_when_the_claim_expires,
+    an_undeliverable_alert_is_given_up,
+    alerts_are_listed_by_submitter_and_deleted_by_age,
 );
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -49,7 +49,7 @@ async fn all(fixture: &StoreFixture) -> Vec<Alert> {
     fixture.store.alerts(&AlertFilter::default()).await.unwrap()
 }
 
-async fn an_occurrence_is_raised_once_by_many_at_once(fixture: StoreFixture) {
+async fn concurrent_processes_raise_an_occurrence_once(fixture: StoreFixture) {
     let raises = (0..8).map(|_| {
         let store = fixture.store.clone();
         tokio::spawn(async move {
@@ -67,21 +67,21 @@ async fn an_occurrence_is_raised_once_by_many_at_once(fixture: StoreFixture) {
     assert_eq!(alerts[2].details, json!({"count": 1}));
 }
 
-async fn a_condition_that_comes_back_is_a_new_alert(fixture: StoreFixture) {
+async fn a_recurring_condition_raises_a_new_alert(fixture: StoreFixture) {
     let holds = condition(3, Duration::ZERO);
     assert!(fixture.store.raise_alert(&holds).await.unwrap());
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "it holds still");
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "it still holds");
     let open = fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap();
     assert_eq!(open, [("REFRESH".to_owned(), 3)]);
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
-    assert!(fixture.store.raise_alert(&holds).await.unwrap(), "it came back");
+    assert!(fixture.store.raise_alert(&holds).await.unwrap(), "it occurred again");
     let cleared: Vec<_> = all(&fixture).await.iter().map(|a| a.cleared_at.is_some()).collect();
     assert_eq!(cleared, [false, true]);
 }
 
-async fn a_condition_is_watched_until_it_has_held_for_long_enough(fixture: StoreFixture) {
+async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixture) {
     let holds = condition(0, Duration::from_secs(300));
     let earlier = |seconds: i64, column: &str| match fixture.is_sqlite() {
         true => format!("UPDATE windlass_alerts SET {column} = {column} - {seconds} * 1000"),
@@ -92,12 +92,12 @@ async fn a_condition_is_watched_until_it_has_held_for_long_enough(fixture: Store
     assert!(!fixture.store.raise_alert(&holds).await.unwrap());
     fixture.run(&earlier(290, "since")).await;
     assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "not long enough");
-    assert!(all(&fixture).await.is_empty(), "what is only watched is not shown");
+    assert!(all(&fixture).await.is_empty(), "a condition that is not raised is not listed");
     assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None, "nor posted");
     fixture.run(&earlier(10, "since")).await;
-    // Nobody has looked for a while: it may have been over meanwhile.
+    // It was not checked for a while, so it may have ended meanwhile.
     fixture.run(&earlier(90, "seen_at")).await;
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "watched anew");
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "measured anew");
     assert!(!fixture.store.raise_alert(&holds).await.unwrap());
     fixture.run(&earlier(300, "since")).await;
     assert!(fixture.store.raise_alert(&holds).await.unwrap());
@@ -108,7 +108,7 @@ async fn a_condition_is_watched_until_it_has_held_for_long_enough(fixture: Store
     assert!(!fixture.store.raise_alert(&holds).await.unwrap());
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
-    assert_eq!(all(&fixture).await.len(), 1, "it went away before it was raised");
+    assert_eq!(all(&fixture).await.len(), 1, "it ended before it was raised");
 }
 
 async fn fail(fixture: &StoreFixture, job: JobId) {
@@ -116,7 +116,7 @@ async fn fail(fixture: &StoreFixture, job: JobId) {
     fixture.store.fail(chunk.lease, &done(0), "broken", true, &[]).await.unwrap();
 }
 
-/// Raises what is found, and says of which jobs it was.
+/// Raises an alert for each occurrence; returns the jobs.
 async fn raise_all(fixture: &StoreFixture) -> Vec<(AlertKind, JobId)> {
     let found = fixture.store.occurrences(WEEK, 10).await.unwrap();
     for one in &found {
@@ -125,8 +125,8 @@ async fn raise_all(fixture: &StoreFixture) -> Vec<(AlertKind, JobId)> {
     found.into_iter().map(|one| (one.kind, one.job)).collect()
 }
 
-async fn failed_jobs_are_found_until_they_are_raised(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn failed_jobs_are_listed_until_their_alert_is_raised(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     assert_eq!(raise_all(&fixture).await, []);
     fail(&fixture, job).await;
     let found = fixture.store.occurrences(WEEK, 10).await.unwrap();
@@ -144,9 +144,9 @@ async fn failed_jobs_are_found_until_they_are_raised(fixture: StoreFixture) {
     assert_eq!(raise_all(&fixture).await, [(AlertKind::JobFailed, job)], "it failed again");
 }
 
-async fn exceeded_budgets_are_found_without_reading_errors(fixture: StoreFixture) {
+async fn exceeded_budgets_are_not_detected_by_error_text(fixture: StoreFixture) {
     let failures = json!({ "failures": { "budget": 1, "on_exceeded": "pause" } });
-    let job = fixture.loaded_as(job_with(failures, Request::new("REFRESH")), 5).await;
+    let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 5).await;
     let die = async |dead| {
         let chunk = fixture.claim(job, 1).await.remove(0);
         fixture.store.complete(chunk.lease, &with_dead(dead), &[]).await.unwrap();
@@ -157,19 +157,19 @@ async fn exceeded_budgets_are_found_without_reading_errors(fixture: StoreFixture
     assert_eq!(raise_all(&fixture).await, [(AlertKind::BudgetExceeded, job)]);
     fixture.store.resume(job).await.unwrap();
     assert_eq!(raise_all(&fixture).await, []);
-    fixture.store.pause(job, Some("the failure budget is exceeded, says somebody")).await.unwrap();
-    assert_eq!(raise_all(&fixture).await, [], "paused by hand");
+    fixture.store.pause(job, Some("failure budget exceeded, writes an operator")).await.unwrap();
+    assert_eq!(raise_all(&fixture).await, [], "paused by an operator");
     fixture.store.resume(job).await.unwrap();
     die(2).await;
     assert_eq!(raise_all(&fixture).await, [(AlertKind::BudgetExceeded, job)], "that one too");
 }
 
-async fn letters_are_counted_by_type_up_to_a_bound(fixture: StoreFixture) {
+async fn dead_letters_are_counted_by_type_up_to_a_limit(fixture: StoreFixture) {
     assert!(fixture.store.count_dead_letters(10).await.unwrap().is_empty());
     for (name, letters) in [("REFRESH", 4), ("OTHER", 2)] {
         let mut new = job_with(json!({}), Request::new(name));
         new.definition.name = name.to_owned();
-        let job = fixture.loaded_as(new, 1).await;
+        let job = fixture.planned_as(new, 1).await;
         let chunk = fixture.claim(job, 1).await.remove(0);
         let letter = |number| NewDeadLetter {
             key: format!("[{number}]"),
@@ -194,7 +194,7 @@ async fn letters_are_counted_by_type_up_to_a_bound(fixture: StoreFixture) {
     assert_eq!(counts(10).await, [("REFRESH".to_owned(), 4)]);
 }
 
-async fn work_that_nobody_can_take_is_found(fixture: StoreFixture) {
+async fn unclaimable_work_is_listed(fixture: StoreFixture) {
     let found = async || fixture.store.unclaimable().await.unwrap();
     assert_eq!(found().await, []);
     let job = fixture.submit().await;
@@ -208,15 +208,15 @@ async fn work_that_nobody_can_take_is_found(fixture: StoreFixture) {
     assert_eq!(found().await, waiting);
     let other = Capabilities { connections: vec!["other".to_owned()], ..by() };
     fixture.store.heartbeat_worker(&other, 1).await.unwrap();
-    assert_eq!(found().await, waiting, "it has not the connection");
+    assert_eq!(found().await, waiting, "it lacks the connection");
     let only = Capabilities { only_job: Some(uuid::Uuid::now_v7()), ..by() };
     fixture.store.heartbeat_worker(&only, 1).await.unwrap();
-    assert_eq!(found().await, waiting, "it works another job only");
+    assert_eq!(found().await, waiting, "it works only another job");
     fixture.store.heartbeat_worker(&by(), 1).await.unwrap();
     assert_eq!(found().await, []);
     fixture.store.remove_worker(&by().worker).await.unwrap();
     fixture.store.stop(&waits.job_type, true).await.unwrap();
-    assert_eq!(found().await, [], "it waits on purpose");
+    assert_eq!(found().await, [], "it is stopped");
     fixture.store.stop(&waits.job_type, false).await.unwrap();
     fixture.store.pause(job, None).await.unwrap();
     assert_eq!(found().await, []);
@@ -231,7 +231,7 @@ async fn work_that_nobody_can_take_is_found(fixture: StoreFixture) {
     assert_eq!(found().await, []);
 }
 
-async fn an_alert_is_taken_by_one_and_again_when_that_one_vanished(fixture: StoreFixture) {
+async fn an_alert_is_claimed_once_and_again_when_the_claim_expires(fixture: StoreFixture) {
     let logged = NewAlert { post: false, ..alert(AlertKind::JobFailed, "logged") };
     fixture.store.raise_alert(&logged).await.unwrap();
     fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
@@ -242,15 +242,19 @@ async fn an_alert_is_taken_by_one_and_again_when_that_one_vanished(fixture: Stor
     let claimed: Vec<_> = join_all(claims).await.into_iter().filter_map(Result::unwrap).collect();
     let [first] = claimed.as_slice() else { panic!("{claimed:?}") };
     assert_eq!((first.attempts, first.delivery), (1, Delivery::Pending));
-    // As if it had died: its time is over at once.
-    let late = fixture.store.settle_alert(first.id, 1, Some("away"), Duration::ZERO, WEEK).await;
+    // As if its process had died: the claim expires at once.
+    let late =
+        fixture.store.settle_alert(first.id, 1, Some("unavailable"), Duration::ZERO, WEEK).await;
     assert_eq!(late.unwrap(), Some(Delivery::Pending));
     let again = fixture.store.claim_alert(Duration::ZERO).await.unwrap().unwrap();
-    assert_eq!((again.id, again.attempts, again.error.as_deref()), (first.id, 2, Some("away")));
+    assert_eq!(
+        (again.id, again.attempts, again.error.as_deref()),
+        (first.id, 2, Some("unavailable"))
+    );
     let settle = async |attempts, error| {
         fixture.store.settle_alert(first.id, attempts, error, MINUTE, WEEK).await.unwrap()
     };
-    assert_eq!(settle(1, None).await, None, "another has it");
+    assert_eq!(settle(1, None).await, None, "a later attempt has begun");
     assert_eq!(settle(2, None).await, Some(Delivery::Delivered));
     assert_eq!(settle(2, Some("late")).await, None);
     assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None);
@@ -259,7 +263,7 @@ async fn an_alert_is_taken_by_one_and_again_when_that_one_vanished(fixture: Stor
     assert!(all(&fixture).await[0].delivered_at.is_some());
 }
 
-async fn what_cannot_be_posted_is_given_up_in_the_end(fixture: StoreFixture) {
+async fn an_undeliverable_alert_is_given_up(fixture: StoreFixture) {
     fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
     let claimed = fixture.store.claim_alert(MINUTE).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -272,7 +276,7 @@ async fn what_cannot_be_posted_is_given_up_in_the_end(fixture: StoreFixture) {
     assert_eq!(shown.next_at, None);
 }
 
-async fn alerts_are_listed_for_their_submitter_and_removed_when_old(fixture: StoreFixture) {
+async fn alerts_are_listed_by_submitter_and_deleted_by_age(fixture: StoreFixture) {
     let job = uuid::Uuid::now_v7();
     let of_ada = NewAlert {
         job: Some((job, "ada".to_owned())),
@@ -297,5 +301,5 @@ async fn alerts_are_listed_for_their_submitter_and_removed_when_old(fixture: Sto
     assert_eq!(fixture.store.remove_alerts(MINUTE).await.unwrap(), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(fixture.store.remove_alerts(Duration::ZERO).await.unwrap(), 1);
-    assert_eq!(all(&fixture).await.len(), 2, "one is on its way, one holds still");
+    assert_eq!(all(&fixture).await.len(), 2, "one is being delivered, one still holds");
 }

@@ -1,4 +1,4 @@
-//! A job stops by itself when too many of its items die.
+//! A job pauses or fails when its failure budget is exceeded.
 
 use serde_json::json;
 use windlass_core::{JobStatus, Request};
@@ -9,8 +9,8 @@ use crate::fixture::{StoreFixture, job_with, with_dead};
 both!(
     an_exceeded_budget_pauses_the_job,
     an_exceeded_budget_fails_the_job,
-    the_last_chunk_completes_or_fails,
-    a_share_is_taken_of_the_items,
+    a_budget_exceeded_by_the_last_chunk_completes_or_fails_the_job,
+    a_percentage_budget_counts_at_least_ten_thousand_items,
 );
 
 fn budgeted(budget: serde_json::Value, on_exceeded: &str) -> NewJob {
@@ -25,7 +25,7 @@ async fn complete_with_dead(fixture: &StoreFixture, job: uuid::Uuid, dead: i64) 
 }
 
 async fn an_exceeded_budget_pauses_the_job(fixture: StoreFixture) {
-    let job = fixture.loaded_as(budgeted(json!(4), "pause"), 6).await;
+    let job = fixture.planned_as(budgeted(json!(4), "pause"), 6).await;
     complete_with_dead(&fixture, job, 4).await;
     assert_eq!(fixture.status(job).await, JobStatus::Processing);
     complete_with_dead(&fixture, job, 0).await;
@@ -39,13 +39,17 @@ async fn an_exceeded_budget_pauses_the_job(fixture: StoreFixture) {
 
     assert_eq!(fixture.store.resume(job).await.unwrap(), JobStatus::Processing);
     complete_with_dead(&fixture, job, 3).await;
-    assert_eq!(fixture.status(job).await, JobStatus::Processing, "it was granted another four");
+    assert_eq!(
+        fixture.status(job).await,
+        JobStatus::Processing,
+        "resuming granted another budget of four"
+    );
     complete_with_dead(&fixture, job, 1).await;
     assert_eq!(fixture.status(job).await, JobStatus::Paused);
 }
 
 async fn an_exceeded_budget_fails_the_job(fixture: StoreFixture) {
-    let job = fixture.loaded_as(budgeted(json!(4), "fail"), 3).await;
+    let job = fixture.planned_as(budgeted(json!(4), "fail"), 3).await;
     complete_with_dead(&fixture, job, 5).await;
     let failed = fixture.job(job).await;
     assert_eq!(failed.status, JobStatus::Failed);
@@ -57,17 +61,17 @@ async fn an_exceeded_budget_fails_the_job(fixture: StoreFixture) {
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 }
 
-async fn the_last_chunk_completes_or_fails(fixture: StoreFixture) {
+async fn a_budget_exceeded_by_the_last_chunk_completes_or_fails_the_job(fixture: StoreFixture) {
     for (on_exceeded, expected) in [("pause", JobStatus::Completed), ("fail", JobStatus::Failed)] {
-        let job = fixture.loaded_as(budgeted(json!(0), on_exceeded), 1).await;
+        let job = fixture.planned_as(budgeted(json!(0), on_exceeded), 1).await;
         complete_with_dead(&fixture, job, 1).await;
         assert_eq!(fixture.status(job).await, expected);
     }
 }
 
-async fn a_share_is_taken_of_the_items(fixture: StoreFixture) {
-    // Of at least ten thousand items, so that two may die.
-    let job = fixture.loaded_as(budgeted(json!("0.02%"), "pause"), 3).await;
+async fn a_percentage_budget_counts_at_least_ten_thousand_items(fixture: StoreFixture) {
+    // The percentage is of at least 10,000 items, so two may fail.
+    let job = fixture.planned_as(budgeted(json!("0.02%"), "pause"), 3).await;
     complete_with_dead(&fixture, job, 2).await;
     assert_eq!(fixture.status(job).await, JobStatus::Processing);
     complete_with_dead(&fixture, job, 1).await;

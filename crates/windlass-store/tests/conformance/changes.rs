@@ -75,7 +75,7 @@ async fn two_subscriptions_of_one_task_are_independent(fixture: StoreFixture) {
 }
 
 async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let mut changes = fixture.other().await.subscribe();
     catch_up(&mut changes).await;
@@ -84,7 +84,7 @@ async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
 }
 
 async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+    let job = fixture.planned(3).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let mut changes = fixture.other().await.subscribe();
     catch_up(&mut changes).await;

@@ -1,4 +1,4 @@
-//! Chunks end, and with the last of them the job.
+//! Ends of chunks, and of the job with its last chunk.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::fixture::{StoreFixture, assert_lost, done};
 both!(
     a_job_completes_with_its_last_chunk,
     a_completion_is_repeatable,
-    last_chunks_together_end_the_job_once,
-    several_chunks_complete_in_one_go,
-    one_lost_chunk_keeps_the_others_from_completing_in_one_go,
+    concurrent_last_completions_end_the_job_once,
+    several_chunks_complete_in_one_transaction,
+    complete_together_changes_nothing_if_one_lease_is_lost,
     a_job_with_failed_chunks_fails_and_names_them,
-    a_retry_runs_only_what_failed,
+    a_retry_queues_only_failed_chunks,
     a_chunk_can_fail_its_job_at_once,
-    a_chunk_ends_whatever_became_of_its_job,
-    sums_of_a_job_at_rest_are_on_its_row,
+    a_chunk_can_end_after_its_job_was_paused_or_failed,
+    sums_of_an_ended_job_are_stored_in_its_row,
 );
 
 async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+    let job = fixture.planned(3).await;
     for chunk in fixture.claim(job, 3).await {
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
         fixture.complete(&chunk).await.unwrap();
@@ -36,14 +36,14 @@ async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
 }
 
 async fn a_completion_is_repeatable(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+    let job = fixture.planned(2).await;
     let chunks = fixture.claim(job, 2).await;
     for _ in 0..3 {
         fixture.complete(&chunks[0]).await.unwrap();
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
         fixture.check(job).await;
     }
-    // Neither another end nor a hand-back follows a completion.
+    // A completed chunk can neither fail nor be handed back.
     let progress = done(0);
     assert_lost(fixture.store.fail(chunks[0].lease, &progress, "late", true, &[]).await);
     let released =
@@ -56,8 +56,8 @@ async fn a_completion_is_repeatable(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn several_chunks_complete_in_one_go(fixture: StoreFixture) {
-    let job = fixture.loaded(5).await;
+async fn several_chunks_complete_in_one_transaction(fixture: StoreFixture) {
+    let job = fixture.planned(5).await;
     let chunks = fixture.claim(job, 5).await;
     let (last, first) = chunks.split_last().unwrap();
     let together: Vec<_> = first.iter().map(|chunk| (chunk.lease, done(10))).collect();
@@ -71,8 +71,8 @@ async fn several_chunks_complete_in_one_go(fixture: StoreFixture) {
     assert_eq!(fixture.chunk(job, 0).await.cursor, done(10).cursor);
 }
 
-async fn one_lost_chunk_keeps_the_others_from_completing_in_one_go(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn complete_together_changes_nothing_if_one_lease_is_lost(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let chunks = fixture.claim(job, 2).await;
     let mut together: Vec<_> = chunks.iter().map(|chunk| (chunk.lease, done(10))).collect();
     together[1].0.epoch -= 1;
@@ -81,9 +81,9 @@ async fn one_lost_chunk_keeps_the_others_from_completing_in_one_go(fixture: Stor
     assert_eq!(fixture.job(job).await.chunks.processing, 2);
 }
 
-async fn last_chunks_together_end_the_job_once(fixture: StoreFixture) {
+async fn concurrent_last_completions_end_the_job_once(fixture: StoreFixture) {
     for _ in 0..5 {
-        let job = fixture.loaded(12).await;
+        let job = fixture.planned(12).await;
         let chunks = fixture.claim(job, 12).await;
         let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(chunks.len()));
         let ends = chunks.into_iter().map(|chunk| {
@@ -107,7 +107,7 @@ async fn last_chunks_together_end_the_job_once(fixture: StoreFixture) {
 }
 
 async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
-    let job = fixture.loaded(30).await;
+    let job = fixture.planned(30).await;
     for chunk in fixture.claim(job, 30).await {
         let number = chunk.lease.chunk.number;
         let kept = match number {
@@ -127,8 +127,8 @@ async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_retry_runs_only_what_failed(fixture: StoreFixture) {
-    let job = fixture.loaded(4).await;
+async fn a_retry_queues_only_failed_chunks(fixture: StoreFixture) {
+    let job = fixture.planned(4).await;
     let chunks = fixture.claim(job, 4).await;
     for chunk in &chunks {
         let kept = match chunk.lease.chunk.number {
@@ -148,7 +148,7 @@ async fn a_retry_runs_only_what_failed(fixture: StoreFixture) {
     assert_eq!((again[0].lease.chunk.number, again[0].attempts), (1, 0));
     assert!(again[0].lease.epoch > chunks[1].lease.epoch);
     assert_eq!(fixture.status(job).await, JobStatus::Processing);
-    // The old holder cannot fail it again.
+    // The old lease cannot fail it again.
     assert_lost(fixture.store.fail(chunks[1].lease, &done(4), "bad", false, &[]).await);
     fixture.complete(&again[0]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
@@ -156,7 +156,7 @@ async fn a_retry_runs_only_what_failed(fixture: StoreFixture) {
 }
 
 async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+    let job = fixture.planned(3).await;
     let chunks = fixture.claim(job, 2).await;
     for _ in 0..2 {
         fixture.store.fail(chunks[0].lease, &done(0), "no such column", true, &[]).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
     assert_eq!((failed.chunks.pending, failed.chunks.processing), (1, 1));
     fixture.check(job).await;
 
-    // The one at work still ends; the first error stays; a retry goes on with the rest.
+    // The chunk in progress still ends, the first error is kept, and a retry continues with the others.
     fixture.complete(&chunks[1]).await.unwrap();
     assert_eq!(fixture.job(job).await.error.as_deref(), Some("no such column"));
     fixture.check(job).await;
@@ -179,8 +179,8 @@ async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_chunk_ends_whatever_became_of_its_job(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn a_chunk_can_end_after_its_job_was_paused_or_failed(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     fixture.store.pause(job, None).await.unwrap();
     fixture.complete(&chunk).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_chunk_ends_whatever_became_of_its_job(fixture: StoreFixture) {
     assert_eq!(fixture.store.resume(job).await.unwrap(), JobStatus::Completed);
     fixture.check(job).await;
 
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     fixture.store.pause(job, None).await.unwrap();
     fixture.store.fail(chunk.lease, &done(0), "bad", true, &[]).await.unwrap();
@@ -197,8 +197,8 @@ async fn a_chunk_ends_whatever_became_of_its_job(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn sums_of_a_job_at_rest_are_on_its_row(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn sums_of_an_ended_job_are_stored_in_its_row(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     for chunk in fixture.claim(job, 2).await {
         fixture.complete(&chunk).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Jobs that come after others, and rules that wait for several.
+//! Jobs that run after other jobs, and dependencies with several parents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::fixture::{StoreFixture, by, job_with, last_page, new_job, scan};
 
 both!(
     a_job_waits_for_its_parents,
-    a_failed_parent_does_what_the_request_says,
-    who_was_let_down_lets_others_down,
-    parents_that_have_ended_are_judged_at_once,
-    a_repeated_request_is_the_same_job_whatever_became_of_its_parents,
-    a_waiting_job_can_be_steered,
-    no_link_is_missed_while_a_parent_ends,
-    a_rule_fires_for_the_last_parent,
-    a_rule_fires_again_only_for_new_parents,
-    a_rule_keeps_values_and_claims_apart,
-    failed_parents_do_what_the_rule_says,
+    on_failed_of_the_request_decides_about_failed_parents,
+    a_cancelled_follower_cancels_its_own_followers,
+    ended_parents_are_evaluated_at_submit,
+    a_repeated_request_gives_the_same_job_after_its_parents_ended,
+    a_waiting_job_accepts_commands,
+    a_submit_that_races_with_the_end_of_a_parent_misses_nothing,
+    a_dependency_fires_when_its_last_parent_ends,
+    a_dependency_fires_again_only_for_new_parents,
+    a_dependency_separates_values_and_claims,
+    on_failed_of_the_dependency_decides_about_failed_parents,
     a_thousand_pairs_of_parents_make_a_thousand_triggers,
-    cascades_that_cross_do_not_block_each_other,
-    a_trigger_is_taken_by_one_and_tried_again_when_refused,
-    a_parent_that_is_waited_for_is_kept,
-    the_graph_shows_both_directions,
+    concurrent_cascades_do_not_deadlock,
+    a_trigger_is_claimed_once_and_retried_after_a_refusal,
+    a_parent_with_waiting_followers_is_not_pruned,
+    the_graph_contains_ancestors_and_descendants,
 );
 
 fn after(parents: &[JobId], on_failed: Option<OnFailed>) -> NewJob {
@@ -34,7 +34,7 @@ fn after(parents: &[JobId], on_failed: Option<OnFailed>) -> NewJob {
     job_with(json!({}), Request { after, on_failed, ..Request::new("REFRESH") })
 }
 
-/// A job of this type, which these rules wait for.
+/// A job of this type, for which these dependencies wait.
 fn parent(name: &str, rules: &[Dependency], params: serde_json::Value) -> NewJob {
     let params = serde_json::from_value(params).unwrap();
     let mut job = job_with(json!({}), Request { params, ..Request::new(name) });
@@ -53,7 +53,7 @@ impl StoreFixture {
         self.store.submit(job).await.unwrap().id()
     }
 
-    /// Whether a job could be worked now.
+    /// Whether a job can be claimed now.
     async fn is_free(&self, job: JobId) -> bool {
         let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
         let claimed = self.store.claim_segments(&by, 1).await.unwrap();
@@ -63,7 +63,7 @@ impl StoreFixture {
         !claimed.is_empty()
     }
 
-    /// Ends a job that has no records.
+    /// Ends a job without records.
     async fn end(&self, job: JobId, status: JobStatus) {
         match status {
             JobStatus::Completed => finish(&self.store, job).await,
@@ -106,7 +106,7 @@ async fn a_job_waits_for_its_parents(fixture: StoreFixture) {
     fixture.check(child).await;
 }
 
-async fn a_failed_parent_does_what_the_request_says(fixture: StoreFixture) {
+async fn on_failed_of_the_request_decides_about_failed_parents(fixture: StoreFixture) {
     for status in [JobStatus::Failed, JobStatus::Cancelled] {
         let parent = fixture.submit().await;
         let block = fixture.put(after(&[parent], None)).await;
@@ -129,7 +129,7 @@ async fn a_failed_parent_does_what_the_request_says(fixture: StoreFixture) {
     }
 }
 
-async fn who_was_let_down_lets_others_down(fixture: StoreFixture) {
+async fn a_cancelled_follower_cancels_its_own_followers(fixture: StoreFixture) {
     let first = fixture.submit().await;
     let cancel = Some(OnFailed::Cancel);
     let second = fixture.put(after(&[first], cancel)).await;
@@ -148,7 +148,7 @@ async fn who_was_let_down_lets_others_down(fixture: StoreFixture) {
     assert_eq!(fixture.triggered().await[0].after, Some(vec![fourth]));
 }
 
-async fn parents_that_have_ended_are_judged_at_once(fixture: StoreFixture) {
+async fn ended_parents_are_evaluated_at_submit(fixture: StoreFixture) {
     let [completed, failed, cancelled] =
         [fixture.submit().await, fixture.submit().await, fixture.submit().await];
     fixture.end(completed, JobStatus::Completed).await;
@@ -173,7 +173,7 @@ async fn parents_that_have_ended_are_judged_at_once(fixture: StoreFixture) {
     }
 }
 
-async fn a_repeated_request_is_the_same_job_whatever_became_of_its_parents(fixture: StoreFixture) {
+async fn a_repeated_request_gives_the_same_job_after_its_parents_ended(fixture: StoreFixture) {
     let parent = fixture.submit().await;
     let mut job = after(&[parent], None);
     job.request.idempotency_key = Some("once".to_owned());
@@ -184,7 +184,7 @@ async fn a_repeated_request_is_the_same_job_whatever_became_of_its_parents(fixtu
     assert_eq!(fixture.store.submit(again).await.unwrap(), Submitted::Existing(first));
 }
 
-async fn a_waiting_job_can_be_steered(fixture: StoreFixture) {
+async fn a_waiting_job_accepts_commands(fixture: StoreFixture) {
     let parent = fixture.submit().await;
     let paused = fixture.put(after(&[parent], None)).await;
     let cancelled = fixture.put(after(&[parent], None)).await;
@@ -203,7 +203,7 @@ async fn a_waiting_job_can_be_steered(fixture: StoreFixture) {
     fixture.check(cancelled).await;
 }
 
-async fn no_link_is_missed_while_a_parent_ends(fixture: StoreFixture) {
+async fn a_submit_that_races_with_the_end_of_a_parent_misses_nothing(fixture: StoreFixture) {
     let other = connect(&fixture.url).await.unwrap();
     for _ in 0..100 {
         let parent = fixture.submit().await;
@@ -213,7 +213,7 @@ async fn no_link_is_missed_while_a_parent_ends(fixture: StoreFixture) {
     }
 }
 
-async fn a_rule_fires_for_the_last_parent(fixture: StoreFixture) {
+async fn a_dependency_fires_when_its_last_parent_ends(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     let month = json!({"month": 1});
     let a = fixture.put(parent("A", &rules, month.clone())).await;
@@ -230,7 +230,7 @@ async fn a_rule_fires_for_the_last_parent(fixture: StoreFixture) {
     assert!(fixture.store.join_points(10).await.unwrap().is_empty());
 }
 
-async fn a_rule_fires_again_only_for_new_parents(fixture: StoreFixture) {
+async fn a_dependency_fires_again_only_for_new_parents(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     for (name, expected) in [("A", 0), ("A", 0), ("B", 1), ("B", 1), ("A", 2), ("A", 2)] {
         let job = fixture.put(parent(name, &rules, json!({}))).await;
@@ -239,7 +239,7 @@ async fn a_rule_fires_again_only_for_new_parents(fixture: StoreFixture) {
     }
 }
 
-async fn a_rule_keeps_values_and_claims_apart(fixture: StoreFixture) {
+async fn a_dependency_separates_values_and_claims(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     let of = |name: &str, month: i64, county: &str| {
         let mut job = parent(name, &rules, json!({"month": month, "other": county}));
@@ -258,7 +258,7 @@ async fn a_rule_keeps_values_and_claims_apart(fixture: StoreFixture) {
     assert_eq!(trigger.identity.claims["county"], ["north".into()]);
 }
 
-async fn failed_parents_do_what_the_rule_says(fixture: StoreFixture) {
+async fn on_failed_of_the_dependency_decides_about_failed_parents(fixture: StoreFixture) {
     for (on_failed, fires) in [(OnFailed::Block, 0), (OnFailed::Run, 1), (OnFailed::Cancel, 1)] {
         let rules = [rule("SUMMARY", &["A", "B"], on_failed)];
         let a = fixture.put(parent("A", &rules, json!({"of": on_failed.as_str()}))).await;
@@ -295,14 +295,14 @@ async fn a_thousand_pairs_of_parents_make_a_thousand_triggers(fixture: StoreFixt
     assert_eq!(months, (0..1000).map(Some).collect::<Vec<_>>());
 }
 
-async fn cascades_that_cross_do_not_block_each_other(fixture: StoreFixture) {
+async fn concurrent_cascades_do_not_deadlock(fixture: StoreFixture) {
     let stores = [fixture.other().await, fixture.other().await, fixture.other().await];
     let cancel = Some(OnFailed::Cancel);
     let rules = [rule("S", &["REFRESH"], OnFailed::Run), rule("T", &["REFRESH"], OnFailed::Cancel)];
     for round in 0..30 {
         let roots = [fixture.submit().await, fixture.submit().await, fixture.submit().await];
         let mut layer = roots.to_vec();
-        // Each job of a layer comes after two of the one above, so that the ways down cross.
+        // Each job of a layer runs after two jobs of the layer above, so the cascades cross.
         for _ in 0..3 {
             let mut next = Vec::new();
             for place in 0..3 {
@@ -322,11 +322,11 @@ async fn cascades_that_cross_do_not_block_each_other(fixture: StoreFixture) {
             assert_eq!(fixture.status(job).await, JobStatus::Cancelled);
         }
     }
-    // Nine jobs a round, two rules each.
+    // Nine jobs per round, two dependencies each.
     assert_eq!(fixture.triggered().await.len(), 30 * 9 * 2);
 }
 
-async fn a_trigger_is_taken_by_one_and_tried_again_when_refused(fixture: StoreFixture) {
+async fn a_trigger_is_claimed_once_and_retried_after_a_refusal(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A"], OnFailed::Block)];
     let a = fixture.put(parent("A", &rules, json!({}))).await;
     fixture.end(a, JobStatus::Completed).await;
@@ -342,7 +342,7 @@ async fn a_trigger_is_taken_by_one_and_tried_again_when_refused(fixture: StoreFi
     assert!(fixture.store.triggers(10).await.unwrap().is_empty());
 }
 
-async fn a_parent_that_is_waited_for_is_kept(fixture: StoreFixture) {
+async fn a_parent_with_waiting_followers_is_not_pruned(fixture: StoreFixture) {
     let parent = fixture.submit().await;
     let child = fixture.put(after(&[parent], None)).await;
     fixture.end(parent, JobStatus::Failed).await;
@@ -358,7 +358,7 @@ async fn a_parent_that_is_waited_for_is_kept(fixture: StoreFixture) {
     assert_eq!(fixture.number("SELECT count(*) FROM windlass_links").await, 0);
 }
 
-async fn the_graph_shows_both_directions(fixture: StoreFixture) {
+async fn the_graph_contains_ancestors_and_descendants(fixture: StoreFixture) {
     let [top, side] = [fixture.submit().await, fixture.submit().await];
     let left = fixture.put(after(&[top], None)).await;
     let right = fixture.put(after(&[top], None)).await;

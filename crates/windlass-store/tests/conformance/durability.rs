@@ -1,5 +1,5 @@
-//! What a call has answered is on the disk, whatever the server, the database and the role say of
-//! `synchronous_commit`. Looked up in the write-ahead log right after each call.
+//! A call returns only after its changes are on disk, whatever `synchronous_commit` is set to on the
+//! server, the database and the role. The tests check the write-ahead log after each call.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use windlass_core::{AlertKind, DeadLetterStatus, JobStatus, PaginationState, Req
 use windlass_store::{AlertFilter, DeadLetterFilter, NewAlert, NewJob, NewPart};
 use windlass_testkit::{Database, Options, PostgresServer};
 
+use crate::dead_letters::letter;
 use crate::fixture::{StoreFixture, by, cut, done, job_with, last_page, new_job, scan, with_dead};
-use crate::letters::letter;
 
-/// A server that flushes its log only when a commit waits for it.
+/// A server that flushes its log only when a commit waits for the flush.
 fn lazy_server() -> PostgresServer {
     let settings = [
         ("synchronous_commit", "off"),
@@ -36,7 +36,7 @@ impl Log {
         self.database.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").await
     }
 
-    /// Makes a call that writes something; all of it must be flushed when it returns.
+    /// Makes a call that writes. All of it must be flushed when the call returns.
     async fn durable<T>(
         &self,
         what: &str,
@@ -48,14 +48,14 @@ impl Log {
         let flushed: i64 = self.database.one(flushed).await;
         let end = self.end().await;
         assert!(end > before, "{what}: wrote nothing, so this proves nothing");
-        // Where a page ends exactly, its successor's header is counted as written.
+        // At an exact page end, the header of the next page counts as written.
         assert!(end - flushed <= 40, "{what}: {} bytes are not flushed", end - flushed);
         answer
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_call_has_answered_is_flushed() {
+async fn a_call_returns_after_its_changes_are_flushed() {
     let server = lazy_server();
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
@@ -64,7 +64,7 @@ async fn what_a_call_has_answered_is_flushed() {
     let (log, store) = (Log { database }, fixture.store.clone());
     log.durable("submit", store.submit(new_job())).await;
 
-    // From the plan to the end, with a dead letter.
+    // From planning to the end, with dead letters.
     let job = fixture.submit().await;
     let only = windlass_store::Capabilities { only_job: Some(job), ..by() };
     let plan = log.durable("claim a segment", store.claim_segments(&only, 1)).await.remove(0);
@@ -87,7 +87,7 @@ async fn what_a_call_has_answered_is_flushed() {
     let _ = log.durable("the last chunk", last).await;
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 
-    // Letters, and a redrive.
+    // Dead letters and a redrive.
     let of = |number: i64| DeadLetterFilter {
         error: Some(["bad", "worse"][number as usize - 1].to_owned()),
         ..DeadLetterFilter::default()
@@ -97,12 +97,12 @@ async fn what_a_call_has_answered_is_flushed() {
     let redrive = NewJob { root: job, ..new_job() };
     let redriven = log.durable("redrive", store.redrive(job, &of(2), redrive)).await;
     let (redrive, _) = redriven.unwrap();
-    let chunk = crate::letters::begin(&fixture, redrive).await;
+    let chunk = crate::dead_letters::begin(&fixture, redrive).await;
     let settled = [chunk_key(2)];
     let _ = log.durable("settle", store.complete(chunk.lease, &done(1), &settled)).await;
 
-    // Several ends at once, the last of their job.
-    let job = fixture.loaded(2).await;
+    // Several completions in one transaction, which end the job.
+    let job = fixture.planned(2).await;
     let together: Vec<_> =
         fixture.claim(job, 2).await.iter().map(|chunk| (chunk.lease, done(10))).collect();
     log.durable("complete together", store.complete_together(&together)).await;
@@ -119,7 +119,7 @@ async fn what_a_call_has_answered_is_flushed() {
     };
     let map = json!({ "step": { "map": "SELECT 1 AS n FROM {source} WHERE {chunk}" },
                       "reduce": "SELECT sum(n) AS n FROM parts" });
-    let job = fixture.loaded_as(job_with(map, Request::new("REFRESH")), 1).await;
+    let job = fixture.planned_as(job_with(map, Request::new("REFRESH")), 1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     store.complete_part(chunk.lease, &done(1), &part).await.unwrap();
     let merge = fixture.segment_of(job).await;
@@ -128,8 +128,8 @@ async fn what_a_call_has_answered_is_flushed() {
     let _ = log.durable("the merge", store.commit_page(page)).await;
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 
-    // Failures and pauses without a request, with other chunks still open.
-    let job = fixture.loaded(3).await;
+    // A budget that pauses or fails a job while other chunks are open.
+    let job = fixture.planned(3).await;
     let chunks = fixture.claim(job, 2).await;
     let _ =
         log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false, &[])).await;
@@ -139,7 +139,7 @@ async fn what_a_call_has_answered_is_flushed() {
     log.durable("retry", store.retry(job)).await;
     for (on_exceeded, status) in [("pause", JobStatus::Paused), ("fail", JobStatus::Failed)] {
         let failures = json!({ "failures": { "budget": 1, "on_exceeded": on_exceeded } });
-        let job = fixture.loaded_as(job_with(failures, Request::new("REFRESH")), 3).await;
+        let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 3).await;
         let chunk = fixture.claim(job, 1).await.remove(0);
         let _ = log.durable(on_exceeded, store.complete(chunk.lease, &with_dead(2), &[])).await;
         assert_eq!(fixture.status(job).await, status);
@@ -148,8 +148,8 @@ async fn what_a_call_has_answered_is_flushed() {
     let plan = fixture.segment_of(job).await;
     let _ = log.durable("fail a segment", store.fail_segment(plan.lease, "no table")).await;
 
-    // What people say.
-    let job = fixture.loaded(2).await;
+    // Operator commands.
+    let job = fixture.planned(2).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     log.durable("pause", store.pause(job, Some("why"))).await;
     log.durable("resume", store.resume(job)).await;
@@ -161,7 +161,7 @@ async fn what_a_call_has_answered_is_flushed() {
     log.durable("stop", store.stop("REFRESH", true)).await;
     log.durable("start", store.stop("REFRESH", false)).await;
     log.durable("throughput", store.set_throughput("REFRESH", Some(3), None)).await;
-    log.durable("hold", store.suspend("REFRESH", "away", Duration::from_secs(60))).await;
+    log.durable("suspend", store.suspend("REFRESH", "unavailable", Duration::from_secs(60))).await;
     let now = store.now().await.unwrap();
     log.durable("a schedule", store.put_schedule("REFRESH", "spec", Some(now))).await;
     let next = now + chrono::Duration::hours(1);

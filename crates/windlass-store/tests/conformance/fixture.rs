@@ -1,4 +1,4 @@
-//! A store to test, and the few things most tests do with it.
+//! A store to test, and helpers that most tests use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ enum Place {
     Postgres(Database),
 }
 
-/// How long a test waits for what must happen; generous, for machines under load.
+/// The timeout for events that must happen. It is long, for machines under load.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 impl StoreFixture {
@@ -55,7 +55,7 @@ impl StoreFixture {
         StoreFixture { store: connect(&url).await.unwrap(), url, place: Place::Postgres(database) }
     }
 
-    /// A migrated store in a database of the test's own making.
+    /// A migrated store in a database that the test has created.
     pub(crate) async fn postgres_on(database: Database) -> StoreFixture {
         let url = database.url().to_owned();
         let store = connect(&url).await.unwrap();
@@ -67,12 +67,12 @@ impl StoreFixture {
         matches!(self.place, Place::Sqlite(_))
     }
 
-    /// Another handle on the same store, as another process has it.
+    /// A second handle on the same store, like that of another process.
     pub(crate) async fn other(&self) -> Arc<dyn Store> {
         connect(&self.url).await.unwrap()
     }
 
-    /// A number that the trait does not show.
+    /// Reads a number that the trait does not provide.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match &self.place {
             Place::Sqlite(folder) => {
@@ -84,7 +84,7 @@ impl StoreFixture {
         }
     }
 
-    /// Does what the trait cannot.
+    /// Runs SQL for which the trait has no method.
     pub(crate) async fn run(&self, sql: &str) {
         match &self.place {
             Place::Sqlite(folder) => {
@@ -96,7 +96,7 @@ impl StoreFixture {
         }
     }
 
-    /// Lets the leases of all segments run out, which take too long for a test by themselves.
+    /// Expires the leases of all segments, which are too long for a test.
     pub(crate) async fn shorten_segment_leases(&self) {
         let past = match &self.place {
             Place::Sqlite(_) => "1",
@@ -105,18 +105,18 @@ impl StoreFixture {
         self.run(&format!("UPDATE windlass_segments SET lease_until = {past}")).await;
     }
 
-    /// Submits a job of the usual definition.
+    /// Submits a job with the default definition.
     pub(crate) async fn submit(&self) -> JobId {
         let job = new_job();
         self.store.submit(job).await.unwrap().id()
     }
 
-    /// A job that is loaded: so many chunks of ten items each.
-    pub(crate) async fn loaded(&self, chunks: usize) -> JobId {
-        self.loaded_as(new_job(), chunks).await
+    /// A planned job with this many chunks of ten items each.
+    pub(crate) async fn planned(&self, chunks: usize) -> JobId {
+        self.planned_as(new_job(), chunks).await
     }
 
-    pub(crate) async fn loaded_as(&self, job: NewJob, chunks: usize) -> JobId {
+    pub(crate) async fn planned_as(&self, job: NewJob, chunks: usize) -> JobId {
         let id = self.store.submit(job).await.unwrap().id();
         let segment = self.segment_of(id).await;
         let page = last_page(segment.lease, PaginationState::Plan, scan(10), cut(chunks));
@@ -156,8 +156,8 @@ impl StoreFixture {
         self.chunks(job).await.remove(number)
     }
 
-    /// What must hold whenever nobody is inside a call: the counters equal the counted rows, and
-    /// the job's status is what its units say.
+    /// Checks invariants that hold when no call is in progress: the counters equal the counted rows, and
+    /// the status of the job agrees with its segments and chunks.
     pub(crate) async fn check(&self, id: JobId) {
         let (job, chunks) = (self.job(id).await, self.chunks(id).await);
         let segments = self.store.segments(id).await.unwrap();
@@ -230,8 +230,8 @@ pub(crate) fn job_with(more: serde_json::Value, request: Request) -> NewJob {
     NewJob { id, definition: definition(more), request, identity, root: id, rules: Vec::new() }
 }
 
-/// A definition whose leases run out while a test waits.
-pub(crate) fn brief(lease: &str, timeout: &str) -> NewJob {
+/// A job whose leases expire during the test.
+pub(crate) fn with_short_lease(lease: &str, timeout: &str) -> NewJob {
     let chunk = json!({ "chunk": { "lease": lease, "timeout": timeout } });
     job_with(chunk, Request::new("REFRESH"))
 }
@@ -245,7 +245,7 @@ pub(crate) fn cut(chunks: usize) -> Vec<NewChunk> {
     (0..chunks as i64).map(|n| NewChunk { key_set: key_set(n), items: 10 }).collect()
 }
 
-/// The state of a scan that has enqueued so many items.
+/// The state of a scan that has enqueued this many items.
 pub(crate) fn scan(items_enqueued: u64) -> PaginationState {
     let last_evaluated_key = match items_enqueued {
         0 => None,
@@ -277,13 +277,13 @@ pub(crate) fn new_segments(count: u64) -> Vec<NewSegment> {
     (0..count).map(segment).collect()
 }
 
-/// A chunk's progress when so many items are processed.
+/// The progress of a chunk with this many processed items.
 pub(crate) fn done(processed: i64) -> Progress {
     let counts = Counts { read: processed, processed, ..Counts::default() };
     Progress { cursor: Cursor::End, counts }
 }
 
-/// A chunk's progress when so many of its items are dead.
+/// The progress of a chunk with this many dead items.
 pub(crate) fn with_dead(dead: i64) -> Progress {
     let counts = Counts { read: 10, processed: 10 - dead, dead, ..Counts::default() };
     Progress { cursor: Cursor::End, counts }

@@ -1,13 +1,9 @@
-//! What every store must do, run on both backends. A topic is a file; a test is an async function
-//! of a [`fixture::StoreFixture`] that `both!` names.
+//! The behaviour that every store must have, tested on both backends. Each file covers one topic. A test
+//! is an async function with a [`fixture::StoreFixture`], listed in `both!`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "the helpers of a test fail as the test does"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that panics fails its test")]
 
-/// Runs tests of the surrounding module on either backend.
+/// Runs tests of the surrounding module on both backends.
 macro_rules! both {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {
@@ -26,26 +22,26 @@ macro_rules! both {
     };
 }
 
+mod aggregates;
 mod alerts;
 mod budget;
-mod cancel;
+mod cancellation;
 mod changes;
-mod claim;
+mod claims;
+mod commands;
 mod completion;
-mod control;
+mod controls;
+mod dead_letters;
 mod dependencies;
-mod digest;
 mod durability;
 mod fixture;
-mod lease;
-mod letters;
-mod load;
-mod migrate;
+mod jobs;
+mod leases;
 mod parts;
-mod prune;
+mod planning;
 mod races;
 mod restore;
+mod retention;
+mod schema;
 mod stats;
-mod steering;
-mod submit;
 mod submitters;

@@ -1,4 +1,4 @@
-//! Parts are kept with the end of their chunk, and merged once all of them are there.
+//! Parts are stored when their chunk completes, and merged when all chunks are completed.
 
 use serde_json::json;
 use windlass_core::{JobId, JobStatus, OnFailed, PaginationState, Phase, Request};
@@ -7,14 +7,14 @@ use windlass_store::{ClaimedSegment, JobFilter, MERGED, NewJob, NewPart, Result}
 use crate::fixture::{StoreFixture, assert_lost, by, done, job_with, last_page, new_job};
 
 both!(
-    a_part_is_kept_with_the_end_of_its_chunk,
+    a_part_is_stored_when_its_chunk_completes,
     the_merge_is_the_last_segment,
-    a_failed_chunk_keeps_the_merge_waiting,
-    a_merge_that_failed_is_retried,
-    a_merger_that_lost_its_segment_keeps_nothing,
+    a_job_with_a_failed_chunk_is_not_merged,
+    a_failed_merge_is_retried,
+    a_merge_with_a_lost_lease_stores_nothing,
     a_job_without_records_is_merged_too,
-    a_cancelled_merge_is_over,
-    parts_go_with_their_job,
+    a_cancelled_merge_is_fenced_before_the_job_ends,
+    parts_are_deleted_with_their_job,
 );
 
 fn mapping() -> NewJob {
@@ -36,7 +36,7 @@ fn part(rows: i64) -> NewPart {
 impl StoreFixture {
     /// A job with two chunks, both completed with a part.
     async fn mapped(&self) -> JobId {
-        let job = self.loaded_as(mapping(), 2).await;
+        let job = self.planned_as(mapping(), 2).await;
         for chunk in self.claim(job, 2).await {
             let rows = chunk.lease.chunk.number;
             self.store.complete_part(chunk.lease, &done(10), &part(rows)).await.unwrap();
@@ -50,8 +50,8 @@ impl StoreFixture {
     }
 }
 
-async fn a_part_is_kept_with_the_end_of_its_chunk(fixture: StoreFixture) {
-    let job = fixture.loaded_as(mapping(), 2).await;
+async fn a_part_is_stored_when_its_chunk_completes(fixture: StoreFixture) {
+    let job = fixture.planned_as(mapping(), 2).await;
     let chunks = fixture.claim(job, 2).await;
     for _ in 0..2 {
         fixture.store.complete_part(chunks[1].lease, &done(10), &part(7)).await.unwrap();
@@ -82,8 +82,8 @@ async fn the_merge_is_the_last_segment(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_failed_chunk_keeps_the_merge_waiting(fixture: StoreFixture) {
-    let job = fixture.loaded_as(mapping(), 1).await;
+async fn a_job_with_a_failed_chunk_is_not_merged(fixture: StoreFixture) {
+    let job = fixture.planned_as(mapping(), 1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "broken", false, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
@@ -96,7 +96,7 @@ async fn a_failed_chunk_keeps_the_merge_waiting(fixture: StoreFixture) {
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 }
 
-async fn a_merge_that_failed_is_retried(fixture: StoreFixture) {
+async fn a_failed_merge_is_retried(fixture: StoreFixture) {
     let job = fixture.mapped().await;
     let segment = fixture.segment_of(job).await;
     fixture.store.fail_segment(segment.lease, "no such table").await.unwrap();
@@ -111,7 +111,7 @@ async fn a_merge_that_failed_is_retried(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_merger_that_lost_its_segment_keeps_nothing(fixture: StoreFixture) {
+async fn a_merge_with_a_lost_lease_stores_nothing(fixture: StoreFixture) {
     let job = fixture.mapped().await;
     let old = fixture.segment_of(job).await;
     fixture.shorten_segment_leases().await;
@@ -126,20 +126,20 @@ async fn a_merger_that_lost_its_segment_keeps_nothing(fixture: StoreFixture) {
 }
 
 async fn a_job_without_records_is_merged_too(fixture: StoreFixture) {
-    let job = fixture.loaded_as(mapping(), 0).await;
+    let job = fixture.planned_as(mapping(), 0).await;
     let segment = fixture.segment_of(job).await;
     assert_eq!(segment.state, PaginationState::Merge);
     fixture.finish_merge(&segment).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 }
 
-async fn a_cancelled_merge_is_over(fixture: StoreFixture) {
+async fn a_cancelled_merge_is_fenced_before_the_job_ends(fixture: StoreFixture) {
     let unclaimed = fixture.mapped().await;
     assert_eq!(fixture.store.cancel(unclaimed).await.unwrap(), JobStatus::Cancelled);
     fixture.store.mark_discarded(unclaimed).await.unwrap();
     let job = fixture.mapped().await;
     let segment = fixture.segment_of(job).await;
-    // Its load may still commit: the job is not cancelled before that is fenced.
+    // Its load may still commit, so the job is not cancelled before the load is fenced.
     assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Processing);
     let shown = fixture.job(job).await;
     assert_eq!((shown.status, shown.finished_at), (JobStatus::Processing, None));
@@ -150,7 +150,7 @@ async fn a_cancelled_merge_is_over(fixture: StoreFixture) {
         fixture.store.jobs(&filter).await.unwrap().len()
     };
     assert_eq!(listed(JobStatus::Processing).await, 1);
-    assert_eq!(listed(JobStatus::Cancelled).await, 1, "the other one");
+    assert_eq!(listed(JobStatus::Cancelled).await, 1, "the other job");
     assert_lost(fixture.store.put_merged(segment.lease, &part(1)).await);
     assert_lost(fixture.finish_merge(&segment).await);
     assert!(fixture.store.claim_segments(&by(), 10).await.unwrap().is_empty());
@@ -165,16 +165,16 @@ async fn a_cancelled_merge_is_over(fixture: StoreFixture) {
     let child = fixture.store.submit(child).await.unwrap().id();
     assert!(fixture.job(child).await.error.unwrap().contains("waits for 1 job"));
 
-    // Its database is unavailable at first, which the job says.
+    // Its database is unavailable at first, and the job shows that.
     let ending = fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap();
     assert_eq!(ending.len(), 1);
     assert!(ending[0].epoch > segment.lease.epoch);
     assert!(fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap().is_empty());
-    let (away, wait) = (Some("the warehouse is down"), std::time::Duration::ZERO);
-    fixture.store.release_segment(ending[0], away, false, wait).await.unwrap();
+    let (reason, wait) = (Some("the warehouse is down"), std::time::Duration::ZERO);
+    fixture.store.release_segment(ending[0], reason, false, wait).await.unwrap();
     assert!(fixture.job(job).await.error.unwrap().ends_with("the warehouse is down"));
     fixture.check(job).await;
-    // Asked again, it is tried again.
+    // Cancelling again retries the fence at once.
     assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Processing);
     let again = fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap().remove(0);
     assert_lost(fixture.store.end_cancelled_merge(ending[0], None).await);
@@ -188,13 +188,13 @@ async fn a_cancelled_merge_is_over(fixture: StoreFixture) {
         (JobStatus::Cancelled, Some("it had loaded"))
     );
     assert!(shown.finished_at.is_some());
-    assert_eq!(fixture.job(child).await.error, None, "its dependents are told now");
+    assert_eq!(fixture.job(child).await.error, None, "its followers are released now");
     let here = ["app".to_owned()];
     assert_eq!(fixture.store.discardable(&here, 10).await.unwrap(), [(job, "app".to_owned())]);
     fixture.check(job).await;
 }
 
-async fn parts_go_with_their_job(fixture: StoreFixture) {
+async fn parts_are_deleted_with_their_job(fixture: StoreFixture) {
     let job = fixture.mapped().await;
     fixture.store.cancel(job).await.unwrap();
     fixture.store.remove_parts(job).await.unwrap();

@@ -1,4 +1,4 @@
-//! Steering against claims and completions: whoever wins, the state is consistent and ends.
+//! Commands race with claims and completions. Whichever wins, the state stays consistent and jobs end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use windlass_core::{JobId, JobStatus};
 use windlass_store::{Store, StoreError, connect};
 use windlass_testkit::eventually;
 
-use crate::fixture::{LIMIT, StoreFixture, brief, by, done, new_job};
+use crate::fixture::{LIMIT, StoreFixture, by, done, new_job, with_short_lease};
 
 both!(
     pauses_and_resumes_race_with_work,
     a_cancel_races_with_work,
     retries_race_with_failures,
-    loads_race_with_a_cancel,
-    segments_are_loaded_side_by_side,
+    pages_race_with_a_cancel,
+    segments_are_planned_concurrently,
     a_pause_races_with_the_last_completion,
 );
 
-/// Claims and ends chunks until told to stop; every third one it hands back.
+/// Claims and ends chunks until it is notified. It hands back every third chunk.
 async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
     let store = connect(&url).await.unwrap();
     let working = async {
         for turn in 0.. {
             for chunk in store.claim_chunks(&by(), 3).await.unwrap() {
                 let lease = chunk.lease;
-                // Whether it is kept or lost is what the race decides.
+                // The race decides whether the lease is lost.
                 let _ = match turn % 3 {
                     0 => store.release(lease, &done(1), None, false, Duration::ZERO).await,
                     _ => store.complete(lease, &done(10), &[]).await,
@@ -40,7 +40,7 @@ async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
     }
 }
 
-/// Runs workers beside something else, and lets them end.
+/// Runs workers beside another future, and stops them afterwards.
 async fn beside_workers(fixture: &StoreFixture, count: usize, other: impl Future<Output = ()>) {
     let stop = Arc::new(tokio::sync::Notify::new());
     let workers: Vec<_> =
@@ -64,10 +64,10 @@ async fn ends(store: &Arc<dyn Store>, job: JobId) {
 }
 
 async fn pauses_and_resumes_race_with_work(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("1s", "60s"), 60).await;
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 60).await;
     beside_workers(&fixture, 4, async {
         for turn in 0..20 {
-            // Refused once the job has ended, which is as good.
+            // Refused when the job has ended, which is fine.
             let _ = fixture.store.pause(job, Some("a race")).await;
             if turn % 2 == 0 {
                 tokio::time::sleep(Duration::from_millis(3)).await;
@@ -85,7 +85,7 @@ async fn pauses_and_resumes_race_with_work(fixture: StoreFixture) {
 
 async fn a_cancel_races_with_work(fixture: StoreFixture) {
     for micros in [0, 1_000, 5_000, 20_000] {
-        let job = fixture.loaded_as(brief("1s", "60s"), 40).await;
+        let job = fixture.planned_as(with_short_lease("1s", "60s"), 40).await;
         beside_workers(&fixture, 4, async {
             tokio::time::sleep(Duration::from_micros(micros)).await;
             let cancelled = fixture.store.cancel(job).await.is_ok();
@@ -105,9 +105,9 @@ async fn a_cancel_races_with_work(fixture: StoreFixture) {
 }
 
 async fn retries_race_with_failures(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("1s", "60s"), 30).await;
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 30).await;
     let failing = async {
-        // Somebody fails chunks, sometimes with the whole job; somebody else retries at once.
+        // One task fails chunks, sometimes with the whole job; another one retries at once.
         for turn in 0..15 {
             for chunk in fixture.claim(job, 1).await {
                 let (at_once, progress) = (turn % 2 == 0, done(0));
@@ -128,13 +128,13 @@ async fn retries_race_with_failures(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn loads_race_with_a_cancel(fixture: StoreFixture) {
+async fn pages_race_with_a_cancel(fixture: StoreFixture) {
     use crate::fixture::{cut, page, scan};
     for micros in [0, 2_000, 8_000] {
         let job = fixture.store.submit(new_job()).await.unwrap().id();
         let plan = fixture.segment_of(job).await;
         let store = fixture.other().await;
-        let loading = tokio::spawn(async move {
+        let planning = tokio::spawn(async move {
             let mut state = plan.state;
             for turn in 1..50 {
                 let next = page(plan.lease, state, scan(turn), cut(2));
@@ -144,17 +144,17 @@ async fn loads_race_with_a_cancel(fixture: StoreFixture) {
                     committed => committed.unwrap(),
                 }
             }
-            panic!("it was never told");
+            panic!("the cancel never refused a page");
         });
         tokio::time::sleep(Duration::from_micros(micros)).await;
         fixture.store.cancel(job).await.unwrap();
-        loading.await.unwrap();
+        planning.await.unwrap();
         assert!(fixture.job(job).await.finished_at.is_some());
         fixture.check(job).await;
     }
 }
 
-async fn segments_are_loaded_side_by_side(fixture: StoreFixture) {
+async fn segments_are_planned_concurrently(fixture: StoreFixture) {
     use crate::fixture::{cut, last_page, new_segments, page, scan};
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
@@ -182,7 +182,7 @@ async fn segments_are_loaded_side_by_side(fixture: StoreFixture) {
 
 async fn a_pause_races_with_the_last_completion(fixture: StoreFixture) {
     for _ in 0..40 {
-        let job = fixture.loaded(1).await;
+        let job = fixture.planned(1).await;
         let chunk = fixture.claim(job, 1).await.remove(0);
         let store = fixture.store.clone();
         let ending = tokio::spawn(async move { store.complete(chunk.lease, &done(10), &[]).await });

@@ -1,10 +1,10 @@
-//! What a restored store is told by: its identity, its generations, and epochs that are raised.
+//! Restored stores: identity, generations, and raised epochs.
 
 use crate::fixture::{StoreFixture, by};
 
-both!(a_generation_only_rises, epochs_are_raised_and_never_lowered);
+both!(a_generation_never_decreases, epochs_are_raised_and_never_lowered);
 
-async fn a_generation_only_rises(fixture: StoreFixture) {
+async fn a_generation_never_decreases(fixture: StoreFixture) {
     let (store, other) = (&fixture.store, fixture.other().await);
     assert_eq!(store.identity().await.unwrap(), other.identity().await.unwrap());
     assert_eq!(store.generation("app").await.unwrap(), 0);
@@ -15,9 +15,9 @@ async fn a_generation_only_rises(fixture: StoreFixture) {
     assert_eq!(store.generation("elsewhere").await.unwrap(), 0);
 }
 
-/// As `--after-restore` does: the next claim is above what the ledger has.
+/// As `--after-restore` does: the next claim has a higher epoch than the ledger.
 async fn epochs_are_raised_and_never_lowered(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+    let job = fixture.planned(3).await;
     let held = fixture.claim(job, 1).await.remove(0);
     let raised = fixture.store.raise_epochs(job, &[(-1, 4), (0, 1), (1, 5), (7, 5)]).await.unwrap();
     assert_eq!(raised, 1);

@@ -1,21 +1,21 @@
-//! What there is to do, in numbers, while it is done.
+//! Counts of open work.
 
 use windlass_core::JobStatus;
 use windlass_store::Depth;
 
-use crate::fixture::{LIMIT, StoreFixture, brief, new_job};
+use crate::fixture::{LIMIT, StoreFixture, new_job, with_short_lease};
 
-both!(depths_are_those_of_the_chunks, lost_leases_are_counted, open_jobs_are_found_by_submitter);
+both!(depths_count_jobs_and_chunks, lost_leases_are_counted, open_jobs_are_listed_by_submitter);
 
 fn depth(status: JobStatus, jobs: i64, pending: i64, processing: i64) -> Depth {
     Depth { job_type: "REFRESH".to_owned(), status, jobs, pending, processing }
 }
 
-async fn depths_are_those_of_the_chunks(fixture: StoreFixture) {
+async fn depths_count_jobs_and_chunks(fixture: StoreFixture) {
     let depths = async || fixture.store.stats().await.unwrap().depths;
     assert_eq!(depths().await, []);
     fixture.submit().await;
-    let (job, other) = (fixture.loaded(5).await, fixture.loaded(2).await);
+    let (job, other) = (fixture.planned(5).await, fixture.planned(2).await);
     let chunks = fixture.claim(job, 3).await;
     let queued = depth(JobStatus::Queued, 1, 0, 0);
     assert_eq!(depths().await, [depth(JobStatus::Processing, 2, 4, 3), queued.clone()]);
@@ -31,7 +31,7 @@ async fn depths_are_those_of_the_chunks(fixture: StoreFixture) {
 }
 
 async fn lost_leases_are_counted(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("50ms", "1m"), 2).await;
+    let job = fixture.planned_as(with_short_lease("50ms", "1m"), 2).await;
     let losses = async || fixture.store.stats().await.unwrap().losses;
     fixture.claim(job, 2).await;
     assert_eq!(losses().await, []);
@@ -46,12 +46,12 @@ async fn lost_leases_are_counted(fixture: StoreFixture) {
     assert_eq!(found[0].job_type, "REFRESH");
 }
 
-async fn open_jobs_are_found_by_submitter(fixture: StoreFixture) {
+async fn open_jobs_are_listed_by_submitter(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for name in ["schedule", "ada", "schedule", "schedule"] {
         let mut job = new_job();
         job.identity.name = name.to_owned();
-        jobs.push(fixture.loaded_as(job, 1).await);
+        jobs.push(fixture.planned_as(job, 1).await);
     }
     fixture.store.pause(jobs[2], None).await.unwrap();
     fixture.store.cancel(jobs[3]).await.unwrap();

@@ -1,31 +1,31 @@
-//! Jobs and letters by who submitted them, found by an index and not among everybody's.
+//! Jobs and dead letters by submitter and job type.
 
 use serde_json::json;
 use std::time::Duration;
 use windlass_core::{DeadLetterStatus, JobId};
 use windlass_store::{AlertFilter, DeadLetterFilter, JobFilter, Owner};
 
+use crate::dead_letters::{letter, redrive};
 use crate::fixture::{StoreFixture, done, new_job};
-use crate::letters::{letter, redrive};
 
 both!(
     jobs_are_listed_by_submitter,
     letters_are_listed_marked_and_redriven_by_submitter,
     jobs_and_letters_are_listed_by_job_types,
-    a_listing_reads_the_summary_and_never_the_request
+    a_listing_reads_the_summary_instead_of_the_request
 );
 
-async fn loaded_by(fixture: &StoreFixture, name: &str) -> JobId {
+async fn planned_by(fixture: &StoreFixture, name: &str) -> JobId {
     let mut job = new_job();
     job.identity.name = name.to_owned();
-    fixture.loaded_as(job, 1).await
+    fixture.planned_as(job, 1).await
 }
 
 async fn jobs_are_listed_by_submitter(fixture: StoreFixture) {
     let mut own = Vec::new();
     for _ in 0..3 {
-        own.insert(0, loaded_by(&fixture, "ada").await);
-        loaded_by(&fixture, "bob").await;
+        own.insert(0, planned_by(&fixture, "ada").await);
+        planned_by(&fixture, "bob").await;
     }
     let of = |name: &str| JobFilter { submitted_by: Some(name.to_owned()), ..JobFilter::default() };
     let listed = async |filter: &JobFilter| {
@@ -45,7 +45,7 @@ async fn jobs_are_listed_by_submitter(fixture: StoreFixture) {
 async fn letters_are_listed_marked_and_redriven_by_submitter(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for name in ["ada", "bob"] {
-        let job = loaded_by(&fixture, name).await;
+        let job = planned_by(&fixture, name).await;
         let chunk = fixture.claim(job, 1).await.remove(0);
         let letters = [letter(1, "bad"), letter(2, "bad")];
         fixture.store.add_dead_letters(chunk.lease, &letters).await.unwrap();
@@ -66,7 +66,7 @@ async fn letters_are_listed_marked_and_redriven_by_submitter(fixture: StoreFixtu
         roots.iter().map(|root| (root.job, root.letters)).collect::<Vec<_>>(),
         [(jobs[1], 2)]
     );
-    assert_eq!(redrive(&fixture, jobs[1], &of("ada")).await, None, "they are bob's");
+    assert_eq!(redrive(&fixture, jobs[1], &of("ada")).await, None, "they belong to bob");
     assert_eq!(
         fixture.store.mark_dead_letters(&of("eve"), DeadLetterStatus::Ignored).await.unwrap(),
         0
@@ -88,7 +88,7 @@ async fn jobs_and_letters_are_listed_by_job_types(fixture: StoreFixture) {
         let mut job = new_job();
         job.definition.name = name.to_owned();
         job.request.job_type = name.to_owned();
-        let id = fixture.loaded_as(job, 1).await;
+        let id = fixture.planned_as(job, 1).await;
         let chunk = fixture.claim(id, 1).await.remove(0);
         let _ = fixture.store.add_dead_letters(chunk.lease, &[letter(1, "bad")]).await.unwrap();
         let _ = fixture.store.complete(chunk.lease, &done(9), &[]).await.unwrap();
@@ -130,7 +130,7 @@ async fn jobs_and_letters_are_listed_by_job_types(fixture: StoreFixture) {
     assert_eq!(owners, [owner(jobs[0], "A"), owner(jobs[1], "B")]);
 }
 
-async fn a_listing_reads_the_summary_and_never_the_request(fixture: StoreFixture) {
+async fn a_listing_reads_the_summary_instead_of_the_request(fixture: StoreFixture) {
     let mut job = new_job();
     job.request.ids = Some((0..1000).map(serde_json::Value::from).collect());
     job.request.params.insert("small".to_owned(), json!(1));
@@ -138,7 +138,7 @@ async fn a_listing_reads_the_summary_and_never_the_request(fixture: StoreFixture
     let id = fixture.store.submit(job).await.unwrap().id();
     let small = fixture.submit().await;
     assert_eq!(fixture.job(id).await.request, whole);
-    // A listing that read it would fail.
+    // The request is replaced by invalid JSON: a listing that reads it fails.
     fixture
         .run(&format!("UPDATE windlass_jobs SET request = 'unreadable' WHERE id = '{id}'"))
         .await;

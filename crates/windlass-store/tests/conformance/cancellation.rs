@@ -1,4 +1,4 @@
-//! A cancelled job: what was never claimed ends at once, what was is fenced first.
+//! Cancelled jobs: chunks that were never claimed end at once, the others are fenced first.
 
 use std::time::Duration;
 
@@ -6,28 +6,30 @@ use windlass_core::{ChunkStatus, JobStatus};
 use windlass_store::{Capabilities, LeaseStatus};
 use windlass_testkit::eventually;
 
-use crate::fixture::{LIMIT, StoreFixture, assert_lost, brief, by, cut, done, last_page, scan};
+use crate::fixture::{
+    LIMIT, StoreFixture, assert_lost, by, cut, done, last_page, scan, with_short_lease,
+};
 
 both!(
-    a_job_that_never_began_ends_at_once,
-    what_was_claimed_is_ended_at_a_new_epoch,
-    what_was_handed_back_is_ended_too,
-    enders_do_not_take_turns,
-    a_loader_learns_of_it_by_its_page,
-    enders_honour_connections_and_only,
-    a_chunk_may_complete_before_it_is_ended,
-    the_output_is_discarded_when_all_chunks_have_ended,
+    a_job_without_claims_is_cancelled_at_once,
+    a_claimed_chunk_is_cancelled_at_a_new_epoch,
+    a_chunk_that_was_handed_back_is_cancelled_too,
+    a_chunk_is_claimed_for_cancelling_by_one_process_at_a_time,
+    a_page_of_a_cancelled_job_is_refused,
+    claims_for_cancelling_respect_connections_and_only_job,
+    a_chunk_of_a_cancelled_job_may_still_complete,
+    output_is_discardable_when_all_chunks_have_ended,
 );
 
-async fn the_output_is_discarded_when_all_chunks_have_ended(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let held = fixture.claim(job, 1).await.remove(0);
     let empty = fixture.submit().await;
     fixture.store.cancel(empty).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
     let here = ["app".to_owned()];
     let discardable = async |on: &[String]| fixture.store.discardable(on, 10).await.unwrap();
-    assert_eq!(discardable(&here).await, [], "somebody may still commit");
+    assert_eq!(discardable(&here).await, [], "a worker may still commit");
     let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
     assert_eq!(ending.lease.chunk, held.lease.chunk);
     fixture.store.end_cancelled(ending.lease, &done(1), &[]).await.unwrap();
@@ -37,9 +39,9 @@ async fn the_output_is_discarded_when_all_chunks_have_ended(fixture: StoreFixtur
     assert_eq!(discardable(&here).await, []);
 }
 
-async fn a_job_that_never_began_ends_at_once(fixture: StoreFixture) {
+async fn a_job_without_claims_is_cancelled_at_once(fixture: StoreFixture) {
     let queued = fixture.submit().await;
-    let loaded = fixture.loaded(3).await;
+    let loaded = fixture.planned(3).await;
     for job in [queued, loaded] {
         assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
         assert!(fixture.job(job).await.finished_at.is_some());
@@ -49,8 +51,8 @@ async fn a_job_that_never_began_ends_at_once(fixture: StoreFixture) {
     assert!(fixture.store.claim_cancelled(&by(), 10).await.unwrap().is_empty());
 }
 
-async fn what_was_claimed_is_ended_at_a_new_epoch(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+async fn a_claimed_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
     let held = fixture.claim(job, 1).await.remove(0);
     fixture.store.cancel(job).await.unwrap();
     let cancelled = fixture.job(job).await;
@@ -72,8 +74,8 @@ async fn what_was_claimed_is_ended_at_a_new_epoch(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn what_was_handed_back_is_ended_too(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn a_chunk_that_was_handed_back_is_cancelled_too(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let held = fixture.claim(job, 1).await.remove(0);
     let wait = Duration::from_secs(3600);
     fixture.store.release(held.lease, &done(2), None, false, wait).await.unwrap();
@@ -85,13 +87,13 @@ async fn what_was_handed_back_is_ended_too(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn enders_do_not_take_turns(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("100ms", "200ms"), 1).await;
+async fn a_chunk_is_claimed_for_cancelling_by_one_process_at_a_time(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("100ms", "200ms"), 1).await;
     fixture.claim(job, 1).await;
     fixture.store.cancel(job).await.unwrap();
     let first = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
     assert!(fixture.store.claim_cancelled(&by(), 1).await.unwrap().is_empty());
-    // Once handed back, or its lease lost, another may end it.
+    // After a hand-back or an expired lease, another process may cancel it.
     fixture.store.release(first.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
     let second = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
     assert_lost(fixture.store.end_cancelled(first.lease, &done(0), &[]).await);
@@ -99,7 +101,7 @@ async fn enders_do_not_take_turns(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_loader_learns_of_it_by_its_page(fixture: StoreFixture) {
+async fn a_page_of_a_cancelled_job_is_refused(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
@@ -111,8 +113,8 @@ async fn a_loader_learns_of_it_by_its_page(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn enders_honour_connections_and_only(fixture: StoreFixture) {
-    let (one, other) = (fixture.loaded(1).await, fixture.loaded(1).await);
+async fn claims_for_cancelling_respect_connections_and_only_job(fixture: StoreFixture) {
+    let (one, other) = (fixture.planned(1).await, fixture.planned(1).await);
     for job in [one, other] {
         fixture.claim(job, 1).await;
         fixture.store.cancel(job).await.unwrap();
@@ -124,13 +126,13 @@ async fn enders_honour_connections_and_only(fixture: StoreFixture) {
     assert_eq!(claimed.iter().map(|c| c.lease.chunk.job).collect::<Vec<_>>(), [other]);
 }
 
-async fn a_chunk_may_complete_before_it_is_ended(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("100ms", "60s"), 2).await;
+async fn a_chunk_of_a_cancelled_job_may_still_complete(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("100ms", "60s"), 2).await;
     let held = fixture.claim(job, 2).await;
     fixture.store.cancel(job).await.unwrap();
     fixture.complete(&held[0]).await.unwrap();
     fixture.check(job).await;
-    // The other one's worker is gone; its lease runs out, and it is still there to be ended.
+    // The worker of the other chunk is gone. Its lease expires, and the chunk can still be cancelled.
     let rescued = async || fixture.store.rescue().await.unwrap() > 0;
     eventually("its lease runs out", LIMIT, rescued).await;
     let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);

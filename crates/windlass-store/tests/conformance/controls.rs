@@ -1,4 +1,4 @@
-//! What is said of job types, of one job and of everything; and who works.
+//! Controls of job types, of a job and of everything, and the worker processes.
 
 use futures::future::join_all;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, UNLIMITED, connection
 use crate::fixture::{StoreFixture, by, new_job};
 
 both!(
-    nothing_of_what_is_stopped_is_loaded_or_claimed,
+    a_stopped_job_type_is_neither_planned_nor_worked,
     everything_can_be_stopped,
-    no_more_chunks_are_at_work_than_the_limit,
-    many_that_claim_at_once_stay_within_the_limit,
-    a_job_has_a_limit_of_its_own,
-    the_definition_gives_a_limit_that_operators_change,
-    what_is_beyond_a_lowered_limit_is_named,
-    items_get_their_time_one_after_the_other,
-    a_clock_that_is_set_back_leaves_no_reservation_in_the_future,
-    of_a_connection_the_last_hold_stands,
-    workers_are_listed_with_what_they_are_at,
+    claims_respect_the_concurrency_limit,
+    concurrent_claims_respect_the_concurrency_limit,
+    a_job_can_have_its_own_limit,
+    operators_override_the_limit_of_the_definition,
+    leases_beyond_a_lowered_limit_are_listed,
+    reservations_follow_each_other,
+    a_reservation_is_corrected_when_the_clock_is_set_back,
+    the_last_suspension_of_a_connection_wins,
+    workers_are_listed_with_their_chunks,
 );
 
-async fn nothing_of_what_is_stopped_is_loaded_or_claimed(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn a_stopped_job_type_is_neither_planned_nor_worked(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let job_type = fixture.job(job).await.job_type;
     let queued = fixture.submit().await;
     fixture.store.stop(&job_type, true).await.unwrap();
@@ -42,15 +42,15 @@ async fn nothing_of_what_is_stopped_is_loaded_or_claimed(fixture: StoreFixture) 
 }
 
 async fn everything_can_be_stopped(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+    let job = fixture.planned(2).await;
     fixture.store.stop(EVERYTHING, true).await.unwrap();
     assert!(fixture.claim(job, 1).await.is_empty());
     fixture.store.stop(EVERYTHING, false).await.unwrap();
     assert_eq!(fixture.claim(job, 1).await.len(), 1);
 }
 
-async fn no_more_chunks_are_at_work_than_the_limit(fixture: StoreFixture) {
-    let (first, second) = (fixture.loaded(5).await, fixture.loaded(5).await);
+async fn claims_respect_the_concurrency_limit(fixture: StoreFixture) {
+    let (first, second) = (fixture.planned(5).await, fixture.planned(5).await);
     let job_type = fixture.job(first).await.job_type;
     fixture.store.set_throughput(&job_type, Some(3), None).await.unwrap();
     let claimed = fixture.store.claim_chunks(&by(), 10).await.unwrap();
@@ -65,8 +65,8 @@ async fn no_more_chunks_are_at_work_than_the_limit(fixture: StoreFixture) {
     fixture.check(second).await;
 }
 
-async fn many_that_claim_at_once_stay_within_the_limit(fixture: StoreFixture) {
-    let job = fixture.loaded(40).await;
+async fn concurrent_claims_respect_the_concurrency_limit(fixture: StoreFixture) {
+    let job = fixture.planned(40).await;
     let job_type = fixture.job(job).await.job_type;
     fixture.store.set_throughput(&job_type, Some(7), None).await.unwrap();
     let claims = (0..12).map(|_| {
@@ -78,8 +78,8 @@ async fn many_that_claim_at_once_stay_within_the_limit(fixture: StoreFixture) {
     assert_eq!(fixture.job(job).await.chunks.processing, 7);
 }
 
-async fn a_job_has_a_limit_of_its_own(fixture: StoreFixture) {
-    let (slow, fast) = (fixture.loaded(5).await, fixture.loaded(5).await);
+async fn a_job_can_have_its_own_limit(fixture: StoreFixture) {
+    let (slow, fast) = (fixture.planned(5).await, fixture.planned(5).await);
     fixture.store.set_throughput(&slow.to_string(), Some(1), None).await.unwrap();
     let claimed = fixture.store.claim_chunks(&by(), 4).await.unwrap();
     let of_slow = claimed.iter().filter(|chunk| chunk.lease.chunk.job == slow).count();
@@ -88,7 +88,7 @@ async fn a_job_has_a_limit_of_its_own(fixture: StoreFixture) {
     assert_eq!(of_fast, 3);
 }
 
-async fn the_definition_gives_a_limit_that_operators_change(fixture: StoreFixture) {
+async fn operators_override_the_limit_of_the_definition(fixture: StoreFixture) {
     let mut job = new_job();
     let throughput = Throughput { concurrency: Some(2), items_per_second: Some(50) };
     job.definition.throughput = throughput;
@@ -104,13 +104,13 @@ async fn the_definition_gives_a_limit_that_operators_change(fixture: StoreFixtur
     assert_eq!(limits().await, (Some(9), Some(50)));
     fixture.store.set_throughput(&job_type, Some(AS_DEFINED), Some(70)).await.unwrap();
     assert_eq!(limits().await, (Some(2), Some(70)));
-    // A job of a definition without limits takes the old ones away, but not the operator's.
+    // A newer definition without limits removes the old ones, but not the operator's.
     fixture.store.submit(new_job()).await.unwrap();
     assert_eq!(limits().await, (None, Some(70)));
 }
 
-async fn what_is_beyond_a_lowered_limit_is_named(fixture: StoreFixture) {
-    let job = fixture.loaded(5).await;
+async fn leases_beyond_a_lowered_limit_are_listed(fixture: StoreFixture) {
+    let job = fixture.planned(5).await;
     let job_type = fixture.job(job).await.job_type;
     let claimed = fixture.claim(job, 4).await;
     assert!(fixture.store.over_limit().await.unwrap().is_empty());
@@ -121,8 +121,8 @@ async fn what_is_beyond_a_lowered_limit_is_named(fixture: StoreFixture) {
     assert_eq!(over_limit, last);
 }
 
-async fn items_get_their_time_one_after_the_other(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn reservations_follow_each_other(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let job_type = fixture.job(job).await.job_type;
     let most = Duration::from_secs(3600);
     assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO, "no limit");
@@ -130,23 +130,23 @@ async fn items_get_their_time_one_after_the_other(fixture: StoreFixture) {
     assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
     let second = fixture.store.reserve(job, 1000, most).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
-    // Too far away: nothing is reserved, so the next one finds the same.
+    // Beyond the maximum wait nothing is reserved, so the next call gets the same answer.
     let third = fixture.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
     let fourth = fixture.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
     assert!(third > second && fourth <= third, "{third:?} {fourth:?}");
-    // What was reserved at the old rate does not count at the new one.
+    // Reservations at the old rate are dropped when the rate changes.
     fixture.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
     assert_eq!(fixture.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
 }
 
-/// The clock was an hour ahead when the time was reserved.
-async fn a_clock_that_is_set_back_leaves_no_reservation_in_the_future(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+/// The clock was an hour ahead when the reservation was made.
+async fn a_reservation_is_corrected_when_the_clock_is_set_back(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let most = Duration::from_secs(3600);
     for subject in [fixture.job(job).await.job_type, job.to_string()] {
         fixture.store.set_throughput(&subject, None, Some(10)).await.unwrap();
     }
-    // A hundred seconds, of which some have passed when the clock is set back.
+    // A hundred seconds are reserved; some have passed when the clock is set back.
     assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
     let hour = if fixture.is_sqlite() { "3600000" } else { "interval '1 hour'" };
     fixture
@@ -157,14 +157,14 @@ async fn a_clock_that_is_set_back_leaves_no_reservation_in_the_future(fixture: S
         .await;
     let second = fixture.store.reserve(job, 1000, most).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
-    // That was reserved by the clock as it is now.
+    // This reservation was made with the corrected clock.
     let third = fixture.store.reserve(job, 1, most).await.unwrap();
     let range = Duration::from_secs(160)..=Duration::from_secs(200);
     assert!(range.contains(&third), "{third:?}");
 }
 
-async fn of_a_connection_the_last_hold_stands(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn the_last_suspension_of_a_connection_wins(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let subject = connection_subject("app");
     let (long, short) = (Duration::from_secs(3600), Duration::from_secs(1800));
     for (reason, wait) in [("slowed", long), ("unavailable", short)] {
@@ -173,18 +173,18 @@ async fn of_a_connection_the_last_hold_stands(fixture: StoreFixture) {
     }
     assert!(fixture.store.suspend(&subject, "", Duration::ZERO).await.unwrap());
     assert_eq!(fixture.job(job).await.error, None);
-    // It stops no claim: another process may reach the database.
+    // Claims continue, since another process may reach the database.
     fixture.store.suspend(&subject, "unavailable", long).await.unwrap();
     let claimed = fixture.claim(job, 1).await;
     assert_eq!(claimed.len(), 1);
-    // The chunk of a cancelled job waits for the database, too.
+    // A cancelled job waits for the database, too.
     fixture.store.cancel(job).await.unwrap();
     let error = fixture.job(job).await.error.unwrap();
     assert!(error.contains("is being cancelled") && error.ends_with("; unavailable"), "{error}");
 }
 
-async fn workers_are_listed_with_what_they_are_at(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+async fn workers_are_listed_with_their_chunks(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
     let worker = by().worker;
     let other = Capabilities { worker: "other".to_owned(), ..by() };
     fixture.store.heartbeat_worker(&by(), 4).await.unwrap();

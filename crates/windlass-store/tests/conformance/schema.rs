@@ -1,4 +1,4 @@
-//! The schema comes up once, however many processes start at the same time.
+//! Migrations are applied once, even if many processes start at the same time.
 
 use futures::future::join_all;
 use windlass_store::connect;
@@ -6,16 +6,16 @@ use windlass_store::connect;
 use crate::fixture::StoreFixture;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_twenty_migrate_at_once() {
-    twenty_at_once(StoreFixture::sqlite_unmigrated().await).await;
+async fn sqlite_twenty_processes_migrate_concurrently() {
+    migrate_concurrently(StoreFixture::sqlite_unmigrated().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_twenty_migrate_at_once() {
-    twenty_at_once(StoreFixture::postgres_unmigrated().await).await;
+async fn postgres_twenty_processes_migrate_concurrently() {
+    migrate_concurrently(StoreFixture::postgres_unmigrated().await).await;
 }
 
-async fn twenty_at_once(fixture: StoreFixture) {
+async fn migrate_concurrently(fixture: StoreFixture) {
     let migrations = (0..20).map(|_| {
         let url = fixture.url.clone();
         tokio::spawn(async move { connect(&url).await.unwrap().migrate().await })

@@ -1,4 +1,4 @@
-//! People pause, resume and retry; moves that the table of edges lacks are refused.
+//! Pause, resume and retry; commands that the status does not allow are refused.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use windlass_store::{JobFilter, LeaseStatus, StoreError};
 use crate::fixture::{LIMIT, StoreFixture, by, done, last_page, new_job, scan};
 
 both!(
-    a_job_is_paused_and_goes_on,
+    a_job_is_paused_and_resumed,
     a_queued_job_resumes_as_queued,
-    a_page_in_flight_is_kept_while_paused,
-    illegal_moves_are_refused_by_name,
-    an_unknown_job_cannot_be_steered,
-    a_held_job_type_is_not_claimed_and_says_why,
-    a_longer_hold_stands,
+    a_page_is_committed_while_the_job_is_paused,
+    illegal_commands_are_refused_with_the_reason,
+    commands_for_an_unknown_job_are_refused,
+    a_suspended_job_type_is_not_claimed_and_shows_the_reason,
+    a_longer_suspension_is_kept,
     a_retried_job_without_failures_ends,
 );
 
-async fn a_job_is_paused_and_goes_on(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn a_job_is_paused_and_resumed(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
-    assert_eq!(fixture.store.pause(job, Some("lunch")).await.unwrap(), JobStatus::Paused);
+    assert_eq!(fixture.store.pause(job, Some("maintenance")).await.unwrap(), JobStatus::Paused);
     let paused = fixture.job(job).await;
-    assert_eq!((paused.error.as_deref(), paused.phase), (Some("lunch"), None));
+    assert_eq!((paused.error.as_deref(), paused.phase), (Some("maintenance"), None));
     assert_eq!(fixture.store.confirm(&[chunk.lease]).await.unwrap(), [LeaseStatus::HandBack]);
     assert!(fixture.claim(job, 1).await.is_empty());
     fixture.check(job).await;
@@ -43,7 +43,7 @@ async fn a_queued_job_resumes_as_queued(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_page_in_flight_is_kept_while_paused(fixture: StoreFixture) {
+async fn a_page_is_committed_while_the_job_is_paused(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     fixture.store.pause(job, None).await.unwrap();
@@ -62,13 +62,13 @@ fn refused(outcome: windlass_store::Result<JobStatus>, code: Code) -> String {
     }
 }
 
-async fn illegal_moves_are_refused_by_name(fixture: StoreFixture) {
+async fn illegal_commands_are_refused_with_the_reason(fixture: StoreFixture) {
     let store = &fixture.store;
     let queued = fixture.submit().await;
     assert!(refused(store.resume(queued).await, Code::Status).contains("PAUSED"));
     assert!(refused(store.retry(queued).await, Code::Status).contains("FAILED"));
 
-    let completed = fixture.loaded(0).await;
+    let completed = fixture.planned(0).await;
     let text = refused(store.cancel(completed).await, Code::Status);
     assert!(text.contains("cannot go from COMPLETED to CANCELLED"), "{text}");
     refused(store.pause(completed, None).await, Code::Status);
@@ -93,7 +93,7 @@ async fn illegal_moves_are_refused_by_name(fixture: StoreFixture) {
     }
 }
 
-async fn an_unknown_job_cannot_be_steered(fixture: StoreFixture) {
+async fn commands_for_an_unknown_job_are_refused(fixture: StoreFixture) {
     let id: JobId = new_job().id;
     refused(fixture.store.pause(id, None).await, Code::NotFound);
     refused(fixture.store.resume(id).await, Code::NotFound);
@@ -102,9 +102,9 @@ async fn an_unknown_job_cannot_be_steered(fixture: StoreFixture) {
 }
 
 async fn a_retried_job_without_failures_ends(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+    let job = fixture.planned(2).await;
     let chunks = fixture.claim(job, 2).await;
-    // The job fails with its first chunk, and only then its other chunk completes.
+    // The job fails with its first chunk. Its other chunk completes after that.
     fixture.store.fail(chunks[0].lease, &done(0), "bad", true, &[]).await.unwrap();
     fixture.complete(&chunks[1]).await.unwrap();
     fixture.check(job).await;
@@ -115,8 +115,8 @@ async fn a_retried_job_without_failures_ends(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_held_job_type_is_not_claimed_and_says_why(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn a_suspended_job_type_is_not_claimed_and_shows_the_reason(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let job_type = fixture.job(job).await.job_type;
     let hold = |wait| fixture.store.suspend(&job_type, "the endpoint is down", wait);
     hold(LIMIT).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_held_job_type_is_not_claimed_and_says_why(fixture: StoreFixture) {
     let listed =
         fixture.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).await.unwrap();
     assert_eq!(listed[0].error, held.error);
-    // Loading goes on, and so do other types.
+    // Planning continues, and so do other job types.
     fixture.store.suspend("OTHER", "x", LIMIT).await.unwrap();
     let other = fixture.submit().await;
     assert_eq!(fixture.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, other);
@@ -137,8 +137,8 @@ async fn a_held_job_type_is_not_claimed_and_says_why(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_longer_hold_stands(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn a_longer_suspension_is_kept(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let job_type = fixture.job(job).await.job_type;
     assert!(fixture.store.suspend(&job_type, "long", LIMIT).await.unwrap());
     assert!(!fixture.store.suspend(&job_type, "short", Duration::from_millis(1)).await.unwrap());

@@ -1,4 +1,4 @@
-//! Dead letters: written once, found, redriven by one job at a time, settled.
+//! Dead letters are written once, listed, redriven by one job at a time, and settled.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::fixture::{StoreFixture, by, cut, done, last_page, new_job, scan, with
 
 both!(
     a_letter_is_written_once,
-    letters_are_found_by_what_is_said_of_them,
+    dead_letters_are_filtered,
     letters_are_listed_newest_first_in_pages,
-    a_redrive_names_its_letters_and_settles_them,
-    a_letter_that_dies_again_is_the_same_letter,
-    two_redrives_at_once_take_each_letter_once,
-    a_cancelled_redrive_frees_its_letters,
-    a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest,
+    a_redrive_claims_letters_and_settles_them,
+    an_item_that_fails_again_updates_its_letter,
+    concurrent_redrives_claim_each_letter_once,
+    a_cancelled_redrive_releases_its_letters,
+    a_stopped_redrive_settles_done_items_and_releases_the_others,
     a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled,
     a_failed_redrive_with_open_chunks_is_not_pruned,
-    a_repeated_redrive_is_the_same_job,
-    a_job_and_its_redrives_are_a_family,
-    marks_spare_what_is_being_redriven,
+    a_repeated_redrive_gives_the_same_job,
+    a_redrive_chain_lists_a_job_and_its_redrives,
+    letters_being_redriven_are_not_marked,
     a_composite_key_is_redriven_as_a_list,
 );
 
@@ -45,7 +45,7 @@ async fn all(fixture: &StoreFixture) -> Vec<DeadLetter> {
 
 /// A completed job with these letters.
 pub(crate) async fn dead(fixture: &StoreFixture, letters: &[NewDeadLetter]) -> JobId {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     fixture.store.add_dead_letters(chunk.lease, letters).await.unwrap();
     let progress = with_dead(letters.len() as i64);
@@ -65,7 +65,7 @@ pub(crate) async fn redrive(
     fixture.store.redrive(original, filter, redriving(original)).await.unwrap()
 }
 
-/// Loads a redrive with one chunk and claims it.
+/// Plans a redrive with one chunk and claims it.
 pub(crate) async fn begin(fixture: &StoreFixture, job: JobId) -> ClaimedChunk {
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(1));
@@ -73,7 +73,7 @@ pub(crate) async fn begin(fixture: &StoreFixture, job: JobId) -> ClaimedChunk {
     fixture.claim(job, 1).await.remove(0)
 }
 
-async fn a_job_and_its_redrives_are_a_family(fixture: StoreFixture) {
+async fn a_redrive_chain_lists_a_job_and_its_redrives(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad"), letter(2, "worse")]).await;
     dead(&fixture, &[letter(3, "bad")]).await;
     let of = |error: &str| DeadLetterFilter {
@@ -95,7 +95,7 @@ async fn a_job_and_its_redrives_are_a_family(fixture: StoreFixture) {
 }
 
 async fn a_letter_is_written_once(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let letters = [letter(1, "bad"), letter(2, "worse\0")];
     for _ in 0..3 {
@@ -109,11 +109,11 @@ async fn a_letter_is_written_once(fixture: StoreFixture) {
     assert_eq!((&first.key, &first.record), (&json!(1), &letters[0].record));
     assert_eq!((&first.context, first.attempts), (&letters[0].context, 3));
     assert_eq!((first.status, first.redrive_job), (DeadLetterStatus::New, None));
-    assert_eq!(first.created_at, first.updated_at, "a repetition changes nothing");
+    assert_eq!(first.created_at, first.updated_at, "a repeated call changes nothing");
     assert_eq!(written[1].error, "worse\u{fffd}");
 }
 
-async fn letters_are_found_by_what_is_said_of_them(fixture: StoreFixture) {
+async fn dead_letters_are_filtered(fixture: StoreFixture) {
     let one = dead(&fixture, &[letter(1, "100% BAD"), letter(2, "a_b")]).await;
     let other = dead(&fixture, &[letter(3, "Bad\\path")]).await;
     let found = async |filter: DeadLetterFilter| {
@@ -152,7 +152,7 @@ async fn letters_are_found_by_what_is_said_of_them(fixture: StoreFixture) {
 }
 
 async fn letters_are_listed_newest_first_in_pages(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     for number in 0..7 {
         fixture.store.add_dead_letters(chunk.lease, &[letter(number, "bad")]).await.unwrap();
@@ -169,7 +169,7 @@ async fn letters_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     assert_eq!(keys, [6, 5, 4, 3, 2, 1, 0]);
 }
 
-async fn a_redrive_names_its_letters_and_settles_them(fixture: StoreFixture) {
+async fn a_redrive_claims_letters_and_settles_them(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad"), letter(2, "bad"), letter(3, "other")]).await;
     let filter = DeadLetterFilter { error: Some("bad".into()), ..DeadLetterFilter::default() };
     let roots = fixture.store.redrivable(&filter).await.unwrap();
@@ -185,7 +185,10 @@ async fn a_redrive_names_its_letters_and_settles_them(fixture: StoreFixture) {
     assert_eq!(letters[0].status, DeadLetterStatus::New, "until its item is processed");
     assert_eq!([letters[0].redrive_job, letters[2].redrive_job], [Some(job), None]);
     assert!(fixture.store.redrivable(&filter).await.unwrap().is_empty());
-    assert!(redrive(&fixture, original, &filter).await.is_none(), "they are taken");
+    assert!(
+        redrive(&fixture, original, &filter).await.is_none(),
+        "another redrive has claimed them"
+    );
 
     let chunk = begin(&fixture, job).await;
     let settled = [letter(1, "").key, letter(2, "").key, letter(3, "").key];
@@ -197,11 +200,11 @@ async fn a_redrive_names_its_letters_and_settles_them(fixture: StoreFixture) {
         [DeadLetterStatus::Reprocessed, DeadLetterStatus::Reprocessed, DeadLetterStatus::New],
         "only those that name the redrive"
     );
-    assert_eq!(letters[0].redrive_job, Some(job), "it says who did it");
+    assert_eq!(letters[0].redrive_job, Some(job), "it names the redrive");
     fixture.check(job).await;
 }
 
-async fn a_letter_that_dies_again_is_the_same_letter(fixture: StoreFixture) {
+async fn an_item_that_fails_again_updates_its_letter(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad"), letter(2, "bad")]).await;
     let before = all(&fixture).await;
     let (job, _) = redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap();
@@ -223,7 +226,7 @@ async fn a_letter_that_dies_again_is_the_same_letter(fixture: StoreFixture) {
     assert_eq!(redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap().1, 1);
 }
 
-async fn two_redrives_at_once_take_each_letter_once(fixture: StoreFixture) {
+async fn concurrent_redrives_claim_each_letter_once(fixture: StoreFixture) {
     let letters: Vec<_> = (0..40).map(|number| letter(number, "bad")).collect();
     let original = dead(&fixture, &letters).await;
     let redrives = (0..6).map(|_| {
@@ -246,23 +249,23 @@ async fn two_redrives_at_once_take_each_letter_once(fixture: StoreFixture) {
     }
     let distinct: HashSet<_> = ids.iter().collect();
     assert_eq!(ids.len(), distinct.len(), "no letter twice");
-    // Somebody may have come away empty-handed; nothing is left behind for ever.
+    // A redrive may have got no letters, but no letter is left unclaimed.
     while redrive(&fixture, original, &DeadLetterFilter::default()).await.is_some() {}
     assert!(all(&fixture).await.iter().all(|letter| letter.redrive_job.is_some()));
 }
 
-async fn a_cancelled_redrive_frees_its_letters(fixture: StoreFixture) {
+async fn a_cancelled_redrive_releases_its_letters(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad")]).await;
     let (job, _) = redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap();
     begin(&fixture, job).await;
     fixture.store.cancel(job).await.unwrap();
-    assert_eq!(all(&fixture).await[0].redrive_job, Some(job), "a worker may still be at it");
+    assert_eq!(all(&fixture).await[0].redrive_job, Some(job), "a worker may still commit");
     let ending = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
     fixture.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap();
     assert_eq!(all(&fixture).await[0].redrive_job, None);
     let (job, _) = redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap();
 
-    // One that has failed holds its letters no longer, either.
+    // A failed redrive releases its letters, too.
     let chunk = begin(&fixture, job).await;
     fixture.store.fail(chunk.lease, &done(0), "bad", false, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
@@ -270,7 +273,7 @@ async fn a_cancelled_redrive_frees_its_letters(fixture: StoreFixture) {
     assert!(redrive(&fixture, original, &DeadLetterFilter::default()).await.is_some());
 }
 
-async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(fixture: StoreFixture) {
+async fn a_stopped_redrive_settles_done_items_and_releases_the_others(fixture: StoreFixture) {
     for fails in [true, false] {
         let written = [letter(1, "bad"), letter(2, "bad"), letter(3, "bad")];
         let original = dead(&fixture, &written).await;
@@ -284,7 +287,7 @@ async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(fixtu
         let again = [letter(3, "worse")];
         fixture.store.add_dead_letters(chunk.lease, &again).await.unwrap();
         let settled = [letter(1, "").key];
-        // A repetition finds it done.
+        // A repeated call succeeds.
         for _ in 0..2 {
             let kept = match fails {
                 true => fixture.store.fail(chunk.lease, &done(1), "no", false, &settled).await,
@@ -302,12 +305,12 @@ async fn a_redrive_that_is_stopped_settles_what_is_done_and_frees_the_rest(fixtu
             [DeadLetterStatus::Reprocessed, DeadLetterStatus::New, DeadLetterStatus::New]
         );
         assert_eq!((after[0].redrive_job, after[2].error.as_str()), (Some(job), "worse"));
-        assert_eq!(redrive(&fixture, original, &of).await.unwrap().1, 2, "exactly the rest");
+        assert_eq!(redrive(&fixture, original, &of).await.unwrap().1, 2, "exactly the others");
         fixture.check(job).await;
     }
 }
 
-/// A redrive of two chunks, of which one has failed it.
+/// A redrive of two chunks that failed with its first chunk.
 async fn half_failed(fixture: &StoreFixture) -> (JobId, JobId) {
     let original = dead(fixture, &[letter(1, "bad"), letter(2, "bad")]).await;
     let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
@@ -334,13 +337,13 @@ async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancell
     assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Cancelled);
     let cancelled = fixture.job(job).await;
     assert_eq!((cancelled.chunks.failed, cancelled.chunks.cancelled), (1, 1));
-    assert_eq!(cancelled.error.unwrap(), error, "it says why it was given up");
+    assert_eq!(cancelled.error.unwrap(), error, "it keeps its error");
     fixture.check(job).await;
     assert!(fixture.store.retry(job).await.is_err());
     assert_eq!(redrive(&fixture, original, &of).await.unwrap().1, 2);
 
-    // Any other job that failed is retried, or submitted again.
-    let other = fixture.loaded(2).await;
+    // Other failed jobs can be retried or submitted again, but not cancelled.
+    let other = fixture.planned(2).await;
     let chunk = fixture.claim(other, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no", true, &[]).await.unwrap();
     assert!(fixture.store.cancel(other).await.unwrap_err().to_string().contains("FAILED"));
@@ -353,7 +356,7 @@ async fn a_failed_redrive_with_open_chunks_is_not_pruned(fixture: StoreFixture) 
     assert!(fixture.store.close_job(job, Duration::ZERO).await.unwrap());
 }
 
-async fn a_repeated_redrive_is_the_same_job(fixture: StoreFixture) {
+async fn a_repeated_redrive_gives_the_same_job(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad"), letter(2, "bad")]).await;
     let job = redriving(original);
     for _ in 0..2 {
@@ -365,7 +368,7 @@ async fn a_repeated_redrive_is_the_same_job(fixture: StoreFixture) {
     assert_eq!(nothing.unwrap(), None);
 }
 
-async fn marks_spare_what_is_being_redriven(fixture: StoreFixture) {
+async fn letters_being_redriven_are_not_marked(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad"), letter(2, "bad"), letter(3, "bad")]).await;
     let one = DeadLetterFilter { limit: 1, ..DeadLetterFilter::default() };
     redrive(&fixture, original, &one).await.unwrap();

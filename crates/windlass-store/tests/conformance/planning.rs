@@ -1,4 +1,4 @@
-//! A job is cut into chunks, page by page.
+//! Planning cuts a job into chunks, page by page.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::fixture::{
 };
 
 both!(
-    a_plan_makes_segments_and_segments_make_chunks,
+    a_plan_creates_segments_and_segments_create_chunks,
     a_page_commits_all_or_nothing,
-    a_repeated_page_is_kept_once,
-    a_stalled_loader_is_refused,
+    a_repeated_page_is_committed_once,
+    a_stalled_planner_is_refused,
     a_page_from_another_state_is_refused,
     an_empty_job_completes_with_its_last_page,
     a_segment_is_handed_back,
     a_failed_segment_fails_the_job,
-    extents_come_back_byte_for_byte,
+    key_sets_are_read_back_unchanged,
     a_large_page_is_numbered_in_order,
 );
 
-async fn a_plan_makes_segments_and_segments_make_chunks(fixture: StoreFixture) {
+async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     assert_eq!(plan.state, PaginationState::Plan);
@@ -53,13 +53,13 @@ async fn a_plan_makes_segments_and_segments_make_chunks(fixture: StoreFixture) {
 async fn a_page_commits_all_or_nothing(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
-    // Dropped half way, at many moments: what is there afterwards is a whole page or none.
+    // The call is dropped at many different moments. Afterwards there is a whole page or none.
     for micros in [0, 200, 500, 1_000, 2_000, 5_000] {
         let whole = last_page(plan.lease, PaginationState::Plan, scan(10), cut(50));
         let whole = Page { segments: new_segments(5), ..whole };
         let load = fixture.store.commit_page(whole);
         let _ = tokio::time::timeout(Duration::from_micros(micros), load).await;
-        // Behind whatever is still going on in the store.
+        // This read waits for the transaction of the dropped call.
         fixture.store.rescue().await.unwrap();
         let loaded = fixture.job(job).await.chunks.total == 50;
         let (chunks, segments) = if loaded { (50, 6) } else { (0, 1) };
@@ -73,7 +73,7 @@ async fn a_page_commits_all_or_nothing(fixture: StoreFixture) {
     assert_eq!(fixture.chunks(job).await.len(), 50);
 }
 
-async fn a_repeated_page_is_kept_once(fixture: StoreFixture) {
+async fn a_repeated_page_is_committed_once(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     let first = page(plan.lease, PaginationState::Plan, scan(30), cut(3));
@@ -87,7 +87,7 @@ async fn a_repeated_page_is_kept_once(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_stalled_loader_is_refused(fixture: StoreFixture) {
+async fn a_stalled_planner_is_refused(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let stalled = fixture.segment_of(job).await;
     let handed_back =
@@ -122,7 +122,7 @@ async fn a_page_from_another_state_is_refused(fixture: StoreFixture) {
 }
 
 async fn an_empty_job_completes_with_its_last_page(fixture: StoreFixture) {
-    let job = fixture.loaded(0).await;
+    let job = fixture.planned(0).await;
     let job_now = fixture.job(job).await;
     assert_eq!((job_now.status, job_now.phase), (JobStatus::Completed, None));
     assert!(job_now.finished_at.is_some());
@@ -138,7 +138,7 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let segment = fixture.store.segments(job).await.unwrap().remove(0);
     assert_eq!(segment.error.as_deref(), Some("no\u{fffd} route"));
     let waiting = fixture.job(job).await;
-    assert_eq!(waiting.error, segment.error, "the job says why it waits");
+    assert_eq!(waiting.error, segment.error, "the job shows why it waits");
 
     let other = fixture.submit().await;
     let plan = fixture.segment_of(other).await;
@@ -151,14 +151,14 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     })
     .await;
     assert_eq!((again[0].lease.job, again[0].attempts), (other, 1));
-    // To ask whether it is still ours is no progress.
+    // A page that only checks the lease does not reset the attempts.
     let nothing = page(again[0].lease, PaginationState::Plan, PaginationState::Plan, vec![]);
     fixture.store.commit_page(nothing).await.unwrap();
     fixture.store.release_segment(again[0].lease, None, false, Duration::ZERO).await.unwrap();
     let again = fixture.store.claim_segments(&by(), 1).await.unwrap();
     assert_eq!(again[0].attempts, 1);
-    fixture.store.release_segment(again[0].lease, Some("away"), false, long).await.unwrap();
-    assert_eq!(fixture.job(other).await.error.as_deref(), Some("away"));
+    fixture.store.release_segment(again[0].lease, Some("unavailable"), false, long).await.unwrap();
+    assert_eq!(fixture.job(other).await.error.as_deref(), Some("unavailable"));
 }
 
 async fn a_failed_segment_fails_the_job(fixture: StoreFixture) {
@@ -180,7 +180,7 @@ async fn a_failed_segment_fails_the_job(fixture: StoreFixture) {
     assert_eq!(fixture.store.segments(job).await.unwrap()[0].status, ChunkStatus::Processing);
 }
 
-async fn extents_come_back_byte_for_byte(fixture: StoreFixture) {
+async fn key_sets_are_read_back_unchanged(fixture: StoreFixture) {
     use windlass_core::{FilterValue, Key, KeySet, Value};
     use windlass_store::NewChunk;
     let job = fixture.submit().await;
@@ -199,7 +199,7 @@ async fn extents_come_back_byte_for_byte(fixture: StoreFixture) {
 }
 
 async fn a_large_page_is_numbered_in_order(fixture: StoreFixture) {
-    let job = fixture.loaded(1000).await;
+    let job = fixture.planned(1000).await;
     let chunks = fixture.chunks(job).await;
     let expected: Vec<_> = cut(1000).into_iter().map(|chunk| chunk.key_set).collect();
     assert_eq!(chunks.into_iter().map(|chunk| chunk.key_set).collect::<Vec<_>>(), expected);

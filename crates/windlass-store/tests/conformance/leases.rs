@@ -1,4 +1,4 @@
-//! Leases run out, are extended, and fence whoever comes late.
+//! Leases expire, are renewed, and refuse late calls.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use windlass_store::{ClaimedChunk, Lease, LeaseRenewal, LeaseStatus, NewDeadLett
 use windlass_testkit::eventually;
 
 use crate::fixture::{
-    LIMIT, StoreFixture, assert_lost, brief, by, cut, done, key, last_page, scan,
+    LIMIT, StoreFixture, assert_lost, by, cut, done, key, last_page, scan, with_short_lease,
 };
 
 both!(
-    a_lease_that_ran_out_is_claimed_again,
-    an_old_epoch_ends_nothing,
-    a_heartbeat_extends_a_lease_and_keeps_progress,
-    heartbeats_never_extend_past_the_timeout,
-    standings_come_in_order,
-    a_rescue_takes_only_what_ran_out,
-    a_segment_that_ran_out_is_loaded_again,
+    an_expired_lease_is_claimed_again,
+    an_old_epoch_changes_nothing,
+    a_heartbeat_renews_a_lease_and_stores_progress,
+    heartbeats_never_renew_past_the_timeout,
+    lease_statuses_are_in_order,
+    a_rescue_returns_only_expired_leases,
+    a_segment_with_an_expired_lease_is_planned_again,
     a_released_chunk_is_released_once,
 );
 
-/// Waits until the chunk's lease has run out, and takes it away.
+/// Waits until the lease of the chunk has expired, and rescues the chunk.
 async fn expire(fixture: &StoreFixture) {
     let rescued = async || fixture.store.rescue().await.unwrap() > 0;
     eventually("a lease runs out", LIMIT, rescued).await;
@@ -42,30 +42,30 @@ fn letter() -> NewDeadLetter {
     }
 }
 
-/// A chunk that was lost, and the same chunk as its next holder has it.
+/// A chunk whose lease was lost, and its next claim.
 async fn lost(fixture: &StoreFixture) -> (ClaimedChunk, ClaimedChunk) {
-    let job = fixture.loaded_as(brief("100ms", "60s"), 1).await;
+    let job = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
     let old = fixture.claim(job, 1).await.remove(0);
     expire(fixture).await;
     let new = fixture.claim(job, 1).await.remove(0);
     (old, new)
 }
 
-async fn a_lease_that_ran_out_is_claimed_again(fixture: StoreFixture) {
+async fn an_expired_lease_is_claimed_again(fixture: StoreFixture) {
     let (old, new) = lost(&fixture).await;
     let job = old.lease.chunk.job;
     assert!(new.lease.epoch > old.lease.epoch);
     assert!(new.lost && !old.lost);
-    assert_eq!(new.attempts, 0, "a lost lease is no failure of the work");
+    assert_eq!(new.attempts, 0, "a lost lease is not a failed attempt");
     let row = fixture.chunk(job, 0).await;
     assert_eq!((row.losses, row.attempts), (1, 0));
-    // The flag speaks of the claim before this one only.
+    // The flag is about the previous claim only.
     fixture.store.release(new.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
     assert!(!fixture.claim(job, 1).await.remove(0).lost);
     fixture.check(job).await;
 }
 
-async fn an_old_epoch_ends_nothing(fixture: StoreFixture) {
+async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
     let (old, new) = lost(&fixture).await;
     let (store, progress) = (&fixture.store, done(10));
     let before = fixture.chunk(old.lease.chunk.job, 0).await;
@@ -87,12 +87,12 @@ async fn an_old_epoch_ends_nothing(fixture: StoreFixture) {
     fixture.check(old.lease.chunk.job).await;
 }
 
-async fn a_heartbeat_extends_a_lease_and_keeps_progress(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("1s", "60s"), 1).await;
+async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let progress = Progress { cursor: Cursor::Key(key(3)), counts: done(3).counts };
     let begun = tokio::time::Instant::now();
-    // For three times as long as the lease, and somebody looks for lost ones all the while.
+    // For three times the length of the lease, with a rescue after every heartbeat.
     while begun.elapsed() < Duration::from_secs(3) {
         let beat = LeaseRenewal { lease: chunk.lease, progress: Some(progress.clone()) };
         assert_eq!(fixture.store.heartbeat(&[beat], &[]).await.unwrap(), [LeaseStatus::Held]);
@@ -104,11 +104,15 @@ async fn a_heartbeat_extends_a_lease_and_keeps_progress(fixture: StoreFixture) {
     assert_eq!((&row.cursor, row.counts), (&progress.cursor, progress.counts));
     let none = fixture.store.heartbeat(&[beat(chunk.lease)], &[]).await.unwrap();
     assert_eq!(none, [LeaseStatus::Held]);
-    assert_eq!(fixture.chunk(job, 0).await.cursor, progress.cursor, "kept when none is given");
+    assert_eq!(
+        fixture.chunk(job, 0).await.cursor,
+        progress.cursor,
+        "kept when no progress is given"
+    );
 }
 
-async fn heartbeats_never_extend_past_the_timeout(fixture: StoreFixture) {
-    let job = fixture.loaded_as(brief("200ms", "500ms"), 1).await;
+async fn heartbeats_never_renew_past_the_timeout(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("200ms", "500ms"), 1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let begun = tokio::time::Instant::now();
     eventually("its time is up", LIMIT, async || {
@@ -121,8 +125,8 @@ async fn heartbeats_never_extend_past_the_timeout(fixture: StoreFixture) {
     assert!(fixture.claim(job, 1).await.remove(0).lost);
 }
 
-async fn standings_come_in_order(fixture: StoreFixture) {
-    let (running, paused) = (fixture.loaded(3).await, fixture.loaded(1).await);
+async fn lease_statuses_are_in_order(fixture: StoreFixture) {
+    let (running, paused) = (fixture.planned(3).await, fixture.planned(1).await);
     let held = fixture.claim(running, 3).await;
     let hand_back = fixture.claim(paused, 1).await.remove(0);
     fixture.store.pause(paused, None).await.unwrap();
@@ -139,12 +143,12 @@ async fn standings_come_in_order(fixture: StoreFixture) {
     assert!(fixture.store.confirm(&[]).await.unwrap().is_empty());
 }
 
-async fn a_rescue_takes_only_what_ran_out(fixture: StoreFixture) {
-    let long = fixture.loaded(1).await;
-    let short = fixture.loaded_as(brief("100ms", "60s"), 1).await;
+async fn a_rescue_returns_only_expired_leases(fixture: StoreFixture) {
+    let long = fixture.planned(1).await;
+    let short = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
     fixture.claim(long, 1).await;
     fixture.claim(short, 1).await;
-    // Its chunk is waiting again, whatever became of the job meanwhile.
+    // Its chunk is pending again, whatever the status of the job.
     fixture.store.pause(short, None).await.unwrap();
     expire(&fixture).await;
     assert_eq!(fixture.chunk(long, 0).await.status, ChunkStatus::Processing);
@@ -153,7 +157,7 @@ async fn a_rescue_takes_only_what_ran_out(fixture: StoreFixture) {
     fixture.check(short).await;
 }
 
-async fn a_segment_that_ran_out_is_loaded_again(fixture: StoreFixture) {
+async fn a_segment_with_an_expired_lease_is_planned_again(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let old = fixture.segment_of(job).await;
     fixture.shorten_segment_leases().await;
@@ -165,14 +169,14 @@ async fn a_segment_that_ran_out_is_loaded_again(fixture: StoreFixture) {
 
     fixture.shorten_segment_leases().await;
     fixture.store.heartbeat(&[], &[new.lease]).await.unwrap();
-    assert_eq!(fixture.store.rescue().await.unwrap(), 0, "the heartbeat has extended it");
+    assert_eq!(fixture.store.rescue().await.unwrap(), 0, "the heartbeat has renewed it");
     let page = last_page(new.lease, PaginationState::Plan, scan(10), cut(1));
     fixture.store.commit_page(page).await.unwrap();
     fixture.check(job).await;
 }
 
 async fn a_released_chunk_is_released_once(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let (chunk, progress) = (fixture.claim(job, 1).await.remove(0), done(0));
     for _ in 0..2 {
         let released =

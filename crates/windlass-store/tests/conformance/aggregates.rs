@@ -1,28 +1,28 @@
-//! Many rows as a few numbers: hours, cells, pace, and letters by what they died of.
+//! Aggregates: jobs by hour, chunks by bucket and duration, throughput, and dead letters by error.
 
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, DeadLetterStatus, JobId, JobStatus};
 use windlass_store::{DeadLetterFilter, Progress};
 
+use crate::dead_letters::{begin, dead, letter, redrive};
 use crate::fixture::{StoreFixture, new_job};
-use crate::letters::{begin, dead, letter, redrive};
 
 both!(
-    jobs_are_counted_by_the_hour,
-    chunks_are_counted_in_stretches,
-    what_was_done_when_adds_up,
-    completed_chunks_are_counted_by_how_long_they_took,
-    letters_are_grouped_by_error,
-    errors_that_differ_in_values_alone_are_one_group,
+    jobs_are_counted_by_hour,
+    chunks_are_counted_in_buckets,
+    throughput_buckets_add_up,
+    completed_chunks_are_counted_by_duration,
+    dead_letters_are_grouped_by_error,
+    errors_that_differ_only_in_values_are_one_group,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-async fn jobs_are_counted_by_the_hour(fixture: StoreFixture) {
+async fn jobs_are_counted_by_hour(fixture: StoreFixture) {
     let mut job = new_job();
     job.identity.name = "ada".to_owned();
-    let of_ada = fixture.loaded_as(job, 1).await;
+    let of_ada = fixture.planned_as(job, 1).await;
     fixture.submit().await;
     fixture.store.cancel(of_ada).await.unwrap();
     let counted = async |by: Option<&str>, status| {
@@ -38,8 +38,8 @@ async fn jobs_are_counted_by_the_hour(fixture: StoreFixture) {
     assert_eq!(fixture.store.hourly_jobs(Duration::ZERO, None, None).await.unwrap(), []);
 }
 
-async fn chunks_are_counted_in_stretches(fixture: StoreFixture) {
-    let job = fixture.loaded(7).await;
+async fn chunks_are_counted_in_buckets(fixture: StoreFixture) {
+    let job = fixture.planned(7).await;
     let claimed = fixture.claim(job, 2).await;
     fixture.complete(&claimed[0]).await.unwrap();
     let cells = fixture.store.chunk_buckets(job, 3).await.unwrap();
@@ -51,8 +51,8 @@ async fn chunks_are_counted_in_stretches(fixture: StoreFixture) {
     assert_eq!(fixture.store.chunk_buckets(JobId::nil(), 3).await.unwrap(), []);
 }
 
-async fn what_was_done_when_adds_up(fixture: StoreFixture) {
-    let job = fixture.loaded(3).await;
+async fn throughput_buckets_add_up(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
     assert_eq!(fixture.store.throughput_buckets(job, Duration::from_secs(5)).await.unwrap(), []);
     for chunk in fixture.claim(job, 3).await {
         fixture.complete(&chunk).await.unwrap();
@@ -63,8 +63,8 @@ async fn what_was_done_when_adds_up(fixture: StoreFixture) {
     assert!(paces.iter().all(|pace| pace.at.timestamp_millis() % 5000 == 0), "{paces:?}");
 }
 
-async fn completed_chunks_are_counted_by_how_long_they_took(fixture: StoreFixture) {
-    let job = fixture.loaded(8).await;
+async fn completed_chunks_are_counted_by_duration(fixture: StoreFixture) {
+    let job = fixture.planned(8).await;
     assert_eq!(fixture.store.duration_buckets(job).await.unwrap(), []);
     assert_eq!(fixture.store.slowest_chunks(job, 2).await.unwrap(), []);
     let claimed = fixture.claim(job, 7).await;
@@ -80,7 +80,7 @@ async fn completed_chunks_are_counted_by_how_long_they_took(fixture: StoreFixtur
             .run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}"))
             .await;
     }
-    // One that failed, one that nobody began: neither says how long a chunk takes.
+    // Neither a failed nor an unclaimed chunk has a duration.
     fixture.store.fail(claimed[6].lease, &Progress::default(), "no", false, &[]).await.unwrap();
     let durations = fixture.store.duration_buckets(job).await.unwrap();
     let durations: Vec<_> = durations.iter().map(|took| (took.millis, took.chunks)).collect();
@@ -90,7 +90,7 @@ async fn completed_chunks_are_counted_by_how_long_they_took(fixture: StoreFixtur
     assert_eq!(slowest.iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), expected);
 }
 
-async fn letters_are_grouped_by_error(fixture: StoreFixture) {
+async fn dead_letters_are_grouped_by_error(fixture: StoreFixture) {
     let job =
         dead(&fixture, &[letter(1, "too light"), letter(2, "lost"), letter(3, "too light")]).await;
     dead(&fixture, &[letter(4, "too light")]).await;
@@ -107,14 +107,14 @@ async fn letters_are_grouped_by_error(fixture: StoreFixture) {
     assert_eq!(groups(DeadLetterFilter { limit: 1, ..DeadLetterFilter::default() }).await.len(), 1);
 }
 
-async fn errors_that_differ_in_values_alone_are_one_group(fixture: StoreFixture) {
+async fn errors_that_differ_only_in_values_are_one_group(fixture: StoreFixture) {
     let errors = ["row 17 is bad", "row 18 is bad", "row 18 is bad, again", "lost"];
     let letters: Vec<_> = (1..).zip(errors).map(|(key, error)| letter(key, error)).collect();
     let job = dead(&fixture, &letters).await;
     let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let groups = fixture.store.dead_letter_groups(&of_job).await.unwrap();
     let said: Vec<_> = groups.iter().map(|group| (group.error.as_str(), group.letters)).collect();
-    // A group of one error says it as it is.
+    // A group with a single error shows it unchanged.
     assert_eq!(said, [("row … is bad", 2), ("lost", 1), ("row 18 is bad, again", 1)]);
     for group in groups {
         let filter =
@@ -126,7 +126,7 @@ async fn errors_that_differ_in_values_alone_are_one_group(fixture: StoreFixture)
             fixture.store.mark_dead_letters(&filter, DeadLetterStatus::Ignored).await.unwrap();
         assert_eq!(marked as i64, group.letters);
     }
-    // An item that dies of something else goes to its new group.
+    // An item that fails with another error moves to another group.
     let job = dead(&fixture, &[letter(5, "row 5 is bad")]).await;
     let of_job = DeadLetterFilter { job: Some(job), ..DeadLetterFilter::default() };
     let fingerprint = Some("row … is bad".to_owned());

@@ -1,29 +1,29 @@
-//! What ended long ago is removed, and nothing that somebody may still need.
+//! Retention deletes old jobs, and nothing that may still be needed.
 
 use std::time::Duration;
 
 use windlass_core::{DeadLetterStatus, JobId, JobStatus};
 use windlass_store::DeadLetterFilter;
 
+use crate::dead_letters::{begin, dead, letter, redrive};
 use crate::fixture::{StoreFixture, by, done};
-use crate::letters::{begin, dead, letter, redrive};
 
 both!(
-    chunks_go_and_the_sums_of_their_job_stay,
+    deleting_chunks_keeps_the_sums_of_the_job,
     a_failed_job_keeps_its_chunks_until_it_is_closed,
-    a_closed_job_is_removed_with_everything_of_it,
-    what_has_not_ended_is_neither_prunable_nor_closed,
-    a_job_with_a_new_letter_stays,
-    a_removed_redrive_lets_go_of_its_letters,
-    letters_go_by_age_unless_they_are_being_redriven,
+    a_closed_job_is_deleted_with_all_its_rows,
+    a_job_that_has_not_ended_is_neither_prunable_nor_closed,
+    a_job_with_a_new_letter_is_kept,
+    a_deleted_redrive_releases_its_letters,
+    letters_are_deleted_by_age_unless_being_redriven,
 );
 
 const NOW: Duration = Duration::ZERO;
 const LONG_AGO: Duration = Duration::from_secs(3600);
 
-/// A completed job of so many chunks.
+/// A completed job with this many chunks.
 async fn completed(fixture: &StoreFixture, chunks: usize) -> JobId {
-    let job = fixture.loaded(chunks).await;
+    let job = fixture.planned(chunks).await;
     for chunk in fixture.claim(job, chunks as u32).await {
         fixture.complete(&chunk).await.unwrap();
     }
@@ -31,7 +31,7 @@ async fn completed(fixture: &StoreFixture, chunks: usize) -> JobId {
 }
 
 async fn failed(fixture: &StoreFixture) -> JobId {
-    let job = fixture.loaded(1).await;
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap();
     job
@@ -50,7 +50,7 @@ async fn remove(fixture: &StoreFixture, job: JobId) -> u64 {
     fixture.store.remove_job(job).await.unwrap()
 }
 
-async fn chunks_go_and_the_sums_of_their_job_stay(fixture: StoreFixture) {
+async fn deleting_chunks_keeps_the_sums_of_the_job(fixture: StoreFixture) {
     let job = completed(&fixture, 3).await;
     assert_eq!(fixture.store.job_types().await.unwrap(), ["REFRESH"]);
     assert!(prunable(&fixture, LONG_AGO).await.is_empty());
@@ -61,7 +61,7 @@ async fn chunks_go_and_the_sums_of_their_job_stay(fixture: StoreFixture) {
     assert_eq!(fixture.job(job).await, before);
     assert!(fixture.chunks(job).await.is_empty());
     assert!(fixture.store.segments(job).await.unwrap().is_empty());
-    assert!(prunable(&fixture, NOW).await.is_empty(), "once is enough");
+    assert!(prunable(&fixture, NOW).await.is_empty(), "it is pruned already");
     assert_eq!(fixture.store.remove_chunks(job).await.unwrap(), 0);
 }
 
@@ -77,7 +77,7 @@ async fn a_failed_job_keeps_its_chunks_until_it_is_closed(fixture: StoreFixture)
     assert_eq!(fixture.store.job(job).await.unwrap(), None);
 }
 
-async fn a_closed_job_is_removed_with_everything_of_it(fixture: StoreFixture) {
+async fn a_closed_job_is_deleted_with_all_its_rows(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad")]).await;
     fixture.store.set_throughput(&job.to_string(), Some(1), None).await.unwrap();
     fixture
@@ -96,15 +96,15 @@ async fn a_closed_job_is_removed_with_everything_of_it(fixture: StoreFixture) {
     fixture.check(other).await;
 }
 
-async fn what_has_not_ended_is_neither_prunable_nor_closed(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn a_job_that_has_not_ended_is_neither_prunable_nor_closed(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     assert_eq!(fixture.claim(job, 1).await.len(), 1);
     for cancelled in [false, true] {
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
         assert!(prunable(&fixture, NOW).await.is_empty());
         assert!(expired(&fixture, NOW).await.is_empty());
         assert!(!fixture.store.close_job(job, NOW).await.unwrap());
-        // A cancelled job ends when the chunk that was claimed is fenced.
+        // A cancelled job ends when its claimed chunk is fenced.
         if !cancelled {
             fixture.store.cancel(job).await.unwrap();
         }
@@ -114,10 +114,10 @@ async fn what_has_not_ended_is_neither_prunable_nor_closed(fixture: StoreFixture
     assert_eq!(prunable(&fixture, NOW).await, [job]);
 }
 
-async fn a_job_with_a_new_letter_stays(fixture: StoreFixture) {
+async fn a_job_with_a_new_letter_is_kept(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad")]).await;
     assert!(expired(&fixture, NOW).await.is_empty());
-    assert_eq!(prunable(&fixture, NOW).await, [job], "its chunks go all the same");
+    assert_eq!(prunable(&fixture, NOW).await, [job], "its chunks are prunable nevertheless");
     assert!(fixture.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
     assert!(
         !fixture.store.close_job(job, NOW).await.unwrap(),
@@ -131,7 +131,7 @@ async fn a_job_with_a_new_letter_stays(fixture: StoreFixture) {
     assert_eq!(expired(&fixture, NOW).await, [job]);
 }
 
-async fn a_removed_redrive_lets_go_of_its_letters(fixture: StoreFixture) {
+async fn a_deleted_redrive_releases_its_letters(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad")]).await;
     let (redriving, _) = redrive(&fixture, job, &DeadLetterFilter::default()).await.unwrap();
     let chunk = begin(&fixture, redriving).await;
@@ -139,10 +139,10 @@ async fn a_removed_redrive_lets_go_of_its_letters(fixture: StoreFixture) {
     assert_eq!(expired(&fixture, NOW).await, [redriving]);
     remove(&fixture, redriving).await;
     let again = redrive(&fixture, job, &DeadLetterFilter::default()).await;
-    assert_eq!(again.unwrap().1, 1, "the letter is free");
+    assert_eq!(again.unwrap().1, 1, "the letter is released");
 }
 
-async fn letters_go_by_age_unless_they_are_being_redriven(fixture: StoreFixture) {
+async fn letters_are_deleted_by_age_unless_being_redriven(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad"), letter(2, "worse")]).await;
     let only = DeadLetterFilter { error: Some("worse".to_owned()), ..DeadLetterFilter::default() };
     redrive(&fixture, job, &only).await.unwrap();

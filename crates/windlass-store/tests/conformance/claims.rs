@@ -1,4 +1,4 @@
-//! Who gets which chunk, and when.
+//! Which process claims which chunk, and when.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use windlass_store::{Capabilities, Lease, LeaseRenewal, LeaseStatus, Progress};
 use crate::fixture::{LIMIT, StoreFixture, assert_lost, by, done, job_with};
 
 both!(
-    a_claim_holds_a_chunk_at_a_new_epoch,
+    a_claim_leases_a_chunk_at_a_new_epoch,
     every_claim_has_a_new_nonce,
-    a_claim_with_another_nonce_is_lost,
+    a_lease_with_another_nonce_is_lost,
     no_chunk_is_claimed_twice,
-    higher_priority_then_older_first,
-    a_claim_above_a_priority_leaves_the_rest,
-    a_process_claims_only_what_it_can_do,
-    a_waiting_chunk_is_left_alone,
-    a_job_that_does_not_run_is_left_alone,
-    segments_follow_the_same_order,
+    chunks_are_claimed_by_priority_then_age,
+    a_claim_above_a_priority_skips_other_jobs,
+    a_process_claims_only_what_it_can_work_on,
+    a_chunk_is_not_claimed_before_its_wait_is_over,
+    chunks_of_paused_and_failed_jobs_are_not_claimed,
+    segments_are_claimed_by_priority_then_age,
     jobs_of_equal_priority_take_turns_at_planning,
 );
 
-async fn a_claim_holds_a_chunk_at_a_new_epoch(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+async fn a_claim_leases_a_chunk_at_a_new_epoch(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let claimed = fixture.claim(job, 10).await;
     assert_eq!(claimed.iter().map(|c| c.lease.chunk.number).collect::<Vec<_>>(), [0, 1]);
     for chunk in &claimed {
@@ -49,7 +49,7 @@ async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
         released.await.unwrap();
     }
     fixture.store.cancel(job).await.unwrap();
-    let job = fixture.loaded(20).await;
+    let job = fixture.planned(20).await;
     let none = done(0);
     for _ in 0..3 {
         for chunk in fixture.claim(job, 20).await {
@@ -58,7 +58,7 @@ async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
             released.await.unwrap();
         }
     }
-    // Those that are claimed to be cancelled have one of their own, too.
+    // A claim for cancelling draws a new nonce, too.
     fixture.claim(job, 20).await;
     fixture.store.cancel(job).await.unwrap();
     for chunk in fixture.store.claim_cancelled(&by(), 50).await.unwrap() {
@@ -68,9 +68,9 @@ async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
     assert!(!seen.contains(&0), "0 stands for no claim");
 }
 
-/// A claim of the same store before it was restored: its epoch was given again, its nonce was not.
-async fn a_claim_with_another_nonce_is_lost(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
+/// A restored store gives an epoch twice, but with another nonce.
+async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
     let held = fixture.claim(job, 2).await;
     let stale = |n: usize| Lease { nonce: held[n].lease.nonce ^ 1, ..held[n].lease };
     let store = &fixture.store;
@@ -85,7 +85,7 @@ async fn a_claim_with_another_nonce_is_lost(fixture: StoreFixture) {
     assert_lost(store.complete_together(&[(stale(0), done(1))]).await);
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Processing);
     store.complete_together(&[(held[0].lease, done(1))]).await.unwrap();
-    // Nor is it told that it has completed the chunk: its part would be taken for the chunk's.
+    // It must not be told that it has completed the chunk: its part would be taken for the chunk's.
     assert_lost(store.complete(stale(0), &done(1), &[]).await);
     store.complete(held[1].lease, &done(1), &[]).await.unwrap();
     store.complete(held[1].lease, &done(1), &[]).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_claim_with_another_nonce_is_lost(fixture: StoreFixture) {
 
 async fn no_chunk_is_claimed_twice(fixture: StoreFixture) {
     const CHUNKS: usize = 200;
-    let job = fixture.loaded(CHUNKS).await;
+    let job = fixture.planned(CHUNKS).await;
     let claimers = (0..8).map(|n: u32| {
         let url = fixture.url.clone();
         tokio::spawn(async move {
@@ -118,14 +118,14 @@ async fn no_chunk_is_claimed_twice(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn higher_priority_then_older_first(fixture: StoreFixture) {
+async fn chunks_are_claimed_by_priority_then_age(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [5, 9, 5, 0, 9] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
-        jobs.push(fixture.loaded_as(job_with(json!({}), request), 2).await);
+        jobs.push(fixture.planned_as(job_with(json!({}), request), 2).await);
     }
     let order = [1, 1, 4, 4, 0, 0, 2, 2, 3, 3].map(|place| jobs[place]);
-    // Three at a time, so that one claim spans jobs.
+    // Three at a time, so that one claim spans several jobs.
     let mut claimed = Vec::new();
     for _ in 0..4 {
         let next = fixture.store.claim_chunks(&by(), 3).await.unwrap();
@@ -134,11 +134,11 @@ async fn higher_priority_then_older_first(fixture: StoreFixture) {
     assert_eq!(claimed, order);
 }
 
-async fn a_claim_above_a_priority_leaves_the_rest(fixture: StoreFixture) {
+async fn a_claim_above_a_priority_skips_other_jobs(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [4, 5, 6] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
-        jobs.push(fixture.loaded_as(job_with(json!({}), request), 2).await);
+        jobs.push(fixture.planned_as(job_with(json!({}), request), 2).await);
     }
     let urgent = Capabilities { above_priority: Some(5), ..by() };
     let claimed = fixture.store.claim_chunks(&urgent, 10).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_claim_above_a_priority_leaves_the_rest(fixture: StoreFixture) {
     assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == jobs[2]));
 }
 
-async fn a_process_claims_only_what_it_can_do(fixture: StoreFixture) {
+async fn a_process_claims_only_what_it_can_work_on(fixture: StoreFixture) {
     let handler = json!({ "step": { "handler": "enrich", "version": "v" } });
     let elsewhere = json!({ "source": { "connection": "other", "table": "t", "key": ["id"] } });
     let plain = fixture.submit().await;
@@ -187,8 +187,8 @@ async fn a_process_claims_only_what_it_can_do(fixture: StoreFixture) {
     assert!(claim(Capabilities { only_job, ..by() }).await.is_empty());
 }
 
-async fn a_waiting_chunk_is_left_alone(fixture: StoreFixture) {
-    let job = fixture.loaded(1).await;
+async fn a_chunk_is_not_claimed_before_its_wait_is_over(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
     let chunk = fixture.claim(job, 1).await.remove(0);
     let progress = Progress { counts: done(3).counts, ..Progress::default() };
     let wait = Duration::from_millis(300);
@@ -208,9 +208,9 @@ async fn a_waiting_chunk_is_left_alone(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn a_job_that_does_not_run_is_left_alone(fixture: StoreFixture) {
-    let job = fixture.loaded(2).await;
-    fixture.store.pause(job, Some("lunch")).await.unwrap();
+async fn chunks_of_paused_and_failed_jobs_are_not_claimed(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
+    fixture.store.pause(job, Some("maintenance")).await.unwrap();
     assert!(fixture.claim(job, 1).await.is_empty());
     fixture.store.resume(job).await.unwrap();
     let chunk = fixture.claim(job, 1).await.remove(0);
@@ -220,7 +220,7 @@ async fn a_job_that_does_not_run_is_left_alone(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn segments_follow_the_same_order(fixture: StoreFixture) {
+async fn segments_are_claimed_by_priority_then_age(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [0, 9, 5] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
@@ -238,14 +238,14 @@ async fn jobs_of_equal_priority_take_turns_at_planning(fixture: StoreFixture) {
     for _ in 0..3 {
         jobs.push(fixture.submit().await);
     }
-    // One process, which hands each segment back when its second is over.
+    // One process, which hands each segment back when its turn is over.
     let mut turns = Vec::new();
     for _ in 0..9 {
         let claimed = fixture.store.claim_segments(&by(), 1).await.unwrap().remove(0);
         turns.push(claimed.lease.job);
         let wait = Duration::ZERO;
         fixture.store.release_segment(claimed.lease, None, false, wait).await.unwrap();
-        // The store's clock counts milliseconds.
+        // The store's clock has a resolution of milliseconds.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(turns, [jobs.clone(), jobs.clone(), jobs].concat());

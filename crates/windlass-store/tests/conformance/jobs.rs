@@ -1,4 +1,4 @@
-//! Jobs come in, and are looked at.
+//! Submitting and reading jobs.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -11,12 +11,12 @@ use crate::fixture::{StoreFixture, by, job_with, new_job};
 both!(
     a_job_is_queued_with_its_plan,
     a_job_keeps_what_it_was_submitted_with,
-    a_repeated_submit_is_the_same_job,
+    a_repeated_submit_gives_the_same_job,
     an_idempotency_key_names_one_job,
-    a_key_is_per_type_and_submitter,
+    an_idempotency_key_is_per_type_and_submitter,
     concurrent_submits_of_a_key_give_one_job,
     jobs_are_listed_newest_first_in_pages,
-    an_unknown_job_is_none,
+    reading_an_unknown_job_returns_none,
 );
 
 async fn a_job_is_queued_with_its_plan(fixture: StoreFixture) {
@@ -45,7 +45,7 @@ async fn a_job_keeps_what_it_was_submitted_with(fixture: StoreFixture) {
     assert_eq!((snapshot.id, snapshot.root), (job.id, job.root));
 }
 
-async fn a_repeated_submit_is_the_same_job(fixture: StoreFixture) {
+async fn a_repeated_submit_gives_the_same_job(fixture: StoreFixture) {
     let job = new_job();
     for _ in 0..2 {
         let submitted = fixture.store.submit(job.clone()).await.unwrap();
@@ -80,7 +80,7 @@ async fn an_idempotency_key_names_one_job(fixture: StoreFixture) {
     assert_eq!(fixture.store.jobs(&JobFilter::default()).await.unwrap().len(), 1);
 }
 
-async fn a_key_is_per_type_and_submitter(fixture: StoreFixture) {
+async fn an_idempotency_key_is_per_type_and_submitter(fixture: StoreFixture) {
     let long = "k".repeat(10_000);
     let first = job_with(json!({}), keyed(&long));
     let mut by_another = job_with(json!({}), keyed(&long));
@@ -135,7 +135,7 @@ async fn jobs_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     assert_eq!(count(of("OTHER", None)).await, 0);
 }
 
-async fn an_unknown_job_is_none(fixture: StoreFixture) {
+async fn reading_an_unknown_job_returns_none(fixture: StoreFixture) {
     let id = new_job().id;
     assert!(fixture.store.job(id).await.unwrap().is_none());
     assert!(fixture.store.snapshot(id).await.unwrap().is_none());
