@@ -11,6 +11,7 @@ pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Durat
     let running = Running::start(engine, 0);
     let begun = Instant::now();
     let id = engine.submit(Request::new(job_type), Engine::local_identity()).await?.id();
+    let mut changes = engine.store().subscribe();
     while !engine
         .store()
         .segments(id)
@@ -18,7 +19,7 @@ pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Durat
         .iter()
         .all(|row| row.status == windlass::ChunkStatus::Completed)
     {
-        engine.store().changed(Duration::from_millis(20)).await;
+        changes.changed(Duration::from_millis(20)).await;
     }
     let took = begun.elapsed();
     running.stop().await?;

@@ -151,12 +151,13 @@ pub(crate) async fn time_job(engine: &Engine, job_type: &str, slots: usize) -> R
 
 /// Waits until a job is completed. Any other final status is an error.
 pub(crate) async fn wait_completed(engine: &Engine, id: JobId) -> Result<()> {
+    let mut changes = engine.store().subscribe();
     loop {
         let job = engine.job(id).await?;
         match job.status {
             JobStatus::Completed => return Ok(()),
             status if status.is_final() => anyhow::bail!("{status}: {:?}", job.error),
-            _ => engine.wait_for_progress(id, Duration::ZERO).await,
+            _ => engine.wait_for_progress(&mut changes, id, Duration::ZERO).await,
         }
     }
 }

@@ -164,8 +164,8 @@ impl Engine {
             worker: worker.to_owned(),
             connections: if processing_enabled() { self.open_connections() } else { Vec::new() },
             handlers: self.shared.steps.handlers.keys().cloned().collect(),
-            only,
-            above: None,
+            only_job: only,
+            above_priority: None,
         }
     }
 }

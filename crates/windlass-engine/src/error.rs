@@ -31,6 +31,14 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Whether a lease was lost: another process has the chunk or segment, or it has ended.
+    pub(crate) fn is_lease_lost(&self) -> bool {
+        matches!(
+            self,
+            EngineError::Store(StoreError::LeaseLost) | EngineError::Data(DataError::LeaseLost)
+        )
+    }
+
     /// Whether trying again can help.
     pub fn kind(&self) -> ErrorKind {
         match self {

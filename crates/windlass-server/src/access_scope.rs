@@ -45,7 +45,7 @@ impl App {
         caller: &Caller,
         filter: DeadLetterFilter,
     ) -> Answer<Vec<DeadLetter>> {
-        Ok(self.engine.store().letters(&self.own(caller, filter)).await?)
+        Ok(self.engine.store().dead_letters(&self.own(caller, filter)).await?)
     }
 
     /// Those letters by what they died of.
@@ -54,13 +54,13 @@ impl App {
         caller: &Caller,
         filter: DeadLetterFilter,
     ) -> Answer<Vec<DeadLetterGroup>> {
-        Ok(self.engine.store().letter_groups(&self.own(caller, filter)).await?)
+        Ok(self.engine.store().dead_letter_groups(&self.own(caller, filter)).await?)
     }
 
     /// The jobs that the caller sees and that were submitted no longer ago than this, by the hour.
     pub(crate) async fn hours(&self, caller: &Caller, age: Duration) -> Answer<Vec<HourlyJobs>> {
         let (types, submitter) = self.scope(caller);
-        Ok(self.engine.store().hours(age, submitter.as_deref(), types.as_deref()).await?)
+        Ok(self.engine.store().hourly_jobs(age, submitter.as_deref(), types.as_deref()).await?)
     }
 
     /// The processes that work. What they are at is for those who see everybody's jobs.

@@ -118,6 +118,7 @@ impl Looker {
     /// Looks until nobody follows any more, or there is nothing left to follow.
     async fn run(&self, topics: &Mutex<Topics>) {
         let (mut jobs, mut chunks) = (None, BTreeMap::new());
+        let mut changes = self.engine.store().subscribe();
         loop {
             let looked = match self.topic {
                 Some(job) => self.look_at(job, &mut jobs, &mut chunks).await,
@@ -129,7 +130,7 @@ impl Looker {
             });
             if !ended {
                 tokio::time::sleep(BETWEEN_LOOKS).await;
-                self.engine.store().changed(AT_MOST - BETWEEN_LOOKS).await;
+                changes.changed(AT_MOST - BETWEEN_LOOKS).await;
             }
             // Whoever comes after this finds the topic gone, and begins it anew.
             let mut topics = lock(topics);

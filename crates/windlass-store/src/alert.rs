@@ -1,4 +1,4 @@
-//! Alerts: what went wrong, once per occurrence, and how telling it stands.
+//! Alerts and their delivery.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -7,35 +7,35 @@ use std::time::Duration;
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery, JobId};
 
-/// An alert as people see it.
+/// An alert.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
-    /// Its id, the same however often it is posted.
+    /// Its id, the same for every delivery attempt.
     pub id: Uuid,
     /// What it is about.
     pub kind: AlertKind,
     /// The job type.
     pub job_type: String,
-    /// The job, where it is about one.
+    /// The job, if it is about one.
     pub job_id: Option<JobId>,
     /// What happened.
     pub message: String,
-    /// Numbers and times that help.
+    /// Numbers and times for the receiver.
     pub details: Json,
     /// When it was raised.
     pub at: DateTime<Utc>,
-    /// When the condition it is about did not hold any more.
+    /// When the condition ended.
     pub cleared_at: Option<DateTime<Utc>>,
-    /// How its delivery stands.
+    /// The status of its delivery.
     pub delivery: Delivery,
-    /// How often it was posted.
+    /// The number of delivery attempts.
     pub attempts: u32,
-    /// When it is posted next.
+    /// The time of the next delivery attempt.
     pub next_at: Option<DateTime<Utc>>,
-    /// When the receiver took it.
+    /// When the receiver accepted it.
     pub delivered_at: Option<DateTime<Utc>>,
-    /// Why it could not be posted last time.
+    /// The error of the last delivery attempt.
     pub error: Option<String>,
 }
 
@@ -44,69 +44,70 @@ pub struct Alert {
 pub struct NewAlert {
     /// What it is about.
     pub kind: AlertKind,
-    /// Which occurrence of that: raised once, whoever finds it and however often. That of a
-    /// condition is free again once the condition is over.
+    /// The occurrence. Kind and subject together are unique, so that an alert is raised once, even
+    /// if several processes detect it. When a condition ends, its subject can be raised again.
     pub subject: String,
     /// The job type.
     pub job_type: String,
-    /// The job and who submitted it, where it is about one.
+    /// The job and its submitter, if it is about one.
     pub job: Option<(JobId, String)>,
     /// What happened.
     pub message: String,
-    /// Numbers and times that help.
+    /// Numbers and times for the receiver.
     pub details: Json,
-    /// Of a condition: it is over when its number is not above this.
-    pub above: Option<i64>,
-    /// Of a condition: it is raised when it has held for so long.
-    pub after: Duration,
+    /// For a condition: it ends when its number is no longer above this.
+    pub threshold: Option<i64>,
+    /// For a condition: it is raised when it has lasted this long.
+    pub sustained_for: Duration,
     /// Whether it is to be posted.
     pub post: bool,
 }
 
-/// A job of which an alert is due.
+/// A job that needs an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
     /// What happened to it.
     pub kind: AlertKind,
-    /// The alert's subject.
+    /// The subject of the alert.
     pub subject: String,
     /// The job.
     pub job: JobId,
     /// Its type.
     pub job_type: String,
-    /// Who submitted it.
+    /// The name of the submitter.
     pub submitted_by: String,
     /// When it happened.
     pub at: DateTime<Utc>,
-    /// What the job says of it, if it has not gone on since.
+    /// The error of the job, unless it has continued since.
     pub error: Option<String>,
 }
 
-/// Work that no process can take.
+/// Waiting work that no running process can claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclaimable {
     /// The job type.
     pub job_type: String,
-    /// How many of its jobs wait.
+    /// The number of waiting jobs.
     pub jobs: i64,
     /// The connection that a process would need.
     pub connection: String,
-    /// The handler that it would need.
+    /// The handler that a process would need.
     pub handler: Option<String>,
 }
 
-/// Which alerts to list.
+/// Which alerts to list. All given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct AlertFilter {
-    /// About one of these job types, or jobs of them.
+    /// About one of these job types, or their jobs.
     pub job_types: Option<Vec<String>>,
-    /// About jobs that this one submitted.
+    /// About jobs of this submitter.
     pub submitted_by: Option<String>,
     /// Older than this alert, for the next page.
     pub before: Option<Uuid>,
-    /// At most so many; zero means 50.
+    /// At most this many; zero means 50.
     pub limit: u32,
 }
 
-/// A condition that nobody has looked at for so long is watched anew: it may have been over.
-pub(crate) const UNSEEN: Duration = Duration::from_secs(60);
+/// A condition that was not checked for this long may have ended meanwhile, so its duration is
+/// measured anew.
+pub(crate) const CONDITION_STALE_AFTER: Duration = Duration::from_secs(60);

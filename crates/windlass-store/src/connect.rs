@@ -1,4 +1,4 @@
-//! The way to a store from its URL.
+//! Opening a store by its URL.
 
 use std::sync::Arc;
 
@@ -8,21 +8,26 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{Result, Store};
 
-/// How many connections one process opens to a store in PostgreSQL.
-const CONNECTIONS: usize = 10;
+/// The maximum number of connections of one process to a store in PostgreSQL.
+const MAX_CONNECTIONS: usize = 10;
 
-/// Opens the store at this URL: `sqlite:FILE`, made when it is absent, or `postgres://…`, reached
-/// with the first call. The schema is not touched; [`Store::migrate`] does that.
+/// Opens the store at this URL: `sqlite:FILE`, which is created if it does not exist, or
+/// `postgres://…`, to which the first call connects. Does not change the schema;
+/// [`SchemaStore::migrate`](crate::SchemaStore::migrate) does that.
+///
+/// # Errors
+/// When the URL is malformed, names a database that cannot contain a store, or the SQLite file cannot
+/// be opened.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
     Ok(match Url::parse(url)? {
         Url::Sqlite(path) => Arc::new(SqliteStore::new(Sqlite::create(&path)?)),
-        Url::Postgres(url) => Arc::new(PostgresStore::new(Postgres::new(&url, CONNECTIONS)?)),
-        Url::Mysql(_) | Url::Dynamodb(_) => return Err(refused().into()),
+        Url::Postgres(url) => Arc::new(PostgresStore::new(Postgres::new(&url, MAX_CONNECTIONS)?)),
+        Url::Mysql(_) | Url::Dynamodb(_) => return Err(unsupported().into()),
     })
 }
 
-/// MySQL and DynamoDB serve as the user's database only.
-fn refused() -> Error {
+/// MySQL and DynamoDB can only be connections.
+fn unsupported() -> Error {
     Error::new(
         Class::Definition,
         "the store cannot be in MySQL, MariaDB or DynamoDB, which serve as connections: write \

@@ -1,56 +1,56 @@
-//! What holds for a job type, for one job or for everything, and the processes that work.
+//! Controls, and the worker processes.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-/// The subject that means everything.
+/// The subject that stands for all job types.
 pub const EVERYTHING: &str = "*";
 
-/// The subject that means a connection: how its database is, as the processes that use it say.
-pub fn of_connection(name: &str) -> String {
+/// The subject that stands for a connection. Processes report the health of its database there.
+pub fn connection_subject(name: &str) -> String {
     format!("connection:{name}")
 }
 
-/// What is said of a subject: a job type, a job by its id, a connection, or [`EVERYTHING`].
+/// The controls of a subject: a job type, a job, a connection, or [`EVERYTHING`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Control {
     /// The job type, the job's id, `connection:NAME`, or `*`.
     pub subject: String,
-    /// Whether nothing of it is loaded or claimed.
+    /// Whether it is neither planned nor worked.
     pub stopped: bool,
-    /// Why none of its chunks is claimed for a while.
+    /// Why it is suspended.
     pub suspended: Option<String>,
-    /// How many of its chunks may be at work at once, over all machines.
+    /// The limit of its chunks in progress, over all processes.
     pub concurrency: Option<i64>,
-    /// How many of its items may be worked a second, over all machines.
+    /// The limit of its items per second, over all processes.
     pub rate: Option<i64>,
 }
 
-/// No limit at all, whatever the definition says.
+/// No limit, even if the definition has one.
 pub const UNLIMITED: i64 = i64::MAX;
-/// The limit that the definition gives.
+/// The limit of the definition.
 pub const AS_DEFINED: i64 = 0;
 
-/// A process that works, as it last said.
+/// A worker process, as of its last heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerRow {
     /// Its name.
     pub name: String,
-    /// How many chunks it works at once.
+    /// The number of its slots.
     pub slots: i64,
-    /// How many it holds.
+    /// The number of chunks that it has leased.
     pub chunks: i64,
-    /// The job types they are of.
+    /// The job types of these chunks.
     pub job_types: Option<String>,
-    /// When it began.
+    /// When it started.
     pub started_at: DateTime<Utc>,
-    /// When it was last heard of.
+    /// The time of its last heartbeat.
     pub seen_at: DateTime<Utc>,
-    /// Whether it has been silent for so long that its chunks have gone to others.
+    /// Whether its heartbeats stopped so long ago that its leases have expired.
     pub vanished: bool,
 }
 
-/// A process that has been silent for so many milliseconds has vanished: it says something every
+/// A worker without a heartbeat for this many milliseconds has vanished. Workers send one every
 /// second.
-pub(crate) const VANISHED: i64 = 10_000;
+pub(crate) const WORKER_VANISHED_AFTER_MS: i64 = 10_000;

@@ -7,59 +7,59 @@ use std::time::Duration;
 use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
 
-/// A dead letter as people see it.
+/// A dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// Its id.
     pub id: Uuid,
-    /// The job whose item it is. A redrive that fails again updates the same letter.
+    /// The job of the item. A redrive that fails again updates the same letter.
     pub job_id: JobId,
-    /// The job's type.
+    /// The type of the job.
     pub job_type: String,
-    /// The chunk it fell out of.
+    /// The chunk of the item.
     pub chunk: i64,
-    /// The item's key, as a request's `ids` writes it.
+    /// The key of the item, as a request's `ids` writes it.
     pub key: Json,
-    /// The whole record as it was read.
+    /// The whole record, as it was read.
     pub record: Json,
-    /// What went wrong.
+    /// The error.
     pub error: String,
-    /// The same without the values in it: what errors of one kind have in common.
+    /// The error without the values in it, which errors of one kind have in common.
     pub fingerprint: String,
-    /// What helps to understand it.
+    /// Details that help to diagnose the error.
     pub context: Json,
-    /// How often it was tried, over all redrives.
+    /// The number of attempts, over all redrives.
     pub attempts: u32,
-    /// What became of it.
+    /// Its status.
     pub status: DeadLetterStatus,
     /// The job that redrives it, or did last.
     pub redrive_job: Option<JobId>,
-    /// When it died first.
+    /// When the item failed for the first time.
     pub created_at: DateTime<Utc>,
-    /// When something last happened to it.
+    /// When the letter last changed.
     pub updated_at: DateTime<Utc>,
 }
 
-/// A dead letter on its way from the ledger into the store.
+/// A dead letter that is copied from the ledger into the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDeadLetter {
-    /// The key's text ([`windlass_core::Key::to_text`]).
+    /// The key as text ([`windlass_core::Key::to_text`]).
     pub key: String,
     /// The whole record.
     pub record: Json,
-    /// What went wrong.
+    /// The error.
     pub error: String,
-    /// What helps to understand it.
+    /// Details that help to diagnose the error.
     pub context: Json,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
 }
 
-/// Which letters. Everything given must hold.
+/// Which dead letters. All given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
-    /// Exactly these.
+    /// Only these.
     pub ids: Vec<Uuid>,
     /// Of this job.
     pub job: Option<JobId>,
@@ -67,29 +67,44 @@ pub struct DeadLetterFilter {
     pub job_type: Option<String>,
     /// Of one of these job types.
     pub job_types: Option<Vec<String>>,
-    /// Whose error contains this, whatever the case.
+    /// Whose error contains this text; case is ignored.
     pub error: Option<String>,
     /// Whose error has this fingerprint.
     pub fingerprint: Option<String>,
-    /// In this status.
+    /// With this status.
     pub status: Option<DeadLetterStatus>,
     /// At least this old.
     pub older_than: Option<Duration>,
-    /// Of jobs that this one submitted.
+    /// Of jobs of this submitter.
     pub submitted_by: Option<String>,
     /// Older than this letter, for the next page.
     pub before: Option<Uuid>,
-    /// At most so many; zero means 50 for listings and no limit for marking.
+    /// At most this many; zero means 50 for listings and no limit for marking.
     pub limit: u32,
 }
 
-/// An original job with letters to redrive.
+/// Dead letters of a job type whose errors differ only in values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterGroup {
+    /// The job type.
+    pub job_type: String,
+    /// The error, if it is the same for all of them; otherwise the fingerprint.
+    pub error: String,
+    /// The fingerprint ([`windlass_core::error_fingerprint`]). It selects exactly these letters.
+    pub fingerprint: String,
+    /// The number of letters.
+    pub letters: i64,
+    /// When the last of these items failed.
+    pub last_at: DateTime<Utc>,
+}
+
+/// An original job with dead letters to redrive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedriveRoot {
     /// The job.
     pub job: JobId,
     /// Its type.
     pub job_type: String,
-    /// How many letters match.
+    /// The number of matching letters.
     pub letters: u64,
 }

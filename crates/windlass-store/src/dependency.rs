@@ -1,52 +1,52 @@
-//! Dependencies as the store keeps them.
+//! Dependencies between jobs.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use windlass_core::{Dependency, Identity, JobId, JobStatus, JoinPoint, Request};
 
-/// A job in the graph of another.
+/// A job in the dependency graph of another job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Linked {
+pub struct LinkedJob {
     /// The job.
     pub id: JobId,
     /// Its type.
     pub job_type: String,
-    /// Where it is in its life.
+    /// Its status.
     pub status: JobStatus,
-    /// Who asked for it.
+    /// The name of the submitter.
     pub submitted_by: String,
-    /// The jobs it comes after.
+    /// The jobs that it runs after.
     pub after: Vec<JobId>,
 }
 
-/// The parents of a rule that have ended for some values, while others are missing.
+/// A dependency of which some parents have ended, for certain values, and others have not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JoinPointRow {
-    /// The rule, as it was when they were submitted.
+    /// The dependency, as it was defined when the parents were submitted.
     pub rule: Dependency,
-    /// What they have in common: `match` and `claims`.
+    /// The values that the parents have in common: `match` and `claims`.
     pub agreed: serde_json::Value,
-    /// Who is here, by job type.
+    /// The parents that have ended, by job type.
     pub arrived: JoinPoint,
-    /// When the last one came.
+    /// When the last of them ended.
     pub updated_at: DateTime<Utc>,
 }
 
-/// A job that is to be submitted, since the parents of a rule have ended.
+/// A job that is to be submitted because the parents of a dependency have ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
     /// The id that the job will have.
     pub id: JobId,
     /// Its request.
     pub request: Request,
-    /// Whom it is submitted for: the submitter of the parent that ended last.
+    /// Its identity: that of the parent that ended last.
     pub identity: Identity,
-    /// The root of that parent, for which a token in the identity is sealed.
+    /// The root of that parent. A token in the identity is sealed for it.
     pub root: JobId,
-    /// How often it was refused.
+    /// How often the submit was refused.
     pub attempts: i64,
-    /// Why.
+    /// Why it was refused.
     pub error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What jobs mean to those that come after them: pure decisions, taken once for both backends.
+//! The rules for jobs that run after other jobs. Pure functions, shared by both backends.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::Result;
 use crate::fields::Fields;
 use crate::transitions::{JobState, Transition, no_job};
 
-/// How a new job stands to the jobs it is to come after.
+/// Whether a new job can run, waits for its parents, or will never run.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Admission {
-    /// Each parent, and whether it is waited for.
+    /// Each parent, and whether the job waits for it.
     pub(crate) links: Vec<(JobId, bool)>,
-    /// Why it will never run.
-    pub(crate) never: Option<Transition>,
+    /// The end of a job that will never run.
+    pub(crate) cancelled: Option<Transition>,
 }
 
 impl Admission {
-    /// How many parents it waits for.
+    /// The number of parents that it waits for.
     pub(crate) fn waits(&self) -> i64 {
         self.links.iter().filter(|(_, waits)| *waits).count() as i64
     }
 }
 
-/// Whether a new job has to wait for its parents, as they stand under their locks.
+/// Decides about a new job by the statuses of its parents, which are locked.
 pub(crate) fn admit(request: &Request, found: &[(JobId, JobStatus)]) -> Result<Admission> {
     let on_failed = request.on_failed.unwrap_or_default();
     let refuse = |parent: JobId, detail: &str| {
@@ -42,32 +42,32 @@ pub(crate) fn admit(request: &Request, found: &[(JobId, JobStatus)]) -> Result<A
         let status = status.ok_or_else(|| refuse(parent, &no_job(parent).detail))?;
         let verdict = on_failed.judge(status);
         if verdict == Verdict::Wait && status == JobStatus::Cancelled {
-            let detail = "was cancelled and will never complete; with `onFailed` as `run` the job \
-                          runs all the same";
+            let detail = "was cancelled and will never complete; with `onFailed` set to `run` the \
+                          job runs nevertheless";
             return Err(refuse(parent, detail).into());
         }
         if verdict == Verdict::Cancel {
-            admission.never.get_or_insert_with(|| never(parent, status));
+            admission.cancelled.get_or_insert_with(|| cancelled_by(parent, status));
         }
         admission.links.push((parent, verdict == Verdict::Wait));
     }
     Ok(admission)
 }
 
-/// The end of a job whose parent let it down.
-fn never(parent: JobId, status: JobStatus) -> Transition {
-    let reason = format!("was to come after job {parent}, which is {status}");
+/// The end of a job whose parent did not complete.
+fn cancelled_by(parent: JobId, status: JobStatus) -> Transition {
+    let reason = format!("was to run after job {parent}, which is {status}");
     Transition::end(JobStatus::Cancelled, Some(reason))
 }
 
-/// Jobs that wait for one that has ended, by age: children are younger than their parents, so that
-/// locks go from parents to children everywhere.
-pub(crate) type Followers = BTreeMap<Place, Follower>;
+/// Jobs that wait for an ended job, by age. Children are younger than their parents, so all
+/// transactions lock parents before children.
+pub(crate) type Followers = BTreeMap<FollowerKey, Follower>;
 
-/// When the follower was created, its id, and whom it waits for.
-pub(crate) type Place = (DateTime<Utc>, JobId, JobId);
+/// When the follower was created, its id, and the id of its parent.
+pub(crate) type FollowerKey = (DateTime<Utc>, JobId, JobId);
 
-/// A job that waits for one that has ended.
+/// A job that waits for a job that has ended.
 pub(crate) struct Follower {
     pub(crate) child: JobId,
     pub(crate) parent: JobId,
@@ -75,40 +75,41 @@ pub(crate) struct Follower {
     on_failed: OnFailed,
 }
 
-/// What becomes of a job when one that it waits for has ended.
+/// What happens to a job when one of its parents has ended.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Next {
-    /// Nothing.
-    Stay,
-    /// It waits for one less.
-    Pass,
+pub(crate) enum FollowerStep {
+    /// It keeps waiting, or has ended already.
+    Unchanged,
+    /// It no longer waits for this parent.
+    Release,
     /// It ends.
     End(Transition),
 }
 
 impl Follower {
-    /// The follower with its place among the others.
-    pub(crate) fn read(row: &impl Fields) -> Result<(Place, Follower)> {
+    /// Reads a follower with its sort key.
+    pub(crate) fn read(row: &impl Fields) -> Result<(FollowerKey, Follower)> {
         let (child, parent) = (row.id("child")?, row.id("parent")?);
         let on_failed = serde_json::from_value(row.text("on_failed")?.into())?;
         let follower = Follower { child, parent, status: row.status("status")?, on_failed };
         Ok(((row.time("created_at")?, child, parent), follower))
     }
 
-    /// What becomes of it; the job is locked.
-    pub(crate) fn next(&self, head: &JobState) -> Next {
+    /// What happens to it. The job is locked.
+    pub(crate) fn next(&self, job: &JobState) -> FollowerStep {
         match self.on_failed.judge(self.status) {
-            _ if head.status.is_final() => Next::Stay,
-            Verdict::Wait => Next::Stay,
-            Verdict::Go => Next::Pass,
-            Verdict::Cancel => Next::End(never(self.parent, self.status)),
+            _ if job.status.is_final() => FollowerStep::Unchanged,
+            Verdict::Wait => FollowerStep::Unchanged,
+            Verdict::Go => FollowerStep::Release,
+            Verdict::Cancel => FollowerStep::End(cancelled_by(self.parent, self.status)),
         }
     }
 }
 
-/// A job that has ended, on its way to the join_point of a rule.
-pub(crate) struct Arriving {
-    /// The join_point: of this rule, for these values. Meetings are locked in order of it.
+/// An ended job, as a parent of one dependency.
+pub(crate) struct Arrival {
+    /// The key of the join point: a hash of the dependency and the common values. Join points are
+    /// locked in order of their keys.
     pub(crate) key: String,
     pub(crate) agreed: String,
     pub(crate) identity: String,
@@ -118,25 +119,25 @@ pub(crate) struct Arriving {
     arrival: JoinArrival,
 }
 
-/// What comes of an arrival.
-pub(crate) enum Met {
-    /// Others are missing: who is here now.
+/// The result of an arrival at a join point.
+pub(crate) enum JoinStep {
+    /// Other parents have not ended. `arrived` is the new state of the join point.
     Waits { arrived: String },
-    /// All are here: the job to submit.
+    /// All parents have ended: the job to submit.
     Fires { id: JobId, request: String },
 }
 
-impl Arriving {
-    /// All the join_points that an ended job comes to.
-    pub(crate) fn read(row: &impl Fields) -> Result<Vec<Arriving>> {
+impl Arrival {
+    /// The arrivals of an ended job, one for each dependency that waits for it.
+    pub(crate) fn read(row: &impl Fields) -> Result<Vec<Arrival>> {
         let Some(rules) = row.opt_text("rules")? else { return Ok(Vec::new()) };
         let rules: Vec<Dependency> = serde_json::from_str(&rules)?;
         let (request, identity): (Request, Identity) =
             (row.json("request")?, row.json("identity")?);
-        let arriving = |rule: Dependency| -> Result<Arriving> {
+        let arriving = |rule: Dependency| -> Result<Arrival> {
             let agreed = rule.values(&request.params, &identity.claims).to_string();
             let key = format!("{}\n{agreed}", serde_json::to_string(&rule)?);
-            Ok(Arriving {
+            Ok(Arrival {
                 key: hex::encode(Sha256::digest(key)),
                 agreed,
                 rule,
@@ -154,20 +155,20 @@ impl Arriving {
         rules.into_iter().map(arriving).collect()
     }
 
-    /// The rule, as it is shown.
+    /// The dependency as JSON.
     pub(crate) fn rule(&self) -> Result<String> {
         Ok(serde_json::to_string(&self.rule)?)
     }
 
-    /// Comes to a join_point where these are.
-    pub(crate) fn meet(&self, arrived: &str) -> Result<Met> {
+    /// Adds this job to the parents that have arrived.
+    pub(crate) fn arrive(&self, arrived: &str) -> Result<JoinStep> {
         let mut join_point: JoinPoint = serde_json::from_str(arrived)?;
         join_point.arrive(&self.job_type, self.arrival.clone());
         Ok(match join_point.fire(&self.rule) {
             Some(request) => {
-                Met::Fires { id: JobId::now_v7(), request: serde_json::to_string(&request)? }
+                JoinStep::Fires { id: JobId::now_v7(), request: serde_json::to_string(&request)? }
             }
-            None => Met::Waits { arrived: serde_json::to_string(&join_point)? },
+            None => JoinStep::Waits { arrived: serde_json::to_string(&join_point)? },
         })
     }
 }

@@ -1,22 +1,27 @@
-//! What can go wrong in the store.
+//! The error type of the store.
 
 use windlass_core::Problem;
 
 /// The result of a call to the store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// A store error.
+/// An error of the store.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
-    /// The store's database failed.
-    #[error("the store: {0}")]
+    /// The store's database returned an error or is unavailable.
+    #[error("store: {0}")]
     Database(#[from] windlass_drivers::Error),
-    /// The caller asked for something that cannot be: no such job, an illegal move, an
-    /// idempotency key used for another request.
+    /// The request cannot be served: the job does not exist, its status does not allow the command,
+    /// or the idempotency key was used for another request.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// A row holds what this version cannot read.
-    #[error("the store holds something unreadable: {0}")]
+    /// The lease was lost: it expired, or the chunk or segment was claimed again or has ended. The
+    /// call changed nothing, and its caller must stop working the chunk or segment.
+    #[error("lease lost")]
+    LeaseLost,
+    /// A row contains a value that this version cannot read.
+    #[error("the store contains a value that this version cannot read: {0}")]
     Unreadable(String),
 }
 

@@ -1,5 +1,4 @@
-//! Reading columns by name, the same way from either database, so that rows become types in one
-//! place.
+//! Reads columns by name from rows of either database.
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -8,7 +7,7 @@ use windlass_drivers::{Row, rusqlite};
 
 use crate::{Result, StoreError};
 
-/// A row whose columns can be read by name.
+/// A row whose columns are read by name.
 pub(crate) trait Fields {
     fn opt_text(&self, name: &str) -> Result<Option<String>>;
     fn opt_int(&self, name: &str) -> Result<Option<i64>>;
@@ -33,12 +32,12 @@ pub(crate) trait Fields {
         self.opt_time(name)?.ok_or_else(|| missing(name))
     }
 
-    /// A column that holds JSON.
+    /// A column that contains JSON.
     fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         Ok(serde_json::from_str(&self.text(name)?)?)
     }
 
-    /// A column that holds the name of a status.
+    /// A column that contains the name of a status.
     fn status<T>(&self, name: &str) -> Result<T>
     where
         T: std::str::FromStr<Err = windlass_core::state::UnknownStatus>,
@@ -46,7 +45,7 @@ pub(crate) trait Fields {
         Ok(self.text(name)?.parse()?)
     }
 
-    /// A count that Rust keeps in 32 bits.
+    /// A count that fits in 32 bits.
     fn small(&self, name: &str) -> Result<u32> {
         u32::try_from(self.int(name)?).map_err(|_| unreadable(name))
     }
@@ -108,9 +107,9 @@ impl Fields for rusqlite::Row<'_> {
 }
 
 fn missing(name: &str) -> StoreError {
-    StoreError::Unreadable(format!("`{name}` is missing"))
+    StoreError::Unreadable(format!("column `{name}` is missing or NULL"))
 }
 
 fn unreadable(name: &str) -> StoreError {
-    StoreError::Unreadable(format!("`{name}` is not what it should be"))
+    StoreError::Unreadable(format!("column `{name}` has an unexpected value"))
 }

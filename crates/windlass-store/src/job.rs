@@ -1,35 +1,37 @@
-//! Jobs on their way into the store and out of it.
+//! Jobs, as they are submitted and read.
 
 use windlass_core::{Dependency, Identity, JobId, JobStatus, JobType, Request};
+
+use crate::values::clean;
 
 /// A job to submit.
 #[derive(Clone, Debug)]
 pub struct NewJob {
-    /// Its id, made by the submitter so that a submit can be tried again.
+    /// Its id. The submitter generates it, so that it can repeat a submit.
     pub id: JobId,
-    /// The definition it will run by, with its key columns resolved.
+    /// The definition, with its key columns resolved.
     pub definition: JobType,
-    /// What was asked for.
+    /// The request.
     pub request: Request,
-    /// Who asked.
+    /// The identity of the submitter.
     pub identity: Identity,
-    /// The job whose items these are: itself, or the original of a redrive.
+    /// The job that the items belong to: the job itself, or the original of a redrive.
     pub root: JobId,
-    /// The rules that wait for a job of this type to end.
+    /// The dependencies that wait for a job of this type to end.
     pub rules: Vec<Dependency>,
 }
 
-/// What became of a submit.
+/// The result of a submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// A new job.
     New(JobId),
-    /// The same request under the same idempotency key was here before: that job.
+    /// The job that was submitted earlier with the same request and idempotency key.
     Existing(JobId),
 }
 
 impl Submitted {
-    /// The job, new or not.
+    /// The job, new or existing.
     pub fn id(self) -> JobId {
         match self {
             Submitted::New(id) | Submitted::Existing(id) => id,
@@ -37,7 +39,30 @@ impl Submitted {
     }
 }
 
-/// What a job was submitted with: all that a worker needs to know of it.
+/// A command that changes the status of a job.
+#[derive(Clone, Debug)]
+pub enum JobCommand {
+    /// Stop claiming its chunks.
+    Pause {
+        /// Shown as the job's error.
+        reason: Option<String>,
+    },
+    /// Continue a paused job, with another failure budget.
+    Resume,
+    /// End the job without working its remaining chunks.
+    Cancel,
+    /// Queue what failed again.
+    Retry,
+}
+
+impl JobCommand {
+    /// A pause. NUL characters in the reason are replaced, since PostgreSQL cannot store them.
+    pub fn pause(reason: Option<&str>) -> JobCommand {
+        JobCommand::Pause { reason: reason.map(clean) }
+    }
+}
+
+/// What a job was submitted with: everything that a worker needs to know about it.
 #[derive(Clone, Debug)]
 pub struct JobSnapshot {
     /// The job.
@@ -46,38 +71,38 @@ pub struct JobSnapshot {
     pub definition: JobType,
     /// Its request.
     pub request: Request,
-    /// The submitter.
+    /// The identity of the submitter.
     pub identity: Identity,
-    /// The job whose items these are.
+    /// The job that the items belong to.
     pub root: JobId,
 }
 
-/// Whose job it is.
+/// The type and submitter of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The job.
     pub id: JobId,
     /// Its type.
     pub job_type: String,
-    /// Who submitted it.
+    /// The name of the submitter.
     pub submitted_by: String,
 }
 
-/// Which jobs to list.
+/// Which jobs to list. All given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
-    /// Just this one.
+    /// Only this job.
     pub id: Option<JobId>,
     /// Of this type.
     pub job_type: Option<String>,
     /// Of one of these types.
     pub job_types: Option<Vec<String>>,
-    /// In this status.
+    /// With this status.
     pub status: Option<JobStatus>,
-    /// Submitted by this one.
+    /// Of this submitter.
     pub submitted_by: Option<String>,
     /// Older than this job, for the next page.
     pub before: Option<JobId>,
-    /// At most so many; zero means 50.
+    /// At most this many; zero means 50.
     pub limit: u32,
 }

@@ -1,8 +1,8 @@
-//! The schema's history: which migrations there are, and which of them a store still needs.
+//! The migrations of the schema, and which of them a store does not have yet.
 
 use crate::{Result, StoreError};
 
-/// One step of the schema, as it stands in `migrations/`.
+/// One file of `migrations/`.
 #[derive(Debug)]
 pub(crate) struct Migration {
     pub(crate) number: i64,
@@ -10,7 +10,7 @@ pub(crate) struct Migration {
     pub(crate) sql: &'static str,
 }
 
-/// Lists the migrations of one backend, in order.
+/// The migrations of one backend, in order.
 macro_rules! migrations {
     ($backend:literal: $($name:literal),+ $(,)?) => {
         &[$(($name, include_str!(concat!(
@@ -21,8 +21,8 @@ macro_rules! migrations {
 
 pub(crate) use migrations;
 
-/// Those that come after the last one applied. A store that a newer version has changed is refused,
-/// since this one cannot know what it means.
+/// The migrations after the last applied one. A schema that a newer version has migrated is refused,
+/// since this version does not know it.
 pub(crate) fn pending(
     all: &'static [(&'static str, &'static str)],
     applied: i64,

@@ -1,34 +1,34 @@
-//! Parts as the store keeps them.
+//! Parts: the output of chunks, and the merged result.
 
-/// What a chunk has put out; or, as [`MERGED`], what was made of all the parts of a job.
+/// The output of a chunk or, as [`MERGED`], the merged result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPart {
-    /// Its file or object; none when the content is here.
+    /// The name of its file or object; `None` when the content is stored here.
     pub name: Option<String>,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: i64,
-    /// How many bytes it has as it is kept.
+    /// The size in bytes, as stored.
     pub bytes: i64,
-    /// The digest of these bytes.
+    /// The SHA-256 of the stored bytes.
     pub sha256: String,
-    /// The digest of its rows, whatever they are kept in.
+    /// The hash of the rows, independent of the file format.
     pub content_hash: String,
-    /// The part itself, where it is small enough to be kept here.
+    /// The content, if it is small enough to be stored here.
     pub content: Option<Vec<u8>>,
 }
 
-/// A part that is there.
+/// A stored part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRow {
-    /// The chunk it is of.
+    /// The chunk, or [`MERGED`].
     pub chunk: i64,
-    /// The epoch the chunk was completed at.
+    /// The epoch at which the chunk completed.
     pub epoch: i64,
     /// The nonce of that claim.
     pub nonce: i64,
-    /// The rest.
+    /// The part.
     pub part: NewPart,
 }
 
-/// The number that stands for what was made of all parts, where a part has its chunk's.
+/// The chunk number of the merged result.
 pub const MERGED: i64 = -1;

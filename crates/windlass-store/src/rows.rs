@@ -1,4 +1,4 @@
-//! Rows of either database, made into what the trait speaks of.
+//! Converts rows of either database into the store's types.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use windlass_core::{
     Key, Phase,
 };
 
-use crate::control::VANISHED;
+use crate::control::WORKER_VANISHED_AFTER_MS;
 use crate::fields::Fields;
 use crate::transitions::{self, MERGE_BEGUN};
 use crate::values::OMITTED;
 use crate::{
     Alert, ChunkBucket, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter,
-    DeadLetterGroup, Depth, DurationBucket, HourlyJobs, JobSnapshot, JoinPointRow, Lease, Linked,
-    Losses, NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow, SegmentLease,
-    SegmentRow, StoreError, ThroughputBucket, Trigger, Unclaimable, WorkerRow,
+    DeadLetterGroup, Depth, DurationBucket, HourlyJobs, JobSnapshot, JoinPointRow, Lease,
+    LinkedJob, Losses, NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow,
+    SegmentLease, SegmentRow, StoreError, ThroughputBucket, Trigger, Unclaimable, WorkerRow,
 };
 
-/// A job as people see it.
+/// A job with its counters.
 pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     let (mut status, mut error) = (row.status("status")?, row.opt_text("error")?);
     let finished_at = row.opt_time("finished_at")?;
     if status == JobStatus::Cancelled && finished_at.is_none() {
-        // Something of it may still commit.
+        // Its claimed chunks may still commit.
         (status, error) = (JobStatus::Processing, Some(transitions::being_cancelled(error)));
     }
     let merges = row.opt_text("merge")?.as_deref() == Some(MERGE_BEGUN);
@@ -66,7 +66,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     })
 }
 
-/// Whose job it is.
+/// The type and submitter of a job.
 pub(crate) fn owner(row: &impl Fields) -> Result<Owner> {
     let (job_type, submitted_by) = (row.text("job_type")?, row.text("submitter")?);
     Ok(Owner { id: row.id("id")?, job_type, submitted_by })
@@ -83,7 +83,7 @@ pub(crate) fn snapshot(row: &impl Fields) -> Result<JobSnapshot> {
     })
 }
 
-/// A chunk as people see it.
+/// A chunk in a listing.
 pub(crate) fn chunk(row: &impl Fields) -> Result<ChunkRow> {
     Ok(ChunkRow {
         job_id: row.id("job_id")?,
@@ -110,7 +110,7 @@ pub(crate) fn chunk(row: &impl Fields) -> Result<ChunkRow> {
     })
 }
 
-/// A segment as the audit sees it.
+/// A segment in a listing.
 pub(crate) fn segment(row: &impl Fields) -> Result<SegmentRow> {
     Ok(SegmentRow {
         segment: number(row, "number")?,
@@ -121,7 +121,7 @@ pub(crate) fn segment(row: &impl Fields) -> Result<SegmentRow> {
     })
 }
 
-/// A chunk that was just claimed.
+/// A claimed chunk.
 pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
     let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
     Ok(ClaimedChunk {
@@ -134,7 +134,7 @@ pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
     })
 }
 
-/// A segment that was just claimed.
+/// A claimed segment.
 pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
     let lease = SegmentLease {
         job: row.id("job_id")?,
@@ -150,29 +150,29 @@ pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
     })
 }
 
-/// Jobs of an hour.
-pub(crate) fn hour(row: &impl Fields) -> Result<HourlyJobs> {
+/// The jobs of an hour.
+pub(crate) fn hourly_jobs(row: &impl Fields) -> Result<HourlyJobs> {
     Ok(HourlyJobs { at: row.time("at")?, status: row.status("status")?, jobs: row.int("jobs")? })
 }
 
-/// A stretch of chunks.
-pub(crate) fn cell(row: &impl Fields) -> Result<ChunkBucket> {
+/// A bucket of consecutive chunks.
+pub(crate) fn chunk_bucket(row: &impl Fields) -> Result<ChunkBucket> {
     let (status, chunks) = (row.status("status")?, row.int("chunks")?);
-    Ok(ChunkBucket { cell: row.int("cell")?, status, chunks, dead: row.int("dead")? })
+    Ok(ChunkBucket { bucket: row.int("bucket")?, status, chunks, dead: row.int("dead")? })
 }
 
-/// What was done in a stretch of time.
-pub(crate) fn pace(row: &impl Fields) -> Result<ThroughputBucket> {
+/// The throughput within an interval.
+pub(crate) fn throughput_bucket(row: &impl Fields) -> Result<ThroughputBucket> {
     Ok(ThroughputBucket { at: row.time("at")?, items: row.int("items")? })
 }
 
-/// Chunks that took about as long.
-pub(crate) fn took(row: &impl Fields) -> Result<DurationBucket> {
+/// Chunks of about the same duration.
+pub(crate) fn duration_bucket(row: &impl Fields) -> Result<DurationBucket> {
     Ok(DurationBucket { millis: row.int("millis")?, chunks: row.int("chunks")? })
 }
 
-/// Dead letters with one error.
-pub(crate) fn letter_group(row: &impl Fields) -> Result<DeadLetterGroup> {
+/// A group of dead letters.
+pub(crate) fn dead_letter_group(row: &impl Fields) -> Result<DeadLetterGroup> {
     Ok(DeadLetterGroup {
         job_type: row.text("job_type")?,
         error: row.text("error")?,
@@ -183,7 +183,7 @@ pub(crate) fn letter_group(row: &impl Fields) -> Result<DeadLetterGroup> {
 }
 
 /// A dead letter.
-pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
+pub(crate) fn dead_letter(row: &impl Fields) -> Result<DeadLetter> {
     Ok(DeadLetter {
         id: row.id("id")?,
         job_id: row.id("job_id")?,
@@ -202,8 +202,8 @@ pub(crate) fn letter(row: &impl Fields) -> Result<DeadLetter> {
     })
 }
 
-/// A job of a redrive_chain.
-pub(crate) fn relative(row: &impl Fields) -> Result<(JobId, JobStatus)> {
+/// A job of a redrive chain.
+pub(crate) fn chained_job(row: &impl Fields) -> Result<(JobId, JobStatus)> {
     Ok((row.id("id")?, row.status("status")?))
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn redrive_root(row: &impl Fields) -> Result<RedriveRoot> {
     })
 }
 
-/// A key's text as a request's `ids` writes it.
+/// Converts the text of a key to the form that a request's `ids` uses.
 pub(crate) fn key_id(text: &str) -> Result<serde_json::Value> {
     Ok(Key::from_id(serde_json::from_str(text)?).to_id())
 }
@@ -226,7 +226,7 @@ fn number(row: &impl Fields, name: &str) -> Result<i32> {
     i32::try_from(number).map_err(|_| StoreError::Unreadable(format!("segment {number}")))
 }
 
-/// What is said of a subject.
+/// The controls of a subject.
 pub(crate) fn control(row: &impl Fields) -> Result<Control> {
     Ok(Control {
         subject: row.text("subject")?,
@@ -243,12 +243,12 @@ pub(crate) fn lease(row: &impl Fields) -> Result<Lease> {
     Ok(Lease { chunk, epoch: row.int("epoch")?, nonce: row.int("nonce")? })
 }
 
-/// A time to wait, in milliseconds.
+/// A time to wait, from milliseconds.
 pub(crate) fn wait(row: &impl Fields) -> Result<Duration> {
     Ok(Duration::from_millis(row.int("wait")?.try_into().unwrap_or_default()))
 }
 
-/// A process that works.
+/// A worker process.
 pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
     Ok(WorkerRow {
         name: row.text("name")?,
@@ -257,15 +257,15 @@ pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
         job_types: row.opt_text("job_types")?,
         started_at: row.time("started_at")?,
         seen_at: row.time("seen_at")?,
-        vanished: row.int("silent")? > VANISHED,
+        vanished: row.int("silent")? > WORKER_VANISHED_AFTER_MS,
     })
 }
 
-/// A job in a graph.
-pub(crate) fn linked(row: &impl Fields) -> Result<Linked> {
+/// A job in a dependency graph.
+pub(crate) fn linked_job(row: &impl Fields) -> Result<LinkedJob> {
     let parents = row.opt_text("parents")?.unwrap_or_default();
     let id = |text: &str| text.parse().map_err(|_| StoreError::Unreadable(format!("job {text}")));
-    Ok(Linked {
+    Ok(LinkedJob {
         id: row.id("id")?,
         job_type: row.text("job_type")?,
         status: row.status("status")?,
@@ -274,7 +274,7 @@ pub(crate) fn linked(row: &impl Fields) -> Result<Linked> {
     })
 }
 
-/// A join_point.
+/// A join point.
 pub(crate) fn join_point(row: &impl Fields) -> Result<JoinPointRow> {
     Ok(JoinPointRow {
         rule: row.json("rule")?,
@@ -327,7 +327,7 @@ pub(crate) fn schedule(row: &impl Fields) -> Result<ScheduleRow> {
     })
 }
 
-/// An alert as people see it.
+/// An alert.
 pub(crate) fn alert(row: &impl Fields) -> Result<Alert> {
     let delivery = row.status("delivery")?;
     Ok(Alert {
@@ -347,17 +347,17 @@ pub(crate) fn alert(row: &impl Fields) -> Result<Alert> {
     })
 }
 
-/// A condition, by its subject, and what it is above.
+/// The subject and threshold of a condition.
 pub(crate) fn condition(row: &impl Fields) -> Result<(String, i64)> {
     Ok((row.text("subject")?, row.int("threshold")?))
 }
 
-/// How many letters a job type has.
-pub(crate) fn letters_of_type(row: &impl Fields) -> Result<(String, i64)> {
+/// The number of dead letters of a job type.
+pub(crate) fn letter_count(row: &impl Fields) -> Result<(String, i64)> {
     Ok((row.text("job_type")?, row.int("letters")?))
 }
 
-/// A job of which an alert is due.
+/// A job that needs an alert.
 pub(crate) fn occurrence(row: &impl Fields) -> Result<Occurrence> {
     Ok(Occurrence {
         kind: row.status("kind")?,
@@ -370,7 +370,7 @@ pub(crate) fn occurrence(row: &impl Fields) -> Result<Occurrence> {
     })
 }
 
-/// Work that nobody can take.
+/// Work that no running process can claim.
 pub(crate) fn unclaimable(row: &impl Fields) -> Result<Unclaimable> {
     Ok(Unclaimable {
         job_type: row.text("job_type")?,
@@ -380,7 +380,7 @@ pub(crate) fn unclaimable(row: &impl Fields) -> Result<Unclaimable> {
     })
 }
 
-/// Jobs of a type that are in a status.
+/// The jobs of a type with a status.
 pub(crate) fn depth(row: &impl Fields) -> Result<Depth> {
     Ok(Depth {
         job_type: row.text("job_type")?,
@@ -391,7 +391,7 @@ pub(crate) fn depth(row: &impl Fields) -> Result<Depth> {
     })
 }
 
-/// Leases that a job lost.
+/// The lost leases of a job.
 pub(crate) fn losses(row: &impl Fields) -> Result<Losses> {
     let job = row.id("job_id")?;
     Ok(Losses { job, job_type: row.text("job_type")?, losses: row.int("losses")? })

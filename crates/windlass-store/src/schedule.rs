@@ -1,4 +1,4 @@
-//! Schedules as the store keeps them.
+//! Schedules of job types.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -10,20 +10,20 @@ use windlass_core::JobId;
 pub struct ScheduleRow {
     /// The job type.
     pub job_type: String,
-    /// The definition that the next time was found by.
+    /// The definition from which the next firing time was computed.
     #[serde(skip)]
     pub spec: String,
-    /// The first time that has not been seen to.
+    /// The earliest firing time that was not handled yet.
     pub next_at: Option<DateTime<Utc>>,
-    /// Whether it rests.
+    /// Whether the schedule is paused.
     pub paused: bool,
-    /// When it was last fired.
+    /// The last time that it fired.
     pub last_at: Option<DateTime<Utc>>,
-    /// The job of that time.
+    /// The job that was submitted then.
     pub last_job: Option<JobId>,
-    /// Why it could not be fired.
+    /// Why it could not fire.
     pub error: Option<String>,
-    /// What time it was when this was read.
+    /// The time at which this row was read.
     #[serde(skip)]
     pub now: DateTime<Utc>,
 }

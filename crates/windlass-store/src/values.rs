@@ -1,4 +1,4 @@
-//! Values on their way into rows, the same for both backends.
+//! Column values and statement parameters, shared by both backends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 use windlass_core::{Delivery, KeyRange, PaginationState, StepKind, error_fingerprint};
 
-use crate::alert::UNSEEN;
+use crate::alert::CONDITION_STALE_AFTER;
 use crate::transitions::MERGE_DUE;
 use crate::{DeadLetterFilter, NewAlert, NewDeadLetter, NewJob, Result};
 
-/// A segment's lease, and that of a chunk which is claimed to be ended.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
+/// The lease of a segment, and of a chunk that is claimed only to be cancelled.
+pub(crate) const SEGMENT_LEASE: Duration = Duration::from_secs(30);
 
-/// Rows that one transaction removes at most.
+/// The maximum number of rows that one transaction deletes.
 pub(crate) const DELETE_BATCH: u32 = 10_000;
 
-/// A time as both databases take it: milliseconds since 1970.
+/// A time as both databases take it: milliseconds since 1970-01-01 UTC.
 pub(crate) fn instant(time: DateTime<Utc>) -> i64 {
     time.timestamp_millis()
 }
 
-/// The most letters one redrive takes: they are ids in its request.
-const MOST_REDRIVEN: u32 = 10_000;
+/// The maximum number of letters of one redrive. Its request lists their keys.
+const MAX_REDRIVEN: u32 = 10_000;
 
 /// The columns of a new job.
 pub(crate) struct JobColumns {
@@ -89,7 +89,7 @@ impl JobColumns {
     }
 }
 
-/// The request as listings show it, where that is less than the whole.
+/// The shortened request that listings show; `None` when the request is short enough.
 fn summary(job: &NewJob) -> Result<Option<String>> {
     let (shown, omitted) = job.request.summary();
     if omitted.is_empty() {
@@ -100,15 +100,15 @@ fn summary(job: &NewJob) -> Result<Option<String>> {
     Ok(Some(shown.to_string()))
 }
 
-/// Where a summary says what is left out of it.
+/// The key of a shortened request that describes what was left out.
 pub(crate) const OMITTED: &str = "omitted";
 
-/// The state and range of the segment every job begins with.
+/// The state and range of the first segment of a job.
 pub(crate) fn plan() -> Result<(String, String)> {
     segment(&PaginationState::Plan, &KeyRange::ALL)
 }
 
-/// The state and range of the segment that merges a job.
+/// The state and range of the merge segment.
 pub(crate) fn merge() -> Result<(String, String)> {
     segment(&PaginationState::Merge, &KeyRange::ALL)
 }
@@ -129,7 +129,7 @@ pub(crate) struct LetterColumns {
     pub(crate) attempts: i64,
 }
 
-/// One letter a key, the last given: one statement cannot write a row twice.
+/// One letter per key, the last one given: a statement cannot write the same row twice.
 pub(crate) fn letters(letters: &[NewDeadLetter]) -> Vec<LetterColumns> {
     let by_key: BTreeMap<_, _> = letters.iter().map(|letter| (&letter.key, letter)).collect();
     let columns = |letter: &NewDeadLetter| LetterColumns {
@@ -144,7 +144,7 @@ pub(crate) fn letters(letters: &[NewDeadLetter]) -> Vec<LetterColumns> {
     by_key.into_values().map(columns).collect()
 }
 
-/// What a [`DeadLetterFilter`] binds; `None` restricts nothing.
+/// The parameters of a [`DeadLetterFilter`]; `None` does not restrict.
 pub(crate) struct LetterArguments {
     pub(crate) ids: Option<Vec<Uuid>>,
     pub(crate) job: Option<Uuid>,
@@ -173,7 +173,7 @@ impl LetterArguments {
     }
 }
 
-/// The job types of a filter that names one, some, or both.
+/// The job types of a filter, which may name one, several or both.
 fn job_types(filter: &DeadLetterFilter) -> Option<Vec<String>> {
     match (&filter.job_type, &filter.job_types) {
         (Some(one), None) => Some(vec![one.clone()]),
@@ -192,9 +192,9 @@ pub(crate) struct AlertColumns {
     pub(crate) submitter: Option<String>,
     pub(crate) message: String,
     pub(crate) details: String,
-    pub(crate) above: Option<i64>,
-    pub(crate) after: i64,
-    pub(crate) unseen: i64,
+    pub(crate) threshold: Option<i64>,
+    pub(crate) sustained_for: i64,
+    pub(crate) stale_after: i64,
     pub(crate) delivery: &'static str,
 }
 
@@ -211,42 +211,42 @@ impl AlertColumns {
             submitter,
             message: clean(&alert.message),
             details: clean(&alert.details.to_string()),
-            above: alert.above,
-            after: millis(alert.after),
-            unseen: millis(UNSEEN),
+            threshold: alert.threshold,
+            sustained_for: millis(alert.sustained_for),
+            stale_after: millis(CONDITION_STALE_AFTER),
             delivery: delivery.as_str(),
         }
     }
 }
 
-/// How many a listing shows.
-pub(crate) fn listed(limit: u32) -> i64 {
+/// The limit of a listing.
+pub(crate) fn list_limit(limit: u32) -> i64 {
     if limit == 0 { 50 } else { limit.into() }
 }
 
-/// How many letters one redrive takes.
-pub(crate) fn redriven(limit: u32) -> i64 {
-    if limit == 0 { MOST_REDRIVEN.into() } else { limit.min(MOST_REDRIVEN).into() }
+/// The limit of a redrive.
+pub(crate) fn redrive_limit(limit: u32) -> i64 {
+    if limit == 0 { MAX_REDRIVEN.into() } else { limit.min(MAX_REDRIVEN).into() }
 }
 
-/// How many letters are marked.
-pub(crate) fn marked(limit: u32) -> i64 {
+/// The limit of marking dead letters.
+pub(crate) fn mark_limit(limit: u32) -> i64 {
     if limit == 0 { i64::MAX } else { limit.into() }
 }
 
-/// A duration as the statements bind it. A hundred years are as good as more, and can be added to
-/// a time.
+/// A duration in milliseconds. Longer durations are cut to a century, which can be added to a time
+/// without overflow.
 pub(crate) fn millis(duration: Duration) -> i64 {
     const CENTURY: i64 = 100 * 366 * 24 * 3_600_000;
     i64::try_from(duration.as_millis()).unwrap_or(CENTURY).min(CENTURY)
 }
 
-/// Text that PostgreSQL can keep: it knows no NUL.
+/// Replaces NUL characters, which PostgreSQL cannot store.
 pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A LIKE pattern for texts that contain this one.
+/// A LIKE pattern for texts that contain this text.
 fn contains(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     format!("%{escaped}%")
@@ -257,12 +257,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_takes_wildcards_for_letters() {
+    fn a_like_pattern_escapes_wildcards() {
         assert_eq!(contains("50%_\\"), "%50\\%\\_\\\\%");
     }
 
     #[test]
-    fn a_key_given_twice_is_one_letter() {
+    fn a_repeated_key_gives_one_letter() {
         let letter = |key: &str, error: &str| NewDeadLetter {
             key: key.to_owned(),
             record: serde_json::json!({}),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_durations_stay_in_reach() {
+    fn long_durations_are_cut() {
         assert!(millis(Duration::MAX) < i64::MAX / 1000);
         assert_eq!(millis(Duration::from_secs(2)), 2000);
     }

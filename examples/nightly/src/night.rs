@@ -94,7 +94,7 @@ impl Night {
     async fn written(&self, servers: &Servers, job: &Json) -> anyhow::Result<u64> {
         let id = job["id"].as_str().context("a job has an id")?;
         let sql = format!(
-            "SELECT COALESCE(sum(bytes), 0)::bigint FROM windlass_export \
+            "SELECT COALESCE(sum(bytes), 0)::bigint FROM windlass_parts \
              WHERE job_id = '{id}' AND chunk >= 0 AND name IS NOT NULL"
         );
         Ok(servers.warehouse.one::<i64>(&sql).await.unsigned_abs())

@@ -193,7 +193,7 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
         before: args.before,
         ..args.filter.filter()
     };
-    let letters = engine.store().letters(&filter).await?;
+    let letters = engine.store().dead_letters(&filter).await?;
     if args.json {
         return print::json(&letters);
     }
@@ -239,7 +239,7 @@ fn standing(letter: &DeadLetter) -> String {
 
 async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
     let filter = DeadLetterFilter { ids: vec![args.id], limit: 1, ..DeadLetterFilter::default() };
-    let letters = engine.store().letters(&filter).await?;
+    let letters = engine.store().dead_letters(&filter).await?;
     let letter = letters.first().with_context(|| format!("there is no dead letter {}", args.id))?;
     if args.json {
         return print::json(letter);
@@ -286,7 +286,8 @@ async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
 
 async fn ignore(args: ActArgs, engine: &Engine) -> Result<()> {
     let json = args.json;
-    let ignored = engine.store().mark_letters(&args.filter()?, DeadLetterStatus::Ignored).await?;
+    let ignored =
+        engine.store().mark_dead_letters(&args.filter()?, DeadLetterStatus::Ignored).await?;
     if json {
         return print::json(&serde_json::json!({"ignored": ignored}));
     }
@@ -305,7 +306,7 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
     let mut filter = DeadLetterFilter { status: args.status, limit: 500, ..args.filter.filter() };
     let mut count = 0;
     loop {
-        let page = engine.store().letters(&filter).await?;
+        let page = engine.store().dead_letters(&filter).await?;
         let Some(last) = page.last() else { break };
         filter.before = Some(last.id);
         for letter in &page {

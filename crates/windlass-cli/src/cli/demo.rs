@@ -125,7 +125,7 @@ async fn follow(engine: &Engine, id: windlass::JobId) -> Result<Job> {
 
 async fn show_letters(engine: &Engine, job: &Job) -> Result<()> {
     let filter = DeadLetterFilter { job: Some(job.id), limit: 3, ..DeadLetterFilter::default() };
-    for letter in engine.store().letters(&filter).await? {
+    for letter in engine.store().dead_letters(&filter).await? {
         println!("  transaction {}: {}", print::scalar(&letter.key), letter.error);
     }
     if job.items.dead > 3 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use windlass::{Engine, Job, JobId};
 use windlass_core::{Dependency, JobStatus};
-use windlass_store::Linked;
+use windlass_store::LinkedJob;
 
 #[derive(clap::Args)]
 #[command(after_help = "Rules are `[[dependencies]]` in windlass.toml; a request has `--after ID`.
@@ -108,6 +108,6 @@ pub(super) fn describe(rule: &Dependency) -> String {
     format!("{} follows {}{matched} (on_failed = {on_failed})", rule.job, rule.after.join(" and "))
 }
 
-fn line(linked: &Linked) -> String {
+fn line(linked: &LinkedJob) -> String {
     format!("{}  {}  {}", linked.id, print::status(linked.status), linked.job_type)
 }

@@ -32,6 +32,7 @@ impl Interrupt {
 /// Shows a job's progress until it has ended or is paused (true), or the user interrupts (false).
 pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<bool> {
     let mut show = Show::new();
+    let mut changes = engine.store().subscribe();
     loop {
         let begun = Instant::now();
         match engine.job(id).await {
@@ -47,7 +48,7 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
-            () = engine.wait_for_progress(id, begun.elapsed()) => {}
+            () = engine.wait_for_progress(&mut changes, id, begun.elapsed()) => {}
             () = interrupt.wait() => { show.finish(); return Ok(false); }
         }
     }

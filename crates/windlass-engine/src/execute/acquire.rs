@@ -16,10 +16,11 @@ use crate::shutdown::Shutdown;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 use windlass_connectors::{Fence, Ledger};
 use windlass_core::{Backoff, ErrorKind, JobId, RetryPolicy};
 use windlass_drivers::Class;
-use windlass_store::{Capabilities, ClaimedChunk, Lease, Progress, Standing};
+use windlass_store::{Capabilities, ClaimedChunk, Lease, LeaseStatus, Progress, Subscription};
 
 /// Acquires chunks for the slots of one worker.
 pub(crate) struct Acquirer<'a> {
@@ -27,6 +28,9 @@ pub(crate) struct Acquirer<'a> {
     pub(crate) capabilities: Capabilities,
     pub(crate) heartbeat: &'a Arc<Heartbeat>,
     pub(crate) shutdown: &'a Shutdown,
+    /// One subscription for all requests, so that no change between two of them is missed. Only
+    /// one request runs at a time.
+    pub(crate) changes: Mutex<Subscription>,
 }
 
 /// Which chunks to acquire.
@@ -62,17 +66,18 @@ impl Acquirer<'_> {
     /// set and nothing is that urgent.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> Acquired {
         let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
+        let mut changes = self.changes.lock().await;
         let mut drained = request.drained;
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
-                    () = self.engine.store().changed(backoff.next_wait()) => drained = false,
+                    () = changes.changed(backoff.next_wait()) => drained = false,
                     () = self.shutdown.wait() => {}
                 }
                 continue;
             }
             let capabilities = self.engine.claimable(&self.capabilities);
-            let capabilities = Capabilities { above: request.above, ..capabilities };
+            let capabilities = Capabilities { above_priority: request.above, ..capabilities };
             match self.engine.store().claim_chunks(&capabilities, request.most as u32).await {
                 Ok(leased) => {
                     // A request for urgent chunks says nothing about the others.
@@ -176,9 +181,9 @@ impl Acquirer<'_> {
         let mut confirmed = Vec::new();
         for (chunk, status) in opened.into_iter().zip(statuses) {
             match status {
-                Standing::Held => confirmed.push(chunk),
-                Standing::HandBack => drop(chunk.hand_back().await),
-                Standing::Lost => drop(chunk),
+                LeaseStatus::Held => confirmed.push(chunk),
+                LeaseStatus::HandBack => drop(chunk.hand_back().await),
+                LeaseStatus::Lost => drop(chunk),
             }
         }
         confirmed

@@ -9,7 +9,7 @@ use crate::step::StepError;
 use std::time::Duration;
 use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect};
 use windlass_core::{ErrorKind, Keys};
-use windlass_store::{Kept, NewDeadLetter};
+use windlass_store::{NewDeadLetter, StoreError};
 
 /// Dead letters that are copied to the store in one call.
 const DEAD_LETTERS_PER_COPY: u32 = 100;
@@ -21,8 +21,8 @@ impl ChunkRunner {
     pub(super) async fn complete(self) -> ClaimOutcome {
         let chunk = self.lease().chunk;
         match self.copy_dead_letters().await {
-            Ok(Kept::Yes) => {}
-            Ok(Kept::Lost) => return ClaimOutcome::LeaseLost,
+            Ok(()) => {}
+            Err(error) if error.is_lease_lost() => return ClaimOutcome::LeaseLost,
             Err(error) => {
                 tracing::error!(%chunk, %error, "failed to copy dead letters to the store; they stay in the ledger and the chunk is not completed");
                 return self.end(StopReason::Failed(error)).await;
@@ -42,12 +42,12 @@ impl ChunkRunner {
             None => self.lease.complete(&settled).await,
         };
         match completed {
-            Ok(Kept::Yes) => {
+            Ok(()) => {
                 let (rows, dead) = (counts.read, counts.dead);
                 tracing::debug!(%chunk, rows, dead, seconds, "chunk completed");
                 ClaimOutcome::Completed
             }
-            Ok(Kept::Lost) => {
+            Err(StoreError::LeaseLost) => {
                 if let Some(part) = &self.part {
                     destination::delete_orphaned_part(&self.job, part).await;
                 }
@@ -61,9 +61,9 @@ impl ChunkRunner {
     }
 
     /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
-    pub(crate) async fn copy_dead_letters(&self) -> crate::Result<Kept> {
+    pub(crate) async fn copy_dead_letters(&self) -> crate::Result<()> {
         if self.ledger.counts.dead == 0 {
-            return Ok(Kept::Yes);
+            return Ok(());
         }
         let mut after: Option<String> = None;
         loop {
@@ -76,12 +76,9 @@ impl ChunkRunner {
             after = Some(last.key.to_text());
             let letters: Vec<NewDeadLetter> = page.into_iter().map(dead_letter).collect();
             let store = self.lease.store();
-            let added = self.lease.persist(|| store.add_letters(lease, &letters)).await?;
-            if added == Kept::Lost {
-                return Ok(Kept::Lost);
-            }
+            self.lease.persist(|| store.add_dead_letters(lease, &letters)).await?;
         }
-        Ok(Kept::Yes)
+        Ok(())
     }
 
     /// Ends the lease before the end of the chunk.
@@ -154,7 +151,7 @@ impl ChunkRunner {
     async fn suspend_job_type(self, reason: &str, wait: Duration) -> ClaimOutcome {
         let job_type = &self.job.definition().name;
         let reason = format!("suspended, retried automatically: {reason}");
-        match self.lease.store().hold(job_type, &reason, wait).await {
+        match self.lease.store().suspend(job_type, &reason, wait).await {
             Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
             // Another chunk has suspended it already.
             Ok(false) => {}
@@ -177,7 +174,7 @@ impl ChunkRunner {
     }
 
     /// Ends a chunk of a cancelled job. The chunk must be fenced.
-    pub(crate) async fn cancel(mut self) -> crate::Result<Kept> {
+    pub(crate) async fn cancel(mut self) -> crate::Result<()> {
         self.unmark().await;
         let settled = match self.job.is_redrive() {
             true => {

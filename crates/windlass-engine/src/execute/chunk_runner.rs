@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, Connection, DataError, Fence, Ledger};
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::Class;
-use windlass_store::{ClaimedChunk, Lease, NewPart, Progress, Standing};
+use windlass_store::{ClaimedChunk, Lease, LeaseStatus, NewPart, Progress};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
 pub(crate) struct ChunkRunner {
@@ -94,7 +94,7 @@ impl ChunkResult {
         // Stop renewing first: a heartbeat locks the same rows in another order.
         results.iter().for_each(|result| result.chunk.lease.stop_renewing());
         if let Some(first) = results.first()
-            && let Ok(true) = first.chunk.lease.store().complete_together(&chunks).await
+            && let Ok(()) = first.chunk.lease.store().complete_together(&chunks).await
         {
             return vec![ClaimOutcome::Completed; results.len()];
         }
@@ -162,17 +162,17 @@ impl ChunkRunner {
         let mut started = false;
         loop {
             match self.lease_state().status() {
-                Standing::Lost => return Err(StopReason::LeaseLost),
-                Standing::HandBack => return Err(StopReason::HandBack),
-                Standing::Held if shutdown.requested() || self.is_unwanted() => {
+                LeaseStatus::Lost => return Err(StopReason::LeaseLost),
+                LeaseStatus::HandBack => return Err(StopReason::HandBack),
+                LeaseStatus::Held if shutdown.requested() || self.is_unwanted() => {
                     return Err(StopReason::HandBack);
                 }
                 // The database is unavailable: between two commits nothing is lost, and no attempt
                 // is counted.
-                Standing::Held if self.job.availability.outage().is_some() => {
+                LeaseStatus::Held if self.job.availability.outage().is_some() => {
                     return Err(StopReason::HandBack);
                 }
-                Standing::Held => {}
+                LeaseStatus::Held => {}
             }
             self.job.check_identity()?;
             let commits = self.ledger.commits;
@@ -207,7 +207,7 @@ impl ChunkRunner {
     /// Whether the chunk must be handed back as soon as no call is in progress.
     pub(crate) fn must_hand_back(&self) -> bool {
         self.lease.heartbeat().is_stopping()
-            || self.lease_state().status() != Standing::Held
+            || self.lease_state().status() != LeaseStatus::Held
             || self.is_unwanted()
     }
 
@@ -288,9 +288,9 @@ impl ChunkRunner {
         self.fence_again().await?;
         // As after the first fence: the row may have been pruned, and this fence recreated it.
         match self.lease.store().confirm(&[self.lease()]).await?.first() {
-            Some(Standing::Held) => Ok(()),
-            Some(Standing::HandBack) => Err(StopReason::HandBack),
-            Some(Standing::Lost) | None => Err(StopReason::LeaseLost),
+            Some(LeaseStatus::Held) => Ok(()),
+            Some(LeaseStatus::HandBack) => Err(StopReason::HandBack),
+            Some(LeaseStatus::Lost) | None => Err(StopReason::LeaseLost),
         }
     }
 

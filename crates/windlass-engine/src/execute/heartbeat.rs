@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use windlass_core::ChunkId;
-use windlass_store::{Lease, LeaseRenewal, Progress, SegmentLease, Standing, Store};
+use windlass_store::{Lease, LeaseRenewal, LeaseStatus, Progress, SegmentLease, Store};
 
 /// The leases of this process.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(crate) struct LeaseState {
     pub(crate) lease: Lease,
     length: Duration,
     progress: Mutex<Option<Progress>>,
-    status: watch::Sender<Standing>,
+    status: watch::Sender<LeaseStatus>,
 }
 
 impl LeaseState {
@@ -36,14 +36,14 @@ impl LeaseState {
     }
 
     /// The status as of the last heartbeat.
-    pub(crate) fn status(&self) -> Standing {
+    pub(crate) fn status(&self) -> LeaseStatus {
         *self.status.borrow()
     }
 
     /// Waits until the lease is lost.
     pub(crate) async fn lost(&self) {
         // The sender is a field of this value, so it is not dropped during the wait.
-        let _ = self.status.subscribe().wait_for(|status| *status == Standing::Lost).await;
+        let _ = self.status.subscribe().wait_for(|status| *status == LeaseStatus::Lost).await;
     }
 
     fn renewal(&self) -> LeaseRenewal {
@@ -69,7 +69,7 @@ impl Heartbeat {
 
     /// Starts to renew a chunk's lease of this length.
     pub(crate) fn keep(&self, lease: Lease, length: Duration) -> Arc<LeaseState> {
-        let status = watch::Sender::new(Standing::Held);
+        let status = watch::Sender::new(LeaseStatus::Held);
         let state = Arc::new(LeaseState { lease, length, progress: Mutex::default(), status });
         self.chunks.lock().insert(lease.chunk, state.clone());
         state

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::Backoff;
 use windlass_drivers::Class;
-use windlass_store::{Kept, Lease, NewPart, Result, Standing, Store, StoreError};
+use windlass_store::{Lease, LeaseStatus, NewPart, Result, Store, StoreError};
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
 /// process takes the chunk.
@@ -50,13 +50,13 @@ impl ChunkLease {
     }
 
     /// Ends the chunk `COMPLETED`.
-    pub(crate) async fn complete(self, settled: &[String]) -> Result<Kept> {
+    pub(crate) async fn complete(self, settled: &[String]) -> Result<()> {
         let progress = self.state.progress();
         self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
     }
 
     /// Ends the chunk `COMPLETED` and stores its part.
-    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<Kept> {
+    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<()> {
         let progress = self.state.progress();
         self.persist(|| self.store.complete_part(self.lease(), &progress, part)).await
     }
@@ -67,25 +67,20 @@ impl ChunkLease {
         error: Option<&str>,
         counts_as_attempt: bool,
         wait: Duration,
-    ) -> Result<Kept> {
+    ) -> Result<()> {
         let progress = self.state.progress();
         self.persist(|| self.store.release(self.lease(), &progress, error, counts_as_attempt, wait))
             .await
     }
 
     /// Ends the chunk `FAILED`. The chunk must be fenced.
-    pub(crate) async fn fail(
-        self,
-        error: &str,
-        fail_job: bool,
-        settled: &[String],
-    ) -> Result<Kept> {
+    pub(crate) async fn fail(self, error: &str, fail_job: bool, settled: &[String]) -> Result<()> {
         let progress = self.state.progress();
         self.persist(|| self.store.fail(self.lease(), &progress, error, fail_job, settled)).await
     }
 
     /// Ends the chunk `CANCELLED`. The chunk must be fenced.
-    pub(crate) async fn cancel(self, settled: &[String]) -> Result<Kept> {
+    pub(crate) async fn cancel(self, settled: &[String]) -> Result<()> {
         let progress = self.state.progress();
         self.persist(|| self.store.end_cancelled(self.lease(), &progress, settled)).await
     }
@@ -93,10 +88,10 @@ impl ChunkLease {
     /// Repeats an idempotent call while the store is unavailable, so that the store learns what is
     /// committed beside the data. During a shutdown it gives up after a few seconds: the lease
     /// expires, and the next leaseholder reads the ledger.
-    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<Kept>
+    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<()>
     where
         F: FnMut() -> Fut,
-        Fut: Future<Output = Result<Kept>>,
+        Fut: Future<Output = Result<()>>,
     {
         let mut backoff = Backoff::new(SHORTEST_RETRY, LONGEST_RETRY);
         let mut stopping_since = None::<Instant>;
@@ -105,7 +100,7 @@ impl ChunkLease {
                 stopping_since.get_or_insert_with(Instant::now);
             }
             let may_retry = stopping_since.is_none_or(|since| since.elapsed() < SHUTDOWN_PATIENCE)
-                && self.state.status() != Standing::Lost;
+                && self.state.status() != LeaseStatus::Lost;
             match call().await {
                 Err(StoreError::Database(error))
                     if matches!(error.class, Class::Connection | Class::Retry) && may_retry =>
@@ -121,9 +116,11 @@ impl ChunkLease {
 }
 
 /// Logs that the store did not record the end of a chunk. The lease expires, and the next
-/// leaseholder continues from the ledger.
-pub(crate) fn log_unrecorded(result: Result<Kept>) {
-    if let Err(error) = result {
+/// leaseholder continues from the ledger. A lost lease is not logged: the chunk has another holder.
+pub(crate) fn log_unrecorded(result: Result<()>) {
+    if let Err(error) = result
+        && !matches!(error, StoreError::LeaseLost)
+    {
         tracing::warn!(%error, "failed to record the end of a chunk; its lease will expire");
     }
 }

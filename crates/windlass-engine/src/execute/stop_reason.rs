@@ -2,7 +2,6 @@
 
 use crate::EngineError;
 use std::time::Duration;
-use windlass_connectors::DataError;
 
 /// How the lease of a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(crate) enum StopReason {
 impl<E: Into<EngineError>> From<E> for StopReason {
     fn from(error: E) -> StopReason {
         match error.into() {
-            EngineError::Data(DataError::LeaseLost) => StopReason::LeaseLost,
+            error if error.is_lease_lost() => StopReason::LeaseLost,
             error => StopReason::Failed(error),
         }
     }

@@ -118,8 +118,14 @@ impl Worker {
     /// Gives chunks to slots until shutdown. Slots keep working while the next chunks are acquired.
     async fn work_chunks(&self, heartbeat: &Arc<Heartbeat>) -> WorkerStats {
         let capabilities = self.engine.capabilities(&self.options.name, self.options.only);
-        let acquirer =
-            Acquirer { engine: &self.engine, capabilities, heartbeat, shutdown: &self.shutdown };
+        let acquirer = Acquirer {
+            engine: &self.engine,
+            capabilities,
+            heartbeat,
+            shutdown: &self.shutdown,
+            changes: self.engine.store().subscribe().into(),
+        };
+        let mut changes = self.engine.store().subscribe();
         let mut pool = SlotPool::new(self.options.slots, self.shutdown.clone());
         // Chunks in reserve, the most urgent first.
         let mut ready: VecDeque<ChunkRunner> = VecDeque::new();
@@ -168,7 +174,7 @@ impl Worker {
                     drained = acquired.drained;
                     acquired.chunks.into_iter().for_each(|chunk| enqueue(&mut ready, chunk));
                 }
-                () = self.engine.store().changed(until_poll),
+                () = changes.changed(until_poll),
                     if wanted > 0 && acquiring.is_terminated() => poll_priority_at = Instant::now(),
                 () = pool.progress() => {}
                 () = self.shutdown.wait() => {}

@@ -12,7 +12,7 @@ use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
     RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, schema, schema_of, survey,
 };
-use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, PartRow};
+use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow};
 
 /// Where and in which format a job exports its parts.
 pub(crate) struct JobDestination {
@@ -58,8 +58,8 @@ impl JobDestination {
         &self,
         job: &JobContext,
         parts: &[PartRow],
-        ours: impl Future<Output = Result<Kept>>,
-    ) -> Result<Option<NewPart>> {
+        confirm_lease: impl Future<Output = Result<()>>,
+    ) -> Result<NewPart> {
         let listed = parts.iter().map(|row| {
             let part = PartName { chunk: row.chunk, epoch: row.epoch, nonce: row.nonce };
             ManifestPart::new(part, written_part(&row.part))
@@ -73,20 +73,18 @@ impl JobDestination {
                 windlass_core::Problem::new(windlass_core::problem::Code::Source, cause).into()
             );
         }
-        if ours.await? == Kept::Lost {
-            return Ok(None);
-        }
+        confirm_lease.await?;
         manifest.write(&self.location).await?;
         found.sweep(&self.location).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
-        Ok(Some(NewPart {
+        Ok(NewPart {
             name: Some(format!("{}manifest.json", self.location.url())),
             rows: manifest.totals.rows as i64,
             bytes: manifest.totals.bytes as i64,
             sha256: manifest.totals.content_hash.clone(),
             content_hash: manifest.totals.content_hash.clone(),
             content: Some(text),
-        }))
+        })
     }
 
     /// Deletes everything that a cancelled job has written here, the manifest first. `cancelled` is
@@ -129,8 +127,8 @@ pub(crate) async fn write_report(
     job: &JobContext,
     report: &Report,
     result: &Rows,
-    ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    confirm_lease: impl Future<Output = Result<()>>,
+) -> Result<()> {
     let url = fill_template(&job.snapshot, &report.to)?;
     let (folder, name) = Destination::split(&url)?;
     let output = Output::of_file(name)?;
@@ -149,13 +147,11 @@ pub(crate) async fn write_report(
         }
         writer.write(builder.finish()?).await?;
     }
-    if ours.await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    confirm_lease.await?;
     let written = writer.finish().await?;
     tracing::info!(job = %job.snapshot.id, url, rows = written.rows, bytes = written.bytes,
         "report written");
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// Writes the HTML page of a report next to it, under the same condition. Its name is the full name of
@@ -164,16 +160,14 @@ pub(crate) async fn write_report_page(
     job: &JobContext,
     report: &Report,
     page: String,
-    ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    confirm_lease: impl Future<Output = Result<()>>,
+) -> Result<()> {
     let url = format!("{}.html", fill_template(&job.snapshot, &report.to)?);
     let (folder, name) = Destination::split(&url)?;
     let folder = Destination::open(folder)?;
-    if ours.await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    confirm_lease.await?;
     folder.put(name, page.into_bytes()).await?;
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// All parts of a job, without the merged result.

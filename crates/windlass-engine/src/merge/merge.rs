@@ -19,7 +19,7 @@ use windlass_core::{
     Request, StepKind, Value,
 };
 use windlass_drivers::Class;
-use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, Page, SegmentLease};
+use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
 
 /// Parts fetched per page.
 const PARTS_PER_PAGE: u32 = 10;
@@ -49,10 +49,11 @@ pub(crate) async fn merge(
         return Ok(MergeOutcome::NotYet);
     }
     let redrive_chain: Vec<JobId> = redrive_chain.into_iter().map(|(id, _)| id).collect();
-    Ok(match merge_all(engine, job, &redrive_chain, lease).await? {
-        Kept::Yes => MergeOutcome::Done,
-        Kept::Lost => MergeOutcome::Lost,
-    })
+    match merge_all(engine, job, &redrive_chain, lease).await {
+        Ok(()) => Ok(MergeOutcome::Done),
+        Err(error) if error.is_lease_lost() => Ok(MergeOutcome::Lost),
+        Err(error) => Err(error),
+    }
 }
 
 async fn merge_all(
@@ -60,18 +61,22 @@ async fn merge_all(
     job: &JobContext,
     redrive_chain: &[JobId],
     lease: SegmentLease,
-) -> Result<Kept> {
+) -> Result<()> {
     if let Some(destination) = JobDestination::of(job)? {
         let parts = destination::list_parts(engine, job.snapshot.id).await?;
-        let kept = match destination.write_manifest(job, &parts, still_ours(engine, lease)).await? {
-            Some(manifest) => engine.store().put_merged(lease, &manifest).await?,
-            None => Kept::Lost,
-        };
-        if kept == Kept::Lost && is_cancelled(engine, job).await? {
+        let merged: Result<()> = async {
+            let confirmed = confirm_lease(engine, lease);
+            let manifest = destination.write_manifest(job, &parts, confirmed).await?;
+            Ok(engine.store().put_merged(lease, &manifest).await?)
+        }
+        .await;
+        if merged.as_ref().is_err_and(EngineError::is_lease_lost)
+            && is_cancelled(engine, job).await?
+        {
             // Parts that were being written while the output was deleted; no later clean-up finds them.
             destination.delete_all(job, is_cancelled(engine, job)).await?;
         }
-        return Ok(kept);
+        return merged;
     }
     if job.definition().reduces() {
         let result = compute_result(engine, job, redrive_chain).await?;
@@ -80,9 +85,7 @@ async fn merge_all(
             match root.filter(|root| !is_partial(&job.snapshot.definition, root)) {
                 Some(root) => {
                     let bounds = bounds(job, &root)?;
-                    if load_into(engine, job, lease, load, &result, &bounds).await? == Kept::Lost {
-                        return Ok(Kept::Lost);
-                    }
+                    load_into(engine, job, lease, load, &result, &bounds).await?;
                 }
                 None => tracing::info!(
                     job = %job.snapshot.id,
@@ -90,20 +93,16 @@ async fn merge_all(
                 ),
             }
         }
-        if let Some(report) = &job.definition().report
-            && destination::write_report(job, report, &result, still_ours(engine, lease)).await?
-                == Kept::Lost
-        {
-            return Ok(Kept::Lost);
+        if let Some(report) = &job.definition().report {
+            destination::write_report(job, report, &result, confirm_lease(engine, lease)).await?;
         }
         let merged = crate::merge::job_result::encode(&result)?;
-        let kept = engine.store().put_merged(lease, &merged).await?;
-        return Ok(match &job.definition().report {
-            Some(report) if kept == Kept::Yes => write_page(engine, job, report, lease).await,
-            _ => kept,
-        });
+        engine.store().put_merged(lease, &merged).await?;
+        if let Some(report) = &job.definition().report {
+            write_page(engine, job, report, lease).await?;
+        }
     }
-    Ok(Kept::Yes)
+    Ok(())
 }
 
 /// Writes the HTML page next to the report. A failure does not fail the job: the page is rendered from
@@ -113,20 +112,23 @@ async fn write_page(
     job: &JobContext,
     report: &Report,
     lease: SegmentLease,
-) -> Kept {
+) -> Result<()> {
     if !report.page {
-        return Kept::Yes;
+        return Ok(());
     }
     let id = job.snapshot.id;
     let written = async {
         let page = crate::merge::report_page::render_merged(engine, id).await?;
-        destination::write_report_page(job, report, page, still_ours(engine, lease)).await
+        destination::write_report_page(job, report, page, confirm_lease(engine, lease)).await
     };
-    written.await.unwrap_or_else(|error| {
-        tracing::warn!(job = %id, %error,
-            "failed to write the HTML report; create it with `windlass job {id} --html FILE`");
-        Kept::Yes
-    })
+    match written.await {
+        Err(error) if !error.is_lease_lost() => {
+            tracing::warn!(job = %id, %error,
+                "failed to write the HTML report; create it with `windlass job {id} --html FILE`");
+            Ok(())
+        }
+        written => written,
+    }
 }
 
 /// The merged result or the manifest of a job, if it is stored.
@@ -314,7 +316,7 @@ async fn load_into(
     load: &Load,
     result: &Rows,
     bounds: &[Bound],
-) -> Result<Kept> {
+) -> Result<()> {
     engine.prepare(&load.connection).await?;
     let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
@@ -324,26 +326,18 @@ async fn load_into(
         return after_restore::handle_refused_load(engine, place, lease).await;
     };
     if ledger.cursor == Cursor::End {
-        return Ok(Kept::Yes);
+        return Ok(());
     }
     // As after every fence: do not load for a job that has ended.
-    if still_ours(engine, lease).await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
-    let loaded = place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await;
-    if loaded.is_ok() {
-        tracing::info!(job = %lease.job, connection = load.connection, table = load.table,
-            rows = result.rows.len(), "result loaded");
-    }
-    match loaded {
-        Ok(_) => Ok(Kept::Yes),
-        Err(DataError::LeaseLost) => Ok(Kept::Lost),
-        Err(error) => Err(error.into()),
-    }
+    confirm_lease(engine, lease).await?;
+    place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await?;
+    tracing::info!(job = %lease.job, connection = load.connection, table = load.table,
+        rows = result.rows.len(), "result loaded");
+    Ok(())
 }
 
-/// Checks that the lease of the merge is still ours, by committing a page that changes nothing.
-pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<Kept> {
+/// Checks that the lease of the merge still holds, by committing a page that changes nothing.
+pub(crate) async fn confirm_lease(engine: &Engine, lease: SegmentLease) -> Result<()> {
     let page = Page {
         lease,
         from: PaginationState::Merge,
@@ -352,7 +346,7 @@ pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<K
         segments: Vec::new(),
         chunks: Vec::new(),
     };
-    Ok(engine.store().load(page).await?)
+    Ok(engine.store().commit_page(page).await?)
 }
 
 /// A lock timeout as an unavailable database, so that it does not count as an attempt: a process that

@@ -66,12 +66,12 @@ async fn collect(engine: &Engine, job: Job) -> Result<JobReport> {
     };
     Ok(JobReport {
         deadline: engine.deadline(id).await?,
-        paces: store.pace(id, stretch).await?,
+        paces: store.throughput_buckets(id, stretch).await?,
         stretch,
-        durations: store.durations(id).await?,
+        durations: store.duration_buckets(id).await?,
         slowest: store.slowest_chunks(id, MAX_CHUNKS / 2).await?,
         failed: store.chunks(id, Some(ChunkStatus::Failed), None, MAX_CHUNKS).await?,
-        errors: store.letter_groups(&letters).await?,
+        errors: store.dead_letter_groups(&letters).await?,
         outputs: outputs(
             &snapshot,
             merge::root_request(engine, &snapshot).await?.as_ref(),

@@ -21,7 +21,7 @@ use windlass_connectors::{Connection, Ledger};
 use windlass_core::problem::Code;
 use windlass_core::{Cursor, JobId, Problem};
 use windlass_drivers::{Class, Error};
-use windlass_store::{Kept, Lease, MERGED, SegmentLease, Standing};
+use windlass_store::{Lease, LeaseStatus, MERGED, SegmentLease, StoreError};
 
 /// Timeout per connection for the check at start. A connection that is not checked then is checked
 /// before its first job.
@@ -156,7 +156,7 @@ pub(crate) async fn handle_refused_fence(
 ) {
     let Lease { chunk, epoch, nonce } = hold.lease();
     match engine.store().confirm(&[hold.lease()]).await {
-        Ok(standings) if standings.first() == Some(&Standing::Held) => {}
+        Ok(statuses) if statuses.first() == Some(&LeaseStatus::Held) => {}
         // If the lease is not lost, it expires.
         _ => return,
     }
@@ -179,13 +179,11 @@ pub(crate) async fn handle_refused_load(
     engine: &Engine,
     connection: &dyn Connection,
     lease: SegmentLease,
-) -> Result<Kept> {
+) -> Result<()> {
     let row = ledger_row(connection, lease.job, MERGED).await?;
-    if merge::still_ours(engine, lease).await? == Kept::Lost {
-        return Ok(Kept::Lost);
-    }
+    merge::confirm_lease(engine, lease).await?;
     if row.as_ref().is_some_and(|row| row.cursor == Cursor::End) {
-        return Ok(Kept::Yes);
+        return Ok(());
     }
     let reason = match &row {
         Some(row) if row.epoch == i64::MAX => {
@@ -197,7 +195,7 @@ pub(crate) async fn handle_refused_load(
     };
     tracing::error!(job = %lease.job, "{reason}");
     pause(engine, lease.job, &reason).await;
-    Ok(Kept::Lost)
+    Err(StoreError::LeaseLost.into())
 }
 
 async fn ledger_row(

@@ -16,7 +16,7 @@ use windlass_connectors::Connection;
 use windlass_core::problem::Code;
 use windlass_core::{JobType, Problem, RetryPolicy};
 use windlass_drivers::Class;
-use windlass_store::{Capabilities, Store, of_connection};
+use windlass_store::{Capabilities, Store, connection_subject};
 
 /// The waits between probes: from 100 ms, doubling up to 10 s. `attempts` is not used.
 const PROBE_BACKOFF: RetryPolicy = RetryPolicy {
@@ -142,7 +142,8 @@ impl Availability {
             tracing::warn!("{reason}; its chunks wait until a probe succeeds");
         }
         let shown = wait + PROBE_TIMEOUT + Duration::from_secs(1);
-        if let Err(error) = self.store.hold(&of_connection(&self.name), &reason, shown).await {
+        let subject = connection_subject(&self.name);
+        if let Err(error) = self.store.suspend(&subject, &reason, shown).await {
             tracing::debug!(%error, "failed to record in the store that database `{}` is unavailable", self.name);
         }
         wait
@@ -162,7 +163,8 @@ impl Availability {
             return;
         }
         tracing::warn!("database `{name}` available again after {lasted:.1?}");
-        if let Err(error) = self.store.hold(&of_connection(name), "", Duration::ZERO).await {
+        if let Err(error) = self.store.suspend(&connection_subject(name), "", Duration::ZERO).await
+        {
             tracing::debug!(%error, "failed to record in the store that database `{name}` is available");
         }
     }
@@ -172,7 +174,7 @@ impl Availability {
         let now = self.store.now().await.unwrap_or_else(|_| Utc::now());
         let since = now - TimeDelta::from_std(begun.elapsed()).unwrap_or_default();
         let controls = self.store.controls().await.unwrap_or_default();
-        let subject = of_connection(&self.name);
+        let subject = connection_subject(&self.name);
         let recorded = controls.into_iter().find(|control| control.subject == subject);
         let recorded = recorded.and_then(|control| since_of(&self.name, &control.suspended?));
         recorded.map_or(since, |recorded| recorded.min(since))

@@ -93,7 +93,7 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
         _ => drop(engine.connection(connection)?.discard(job).await?),
     }
     engine.store().remove_parts(job).await?;
-    Ok(engine.store().discarded(job).await?)
+    Ok(engine.store().mark_discarded(job).await?)
 }
 
 /// Fences and ends chunks and merges of cancelled jobs. Returns how many it claimed. A failure of one
@@ -121,10 +121,9 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     for merge in merges {
         if let Err(error) = end_merge(engine, merge).await {
             let reason = error.to_string();
-            let _ = engine
-                .store()
-                .release_segment(merge, Some(&reason), false, FENCE_RETRY_WAIT)
-                .await?;
+            let released =
+                engine.store().release_segment(merge, Some(&reason), false, FENCE_RETRY_WAIT);
+            ignore_lost(released.await.map_err(EngineError::from))?;
             failed = Some(error);
         }
     }
@@ -141,7 +140,7 @@ async fn end_chunk(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
             let (store, heartbeat) = (engine.store().clone(), Arc::new(Heartbeat::default()));
             let hold = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
-            let _ = ChunkRunner::new(job, hold, chunk, ledger).cancel().await?;
+            ignore_lost(ChunkRunner::new(job, hold, chunk, ledger).cancel().await)?;
         }
         Ok(())
     };
@@ -168,6 +167,14 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
             ));
         }
     }
-    let _ = engine.store().end_cancelled_merge(lease, note.as_deref()).await?;
-    Ok(())
+    let ended = engine.store().end_cancelled_merge(lease, note.as_deref()).await;
+    ignore_lost(ended.map_err(EngineError::from))
+}
+
+/// A chunk or merge that another process has claimed is ended by that process.
+fn ignore_lost(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is_lease_lost() => Ok(()),
+        result => result,
+    }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use windlass_core::config::Health;
-use windlass_store::of_connection;
+use windlass_store::connection_subject;
 
 /// Maximum throttle level. Each level halves the throughput, unless [`MAX_THROTTLE_DELAY`] cuts the delay.
 const MAX_LEVEL: u32 = 10;
@@ -90,7 +90,8 @@ pub(crate) async fn run(engine: Engine, name: String, health: Health, shutdown: 
             }
             // Shown until the next probe renews it.
             let shown = health.every * 2 + Duration::from_secs(1);
-            if let Err(error) = engine.store().hold(&of_connection(&name), &reason, shown).await {
+            let subject = connection_subject(&name);
+            if let Err(error) = engine.store().suspend(&subject, &reason, shown).await {
                 tracing::warn!(%error, "failed to record in the store that connection {name} is throttled");
             }
         } else if before > 0 && level == 0 {

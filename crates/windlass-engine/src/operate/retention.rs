@@ -82,7 +82,7 @@ impl Engine {
     ) -> Result<()> {
         let (store, connections) = (self.store(), self.claimable_connections());
         if let Some(age) = retention.dead_letters {
-            pruned.dead_letters += store.remove_letters(job_type, age).await?;
+            pruned.dead_letters += store.remove_dead_letters(job_type, age).await?;
         }
         let (mut result, mut tried) = (Ok(()), HashSet::new());
         loop {
@@ -122,7 +122,7 @@ impl Engine {
             return Ok(());
         }
         if let Some(age) = age
-            && !store.close(job, age).await?
+            && !store.close_job(job, age).await?
         {
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl Engine {
         pruned.ledger_rows += rows;
         match age {
             Some(_) => {
-                pruned.chunks += store.remove(job).await?;
+                pruned.chunks += store.remove_job(job).await?;
                 pruned.jobs += 1;
             }
             None => {

@@ -21,7 +21,7 @@ use windlass_connectors::{ChunkPage, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{Capabilities, ClaimedSegment, Kept, NewChunk, Page, SegmentLease};
+use windlass_store::{Capabilities, ClaimedSegment, NewChunk, Page, SegmentLease, StoreError};
 
 /// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
 /// workers can start at once and a crash loses little work.
@@ -45,6 +45,7 @@ pub(crate) async fn run(
     let concurrency = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
     let mut running = JoinSet::new();
     let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
+    let mut changes = engine.store().subscribe();
     // Whether the last claim took all there was. If so, wait for a change notification.
     let mut drained = false;
     while !shutdown.requested() {
@@ -55,7 +56,7 @@ pub(crate) async fn run(
         }
         if drained {
             tokio::select! {
-                () = engine.store().changed(backoff.next_wait()) => drained = false,
+                () = changes.changed(backoff.next_wait()) => drained = false,
                 () = shutdown.wait() => {}
                 // The task may have handed its segment back.
                 Some(_) = running.join_next() => drained = false,
@@ -129,7 +130,9 @@ async fn plan_segment(
             }
         }
     };
-    if let Err(error) = outcome {
+    if let Err(error) = outcome
+        && !matches!(error, StoreError::LeaseLost)
+    {
         tracing::warn!(job = %lease.job, segment = lease.segment, %error,
             "failed to hand back segment; planning continues after its lease expires");
     }
@@ -185,8 +188,9 @@ async fn plan_pages(
         job.availability.succeeded();
         let (last, to) = (page.last, page.to.clone());
         let summary = PageSummary::of(&page);
-        if engine.store().load(page).await? == Kept::Lost {
-            return Ok(SegmentOutcome::Lost);
+        match engine.store().commit_page(page).await {
+            Err(StoreError::LeaseLost) => return Ok(SegmentOutcome::Lost),
+            committed => committed?,
         }
         summary.log();
         if last {

@@ -12,7 +12,7 @@ use crate::submit::token_vault::TokenVault;
 use serde::Serialize;
 use std::time::Duration;
 use windlass_core::{Dependency, Identity, JobId, Request};
-use windlass_store::{JoinPointRow, Linked, StoreError, Submitted, Trigger};
+use windlass_store::{JoinPointRow, LinkedJob, StoreError, Submitted, Subscription, Trigger};
 
 /// How often triggers are read when no change notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,6 +31,7 @@ const MAX_LISTED: u32 = 1000;
 /// Submits due dependents until shutdown, and once more after it: the job that just ended may be a
 /// parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
+    let mut changes = engine.store().subscribe();
     loop {
         let last = shutdown.requested();
         // Not cancelled by shutdown: claimed triggers would stay leased until `TRIGGER_LEASE` expires.
@@ -39,10 +40,15 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
             return;
         }
         tokio::select! {
-            () = engine.wait_for_triggers() => {}
+            () = wait_for_triggers(&mut changes) => {}
             () = shutdown.wait() => {}
         }
     }
+}
+
+async fn wait_for_triggers(changes: &mut Subscription) {
+    tokio::time::sleep(MIN_POLL_INTERVAL).await;
+    changes.changed(POLL_INTERVAL).await;
 }
 
 /// The dependency rules and their state.
@@ -83,21 +89,17 @@ impl Engine {
     }
 
     /// A job with its ancestors and descendants in the dependency graph, oldest first.
-    pub async fn graph(&self, job: JobId) -> Result<Vec<Linked>> {
-        Ok(self.store().graph(job, MAX_LISTED).await?)
+    pub async fn graph(&self, job: JobId) -> Result<Vec<LinkedJob>> {
+        Ok(self.store().dependency_graph(job, MAX_LISTED).await?)
     }
 
     /// Submits dependent jobs as soon as their parents have ended. Runs until the future is dropped.
     pub async fn run_dependents(&self) {
+        let mut changes = self.store().subscribe();
         loop {
             self.submit_triggered_or_log().await;
-            self.wait_for_triggers().await;
+            wait_for_triggers(&mut changes).await;
         }
-    }
-
-    async fn wait_for_triggers(&self) {
-        tokio::time::sleep(MIN_POLL_INTERVAL).await;
-        self.store().changed(POLL_INTERVAL).await;
     }
 
     async fn submit_triggered_or_log(&self) {
@@ -118,7 +120,7 @@ impl Engine {
             for trigger in triggers {
                 match self.submit_trigger(&trigger).await {
                     Ok(job) => {
-                        self.store().triggered(trigger.id).await?;
+                        self.store().complete_trigger(trigger.id).await?;
                         tracing::info!(job = %job.id(), job_type = trigger.request.job_type,
                             "submitted dependent job: all parents have ended");
                         submitted += 1;

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::execute::worker::{Options, Worker};
 use std::time::{Duration, Instant};
 use windlass_core::{Job, JobId, JobStatus, Request};
+use windlass_store::Subscription;
 
 /// Minimum time between two reads of a job: a running job changes many times a second.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -17,11 +18,16 @@ const POLL_COST_FACTOR: u32 = 20;
 impl Engine {
     /// Waits before a caller reads a job again; returns at once when the job ends or is paused. The
     /// longer the last read took (`read_time`), the longer it waits.
-    pub async fn wait_for_progress(&self, id: JobId, read_time: Duration) {
+    pub async fn wait_for_progress(
+        &self,
+        changes: &mut Subscription,
+        id: JobId,
+        read_time: Duration,
+    ) {
         let until = Instant::now() + (read_time * POLL_COST_FACTOR).max(POLL_INTERVAL);
         while Instant::now() < until {
             tokio::time::sleep(MIN_POLL_INTERVAL).await;
-            self.store().changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
+            changes.changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
             match self.store().status(id).await {
                 Ok(Some(status)) if !has_settled(status) => {}
                 _ => return,
@@ -36,11 +42,12 @@ impl Engine {
         let options = Options { only: Some(id), ..Options::default() };
         let (worker, handle) = Worker::new(self.clone(), options);
         let working = tokio::spawn(worker.run());
+        let mut changes = self.store().subscribe();
         let ended = loop {
             match self.store().status(id).await {
                 Ok(Some(status)) if !has_settled(status) => {
                     tokio::time::sleep(MIN_POLL_INTERVAL).await;
-                    self.store().changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
+                    changes.changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
                 }
                 _ => break self.job(id).await,
             }

@@ -50,7 +50,7 @@ impl Engine {
             {
                 // The store's clock was ahead when this was written, so move back. A time that has
                 // already fired finds its job by the idempotency key.
-                self.store().fired(&job_type.name, stored, Some(next), None).await?;
+                self.store().advance_schedule(&job_type.name, stored, Some(next), None).await?;
                 continue;
             }
             let Some(due) = row.next_at.filter(|next| *next <= row.now && !row.paused) else {
@@ -117,7 +117,8 @@ impl Engine {
         for (index, time) in times.iter().enumerate() {
             let to = times.get(index + 1).copied().or(next);
             let job = self.submit_at(job_type, schedule, *time).await?;
-            if !self.store().fired(&job_type.name, from, to, job.map(|job| (*time, job))).await? {
+            let fired_job = job.map(|job| (*time, job));
+            if !self.store().advance_schedule(&job_type.name, from, to, fired_job).await? {
                 // Another process has fired this time and continues with the next ones.
                 return Ok(fired);
             }
@@ -126,7 +127,7 @@ impl Engine {
         }
         if times.is_empty() {
             tracing::warn!(job_type = job_type.name, %due, "schedule time missed; not fired because of the `missed` setting");
-            self.store().fired(&job_type.name, due, next, None).await?;
+            self.store().advance_schedule(&job_type.name, due, next, None).await?;
         }
         Ok(fired)
     }

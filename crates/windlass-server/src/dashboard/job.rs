@@ -21,7 +21,7 @@ use windlass_core::config::Permission;
 use windlass_core::{Job, JobStatus, StepKind};
 use windlass_engine::{Audit, Verdict};
 use windlass_html::throughput::{stretch, throughput};
-use windlass_store::{AS_DEFINED, Control, DeadLetterFilter, JobSnapshot, Linked, UNLIMITED};
+use windlass_store::{AS_DEFINED, Control, DeadLetterFilter, JobSnapshot, LinkedJob, UNLIMITED};
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
@@ -38,7 +38,7 @@ pub(super) async fn show(
         async { Ok(app.engine.deadline(id).await?) },
         async { Ok(app.engine.graph(id).await?) },
         app.letter_groups(&caller, filter),
-        async { Ok(store.pace(id, stretch).await?) },
+        async { Ok(store.throughput_buckets(id, stretch).await?) },
         job_chunks::look(&app, &job, &asked),
     )?;
     linked.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
@@ -175,9 +175,9 @@ fn figures(job: &Job, now: DateTime<Utc>) -> Markup {
     }
 }
 
-fn dependencies(linked: &[Linked]) -> Markup {
+fn dependencies(linked: &[LinkedJob]) -> Markup {
     let place = |id| linked.iter().position(|other| other.id == id);
-    let node = |job: &Linked| Node {
+    let node = |job: &LinkedJob| Node {
         name: job.job_type.clone(),
         detail: format!("{} {}", word(job.status), short(job.id)),
         colour: class(job.status.as_str()),

@@ -58,7 +58,7 @@ pub(super) async fn look(app: &App, job: &Job, asked: &Asked) -> Answer<Looked> 
         }
     };
     let (cells, mut chosen, mut listed) = try_join!(
-        store.cells(job.id, width),
+        store.chunk_buckets(job.id, width),
         chosen,
         store.chunks(job.id, asked.status, asked.after, PAGE),
     )?;
@@ -122,7 +122,7 @@ fn legend(job: &Job) -> Markup {
 fn grid(job: &Job, cells: &[ChunkBucket], width: i64) -> Markup {
     let mut stretches: BTreeMap<i64, Vec<&ChunkBucket>> = BTreeMap::new();
     for cell in cells {
-        stretches.entry(cell.cell).or_default().push(cell);
+        stretches.entry(cell.bucket).or_default().push(cell);
     }
     html! {
         div.cells aria-hidden="true" {
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn cell(status: ChunkStatus, chunks: i64) -> ChunkBucket {
-        ChunkBucket { cell: 0, status, chunks, dead: 0 }
+        ChunkBucket { bucket: 0, status, chunks, dead: 0 }
     }
 
     #[test]

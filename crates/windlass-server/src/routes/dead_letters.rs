@@ -177,7 +177,7 @@ pub(crate) async fn ignore(
     Body(which): Body<Which>,
 ) -> Answer<Json<Ignored>> {
     let filter = app.own(&caller, which.filter()?);
-    let ignored = app.engine.store().mark_letters(&filter, DeadLetterStatus::Ignored).await?;
+    let ignored = app.engine.store().mark_dead_letters(&filter, DeadLetterStatus::Ignored).await?;
     Ok(Json(Ignored { ignored }))
 }
 

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
 use windlass_engine::Dependencies;
-use windlass_store::Linked;
+use windlass_store::LinkedJob;
 
 /// Show the rules, and what they wait for
 #[utoipa::path(get, path = "/dependencies", tag = "dependencies", responses(
@@ -42,7 +42,7 @@ pub(crate) async fn of_job(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Id(id): Id,
-) -> Answer<Json<Vec<Linked>>> {
+) -> Answer<Json<Vec<LinkedJob>>> {
     app.listed(&caller, id).await?;
     let mut graph = app.engine.graph(id).await?;
     graph.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));

@@ -1,5 +1,6 @@
--- Takes the alert that has been due the longest, for $1 milliseconds. Lock: the row; one that another
--- process is taking is passed over. Index: windlass_alerts_pending.
+-- Claims the alert that has been due the longest, for $1 milliseconds.
+-- Lock: the row; rows that another process is claiming are skipped.
+-- Index: windlass_alerts_pending.
 WITH due AS MATERIALIZED (
     SELECT id
     FROM windlass_alerts

@@ -1,6 +1,7 @@
--- Claims, at a new epoch and whoever holds them, the chunks of cancelled jobs that were ever
--- claimed, but not those that another ender claimed and still may end.
--- Lock: the chosen chunks. Index: windlass_jobs_cancelled; the chunks' primary key.
+-- Claims chunks of cancelled jobs that were ever claimed, at a new epoch and even while they are
+-- leased, except those that another process has claimed to cancel and whose lease is valid.
+-- Lock: the claimed chunks.
+-- Index: windlass_jobs_cancelled; the primary key of the chunks.
 WITH picked AS MATERIALIZED (
     SELECT c.job_id, c.number, c.lost
     FROM (

@@ -1,11 +1,12 @@
--- Claims waiting chunks by job priority, then age, each at a new epoch and nonce, and begins their jobs. Of a
--- job type or job that is limited, no more than there is room for; lock_limits.sql runs before it.
--- Chunks that were claimed before come first; the others from the number that the caller knows to be
--- the first free one of a job ($7, $8).
--- Lock: the chosen chunks; a job row only when nobody holds it (SKIP LOCKED), so that taking it
--- after a chunk cannot deadlock: whoever touches the job next begins it instead.
--- Each job's row is read once: while somebody's long transaction is open it has many old versions.
--- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until there are enough.
+-- Claims waiting chunks by priority of the job, then by age, each at a new epoch and nonce, and
+-- starts their jobs. Of a limited job type or job it claims no more than there are free slots;
+-- lock_limits.sql runs before it. Chunks that were claimed before come first. The others begin at
+-- the number from which a job may have unclaimed chunks ($7, $8; see claim_hint.rs). The row of
+-- each job is read once, since it has many dead versions while a long transaction is open.
+-- Lock: the claimed chunks; a job row only if it is free (SKIP LOCKED), so that locking it after a
+-- chunk cannot deadlock; the next transaction that changes the job starts it instead.
+-- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until enough chunks
+-- are found.
 WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.concurrency, l.default_concurrency) - (
         SELECT count(*)

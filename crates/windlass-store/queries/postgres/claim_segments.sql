@@ -1,9 +1,11 @@
--- Claims waiting segments by job priority, then in turns, each at a new epoch, and begins their jobs.
--- Jobs of equal priority take turns: first the one whose segments were handed back longest ago, which
--- for a new job is when it was submitted. So a job that is planned for hours delays no other.
--- Lock: the chosen segments; a job row only when nobody holds it (SKIP LOCKED), so that taking it
--- after a segment cannot deadlock: whoever touches the job next begins it instead.
--- Index: windlass_jobs_claim; windlass_segments_pending, once per job until there are enough.
+-- Claims waiting segments by priority of the job, then in turns, each at a new epoch, and starts
+-- their jobs. Jobs of equal priority take turns: first the job whose segments were handed back
+-- longest ago or, for a new job, which was submitted longest ago. So a job whose planning takes
+-- hours does not delay other jobs.
+-- Lock: the claimed segments; a job row only if it is free (SKIP LOCKED), so that locking it after
+-- a segment cannot deadlock; the next transaction that changes the job starts it instead.
+-- Index: windlass_jobs_claim; windlass_segments_pending, once per job until enough segments are
+-- found.
 WITH picked AS MATERIALIZED (
     SELECT s.job_id, s.number
     FROM (

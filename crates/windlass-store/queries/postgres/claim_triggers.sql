@@ -1,5 +1,7 @@
--- Takes triggers that are due, for $2 milliseconds: another process takes them then, should this one
--- die. Lock: the chosen ones. Index: none, they are few.
+-- Claims triggers that are due, for $2 milliseconds. If this process dies, another one claims them
+-- after that.
+-- Lock: the claimed triggers.
+-- Index: none; the table is small.
 UPDATE windlass_triggers t
 SET available_at = clock_timestamp() + $2 * interval '1 millisecond'
 FROM (

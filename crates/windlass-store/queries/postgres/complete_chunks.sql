@@ -1,7 +1,9 @@
--- Completes the chunks of a job that are held at these epochs, if all $10 of them are, and counts so
--- many open ones less; nothing otherwise, nor when they are the last ones unless $11 says so.
--- Lock: the job, then the chunks. Index: the primary keys; the status is compared as an expression,
--- since the entries of the partial index pile up while somebody's long transaction is open.
+-- Completes chunks of a job if all $10 of them are still leased at these epochs, and decreases the
+-- counter of open chunks. Otherwise it changes nothing; neither if they are the last open ones,
+-- unless $11 is true. The status is compared as an expression, which keeps the planner from the
+-- partial index: its dead entries pile up while a long transaction is open.
+-- Lock: the job, then the chunks.
+-- Index: the primary keys.
 WITH head AS MATERIALIZED (
     SELECT id FROM windlass_jobs WHERE id = $1 FOR NO KEY UPDATE
 ),
@@ -25,7 +27,7 @@ job AS (
         AND (SELECT count(*) FROM held) = $10
         AND ($11 OR open_segments + open_chunks > $10)
     RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
-        items_total, grants, failures, closed, merge
+        items_total, budget_multiplier, failures, closed, merge
 ),
 completed AS (
     UPDATE windlass_chunks c

@@ -1,5 +1,8 @@
--- How leases stand. Lock: none. Index: the primary keys; the status is compared as an expression,
--- since the entries of the partial index pile up while somebody's long transaction is open.
+-- Reads the status of the jobs of valid leases; lost leases have no row. The status is compared as
+-- an expression, which keeps the planner from the partial index: its dead entries pile up while a
+-- long transaction is open.
+-- Lock: none.
+-- Index: the primary keys.
 WITH jobs AS MATERIALIZED (
     SELECT id, status FROM windlass_jobs WHERE id = ANY ($1)
 )

@@ -1,6 +1,8 @@
--- How many jobs that have not ended there are of each type and status, with their chunks. Those that
--- wait are counted by the jobs' own counters: only chunks at work are looked at. Lock: none.
--- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused; windlass_chunks_processing.
+-- Counts the jobs that have not ended by type and status, with their chunks. Pending chunks are
+-- computed from the counters of the jobs, so only chunks in progress are read.
+-- Lock: none.
+-- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused;
+-- windlass_chunks_processing.
 SELECT
     job_type, status, count(*) AS jobs, sum(open_chunks - processing)::bigint AS pending,
     sum(processing)::bigint AS processing

@@ -1,4 +1,6 @@
--- Ends a chunk that is held at this epoch. Lock: the chunk, after its job. Index: the primary key.
+-- Ends a chunk whose lease is valid.
+-- Lock: the chunk, after its job.
+-- Index: the primary key.
 UPDATE windlass_chunks
 SET status = $4,
     cursor = $5,

@@ -1,2 +1,4 @@
--- Says why a schedule could not be fired. Lock: its row. Index: the primary key.
+-- Records why a schedule could not fire.
+-- Lock: the row.
+-- Index: the primary key.
 UPDATE windlass_schedules SET error = $2 WHERE job_type = $1

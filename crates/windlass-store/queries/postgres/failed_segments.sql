@@ -1,5 +1,6 @@
--- The failed segments of a job: how many, the first ten, their errors.
--- Lock: none beyond the job's. Index: the primary key.
+-- Counts the failed segments of a job and lists the first ten with their errors.
+-- Lock: none (the job is locked).
+-- Index: the primary key.
 SELECT number, error, count(*) OVER () AS total
 FROM windlass_segments
 WHERE job_id = $1 AND status = 'FAILED'

@@ -1,4 +1,5 @@
--- The jobs that wait for one that has ended, with what they need to know of it. Lock: none.
+-- Lists the jobs that wait for an ended job, with the status of that job.
+-- Lock: none.
 -- Index: windlass_links_parent; the primary key.
 SELECT l.child, c.created_at, c.on_failed, l.parent, p.status
 FROM windlass_links l

@@ -1,7 +1,7 @@
--- Extends the leases of chunks held at these epochs, never past their deadline, and keeps their
--- progress where it is given. Lock: the chunks; their holder alone waits for them.
--- Index: the primary keys, for which the status is compared as an expression (see confirm.sql); it
--- changes no indexed column.
+-- Renews valid leases of chunks, never past their deadline, and stores the progress where it is
+-- given. It changes no indexed column. The status is compared as an expression; see confirm.sql.
+-- Lock: the chunks.
+-- Index: the primary keys.
 WITH jobs AS MATERIALIZED (
     SELECT id, status, lease_ms FROM windlass_jobs WHERE id = ANY ($1)
 )

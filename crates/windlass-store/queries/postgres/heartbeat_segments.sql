@@ -1,5 +1,6 @@
--- Extends the leases of segments held at these epochs. Lock: the segments.
--- Index: the primary key; it changes no indexed column.
+-- Renews valid leases of segments. It changes no indexed column.
+-- Lock: the segments.
+-- Index: the primary key.
 UPDATE windlass_segments s
 SET lease_until = clock_timestamp() + $4 * interval '1 millisecond'
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $5::bigint[]) AS b (job, number, epoch, nonce)

@@ -1,4 +1,6 @@
--- A process says that it works, and on what it can. Lock: its row. Index: the primary key.
+-- Records that a process is alive and what it can work on.
+-- Lock: the row.
+-- Index: the primary key.
 INSERT INTO windlass_workers (name, slots, connections, handlers, only_job)
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (name) DO UPDATE

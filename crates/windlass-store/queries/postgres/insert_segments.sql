@@ -1,5 +1,6 @@
--- Inserts segments, numbered on from $2. Lock: the new rows, under the job's lock (or a job of the
--- same transaction). Index: the primary key.
+-- Inserts segments, with consecutive numbers from $2.
+-- Lock: the new rows; the job is locked or new in this transaction.
+-- Index: the primary key.
 INSERT INTO windlass_segments (job_id, number, state, key_range)
 SELECT $1, $2 + s.place - 1, s.state, s.key_range
 FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS s (state, key_range, place)

@@ -1,7 +1,8 @@
--- The rest of list_jobs.sql and show_job.sql: the sums over the chunks of a page's jobs that have not
--- come to rest, a job at a time, and what is said of their types, which
--- jobs they wait for, or why a load or merge is to be tried again. Lock: none.
--- Index: the chunks' primary key, windlass_segments_pending.
+-- The second half of list_jobs.sql and show_job.sql. Adds the sums over the chunks of jobs that
+-- have not ended, one job at a time, and what the job waits for: a control of its type, other jobs,
+-- or the retry of planning or a merge.
+-- Lock: none.
+-- Index: the primary key of the chunks, windlass_segments_pending.
 sums AS (
     SELECT p.id AS job_id, c.*
     FROM page p,
@@ -19,25 +20,25 @@ sums AS (
             FROM windlass_chunks
             WHERE job_id = p.id
         ) AS c
-    WHERE NOT p.rests
+    WHERE NOT p.has_sums
 )
 SELECT
     p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,
-    -- Without the records that came with it, which may be megabytes of every job on a page.
+    -- Without inline records, which may be megabytes for every job of a page.
     CASE WHEN position('"items":' IN p.request) > 0 THEN (p.request::jsonb - 'items')::text ELSE p.request END AS request,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(
         (
-            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` lets it go on' ELSE h.reason END
+            SELECT CASE WHEN h.stopped THEN 'stopped; `windlass start` starts it again' ELSE h.reason END
             FROM windlass_controls h
             WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
                 AND (
                     p.status IN ('QUEUED', 'PROCESSING')
-                    -- Its chunks are still to be fenced there.
+                    -- Its chunks must still be fenced in that database.
                     OR p.status = 'CANCELLED' AND p.finished_at IS NULL AND h.subject LIKE 'connection:%'
                 )
                 AND (h.stopped OR h.suspended_until > clock_timestamp())
-                -- One that waits for other jobs does not wait for a database yet.
+                -- A job that waits for other jobs does not wait for a database yet.
                 AND (p.waits = 0 OR h.subject NOT LIKE 'connection:%')
             ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'
             LIMIT 1

@@ -1,4 +1,6 @@
--- Alerts, newest first. Lock: none. Index: windlass_alerts_newest.
+-- Lists alerts, newest first.
+-- Lock: none.
+-- Index: windlass_alerts_newest.
 SELECT id, kind, job_type, job_id, message, details, raised_at, cleared_at, delivery, attempts, next_at,
     delivered_at, error
 FROM windlass_alerts

@@ -1,6 +1,8 @@
--- Before a claim: whoever counts the chunks at work of a limited subject counts alone, since two
--- that count at once would both find room. The claim that follows sees what the last one took.
--- Lock: the control rows of limited subjects, in order. Index: none, they are few.
+-- Runs before a claim. Only one claim at a time may count the chunks in progress of a limited
+-- subject, since two would both find the same free slots. The claim that follows sees what the
+-- previous one took.
+-- Lock: the control rows of limited subjects, in order.
+-- Index: none; the table is small.
 SELECT
 FROM windlass_controls
 WHERE coalesce(concurrency, default_concurrency) IS NOT NULL

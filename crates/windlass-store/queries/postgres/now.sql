@@ -1,2 +1,4 @@
--- What time it is. Lock: none. Index: none.
+-- Reads the clock.
+-- Lock: none.
+-- Index: none.
 SELECT clock_timestamp() AS now

@@ -1,6 +1,7 @@
--- Jobs that failed or exceeded their budget in the last $1 milliseconds, since alerts are kept, and
--- have no alert of that yet: the first $2. Lock: none. Index: windlass_jobs_failed,
--- windlass_jobs_exceeded; windlass_alerts_occurrence.
+-- Lists the first $2 jobs that failed or exceeded their budget in the last $1 milliseconds and have
+-- no alert for it yet.
+-- Lock: none.
+-- Index: windlass_jobs_failed, windlass_jobs_exceeded; windlass_alerts_occurrence.
 SELECT kind, id, job_type, submitter, error, at,
     id::text || '@' || (extract(epoch FROM at) * 1000)::bigint AS subject
 FROM (
@@ -13,7 +14,6 @@ FROM (
     WHERE exceeded_at IS NOT NULL
 ) o
 WHERE at > clock_timestamp() - $1 * interval '1 millisecond'
-    AND at > (SELECT m.applied_at FROM windlass_migrations m WHERE m.name = '0007_alerts')
     AND NOT EXISTS (
         SELECT 1
         FROM windlass_alerts a

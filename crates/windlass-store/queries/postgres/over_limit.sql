@@ -1,4 +1,5 @@
--- The chunks at work beyond the limit of their job type or job, those begun last. Lock: none.
+-- Lists the chunks in progress beyond the limit of their job type or job: those that started last.
+-- Lock: none.
 -- Index: windlass_jobs_claim; windlass_chunks_processing.
 SELECT job_id, number, epoch, nonce
 FROM (

@@ -1,5 +1,6 @@
--- Keeps the part of a chunk, in the transaction that completes it; or what was made of all of them.
--- Lock: the new row, after the chunk. Index: the primary key.
+-- Stores the part of a chunk, in the transaction that completes the chunk, or the merged result.
+-- Lock: the new row, after the chunk.
+-- Index: the primary key.
 INSERT INTO windlass_parts
     (job_id, chunk, epoch, name, rows, bytes, sha256, content_hash, content, nonce)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)

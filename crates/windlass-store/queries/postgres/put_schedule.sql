@@ -1,4 +1,5 @@
--- Keeps the schedule of a job type. One that is as it was keeps its next time. Lock: its row.
+-- Stores the schedule of a job type. An unchanged schedule keeps its next firing time.
+-- Lock: the row.
 -- Index: the primary key.
 INSERT INTO windlass_schedules AS s (job_type, spec, next_at)
 VALUES ($1, $2, 'epoch'::timestamptz + $3 * interval '1 millisecond')

@@ -1,6 +1,8 @@
--- Writes an alert, unless it is there. One that has to hold for $10 milliseconds first is watched
--- until it has, and watched anew where nobody has looked for $11 milliseconds. Says whether it is
--- raised now. Lock: the row. Index: windlass_alerts_occurrence.
+-- Inserts an alert, unless it exists. A condition that must last $10 milliseconds is only recorded
+-- until it has. If it was not seen for $11 milliseconds, its duration is measured anew. Returns
+-- whether this call raised the alert.
+-- Lock: the row.
+-- Index: windlass_alerts_occurrence.
 INSERT INTO windlass_alerts AS a
     (id, kind, subject, job_type, job_id, submitter, message, details, threshold, delivery, since,
         seen_at, raised_at, next_at)

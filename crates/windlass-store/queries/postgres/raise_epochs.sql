@@ -1,5 +1,7 @@
--- Raises the epochs of a job's chunks to those of their ledger rows, after a restore of the store.
--- Lock: the chunks. Index: the primary key.
+-- Raises the epochs of a job's chunks to those of their ledger rows, after the store was restored
+-- from a backup.
+-- Lock: the chunks.
+-- Index: the primary key.
 UPDATE windlass_chunks c
 SET epoch = d.epoch
 FROM unnest($2::bigint[], $3::bigint[]) AS d (number, epoch)

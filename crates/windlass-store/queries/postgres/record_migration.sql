@@ -1,2 +1,4 @@
--- Remembers a migration. Lock: under the migration lock. Index: the primary key.
+-- Records an applied migration.
+-- Lock: none (the migration lock is held).
+-- Index: the primary key.
 INSERT INTO windlass_migrations (number, name) VALUES ($1, $2)

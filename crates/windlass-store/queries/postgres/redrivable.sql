@@ -1,24 +1,9 @@
--- The original jobs of matching letters that could be redriven now. Lock: none.
--- Index: windlass_dead_letters_item when a job is given, otherwise all letters are read.
+-- Lists the original jobs of matching letters that can be redriven now.
+-- Lock: none.
+-- Index: windlass_dead_letters_item if a job is given, otherwise a scan of all letters.
 SELECT job_id, job_type, count(*) AS letters
 FROM windlass_dead_letters l
-WHERE ($1::uuid[] IS NULL OR id = ANY ($1))
-    AND ($2::uuid IS NULL OR job_id = $2)
-    AND ($3::text[] IS NULL OR job_type = ANY ($3))
-    AND ($4::text IS NULL OR error ILIKE $4 ESCAPE '\')
-    AND ($5::text IS NULL OR status = $5)
-    AND ($6::bigint IS NULL OR created_at <= clock_timestamp() - $6 * interval '1 millisecond')
-    AND ($8::text IS NULL OR submitter = $8)
-    AND ($9::text IS NULL OR fingerprint = $9)
-    AND ($7::uuid IS NULL OR (created_at, id)
-        < (SELECT b.created_at, b.id FROM windlass_dead_letters b WHERE b.id = $7))
-    AND status = 'new'
-    AND (redrive_job IS NULL OR EXISTS (
-        SELECT 1
-        FROM windlass_jobs j
-        WHERE j.id = l.redrive_job
-                AND j.status IN ('COMPLETED', 'FAILED', 'CANCELLED')
-                AND j.open_segments + j.open_chunks = 0
-    ))
+WHERE {filter}
+    AND {redrivable}
 GROUP BY job_id, job_type
 ORDER BY job_id

@@ -1,5 +1,6 @@
--- A job and those that redrive its letters, with their states, oldest first. One that is
--- being cancelled is at work. Lock: none.
+-- Lists a job and the jobs that redrive its letters with their statuses, oldest first. A job that
+-- is being cancelled is reported as PROCESSING.
+-- Lock: none.
 -- Index: the primary key; windlass_jobs_redrives.
 SELECT id, CASE WHEN status = 'CANCELLED' AND finished_at IS NULL THEN 'PROCESSING' ELSE status END AS status
 FROM windlass_jobs

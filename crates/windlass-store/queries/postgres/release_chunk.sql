@@ -1,4 +1,6 @@
--- Hands a chunk back with its progress. Lock: the chunk. Index: the primary key.
+-- Hands a chunk back with its progress.
+-- Lock: the chunk.
+-- Index: the primary key.
 UPDATE windlass_chunks
 SET status = 'PENDING',
     cursor = $4,

@@ -1,4 +1,6 @@
--- Hands a segment back. Lock: the segment. Index: the primary key.
+-- Hands a segment back.
+-- Lock: the segment.
+-- Index: the primary key.
 UPDATE windlass_segments
 SET status = 'PENDING',
     attempts = attempts + $4,

@@ -1,2 +1,4 @@
--- Removes what is said of a subject. Lock: its row. Index: the primary key.
+-- Deletes the controls of a subject.
+-- Lock: the row.
+-- Index: the primary key.
 DELETE FROM windlass_controls WHERE subject = $1

@@ -1,5 +1,6 @@
--- Removes a closed job, unless a letter has come in that somebody must decide about.
--- Lock: the job, held already. Index: the primary key; windlass_dead_letters_item.
+-- Deletes a closed job, unless it has got a `new` dead letter.
+-- Lock: the job (already locked).
+-- Index: the primary key; windlass_dead_letters_item.
 DELETE FROM windlass_jobs
 WHERE id = $1
     AND closed

@@ -1,4 +1,5 @@
--- A process has ended in order; those that have been silent for a day go with it.
--- Lock: the rows. Index: the primary key; the rest are few.
+-- Deletes a process that has shut down, and those without a heartbeat for a day.
+-- Lock: the rows.
+-- Index: the primary key; the table is small.
 DELETE FROM windlass_workers
 WHERE name = $1 OR seen_at < clock_timestamp() - interval '1 day'

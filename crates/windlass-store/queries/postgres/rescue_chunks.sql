@@ -1,6 +1,6 @@
--- Turns chunks whose lease ran out back into waiting ones, whatever their job's status.
--- Lock: those chunks that nobody else holds. Index: windlass_chunks_processing, as many entries as
--- chunks are at work.
+-- Returns chunks whose lease has expired to PENDING, whatever the status of their job.
+-- Lock: the chunks that are not locked.
+-- Index: windlass_chunks_processing, one entry per chunk in progress.
 WITH expired AS MATERIALIZED (
     SELECT job_id, number
     FROM windlass_chunks

@@ -1,5 +1,6 @@
--- Turns segments whose lease ran out back into waiting ones.
--- Lock: those segments that nobody else holds. Index: windlass_segments_processing.
+-- Returns segments whose lease has expired to PENDING.
+-- Lock: the segments that are not locked.
+-- Index: windlass_segments_processing.
 WITH expired AS MATERIALIZED (
     SELECT job_id, number
     FROM windlass_segments

@@ -1,8 +1,9 @@
--- Reserves the time of so many items at the rate of their job type and job, unless it begins later
--- than $3 milliseconds from now; gives the milliseconds until it begins. What was reserved at a time
--- that is still to come was reserved by a clock that has been set back since: it counts as reserved
--- now.
--- Lock: the control rows, in order. Index: the primary keys.
+-- Reserves time for items at the rate limits of their job type and job, unless the reserved time
+-- begins later than $3 milliseconds from now. Returns the milliseconds until it begins. A
+-- reservation that was made in the future was made before the clock was set back, and counts as
+-- made now.
+-- Lock: the control rows, in order.
+-- Index: the primary keys.
 WITH limited AS (
     SELECT
         c.subject, coalesce(c.rate, c.default_rate) AS rate,

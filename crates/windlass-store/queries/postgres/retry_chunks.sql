@@ -1,5 +1,6 @@
--- Queues the failed chunks of a job again; their attempts begin anew.
--- Lock: the chunks, after the job. Index: windlass_chunks_failed.
+-- Queues the failed chunks of a job again, with their attempts reset.
+-- Lock: the chunks, after the job.
+-- Index: windlass_chunks_failed.
 UPDATE windlass_chunks
 SET status = 'PENDING',
     attempts = 0,

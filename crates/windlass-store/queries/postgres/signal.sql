@@ -1,2 +1,4 @@
--- Wakes whoever waits for work, when this transaction commits. Lock: none of ours. Index: none.
+-- Notifies all subscriptions when the transaction commits.
+-- Lock: none.
+-- Index: none.
 SELECT pg_notify('windlass', '')

@@ -1,2 +1,4 @@
--- The identity of this store. Lock: none. Index: none; there is one row.
+-- Reads the identity of this store.
+-- Lock: none.
+-- Index: none; the table has one row.
 SELECT id FROM windlass_store

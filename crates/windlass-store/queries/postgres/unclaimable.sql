@@ -1,7 +1,8 @@
--- Job types with work that waits and that no process of the last $1 milliseconds can take, with what
--- that would need. What is stopped, or comes after another job,
--- waits on purpose. Lock: none.
--- Index: windlass_jobs_claim; the processes are few.
+-- Lists job types with waiting work that no process with a heartbeat in the last $1 milliseconds
+-- can claim, and what a process would need. Work that is stopped or waits for another job is left
+-- out.
+-- Lock: none.
+-- Index: windlass_jobs_claim; the table of workers is small.
 SELECT j.job_type, j.connection, j.handler, count(*) AS jobs
 FROM windlass_jobs j
 WHERE j.status IN ('QUEUED', 'PROCESSING')

@@ -1,5 +1,6 @@
--- Writes the sums of a job that has come to rest, so that nobody has to add them up again.
--- Lock: the job, held already. Index: the chunks' primary key.
+-- Writes the sums of an ended job, so that listings need not add up its chunks.
+-- Lock: the job (already locked).
+-- Index: the primary key of the chunks.
 UPDATE windlass_jobs j
 SET processed = s.processed,
     skipped = s.skipped,

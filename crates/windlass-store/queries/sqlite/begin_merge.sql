@@ -1,2 +1,4 @@
--- A job whose chunks are all completed is merged. Lock: the writer's. Index: the primary key.
+-- Records that the merge of a job has begun, when all its chunks are completed.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_jobs SET merge = 'begun', open_segments = open_segments + 1 WHERE id = ?1

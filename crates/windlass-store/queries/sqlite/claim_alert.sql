@@ -1,4 +1,5 @@
--- Takes the alert that has been due the longest, for ?1 milliseconds. Lock: the writer's.
+-- Claims the alert that has been due the longest, for ?1 milliseconds.
+-- Lock: the write transaction.
 -- Index: windlass_alerts_pending.
 UPDATE windlass_alerts
 SET attempts = attempts + 1, next_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?1

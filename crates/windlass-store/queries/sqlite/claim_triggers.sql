@@ -1,5 +1,7 @@
--- Takes triggers that are due, for ?2 milliseconds: another process takes them then, should this one
--- die. Lock: the writer's. Index: none, they are few.
+-- Claims triggers that are due, for ?2 milliseconds. If this process dies, another one claims them
+-- after that.
+-- Lock: the write transaction.
+-- Index: none; the table is small.
 UPDATE windlass_triggers
 SET available_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?2
 WHERE id IN (

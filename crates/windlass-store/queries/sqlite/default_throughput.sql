@@ -1,5 +1,6 @@
--- Remembers the limits that the definition of a job type gives, as of its newest job.
--- Lock: the writer's. Index: the primary key.
+-- Stores the limits of a job type's definition, as of its newest job.
+-- Lock: the write transaction.
+-- Index: the primary key.
 INSERT INTO windlass_controls AS c (subject, default_concurrency, default_rate)
 SELECT ?1, ?2, ?3
 WHERE ?2 IS NOT NULL OR ?3 IS NOT NULL

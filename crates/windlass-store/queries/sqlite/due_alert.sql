@@ -1,4 +1,6 @@
--- Whether an alert is due. Lock: none, on a snapshot. Index: windlass_alerts_pending.
+-- Checks whether an alert is due.
+-- Lock: none (reads a snapshot).
+-- Index: windlass_alerts_pending.
 SELECT 1
 FROM windlass_alerts
 WHERE delivery = 'pending'

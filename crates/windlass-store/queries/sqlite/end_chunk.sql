@@ -1,4 +1,6 @@
--- Ends a chunk that is held at this epoch. Lock: the writer's. Index: the primary key.
+-- Ends a chunk whose lease is valid.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_chunks
 SET status = ?4,
     cursor = ?5,

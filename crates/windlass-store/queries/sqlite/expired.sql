@@ -1,5 +1,6 @@
--- Jobs of a type that ended longer ago than ?2 milliseconds, have no letter that somebody must
--- still decide about and nobody who waits for them. Lock: none.
+-- Lists jobs of a type that ended more than ?2 milliseconds ago and have neither a `new` dead
+-- letter nor a job that waits for them.
+-- Lock: none.
 -- Index: windlass_jobs_ended; windlass_dead_letters_item; windlass_links_parent.
 SELECT j.id
 FROM windlass_jobs j

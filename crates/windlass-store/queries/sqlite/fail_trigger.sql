@@ -1,5 +1,6 @@
--- Says why a trigger could not be submitted; it is tried again after ?3 milliseconds.
--- Lock: the writer's. Index: the primary key.
+-- Records why a trigger could not be submitted. It is tried again after ?3 milliseconds.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_triggers
 SET attempts = attempts + 1,
     error = ?2,

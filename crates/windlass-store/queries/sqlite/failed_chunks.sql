@@ -1,5 +1,6 @@
--- The failed chunks of a job: how many, the first ten, their errors.
--- Lock: the writer's. Index: the primary key.
+-- Counts the failed chunks of a job and lists the first ten with their errors.
+-- Lock: the write transaction.
+-- Index: the primary key.
 SELECT number, error, count(*) OVER () AS total
 FROM windlass_chunks
 WHERE job_id = ?1 AND status = 'FAILED'

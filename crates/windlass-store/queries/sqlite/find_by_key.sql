@@ -1,4 +1,6 @@
--- The job an idempotency key belongs to. Lock: the writer's. Index: windlass_jobs_idempotency.
+-- Finds the job of an idempotency key.
+-- Lock: the write transaction.
+-- Index: windlass_jobs_idempotency.
 SELECT id, request
 FROM windlass_jobs
 WHERE job_type = ?1 AND submitter = ?2 AND idempotency_key = ?3

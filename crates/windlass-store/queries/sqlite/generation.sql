@@ -1,2 +1,4 @@
--- How often a process began to work on a connection. Lock: none. Index: the primary key.
+-- Reads the generation of a connection.
+-- Lock: none.
+-- Index: the primary key.
 SELECT generation FROM windlass_generations WHERE connection = ?1

@@ -1,5 +1,6 @@
--- Extends the lease of a chunk held at this epoch, never past its deadline, and keeps its progress
--- where it is given. Lock: the writer's. Index: the primary keys.
+-- Renews a valid lease of a chunk, never past its deadline, and stores the progress if it is given.
+-- Lock: the write transaction.
+-- Index: the primary keys.
 UPDATE windlass_chunks
 SET lease_until = min(
         CAST(unixepoch('subsec') * 1000 AS INTEGER)

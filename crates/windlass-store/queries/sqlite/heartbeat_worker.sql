@@ -1,4 +1,6 @@
--- A process says that it works, and on what it can. Lock: the writer's. Index: the primary key.
+-- Records that a process is alive and what it can work on.
+-- Lock: the write transaction.
+-- Index: the primary key.
 INSERT INTO windlass_workers (name, slots, connections, handlers, only_job, started_at, seen_at)
 VALUES (
     ?1, ?2, ?3, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER),

@@ -1,5 +1,7 @@
--- Inserts a job as QUEUED with its PLAN segment open. Gives no row when the id or the idempotency
--- key is there already. Lock: the writer's. Index: the primary key, windlass_jobs_idempotency.
+-- Inserts a QUEUED job with its PLAN segment counted as open. Returns no row if the id or the
+-- idempotency key exists. Waits for a concurrent insert of the same key.
+-- Lock: the write transaction.
+-- Index: the primary key, windlass_jobs_idempotency.
 INSERT INTO windlass_jobs (
     id, root, redrive, job_type, submitter, idempotency_key, request, identity, definition,
     definition_hash, failures, priority, connection, handler, lease_ms, timeout_ms,

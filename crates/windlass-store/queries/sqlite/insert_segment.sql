@@ -1,3 +1,5 @@
--- Inserts a segment. Lock: the writer's. Index: the primary key.
+-- Inserts a segment.
+-- Lock: the write transaction.
+-- Index: the primary key.
 INSERT INTO windlass_segments (job_id, number, state, key_range, available_at)
 VALUES (?1, ?2, ?3, ?4, CAST(unixepoch('subsec') * 1000 AS INTEGER))

@@ -1,4 +1,6 @@
--- A job's chunks in order of number. Lock: none. Index: the primary key.
+-- Lists the chunks of a job in order of their numbers.
+-- Lock: none.
+-- Index: the primary key.
 SELECT job_id, number, segment, status, epoch, key_set, items, cursor, read, processed, skipped,
     dead, conflicts, attempts, losses, worker, started_at, finished_at, error
 FROM windlass_chunks

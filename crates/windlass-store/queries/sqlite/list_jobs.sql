@@ -1,17 +1,19 @@
--- Jobs newest first; job_sums.sql is the rest. Jobs that have not come to rest are summed over
--- their chunks; those that have carry their sums. Lock: none, on a snapshot.
--- Index: windlass_jobs_newest, or _submitter, _type or _status as is asked for; the chunks' primary key.
+-- Lists jobs, newest first; job_sums.sql is the second half. Jobs that have ended carry their sums.
+-- The chunks of the others are added up.
+-- Lock: none (reads a snapshot).
+-- Index: windlass_jobs_newest, _submitter, _type or _status, depending on the filter; the primary
+-- key of the chunks.
 WITH page AS MATERIALIZED (
     SELECT
         id, job_type, status, priority, submitter, open_segments, merge, chunks_total, items_total,
         created_at, started_at, finished_at, connection, waits, error, processed, skipped, dead,
         conflicts, completed, failed, cancelled,
-        -- The request itself may be megabytes.
+        -- The whole request may be megabytes.
         coalesce(summary, request) AS request,
-        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
+        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS has_sums
     FROM windlass_jobs
     WHERE (?1 IS NULL OR job_type = ?1)
-        -- One that is being cancelled is at work.
+        -- A job that is being cancelled is reported as PROCESSING.
         AND (?2 IS NULL
             OR status = ?2 AND (status <> 'CANCELLED' OR finished_at IS NOT NULL)
             OR ?2 = 'PROCESSING' AND status = 'CANCELLED' AND finished_at IS NULL)

@@ -1,6 +1,7 @@
--- Jobs that failed or exceeded their budget in the last ?1 milliseconds, since alerts are kept, and
--- have no alert of that yet: the first ?2. Lock: none, on a snapshot. Index: windlass_jobs_failed,
--- windlass_jobs_exceeded; windlass_alerts_occurrence.
+-- Lists the first ?2 jobs that failed or exceeded their budget in the last ?1 milliseconds and have
+-- no alert for it yet.
+-- Lock: none (reads a snapshot).
+-- Index: windlass_jobs_failed, windlass_jobs_exceeded; windlass_alerts_occurrence.
 SELECT kind, id, job_type, submitter, error, at, id || '@' || at AS subject
 FROM (
     SELECT 'job-failed' AS kind, id, job_type, submitter, error, finished_at AS at
@@ -12,7 +13,6 @@ FROM (
     WHERE exceeded_at IS NOT NULL
 ) o
 WHERE at > CAST(unixepoch('subsec') * 1000 AS INTEGER) - ?1
-    AND at > (SELECT m.applied_at FROM windlass_migrations m WHERE m.name = '0007_alerts')
     AND NOT EXISTS (
         SELECT 1
         FROM windlass_alerts a

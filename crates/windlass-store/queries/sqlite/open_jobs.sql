@@ -1,4 +1,5 @@
--- Jobs of a submitter that have not ended, the oldest ?2. Lock: none, on a snapshot.
+-- Lists the oldest ?2 jobs of a submitter that have not ended.
+-- Lock: none (reads a snapshot).
 -- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused.
 SELECT id
 FROM (

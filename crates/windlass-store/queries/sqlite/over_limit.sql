@@ -1,5 +1,6 @@
--- The chunks at work beyond the limit of their job type or job, those begun last. Lock: none, on a
--- snapshot. Index: windlass_jobs_claim; windlass_chunks_processing.
+-- Lists the chunks in progress beyond the limit of their job type or job: those that started last.
+-- Lock: none (reads a snapshot).
+-- Index: windlass_jobs_claim; windlass_chunks_processing.
 SELECT job_id, number, epoch, nonce
 FROM (
     SELECT

@@ -1,5 +1,6 @@
--- Jobs of a type that ended for good longer ago than ?2 milliseconds and whose chunks are still
--- there. Lock: none. Index: windlass_jobs_ended.
+-- Lists jobs of a type that ended for good more than ?2 milliseconds ago and still have chunks.
+-- Lock: none.
+-- Index: windlass_jobs_ended.
 SELECT id
 FROM windlass_jobs
 WHERE job_type = ?1

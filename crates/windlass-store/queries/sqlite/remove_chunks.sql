@@ -1,4 +1,5 @@
--- Removes up to ?2 of a job's chunks. Lock: the writer's.
+-- Deletes up to ?2 chunks of a job that is closed or has ended for good.
+-- Lock: the write transaction.
 -- Index: the primary key.
 DELETE FROM windlass_chunks
 WHERE job_id = ?1

@@ -1,5 +1,6 @@
--- Removes a closed job, unless a letter has come in that somebody must decide about.
--- Lock: the writer's. Index: the primary key; windlass_dead_letters_item.
+-- Deletes a closed job, unless it has got a `new` dead letter.
+-- Lock: the write transaction.
+-- Index: the primary key; windlass_dead_letters_item.
 DELETE FROM windlass_jobs
 WHERE id = ?1
     AND closed = 1

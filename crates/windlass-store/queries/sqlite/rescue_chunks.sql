@@ -1,5 +1,6 @@
--- Turns chunks whose lease ran out back into waiting ones, whatever their job's status.
--- Lock: the writer's. Index: windlass_chunks_processing, as many entries as chunks are at work.
+-- Returns chunks whose lease has expired to PENDING, whatever the status of their job.
+-- Lock: the write transaction.
+-- Index: windlass_chunks_processing, one entry per chunk in progress.
 UPDATE windlass_chunks
 SET status = 'PENDING',
     lost = 1,

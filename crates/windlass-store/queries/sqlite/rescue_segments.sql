@@ -1,5 +1,6 @@
--- Turns segments whose lease ran out back into waiting ones.
--- Lock: the writer's. Index: windlass_segments_processing.
+-- Returns segments whose lease has expired to PENDING.
+-- Lock: the write transaction.
+-- Index: windlass_segments_processing.
 UPDATE windlass_segments
 SET status = 'PENDING',
     losses = losses + 1,

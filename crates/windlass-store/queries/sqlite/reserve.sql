@@ -1,6 +1,7 @@
--- Reserves the time of so many items at the rate of their job type and job, from the time that
--- reserved.sql gives, unless it begins later than ?3 milliseconds from now.
--- Lock: the writer's. Index: the primary keys.
+-- Reserves time for items at the rate limits of their job type and job, from the time that
+-- time_until_free.sql computes.
+-- Lock: the write transaction.
+-- Index: the primary keys.
 UPDATE windlass_controls
 SET next_at = now + max(coalesce(min(next_at - now, next_at - reserved_at), 0), 0)
         + CAST(?2 * 1000 / coalesce(rate, default_rate) AS INTEGER),

@@ -1,5 +1,6 @@
--- Queues the failed chunks of a job again; their attempts begin anew.
--- Lock: the writer's. Index: the primary key.
+-- Queues the failed chunks of a job again, with their attempts reset.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_chunks
 SET status = 'PENDING',
     attempts = 0,

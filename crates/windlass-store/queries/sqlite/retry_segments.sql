@@ -1,5 +1,6 @@
--- Queues the failed segments of a job again; their attempts begin anew.
--- Lock: the writer's. Index: the primary key.
+-- Queues the failed segments of a job again, with their attempts reset.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_segments
 SET status = 'PENDING', attempts = 0, error = NULL, available_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
 WHERE job_id = ?1 AND status = 'FAILED'

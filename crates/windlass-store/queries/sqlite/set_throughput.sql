@@ -1,5 +1,7 @@
--- Sets the limits of a subject: null leaves one as it is, zero gives it back to the definition. What
--- was reserved at the old rate is forgotten. Lock: the writer's. Index: the primary key.
+-- Sets the limits of a subject. NULL keeps a limit, zero restores the limit of the definition.
+-- Reservations at the old rate are dropped.
+-- Lock: the write transaction.
+-- Index: the primary key.
 INSERT INTO windlass_controls AS c (subject, concurrency, rate)
 VALUES (?1, nullif(?2, 0), nullif(?3, 0))
 ON CONFLICT (subject) DO UPDATE

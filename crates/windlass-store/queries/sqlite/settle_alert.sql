@@ -1,6 +1,8 @@
--- Says what came of posting an alert: an error, after which it is tried again in ?4 milliseconds
--- unless it was raised longer ago than ?5, or none. Whoever has taken it since at a later attempt says
--- it instead. Lock: the writer's. Index: the primary key.
+-- Records the result of posting an alert. After an error it is posted again in ?4 milliseconds,
+-- unless it was raised more than ?5 milliseconds ago. Changes nothing if a later attempt has begun
+-- meanwhile.
+-- Lock: the write transaction.
+-- Index: the primary key.
 UPDATE windlass_alerts
 SET error = ?3,
     delivery = CASE

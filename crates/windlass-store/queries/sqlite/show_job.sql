@@ -1,8 +1,10 @@
--- One job; job_sums.sql is the rest. Unless it has come to rest and carries its sums, they are taken over its chunks.
--- Lock: none, on a snapshot. Index: the primary keys.
+-- Reads one job; job_sums.sql is the second half. A job that has ended carries its sums. Otherwise
+-- its chunks are added up.
+-- Lock: none (reads a snapshot).
+-- Index: the primary keys.
 WITH page AS MATERIALIZED (
     SELECT *,
-        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS rests
+        status IN ('COMPLETED', 'FAILED', 'CANCELLED') AND open_segments + open_chunks = 0 AS has_sums
     FROM windlass_jobs
     WHERE id = ?1
 ),

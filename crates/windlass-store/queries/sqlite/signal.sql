@@ -1,2 +1,4 @@
--- Moves the counter that waiting processes look at. Lock: the writer's. Index: the one row.
+-- Increases the counter that waiting processes poll.
+-- Lock: the write transaction.
+-- Index: none.
 UPDATE windlass_signal SET count = count + 1 RETURNING count

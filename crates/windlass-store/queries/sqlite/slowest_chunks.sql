@@ -1,5 +1,6 @@
--- The completed chunks of a job that took longest from their first claim on, the slowest first.
--- Lock: none. Index: the primary key.
+-- Lists the completed chunks of a job that took longest since their first claim, slowest first.
+-- Lock: none.
+-- Index: the primary key.
 SELECT job_id, number, segment, status, epoch, key_set, items, cursor, read, processed, skipped,
     dead, conflicts, attempts, losses, worker, started_at, finished_at, error
 FROM windlass_chunks

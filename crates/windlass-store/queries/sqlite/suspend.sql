@@ -1,6 +1,8 @@
--- Holds a subject for so many milliseconds: of a job type, no chunk is claimed meanwhile. A longer
--- hold stands; of a connection the last one does, since it only tells the state of its database.
--- Lock: the writer's. Index: the primary key.
+-- Suspends a subject for some milliseconds; chunks of a suspended job type are not claimed. A
+-- longer suspension is kept, except for a connection, where it only shows the health of its
+-- database.
+-- Lock: the write transaction.
+-- Index: the primary key.
 INSERT INTO windlass_controls AS c (subject, suspended_until, reason)
 VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?2, ?3)
 ON CONFLICT (subject) DO UPDATE

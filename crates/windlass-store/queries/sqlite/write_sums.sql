@@ -1,5 +1,6 @@
--- Writes the sums of a job that has come to rest, so that nobody has to add them up again.
--- Lock: the writer's. Index: the chunks' primary key.
+-- Writes the sums of an ended job, so that listings need not add up its chunks.
+-- Lock: the write transaction.
+-- Index: the primary key of the chunks.
 UPDATE windlass_jobs
 SET (processed, skipped, dead, conflicts, completed, failed, cancelled) = (
     SELECT

@@ -1,90 +1,98 @@
-//! What happens to a job when something of it has ended, in the transaction that ended it.
+//! Changes the status of a job, in the transaction that ended one of its chunks or segments.
 
 use windlass_core::JobId;
 use windlass_drivers::{DURABLE, Transaction};
 
 use super::{dependencies, params, sql};
 use crate::fields::Fields;
-use crate::transitions::{self, FailedUnits, JobState, Rest, Transition};
+use crate::transitions::{self, FailedUnits, JobState, NextStep, Transition};
 use crate::{Result, values};
 
-/// Locks a job, before anything of it is locked.
-pub(super) async fn lock(tx: &Transaction, id: JobId) -> Result<Option<JobState>> {
+/// Locks a job. Its segments and chunks are locked after it.
+pub(super) async fn lock_job(tx: &Transaction, id: JobId) -> Result<Option<JobState>> {
     let row = tx.query_opt(sql!("lock_job"), params![id]).await?;
     row.as_ref().map(JobState::read).transpose()
 }
 
-/// Makes a move and tells those who wait; an end moves on what comes after the job.
-pub(super) async fn apply(tx: &Transaction, head: &mut JobState, made: &Transition) -> Result<()> {
-    let followed = moved(tx, head, made).await?;
-    if followed && made.ends() { dependencies::follow(tx, head.id).await } else { Ok(()) }
+/// Applies a transition. When the job ends with it, its followers are released or cancelled.
+pub(super) async fn apply(
+    tx: &Transaction,
+    job: &mut JobState,
+    transition: &Transition,
+) -> Result<()> {
+    let followed = write(tx, job, transition).await?;
+    if followed && transition.ends() {
+        dependencies::release_followers(tx, job.id).await?;
+    }
+    Ok(())
 }
 
-/// Makes a move and no more; says whether other jobs come after this one.
+/// Writes a transition and signals it. Returns whether other jobs follow this one.
 ///
-/// Whatever the transaction was begun with, a job's status is durable before anybody sees it:
-/// people act on it, and nothing else would tell it again. Ends of chunks that were committed
-/// without waiting for the disk are durable with it.
-pub(super) async fn moved(
+/// A job's status is durable before it is visible, even in a transaction that was begun without
+/// waiting for the disk: people act on it, and it is recorded nowhere else. Ends of chunks that
+/// were committed without waiting become durable with it.
+pub(super) async fn write(
     tx: &Transaction,
-    head: &mut JobState,
-    made: &Transition,
+    job: &mut JobState,
+    transition: &Transition,
 ) -> Result<bool> {
-    let (status, error) = (made.status.as_str(), made.error.as_deref());
-    let params = params![head.id, status, error, made.grants, made.finish];
-    let (durable, moved) = tokio::join!(
+    let (status, error) = (transition.status.as_str(), transition.error.as_deref());
+    let finished_at = transition.finished_at.as_str();
+    let params = params![job.id, status, error, transition.added_budgets, finished_at];
+    let (durable, updated) = tokio::join!(
         biased;
         tx.batch(DURABLE),
-        tx.query_one(sql!("move_job"), params)
+        tx.query_one(sql!("update_job_status"), params)
     );
     durable?;
-    let followed = moved?.flag("followed")?;
-    head.status = made.status;
+    let followed = updated?.flag("followed")?;
+    job.status = transition.status;
     signal(tx).await?;
     Ok(followed)
 }
 
-/// Ends a job of which nothing is open any more. The job is locked.
-pub(super) async fn advance(tx: &Transaction, head: &mut JobState) -> Result<()> {
-    match transitions::rest(head) {
-        Rest::No => return Ok(()),
-        Rest::Judge => {
-            let segments = failed(tx, sql!("failed_segments"), head.id).await?;
-            let chunks = failed(tx, sql!("failed_chunks"), head.id).await?;
-            match transitions::judge(head, &segments, &chunks) {
-                Some(made) => apply(tx, head, &made).await?,
-                None => return merge(tx, head).await,
+/// Ends a job if nothing of it is open. The job is locked.
+pub(super) async fn advance(tx: &Transaction, job: &mut JobState) -> Result<()> {
+    match transitions::next_step(job) {
+        NextStep::Wait => return Ok(()),
+        NextStep::Finish => {
+            let segments = failed_units(tx, sql!("failed_segments"), job.id).await?;
+            let chunks = failed_units(tx, sql!("failed_chunks"), job.id).await?;
+            match transitions::finish(job, &segments, &chunks) {
+                Some(transition) => apply(tx, job, &transition).await?,
+                None => return begin_merge(tx, job).await,
             }
         }
-        Rest::Close => {
-            apply(tx, head, &transitions::close()).await?;
-            if head.redrive {
-                tx.execute(sql!("free_letters"), params![head.id]).await?;
+        NextStep::EndCancelled => {
+            apply(tx, job, &transitions::end_cancelled()).await?;
+            if job.redrive {
+                tx.execute(sql!("release_dead_letters"), params![job.id]).await?;
             }
         }
-        Rest::Sum => signal(tx).await?,
+        NextStep::SumFailed => signal(tx).await?,
     }
-    tx.execute(sql!("write_sums"), params![head.id]).await?;
+    tx.execute(sql!("write_sums"), params![job.id]).await?;
     Ok(())
 }
 
-/// All chunks are completed: what is made of their parts is one more segment.
-async fn merge(tx: &Transaction, head: &mut JobState) -> Result<()> {
+/// Adds the segment that merges the parts, when all chunks are completed.
+async fn begin_merge(tx: &Transaction, job: &mut JobState) -> Result<()> {
     let (state, range) = values::merge()?;
-    tx.execute(sql!("insert_merge"), params![head.id, state, range]).await?;
-    tx.execute(sql!("begin_merge"), params![head.id]).await?;
-    head.open_segments += 1;
-    head.merge_due = false;
+    tx.execute(sql!("insert_merge"), params![job.id, state, range]).await?;
+    tx.execute(sql!("begin_merge"), params![job.id]).await?;
+    job.open_segments += 1;
+    job.merge_due = false;
     signal(tx).await
 }
 
-/// Wakes whoever waits, when the transaction commits.
+/// Notifies all subscriptions when the transaction commits.
 pub(super) async fn signal(tx: &Transaction) -> Result<()> {
     tx.query(sql!("signal"), &[]).await?;
     Ok(())
 }
 
-async fn failed(tx: &Transaction, sql: &str, job: JobId) -> Result<FailedUnits> {
+async fn failed_units(tx: &Transaction, sql: &str, job: JobId) -> Result<FailedUnits> {
     let mut units = FailedUnits::default();
     for row in tx.query(sql, params![job]).await? {
         units.add(row.int("total")?, row.int("number")?, row.opt_text("error")?);

@@ -1,65 +1,63 @@
-//! Where the next claim of each job begins: a hint that spares it the chunks which are taken.
+//! A hint that lets claims skip chunks which are already claimed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::ClaimedChunk;
 
-/// Up to which number the chunks of jobs that were never claimed before are taken, as far as this
-/// process knows.
+/// Per-job lower bound on unclaimed chunk numbers. A hint: claiming is correct without it.
 ///
-/// It can be wrong: somebody who was taking a chunk when we passed it may have died. So it is
-/// forgotten after a while, and sooner when a claim finds nothing.
+/// It can be wrong, because a process that was claiming a lower number when this one passed it may
+/// have rolled back. So it expires after a while, and sooner when a claim finds nothing.
 #[derive(Default)]
 pub(super) struct ClaimHint {
-    known: Mutex<Known>,
+    bounds: Mutex<Bounds>,
 }
 
 #[derive(Default)]
-struct Known {
+struct Bounds {
     numbers: HashMap<Uuid, i64>,
     since: Option<Instant>,
 }
 
-/// How long it is believed.
-const BELIEVED: Duration = Duration::from_secs(5);
-/// How long it is believed when nothing is found.
-const DOUBTED: Duration = Duration::from_secs(1);
-/// Jobs it is remembered of; more are seldom worked at once.
-const MOST: usize = 64;
+const HINT_TTL: Duration = Duration::from_secs(5);
+/// The time to live after a claim that found nothing.
+const HINT_TTL_WHEN_EMPTY: Duration = Duration::from_secs(1);
+/// Processes seldom work more jobs at once.
+const MAX_JOBS: usize = 64;
 
 impl ClaimHint {
-    /// The jobs, and the first number of each that may be free.
-    pub(super) fn known(&self) -> (Vec<Uuid>, Vec<i64>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.forget_after(BELIEVED);
-        known.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
+    /// The jobs, and the lowest chunk number of each that may be unclaimed.
+    pub(super) fn get(&self) -> (Vec<Uuid>, Vec<i64>) {
+        let mut bounds = self.bounds.lock();
+        bounds.expire_after(HINT_TTL);
+        bounds.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
     }
 
-    /// Learns from what was claimed, of all there was or only of what is urgent.
+    /// Learns from a claim. `of_all` says whether it looked at chunks of all priorities.
     pub(super) fn learn(&self, claimed: &[ClaimedChunk], of_all: bool) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bounds = self.bounds.lock();
         if claimed.is_empty() && of_all {
-            known.forget_after(DOUBTED);
+            bounds.expire_after(HINT_TTL_WHEN_EMPTY);
         }
-        if known.numbers.len() > MOST {
-            known.numbers.clear();
+        if bounds.numbers.len() > MAX_JOBS {
+            bounds.numbers.clear();
         }
-        // At epoch 1 it was never claimed before; those that were come in no order.
+        // Only first claims, which have epoch 1, are made in order of numbers.
         for lease in claimed.iter().map(|chunk| chunk.lease).filter(|lease| lease.epoch == 1) {
-            let first = known.numbers.entry(lease.chunk.job).or_default();
-            *first = (*first).max(lease.chunk.number + 1);
+            let bound = bounds.numbers.entry(lease.chunk.job).or_default();
+            *bound = (*bound).max(lease.chunk.number + 1);
         }
     }
 }
 
-impl Known {
-    fn forget_after(&mut self, time: Duration) {
-        if self.since.is_none_or(|since| since.elapsed() > time) {
-            *self = Known { since: Some(Instant::now()), ..Known::default() };
+impl Bounds {
+    fn expire_after(&mut self, ttl: Duration) {
+        if self.since.is_none_or(|since| since.elapsed() > ttl) {
+            *self = Bounds { since: Some(Instant::now()), ..Bounds::default() };
         }
     }
 }

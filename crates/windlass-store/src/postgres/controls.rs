@@ -1,71 +1,44 @@
-//! What operators, definitions and failing steps say of job types; and who works.
+//! Stops, suspends and limits job types, jobs and connections.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use windlass_core::JobId;
 
 use super::{PostgresStore, params, sql};
-use crate::values::millis;
-use crate::{Capabilities, Control, Lease, Result, WorkerRow, rows};
+use crate::values::{clean, millis};
+use crate::{Control, ControlStore, Lease, Result, rows};
 
-pub(super) async fn hold(
-    store: &PostgresStore,
-    subject: &str,
-    reason: &str,
-    wait: Duration,
-) -> Result<bool> {
-    let tx = store.begin().await?;
-    let held = tx.execute(sql!("suspend"), params![subject, millis(wait), reason]).await?;
-    tx.commit().await?;
-    Ok(held > 0)
-}
+#[async_trait]
+impl ControlStore for PostgresStore {
+    async fn suspend(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
+        let params = params![subject, millis(wait), clean(reason)];
+        Ok(self.execute(sql!("suspend"), params).await? > 0)
+    }
 
-pub(super) async fn stop(store: &PostgresStore, subject: &str, stopped: bool) -> Result<()> {
-    store.single(sql!("stop"), params![subject, stopped]).await.map(drop)
-}
+    async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
+        self.single(sql!("set_stopped"), params![subject, stopped]).await.map(drop)
+    }
 
-pub(super) async fn set_throughput(
-    store: &PostgresStore,
-    subject: &str,
-    concurrency: Option<i64>,
-    rate: Option<i64>,
-) -> Result<()> {
-    store.single(sql!("set_throughput"), params![subject, concurrency, rate]).await.map(drop)
-}
+    async fn set_throughput(
+        &self,
+        subject: &str,
+        concurrency: Option<i64>,
+        rate: Option<i64>,
+    ) -> Result<()> {
+        self.single(sql!("set_throughput"), params![subject, concurrency, rate]).await.map(drop)
+    }
 
-pub(super) async fn controls(store: &PostgresStore) -> Result<Vec<Control>> {
-    store.read(sql!("controls"), &[], rows::control).await
-}
+    async fn controls(&self) -> Result<Vec<Control>> {
+        self.read(sql!("list_controls"), &[], rows::control).await
+    }
 
-pub(super) async fn over_limit(store: &PostgresStore) -> Result<Vec<Lease>> {
-    store.read(sql!("over_limit"), &[], rows::lease).await
-}
+    async fn over_limit(&self) -> Result<Vec<Lease>> {
+        self.read(sql!("over_limit"), &[], rows::lease).await
+    }
 
-pub(super) async fn reserve(
-    store: &PostgresStore,
-    job: JobId,
-    items: i64,
-    most: Duration,
-) -> Result<Duration> {
-    let params = params![job, items, millis(most)];
-    let rows = store.single(sql!("reserve"), params).await?;
-    rows.first().map_or(Ok(Duration::ZERO), rows::wait)
-}
-
-pub(super) async fn heartbeat_worker(
-    store: &PostgresStore,
-    by: &Capabilities,
-    slots: i64,
-) -> Result<()> {
-    let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
-    let params = params![&by.worker, slots, connections, handlers, by.only];
-    store.single(sql!("heartbeat_worker"), params).await.map(drop)
-}
-
-pub(super) async fn remove_worker(store: &PostgresStore, name: &str) -> Result<()> {
-    store.single(sql!("remove_worker"), params![name]).await.map(drop)
-}
-
-pub(super) async fn workers(store: &PostgresStore) -> Result<Vec<WorkerRow>> {
-    store.read(sql!("workers"), &[], rows::worker).await
+    async fn reserve(&self, job: JobId, items: i64, max_wait: Duration) -> Result<Duration> {
+        let params = params![job, items, millis(max_wait)];
+        Ok(self.read_first(sql!("reserve"), params, rows::wait).await?.unwrap_or_default())
+    }
 }

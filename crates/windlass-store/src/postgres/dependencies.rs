@@ -1,18 +1,49 @@
-//! What the end of a job means to those that come after it, in the transaction that ended it.
+//! Links jobs to their parents, and releases or cancels them when the parents end.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use windlass_core::{JobId, JobStatus, Request};
 use windlass_drivers::{Row, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
-use crate::dependency_rules::{self, Admission, Arriving, Follower, Followers, Met, Next};
+use crate::dependency_rules::{
+    self, Admission, Arrival, Follower, FollowerStep, Followers, JoinStep,
+};
 use crate::fields::Fields;
 use crate::transitions::{JobState, Transition};
 use crate::values::{self, clean, millis};
-use crate::{JoinPointRow, Linked, Result, Trigger, rows};
+use crate::{DependencyStore, JoinPointRow, LinkedJob, Result, Trigger, rows};
 
-/// Whether a new job has to wait. Locks its parents until the transaction ends.
+#[async_trait]
+impl DependencyStore for PostgresStore {
+    async fn dependency_graph(&self, job: JobId, limit: u32) -> Result<Vec<LinkedJob>> {
+        self.read(sql!("dependency_graph"), params![job, limit], rows::linked_job).await
+    }
+
+    async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
+        self.read(sql!("list_join_points"), params![limit], rows::join_point).await
+    }
+
+    async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
+        self.read(sql!("list_triggers"), params![limit], rows::trigger).await
+    }
+
+    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
+        self.read(sql!("claim_triggers"), params![limit, millis(lease)], rows::trigger).await
+    }
+
+    async fn complete_trigger(&self, id: JobId) -> Result<()> {
+        self.single(sql!("remove_trigger"), params![id]).await.map(drop)
+    }
+
+    async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
+        let params = params![id, clean(error), millis(wait)];
+        self.single(sql!("fail_trigger"), params).await.map(drop)
+    }
+}
+
+/// Decides whether a new job waits for its parents. They stay locked until the transaction ends.
 pub(super) async fn admit(tx: &Transaction, request: &Request) -> Result<Admission> {
     let parents = request.parents();
     if parents.is_empty() {
@@ -23,48 +54,49 @@ pub(super) async fn admit(tx: &Transaction, request: &Request) -> Result<Admissi
     dependency_rules::admit(request, &found.iter().map(read).collect::<Result<Vec<_>>>()?)
 }
 
-/// Links a new job to its parents, and ends it where they let it down.
-pub(super) async fn link(tx: &Transaction, job: JobId, admission: &Admission) -> Result<()> {
+/// Links a new job to its parents. Cancels it if one of them did not complete.
+pub(super) async fn link(tx: &Transaction, id: JobId, admission: &Admission) -> Result<()> {
     if admission.links.is_empty() {
         return Ok(());
     }
     let (parents, waits): (Vec<_>, Vec<_>) = admission.links.iter().copied().unzip();
-    tx.execute(sql!("insert_links"), params![job, parents, waits]).await?;
-    if let Some(made) = &admission.never
-        && let Some(mut head) = advance::lock(tx, job).await?
-        && end(tx, &mut head, made).await?
+    tx.execute(sql!("insert_links"), params![id, parents, waits]).await?;
+    if let Some(transition) = &admission.cancelled
+        && let Some(mut job) = advance::lock_job(tx, id).await?
+        && end(tx, &mut job, transition).await?
     {
-        follow(tx, job).await?;
+        release_followers(tx, id).await?;
     }
     Ok(())
 }
 
-/// A job has ended: those that wait for it go on or end too, and rules that wait for it fire.
-pub(super) async fn follow(tx: &Transaction, job: JobId) -> Result<()> {
-    let mut ended = vec![job];
-    let mut waiting = followers(tx, job).await?;
+/// Releases or cancels the jobs that wait for an ended job, and fires the dependencies that it
+/// completes. Cancelled jobs have followers of their own, which are handled in the same way.
+pub(super) async fn release_followers(tx: &Transaction, id: JobId) -> Result<()> {
+    let mut ended = vec![id];
+    let mut waiting = followers(tx, id).await?;
     while let Some((_, follower)) = waiting.pop_first() {
-        let Some(mut head) = advance::lock(tx, follower.child).await? else { continue };
-        match follower.next(&head) {
-            Next::Stay => {}
-            Next::Pass => pass(tx, &follower).await?,
-            Next::End(made) => {
-                if end(tx, &mut head, &made).await? {
-                    ended.push(head.id);
-                    waiting.append(&mut followers(tx, head.id).await?);
+        let Some(mut job) = advance::lock_job(tx, follower.child).await? else { continue };
+        match follower.next(&job) {
+            FollowerStep::Unchanged => {}
+            FollowerStep::Release => release(tx, &follower).await?,
+            FollowerStep::End(transition) => {
+                if end(tx, &mut job, &transition).await? {
+                    ended.push(job.id);
+                    waiting.append(&mut followers(tx, job.id).await?);
                 }
             }
         }
     }
-    // Meetings are locked after all jobs, and in order.
-    let mut arriving = Vec::new();
-    for job in ended {
-        let row = tx.query_one(sql!("ended"), params![job]).await?;
-        arriving.extend(Arriving::read(&row)?);
+    // To avoid deadlocks, join points are locked after all jobs and in order of their keys.
+    let mut arrivals = Vec::new();
+    for id in ended {
+        let row = tx.query_one(sql!("ended_job"), params![id]).await?;
+        arrivals.extend(Arrival::read(&row)?);
     }
-    arriving.sort_by(|a, b| a.key.cmp(&b.key));
-    for arriving in arriving {
-        meet(tx, &arriving).await?;
+    arrivals.sort_by(|a, b| a.key.cmp(&b.key));
+    for arrival in arrivals {
+        arrive(tx, &arrival).await?;
     }
     Ok(())
 }
@@ -74,69 +106,36 @@ async fn followers(tx: &Transaction, job: JobId) -> Result<Followers> {
     rows.iter().map(Follower::read).collect()
 }
 
-async fn pass(tx: &Transaction, follower: &Follower) -> Result<()> {
+async fn release(tx: &Transaction, follower: &Follower) -> Result<()> {
     let link = params![follower.child, follower.parent];
-    if tx.execute(sql!("pass_link"), link).await? > 0 {
-        tx.execute(sql!("pass_parent"), params![follower.child]).await?;
+    if tx.execute(sql!("release_link"), link).await? > 0 {
+        tx.execute(sql!("decrement_waits"), params![follower.child]).await?;
         advance::signal(tx).await?;
     }
     Ok(())
 }
 
-/// Ends a job that waits, of which nothing was ever claimed. Says whether others follow it.
-async fn end(tx: &Transaction, head: &mut JobState, made: &Transition) -> Result<bool> {
+/// Ends a waiting job, of which nothing was ever claimed. Returns whether other jobs follow it.
+async fn end(tx: &Transaction, job: &mut JobState, transition: &Transition) -> Result<bool> {
     let (merge, _) = values::merge()?;
-    let segments = tx.execute(sql!("cancel_segments"), params![head.id, merge]).await?;
-    tx.execute(sql!("open_job"), params![head.id, -(segments as i64), 0_i64]).await?;
-    advance::moved(tx, head, made).await
+    let segments = tx.execute(sql!("cancel_segments"), params![job.id, merge]).await?;
+    tx.execute(sql!("adjust_open_counts"), params![job.id, -(segments as i64), 0_i64]).await?;
+    advance::write(tx, job, transition).await
 }
 
-async fn meet(tx: &Transaction, arriving: &Arriving) -> Result<()> {
-    let place = params![&arriving.key, arriving.rule()?, &arriving.agreed];
-    let arrived = tx.query_one(sql!("meet"), place).await?.text("arrived")?;
-    match arriving.meet(&arrived)? {
-        Met::Waits { arrived } => {
-            tx.execute(sql!("keep_join_point"), params![&arriving.key, arrived]).await?;
+async fn arrive(tx: &Transaction, arrival: &Arrival) -> Result<()> {
+    let params = params![&arrival.key, arrival.rule()?, &arrival.agreed];
+    let arrived = tx.query_one(sql!("lock_join_point"), params).await?.text("arrived")?;
+    match arrival.arrive(&arrived)? {
+        JoinStep::Waits { arrived } => {
+            tx.execute(sql!("update_join_point"), params![&arrival.key, arrived]).await?;
         }
-        Met::Fires { id, request } => {
-            tx.execute(sql!("end_join_point"), params![&arriving.key]).await?;
-            let trigger = params![id, request, &arriving.identity, arriving.root];
+        JoinStep::Fires { id, request } => {
+            tx.execute(sql!("remove_join_point"), params![&arrival.key]).await?;
+            let trigger = params![id, request, &arrival.identity, arrival.root];
             tx.execute(sql!("insert_trigger"), trigger).await?;
             advance::signal(tx).await?;
         }
     }
     Ok(())
-}
-
-pub(super) async fn graph(store: &PostgresStore, job: JobId, limit: u32) -> Result<Vec<Linked>> {
-    store.read(sql!("graph"), params![job, limit], rows::linked).await
-}
-
-pub(super) async fn join_points(store: &PostgresStore, limit: u32) -> Result<Vec<JoinPointRow>> {
-    store.read(sql!("join_points"), params![limit], rows::join_point).await
-}
-
-pub(super) async fn triggers(store: &PostgresStore, limit: u32) -> Result<Vec<Trigger>> {
-    store.read(sql!("triggers"), params![limit], rows::trigger).await
-}
-
-pub(super) async fn claim_triggers(
-    store: &PostgresStore,
-    limit: u32,
-    lease: Duration,
-) -> Result<Vec<Trigger>> {
-    store.read(sql!("claim_triggers"), params![limit, millis(lease)], rows::trigger).await
-}
-
-pub(super) async fn triggered(store: &PostgresStore, id: JobId) -> Result<()> {
-    store.single(sql!("triggered"), params![id]).await.map(drop)
-}
-
-pub(super) async fn fail_trigger(
-    store: &PostgresStore,
-    id: JobId,
-    error: &str,
-    wait: Duration,
-) -> Result<()> {
-    store.single(sql!("fail_trigger"), params![id, clean(error), millis(wait)]).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The store's identity and generations, and the epochs of a restored store.
+//! The identity and generations of the store, and the epochs of a restored store.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -7,28 +7,25 @@ use windlass_drivers::Row;
 
 use super::{PostgresStore, params, sql};
 use crate::fields::Fields;
-use crate::{MERGED, Result, StoreError, StoreHistory};
+use crate::{HistoryStore, MERGED, Result, StoreError};
 
 #[async_trait]
-impl StoreHistory for PostgresStore {
+impl HistoryStore for PostgresStore {
     async fn identity(&self) -> Result<Uuid> {
-        let found = self.read(sql!("store_identity"), &[], |row: &Row| row.id("id")).await?;
-        found.into_iter().next().ok_or_else(|| StoreError::Unreadable("its identity".to_owned()))
+        let found = self.read_first(sql!("store_identity"), &[], |row: &Row| row.id("id")).await?;
+        found.ok_or_else(|| StoreError::Unreadable("its identity is missing".to_owned()))
     }
 
     async fn generation(&self, connection: &str) -> Result<i64> {
-        let params = params![connection.to_owned()];
-        let found =
-            self.read(sql!("generation"), params, |row: &Row| row.int("generation")).await?;
-        Ok(found.into_iter().next().unwrap_or(0))
+        let read = |row: &Row| row.int("generation");
+        let found = self.read_first(sql!("generation"), params![connection], read).await?;
+        Ok(found.unwrap_or(0))
     }
 
-    async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64> {
-        let params = params![connection.to_owned(), above];
-        let raised = self.single(sql!("raise_generation"), params).await?;
-        let raised =
-            raised.first().ok_or_else(|| StoreError::Unreadable("its generation".to_owned()));
-        raised?.int("generation")
+    async fn raise_generation(&self, connection: &str, seen: i64) -> Result<i64> {
+        let (sql, params) = (sql!("raise_generation"), params![connection, seen]);
+        let raised = self.read_first(sql, params, |row: &Row| row.int("generation")).await?;
+        raised.ok_or_else(|| StoreError::Unreadable("its generation is missing".to_owned()))
     }
 
     async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {

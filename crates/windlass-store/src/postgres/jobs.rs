@@ -1,30 +1,64 @@
-//! Jobs come in.
+//! Submits and reads jobs.
 
-use windlass_drivers::{Param, Transaction};
+use async_trait::async_trait;
+use windlass_core::{Job, JobId, JobStatus};
+use windlass_drivers::{Param, Row, Transaction};
 
-use super::{PostgresStore, advance, dependencies, params, sql};
+use super::{PostgresStore, advance, dependencies, finish, params, sql, texts};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns};
-use crate::{NewJob, Result, StoreError, Submitted, transitions};
+use crate::{
+    JobFilter, JobSnapshot, JobStore, NewJob, Owner, Result, StoreError, Submitted, rows,
+    transitions,
+};
 
-pub(super) async fn submit(store: &PostgresStore, job: NewJob) -> Result<Submitted> {
-    let columns = JobColumns::of(&job, false)?;
-    let tx = store.begin().await?;
-    match submit_in(&tx, &job, &columns).await {
-        Ok(Submitted::New(id)) => {
-            tx.commit().await?;
-            Ok(Submitted::New(id))
-        }
-        other => {
-            // Nothing was written, so how this ends is of no interest.
-            let _ = tx.rollback().await;
-            other
-        }
+#[async_trait]
+impl JobStore for PostgresStore {
+    async fn submit(&self, job: NewJob) -> Result<Submitted> {
+        let columns = JobColumns::of(&job, false)?;
+        let tx = self.begin().await?;
+        let submitted = submit(&tx, &job, &columns).await;
+        finish(tx, submitted).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>> {
+        self.read_first(sql!("show_job", "job_sums"), params![id], rows::job).await
+    }
+
+    async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
+        self.read_first(sql!("find_job"), params![id], |row| row.status("status")).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
+        let job_type = filter.job_type.as_deref();
+        let status = filter.status.map(|status| status.as_str());
+        let by = filter.submitted_by.as_deref();
+        let types = texts(filter.job_types.as_deref());
+        let limit = values::list_limit(filter.limit);
+        let params = params![job_type, status, filter.before, limit, by, filter.id, types];
+        self.read(sql!("list_jobs", "job_sums"), params, rows::job).await
+    }
+
+    async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>> {
+        self.read(sql!("owners"), params![jobs.to_vec()], rows::owner).await
+    }
+
+    async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
+        let params = params![submitted_by, limit];
+        self.read(sql!("open_jobs"), params, |row: &Row| row.id("id")).await
+    }
+
+    async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
+        self.read_first(sql!("snapshot"), params![id], rows::snapshot).await
+    }
+
+    async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+        self.read(sql!("redrive_chain"), params![root], rows::chained_job).await
     }
 }
 
-async fn submit_in(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
-    // A repeated request is the same job, even if its parents would be refused by now.
+async fn submit(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+    // A repeated request gives the same job, even if its parents would be refused now.
     if job.request.after.is_some()
         && let Some(submitted) = existing(tx, job, columns).await?
     {
@@ -35,12 +69,12 @@ async fn submit_in(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Resu
         dependencies::link(tx, job.id, &admission).await?;
         return Ok(Submitted::New(job.id));
     }
-    // The insert has waited for whoever inserted the same, so it can be seen now.
+    // The insert has waited for the transaction that inserted the same key, so its row is visible.
     let submitted = existing(tx, job, columns).await?;
     submitted.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))
 }
 
-/// Inserts a job and the segment it begins with, unless its id or its key is there.
+/// Inserts a job and its first segment, unless its id or idempotency key exists.
 pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
     let inserted = tx
         .query_opt(
@@ -82,14 +116,14 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
     Ok(true)
 }
 
-/// The job that was submitted before by this id or key.
+/// The job that was submitted earlier with this id or idempotency key.
 async fn existing(
     tx: &Transaction,
     job: &NewJob,
     columns: &JobColumns,
 ) -> Result<Option<Submitted>> {
     if tx.query_opt(sql!("find_job"), params![job.id]).await?.is_some() {
-        // This very submit, repeated because its answer was lost.
+        // The same submit, repeated because its answer was lost.
         return Ok(Some(Submitted::New(job.id)));
     }
     let (key, by) = (columns.idempotency_key.as_deref(), &columns.submitter);

@@ -1,68 +1,79 @@
-//! Leases: whether they stand, how they are extended, and what happens when they run out.
+//! Confirms, renews and expires leases.
 
-use windlass_drivers::{Param, Row};
+use async_trait::async_trait;
+use windlass_core::Counts;
+use windlass_drivers::{Param, Row, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
 use crate::fields::Fields;
-use crate::values::{LEASE, millis};
-use crate::{Lease, LeaseRenewal, Result, SegmentLease, Standing, transitions};
+use crate::values::{SEGMENT_LEASE, millis};
+use crate::{Lease, LeaseRenewal, LeaseStatus, LeaseStore, Result, SegmentLease, transitions};
 
-pub(super) async fn confirm(store: &PostgresStore, leases: &[Lease]) -> Result<Vec<Standing>> {
-    if leases.is_empty() {
-        return Ok(Vec::new());
+#[async_trait]
+impl LeaseStore for PostgresStore {
+    async fn confirm(&self, leases: &[Lease]) -> Result<Vec<LeaseStatus>> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.single(sql!("confirm"), &keys(leases.iter().copied())).await?;
+        statuses(&rows, leases.len())
     }
-    let standings = store.single(sql!("confirm"), &keys(leases.iter().copied())).await?;
-    in_order(&standings, leases.len())
+
+    async fn heartbeat(
+        &self,
+        chunks: &[LeaseRenewal],
+        segments: &[SegmentLease],
+    ) -> Result<Vec<LeaseStatus>> {
+        if chunks.is_empty() && segments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tx = self.begin_async_commit().await?;
+        if !segments.is_empty() {
+            renew_segments(&tx, segments).await?;
+        }
+        let rows = if chunks.is_empty() { Vec::new() } else { renew_chunks(&tx, chunks).await? };
+        tx.commit().await?;
+        statuses(&rows, chunks.len())
+    }
+
+    async fn rescue(&self) -> Result<u64> {
+        let tx = self.begin().await?;
+        let segments = tx.execute(sql!("rescue_segments"), &[]).await?;
+        let chunks = tx.execute(sql!("rescue_chunks"), &[]).await?;
+        if segments + chunks > 0 {
+            advance::signal(&tx).await?;
+        }
+        tx.commit().await?;
+        Ok(segments + chunks)
+    }
 }
 
-pub(super) async fn heartbeat(
-    store: &PostgresStore,
-    chunks: &[LeaseRenewal],
-    segments: &[SegmentLease],
-) -> Result<Vec<Standing>> {
-    if chunks.is_empty() && segments.is_empty() {
-        return Ok(Vec::new());
-    }
-    let tx = store.begin_async_commit().await?;
-    if !segments.is_empty() {
-        let jobs: Vec<_> = segments.iter().map(|lease| lease.job).collect();
-        let numbers: Vec<_> = segments.iter().map(|lease| i64::from(lease.segment)).collect();
-        let epochs: Vec<_> = segments.iter().map(|lease| lease.epoch).collect();
-        let nonces: Vec<_> = segments.iter().map(|lease| lease.nonce).collect();
-        let params = params![jobs, numbers, epochs, millis(LEASE), nonces];
-        tx.execute(sql!("heartbeat_segments"), params).await?;
-    }
-    let mut standings = Vec::new();
-    if !chunks.is_empty() {
-        let cursors: Vec<_> = chunks
-            .iter()
-            .map(|beat| beat.progress.as_ref().map(|progress| progress.cursor.to_text()))
-            .collect();
-        let count = |of: fn(&windlass_core::Counts) -> i64| -> Vec<Option<i64>> {
-            chunks.iter().map(|beat| beat.progress.as_ref().map(|p| of(&p.counts))).collect()
-        };
-        let mut params = keys(chunks.iter().map(|beat| beat.lease)).to_vec();
-        params.push(cursors.as_slice().into());
-        params.push(count(|counts| counts.read).into());
-        params.push(count(|counts| counts.processed).into());
-        params.push(count(|counts| counts.skipped).into());
-        params.push(count(|counts| counts.dead).into());
-        params.push(count(|counts| counts.conflicts).into());
-        standings = tx.query(sql!("heartbeat_chunks"), &params).await?;
-    }
-    tx.commit().await?;
-    in_order(&standings, chunks.len())
+async fn renew_segments(tx: &Transaction, segments: &[SegmentLease]) -> Result<()> {
+    let jobs: Vec<_> = segments.iter().map(|lease| lease.job).collect();
+    let numbers: Vec<_> = segments.iter().map(|lease| i64::from(lease.segment)).collect();
+    let epochs: Vec<_> = segments.iter().map(|lease| lease.epoch).collect();
+    let nonces: Vec<_> = segments.iter().map(|lease| lease.nonce).collect();
+    let params = params![jobs, numbers, epochs, millis(SEGMENT_LEASE), nonces];
+    tx.execute(sql!("heartbeat_segments"), params).await?;
+    Ok(())
 }
 
-pub(super) async fn rescue(store: &PostgresStore) -> Result<u64> {
-    let tx = store.begin().await?;
-    let segments = tx.execute(sql!("rescue_segments"), &[]).await?;
-    let chunks = tx.execute(sql!("rescue_chunks"), &[]).await?;
-    if segments + chunks > 0 {
-        advance::signal(&tx).await?;
-    }
-    tx.commit().await?;
-    Ok(segments + chunks)
+async fn renew_chunks(tx: &Transaction, renewals: &[LeaseRenewal]) -> Result<Vec<Row>> {
+    let progress = || renewals.iter().map(|renewal| renewal.progress.as_ref());
+    let cursors: Vec<_> = progress().map(|known| known.map(|p| p.cursor.to_text())).collect();
+    let count = |of: fn(&Counts) -> i64| -> Param<'_> {
+        progress().map(|known| known.map(|p| of(&p.counts))).collect::<Vec<_>>().into()
+    };
+    let mut params = keys(renewals.iter().map(|renewal| renewal.lease)).to_vec();
+    params.extend([
+        cursors.as_slice().into(),
+        count(|counts| counts.read),
+        count(|counts| counts.processed),
+        count(|counts| counts.skipped),
+        count(|counts| counts.dead),
+        count(|counts| counts.conflicts),
+    ]);
+    Ok(tx.query(sql!("heartbeat_chunks"), &params).await?)
 }
 
 fn keys<'a>(leases: impl Iterator<Item = Lease> + Clone) -> [Param<'a>; 4] {
@@ -74,14 +85,14 @@ fn keys<'a>(leases: impl Iterator<Item = Lease> + Clone) -> [Param<'a>; 4] {
     ]
 }
 
-/// Those that gave no row are lost.
-fn in_order(standings: &[Row], count: usize) -> Result<Vec<Standing>> {
-    let mut ordered = vec![Standing::Lost; count];
-    for row in standings {
+/// The status of each lease in the order given. Leases without a row are lost.
+fn statuses(rows: &[Row], count: usize) -> Result<Vec<LeaseStatus>> {
+    let mut statuses = vec![LeaseStatus::Lost; count];
+    for row in rows {
         let place = usize::try_from(row.int("place")?).unwrap_or_default();
-        if let Some(standing) = ordered.get_mut(place.wrapping_sub(1)) {
-            *standing = transitions::standing(row.status("status")?);
+        if let Some(status) = statuses.get_mut(place.wrapping_sub(1)) {
+            *status = transitions::lease_status(row.status("status")?);
         }
     }
-    Ok(ordered)
+    Ok(statuses)
 }

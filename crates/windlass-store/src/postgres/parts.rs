@@ -1,13 +1,32 @@
-//! Parts: kept with the end of their chunk, listed for the merge, and removed.
+//! Stores the output of chunks and merges.
 
-use windlass_core::{ChunkId, ChunkStatus, JobId, JobStatus};
+use async_trait::async_trait;
+use windlass_core::{ChunkId, ChunkStatus, JobId};
 use windlass_drivers::{Param, Transaction};
 
-use super::{PostgresStore, advance, params, sql};
-use crate::fields::Fields;
-use crate::{Kept, Lease, MERGED, NewPart, PartRow, Result, SegmentLease, rows};
+use super::{PostgresStore, advance, finish, params, sql};
+use crate::{
+    Lease, MERGED, NewPart, PartRow, PartStore, Result, SegmentLease, StoreError, rows, transitions,
+};
 
-/// Keeps a part, in the transaction that completes its chunk.
+#[async_trait]
+impl PartStore for PostgresStore {
+    async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>> {
+        self.read(sql!("list_parts"), params![job, after, limit], rows::part).await
+    }
+
+    async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
+        let tx = self.begin().await?;
+        let stored = put_merged(&tx, lease, merged).await;
+        finish(tx, stored).await
+    }
+
+    async fn remove_parts(&self, job: JobId) -> Result<()> {
+        self.single(sql!("remove_parts"), params![job]).await.map(drop)
+    }
+}
+
+/// Stores a part, in the transaction that completes its chunk.
 pub(super) async fn put(tx: &Transaction, lease: Lease, part: &NewPart) -> Result<()> {
     let content = Param::Bytes(part.content.as_deref().map(Into::into));
     let mut params = params![
@@ -27,49 +46,13 @@ pub(super) async fn put(tx: &Transaction, lease: Lease, part: &NewPart) -> Resul
     Ok(())
 }
 
-pub(super) async fn list(
-    store: &PostgresStore,
-    job: JobId,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<PartRow>> {
-    store.read(sql!("parts"), params![job, after, limit], rows::part).await
-}
-
-pub(super) async fn redrive_chain(
-    store: &PostgresStore,
-    root: JobId,
-) -> Result<Vec<(JobId, JobStatus)>> {
-    store.read(sql!("redrive_chain"), params![root], rows::relative).await
-}
-
-pub(super) async fn put_merged(
-    store: &PostgresStore,
-    lease: SegmentLease,
-    merged: &NewPart,
-) -> Result<Kept> {
-    let tx = store.begin().await?;
-    advance::lock(&tx, lease.job).await?;
+async fn put_merged(tx: &Transaction, lease: SegmentLease, merged: &NewPart) -> Result<()> {
+    advance::lock_job(tx, lease.job).await?;
     let row = tx.query_opt(sql!("lock_segment"), params![lease.job, lease.segment]).await?;
-    let held = match &row {
-        Some(row) => {
-            row.status::<ChunkStatus>("status")? == ChunkStatus::Processing
-                && row.int("epoch")? == lease.epoch
-                && row.int("nonce")? == lease.nonce
-        }
-        None => false,
-    };
-    if !held {
-        tx.rollback().await?;
-        return Ok(Kept::Lost);
+    let row = row.ok_or(StoreError::LeaseLost)?;
+    if !transitions::is_segment_at(&row, lease, ChunkStatus::Processing)? {
+        return Err(StoreError::LeaseLost);
     }
     let SegmentLease { job, epoch, nonce, .. } = lease;
-    let whole = Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce };
-    put(&tx, whole, merged).await?;
-    tx.commit().await?;
-    Ok(Kept::Yes)
-}
-
-pub(super) async fn remove(store: &PostgresStore, job: JobId) -> Result<()> {
-    store.single(sql!("remove_parts"), params![job]).await.map(drop)
+    put(tx, Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce }, merged).await
 }

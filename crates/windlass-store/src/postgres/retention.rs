@@ -1,93 +1,116 @@
-//! Removing what has ended long ago, in bites that hold no lock for long.
+//! Deletes old jobs, chunks and dead letters in batches that hold locks briefly.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use windlass_core::JobId;
 use windlass_drivers::{Param, Row};
 
 use super::{PostgresStore, params, sql};
-use crate::Result;
 use crate::fields::Fields;
 use crate::values::{DELETE_BATCH, millis};
+use crate::{PartStore, Result, RetentionStore};
 
-pub(super) async fn job_types(store: &PostgresStore) -> Result<Vec<String>> {
-    store.read(sql!("job_types"), &[], |row: &Row| row.text("job_type")).await
-}
-
-pub(super) async fn jobs(
-    store: &PostgresStore,
-    sql: &str,
-    job_type: &str,
-    age: Duration,
-    connections: &[String],
-    limit: u32,
-) -> Result<Vec<JobId>> {
-    let params = params![job_type, millis(age), limit, connections];
-    store.read(sql, params, |row: &Row| row.id("id")).await
-}
-
-pub(super) async fn remove_chunks(store: &PostgresStore, job: JobId) -> Result<u64> {
-    bite(store, sql!("remove_chunks"), params![job, DELETE_BATCH]).await
-}
-
-pub(super) async fn remove_segments(store: &PostgresStore, job: JobId) -> Result<()> {
-    under_lock(store, job, &[sql!("remove_segments")]).await
-}
-
-pub(super) async fn close(store: &PostgresStore, job: JobId) -> Result<()> {
-    under_lock(store, job, &[sql!("close_job")]).await
-}
-
-pub(super) async fn expire(store: &PostgresStore, job: JobId, age: Duration) -> Result<bool> {
-    let tx = store.begin().await?;
-    // Locked by a statement of its own, so that the next one sees what happened before it.
-    tx.execute(sql!("lock_job"), params![job]).await?;
-    let closed = tx.execute(sql!("expire_job"), params![job, millis(age)]).await?;
-    tx.commit().await?;
-    Ok(closed > 0)
-}
-
-pub(super) async fn remove(store: &PostgresStore, job: JobId) -> Result<()> {
-    store.single(sql!("remove_control"), params![job.to_string()]).await?;
-    let rest = [
-        sql!("remove_letters_of"),
-        sql!("free_letters"),
-        sql!("remove_links"),
-        sql!("remove_parts"),
-        sql!("remove_job"),
-    ];
-    under_lock(store, job, &rest).await
-}
-
-/// Runs statements on a job in one transaction that locks it first.
-async fn under_lock(store: &PostgresStore, job: JobId, statements: &[&str]) -> Result<()> {
-    let tx = store.begin().await?;
-    tx.execute(sql!("lock_job"), params![job]).await?;
-    for sql in statements {
-        tx.execute(sql, params![job]).await?;
+#[async_trait]
+impl RetentionStore for PostgresStore {
+    async fn job_types(&self) -> Result<Vec<String>> {
+        self.read(sql!("job_types"), &[], |row: &Row| row.text("job_type")).await
     }
-    tx.commit().await?;
-    Ok(())
-}
 
-pub(super) async fn remove_letters(
-    store: &PostgresStore,
-    job_type: &str,
-    age: Duration,
-) -> Result<u64> {
-    bite(store, sql!("remove_letters"), params![job_type, millis(age), DELETE_BATCH]).await
-}
+    async fn prunable(
+        &self,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>> {
+        self.ended_jobs(sql!("prunable"), job_type, age, connections, limit).await
+    }
 
-/// Runs a statement that removes some, until it finds no more.
-async fn bite(store: &PostgresStore, sql: &str, params: &[Param<'_>]) -> Result<u64> {
-    let mut removed = 0;
-    loop {
-        let tx = store.begin().await?;
-        let now = tx.execute(sql, params).await?;
+    async fn remove_chunks(&self, job: JobId) -> Result<u64> {
+        // Segments first: a job without segments is known to be pruned.
+        self.run_locked(job, &[sql!("remove_segments")]).await?;
+        let chunks = params![job, DELETE_BATCH];
+        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
+        self.remove_parts(job).await?;
+        self.run_locked(job, &[sql!("close_job")]).await?;
+        Ok(removed)
+    }
+
+    async fn expired(
+        &self,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>> {
+        self.ended_jobs(sql!("expired"), job_type, age, connections, limit).await
+    }
+
+    async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
+        let tx = self.begin().await?;
+        // The lock is a separate statement, so that the next one sees all changes made before it.
+        tx.execute(sql!("lock_job"), params![job]).await?;
+        let closed = tx.execute(sql!("close_expired_job"), params![job, millis(age)]).await?;
         tx.commit().await?;
-        removed += now;
-        if now < u64::from(DELETE_BATCH) {
-            return Ok(removed);
+        Ok(closed > 0)
+    }
+
+    async fn remove_job(&self, job: JobId) -> Result<u64> {
+        self.run_locked(job, &[sql!("remove_segments")]).await?;
+        let chunks = params![job, DELETE_BATCH];
+        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
+        self.single(sql!("remove_control"), params![job.to_string()]).await?;
+        let statements = [
+            sql!("remove_dead_letters_of_job"),
+            sql!("release_dead_letters"),
+            sql!("remove_links"),
+            sql!("remove_parts"),
+            sql!("remove_job"),
+        ];
+        self.run_locked(job, &statements).await?;
+        Ok(removed)
+    }
+
+    async fn remove_dead_letters(&self, job_type: &str, age: Duration) -> Result<u64> {
+        let params = params![job_type, millis(age), DELETE_BATCH];
+        self.delete_batches(sql!("remove_dead_letters"), params).await
+    }
+}
+
+impl PostgresStore {
+    /// Lists jobs of a type that ended before `age`, by the conditions of the statement.
+    async fn ended_jobs(
+        &self,
+        sql: &str,
+        job_type: &str,
+        age: Duration,
+        connections: &[String],
+        limit: u32,
+    ) -> Result<Vec<JobId>> {
+        let params = params![job_type, millis(age), limit, connections];
+        self.read(sql, params, |row: &Row| row.id("id")).await
+    }
+
+    /// Runs statements on a job in one transaction that locks the job first.
+    async fn run_locked(&self, job: JobId, statements: &[&str]) -> Result<()> {
+        let tx = self.begin().await?;
+        tx.execute(sql!("lock_job"), params![job]).await?;
+        for sql in statements {
+            tx.execute(sql, params![job]).await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Repeats a statement that deletes one batch, until a batch is not full.
+    async fn delete_batches(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let mut removed = 0;
+        loop {
+            let batch = self.execute(sql, params).await?;
+            removed += batch;
+            if batch < u64::from(DELETE_BATCH) {
+                return Ok(removed);
+            }
         }
     }
 }

@@ -1,61 +1,83 @@
-//! Segments: claimed, loaded page by page, handed back or failed.
+//! Claims segments and commits pages of planning.
 
 use std::time::Duration;
 
-use windlass_core::ChunkStatus;
-use windlass_drivers::{Param, Transaction};
+use async_trait::async_trait;
+use windlass_core::{ChunkStatus, JobId};
+use windlass_drivers::Transaction;
 
-use super::{PostgresStore, advance, params, sql};
+use super::{PostgresStore, advance, finish, params, sql};
 use crate::fields::Fields;
-use crate::transitions::{self, Fit, JobState};
-use crate::values::{LEASE, clean, millis, segment};
-use crate::{Capabilities, ClaimedSegment, Kept, Page, Result, SegmentLease, StoreError, rows};
+use crate::transitions::{self, JobState, PageState};
+use crate::values::{SEGMENT_LEASE, clean, millis, segment};
+use crate::{
+    Capabilities, ClaimedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
+    rows,
+};
 
-pub(super) async fn claim(
-    store: &PostgresStore,
-    by: &Capabilities,
-    limit: u32,
-) -> Result<Vec<ClaimedSegment>> {
-    let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
-    let params = params![connections, handlers, by.only, limit, &by.worker, millis(LEASE)];
-    let claimed = store.claim(sql!("claim_segments"), params).await?;
-    claimed.iter().map(rows::claimed_segment).collect()
+#[async_trait]
+impl SegmentStore for PostgresStore {
+    async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>> {
+        self.read(sql!("list_segments"), params![job], rows::segment).await
+    }
+
+    async fn claim_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedSegment>> {
+        let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
+        let lease = millis(SEGMENT_LEASE);
+        let params = params![connections, handlers, by.only_job, limit, &by.worker, lease];
+        let claimed = self.claim(sql!("claim_segments"), params).await?;
+        claimed.iter().map(rows::claimed_segment).collect()
+    }
+
+    async fn commit_page(&self, page: Page) -> Result<()> {
+        let tx = self.begin().await?;
+        let committed = write_page(&tx, &page).await;
+        finish(tx, committed).await
+    }
+
+    async fn release_segment(
+        &self,
+        lease: SegmentLease,
+        error: Option<&str>,
+        attempt: bool,
+        wait: Duration,
+    ) -> Result<()> {
+        let tx = self.begin().await?;
+        let released = release(&tx, lease, error.map(clean), attempt, wait).await;
+        finish(tx, released).await
+    }
+
+    async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<()> {
+        let tx = self.begin().await?;
+        let failed = fail(&tx, lease, &clean(error)).await;
+        finish(tx, failed).await
+    }
 }
 
-pub(super) async fn load(store: &PostgresStore, page: Page) -> Result<Kept> {
-    let tx = store.begin().await?;
-    let kept = load_in(&tx, &page).await?;
-    tx.commit().await?;
-    Ok(kept)
-}
-
-async fn load_in(tx: &Transaction, page: &Page) -> Result<Kept> {
+async fn write_page(tx: &Transaction, page: &Page) -> Result<()> {
     let lease = page.lease;
-    let Some(head) = advance::lock(tx, lease.job).await? else {
-        return Ok(Kept::Lost);
+    let Some(job) = advance::lock_job(tx, lease.job).await? else {
+        return Err(StoreError::LeaseLost);
     };
     let params = params![lease.job, lease.segment];
     let Some(row) = tx.query_opt(sql!("lock_segment"), params).await? else {
-        return Ok(Kept::Lost);
+        return Err(StoreError::LeaseLost);
     };
-    match transitions::fit(&row, page)? {
-        Fit::Next => {}
-        Fit::Before => return Ok(Kept::Yes),
-        Fit::Lost => return Ok(Kept::Lost),
+    if transitions::check_page(&row, page)? == PageState::Committed {
+        return Ok(());
     }
     let next = row.int("next")?;
-    // Sent together, run one after the other: a small job waits for few round trips.
-    let (segments, chunks, kept, grown, signalled) = tokio::join!(
+    // The statements are sent together and run in order, which saves round trips for small jobs.
+    let (segments, chunks, updated, job, signalled) = tokio::join!(
         biased;
         insert_segments(tx, page, next),
-        insert_chunks(tx, page, &head),
-        keep_state(tx, page),
-        grow(tx, page),
+        insert_chunks(tx, page, &job),
+        update_segment(tx, page),
+        add_to_job(tx, page),
         advance::signal(tx)
     );
-    segments.and(chunks).and(kept).and(signalled)?;
-    advance::advance(tx, &mut grown?).await?;
-    Ok(Kept::Yes)
+    segments.and(chunks).and(updated).and(signalled)?;
+    advance::advance(tx, &mut job?).await
 }
 
 async fn insert_segments(tx: &Transaction, page: &Page, next: i64) -> Result<()> {
@@ -70,118 +92,82 @@ async fn insert_segments(tx: &Transaction, page: &Page, next: i64) -> Result<()>
     Ok(())
 }
 
-async fn insert_chunks(tx: &Transaction, page: &Page, head: &JobState) -> Result<()> {
+async fn insert_chunks(tx: &Transaction, page: &Page, job: &JobState) -> Result<()> {
     if page.chunks.is_empty() {
         return Ok(());
     }
     let key_sets = page.chunks.iter().map(|chunk| Ok(serde_json::to_string(&chunk.key_set)?));
     let key_sets = key_sets.collect::<Result<Vec<_>>>()?;
     let items: Vec<_> = page.chunks.iter().map(|chunk| chunk.items).collect();
-    let (job, segment) = (page.lease.job, page.lease.segment);
-    let params = params![job, segment, head.chunks_total, key_sets.as_slice(), items];
+    let segment = page.lease.segment;
+    let params = params![job.id, segment, job.chunks_total, key_sets.as_slice(), items];
     tx.execute(sql!("insert_chunks"), params).await?;
     Ok(())
 }
 
-async fn keep_state(tx: &Transaction, page: &Page) -> Result<()> {
+async fn update_segment(tx: &Transaction, page: &Page) -> Result<()> {
     let status = if page.last { ChunkStatus::Completed } else { ChunkStatus::Processing };
     let SegmentLease { job, segment, epoch, nonce } = page.lease;
-    let state = serde_json::to_string(&page.to)?;
-    let params = params![job, segment, epoch, state, status.as_str(), millis(LEASE), nonce];
-    tx.execute(sql!("keep_segment"), params).await?;
+    let (state, lease) = (serde_json::to_string(&page.to)?, millis(SEGMENT_LEASE));
+    let params = params![job, segment, epoch, state, status.as_str(), lease, nonce];
+    tx.execute(sql!("update_segment"), params).await?;
     Ok(())
 }
 
-async fn grow(tx: &Transaction, page: &Page) -> Result<JobState> {
+async fn add_to_job(tx: &Transaction, page: &Page) -> Result<JobState> {
     let chunks = page.chunks.len() as i64;
     let segments = page.segments.len() as i64 - i64::from(page.last);
     let items: i64 = page.chunks.iter().map(|chunk| chunk.items).sum();
     let params = params![page.lease.job, segments, chunks, chunks, items];
-    JobState::read(&tx.query_one(sql!("grow_job"), params).await?)
+    JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)
 }
 
-pub(super) async fn release(
-    store: &PostgresStore,
+/// Counts a segment of a job as ended.
+pub(super) async fn count_ended(tx: &Transaction, job: JobId) -> Result<JobState> {
+    let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
+    JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)
+}
+
+async fn release(
+    tx: &Transaction,
     lease: SegmentLease,
-    error: Option<&str>,
+    error: Option<String>,
     attempt: bool,
     wait: Duration,
-) -> Result<Kept> {
-    let tx = store.begin().await?;
+) -> Result<()> {
     let SegmentLease { job, segment, epoch, nonce } = lease;
-    let attempt = i64::from(attempt);
-    let params = params![job, segment, epoch, attempt, error.map(clean), millis(wait), nonce];
-    let kept = match tx.execute(sql!("release_segment"), params).await? {
-        0 => stands(&tx, lease, ChunkStatus::Pending).await?,
-        _ => Kept::Yes,
-    };
+    let params = params![job, segment, epoch, i64::from(attempt), error, millis(wait), nonce];
+    if tx.execute(sql!("release_segment"), params).await? == 0 {
+        check_repeated(tx, lease, ChunkStatus::Pending).await?;
+    }
     if wait.is_zero() {
-        advance::signal(&tx).await?;
+        advance::signal(tx).await?;
     }
-    tx.commit().await?;
-    Ok(kept)
+    Ok(())
 }
 
-pub(super) async fn fail(store: &PostgresStore, lease: SegmentLease, error: &str) -> Result<Kept> {
-    let tx = store.begin().await?;
-    let kept = fail_in(&tx, lease, &clean(error)).await?;
-    tx.commit().await?;
-    Ok(kept)
+async fn fail(tx: &Transaction, lease: SegmentLease, error: &str) -> Result<()> {
+    let SegmentLease { job: id, segment, epoch, nonce } = lease;
+    if advance::lock_job(tx, id).await?.is_none() {
+        return Err(StoreError::LeaseLost);
+    }
+    if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error, nonce]).await? == 0 {
+        return check_repeated(tx, lease, ChunkStatus::Failed).await;
+    }
+    let mut job = count_ended(tx, id).await?;
+    if let Some(transition) = transitions::fail(&job, format!("planning failed: {error}")) {
+        advance::apply(tx, &mut job, &transition).await?;
+    }
+    advance::advance(tx, &mut job).await
 }
 
-async fn fail_in(tx: &Transaction, lease: SegmentLease, error: &str) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch, nonce } = lease;
-    if advance::lock(tx, job).await?.is_none() {
-        return Ok(Kept::Lost);
-    }
-    if tx.execute(sql!("fail_segment"), params![job, segment, epoch, error, nonce]).await? == 0 {
-        return stands(tx, lease, ChunkStatus::Failed).await;
-    }
-    let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
-    let mut head = JobState::read(&tx.query_one(sql!("grow_job"), params).await?)?;
-    if let Some(made) = transitions::fail(&head, format!("loading failed: {error}")) {
-        advance::apply(tx, &mut head, &made).await?;
-    }
-    advance::advance(tx, &mut head).await?;
-    Ok(Kept::Yes)
-}
-
-/// Ends the merge of a cancelled job, whose load is fenced, and the job when that was the last.
-pub(super) async fn cancel(
-    store: &PostgresStore,
+/// Succeeds if an earlier call with this lease brought the segment into this status.
+pub(super) async fn check_repeated(
+    tx: &Transaction,
     lease: SegmentLease,
-    note: Option<String>,
-) -> Result<Kept> {
-    let tx = store.begin().await?;
-    let kept = cancel_in(&tx, lease, note).await?;
-    tx.commit().await?;
-    Ok(kept)
-}
-
-async fn cancel_in(tx: &Transaction, lease: SegmentLease, note: Option<String>) -> Result<Kept> {
-    let SegmentLease { job, segment, epoch, nonce } = lease;
-    if advance::lock(tx, job).await?.is_none() {
-        return Ok(Kept::Lost);
-    }
-    if tx.execute(sql!("end_segment"), params![job, segment, epoch, nonce]).await? == 0 {
-        return stands(tx, lease, ChunkStatus::Cancelled).await;
-    }
-    let params = params![job, -1_i64, 0_i64, 0_i64, 0_i64];
-    let mut head = JobState::read(&tx.query_one(sql!("grow_job"), params).await?)?;
-    if note.is_some() {
-        advance::apply(tx, &mut head, &transitions::note(note)).await?;
-    }
-    advance::advance(tx, &mut head).await?;
-    Ok(Kept::Yes)
-}
-
-/// Whether an earlier call at this epoch has brought the segment where it is.
-async fn stands(tx: &Transaction, lease: SegmentLease, status: ChunkStatus) -> Result<Kept> {
-    let params: &[Param<'_>] = params![lease.job, lease.segment];
-    let row = tx.query_opt(sql!("segment_standing"), params).await?;
-    let row = row.ok_or_else(|| StoreError::Unreadable(format!("segment {}", lease.segment)))?;
-    let here: ChunkStatus = row.status("status")?;
-    Ok(transitions::repeated(
-        here == status && row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce,
-    ))
+    status: ChunkStatus,
+) -> Result<()> {
+    let row = tx.query_opt(sql!("segment_state"), params![lease.job, lease.segment]).await?;
+    let made_before = row.map(|row| transitions::is_segment_at(&row, lease, status)).transpose()?;
+    transitions::repeated(made_before.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What happens to a job when something of it has ended, in the transaction that ended it.
+//! Changes the status of a job, in the transaction that ended one of its chunks or segments.
 
 use windlass_core::JobId;
 use windlass_drivers::rusqlite::params;
@@ -6,67 +6,79 @@ use windlass_drivers::rusqlite::params;
 use super::transaction::Transaction;
 use super::{dependencies, sql};
 use crate::fields::Fields;
-use crate::transitions::{self, FailedUnits, JobState, Rest, Transition};
+use crate::transitions::{self, FailedUnits, JobState, NextStep, Transition};
 use crate::{Result, values};
 
-/// What the rules need to know of a job.
-pub(super) fn lock(tx: &Transaction<'_>, id: JobId) -> Result<Option<JobState>> {
+/// Reads the state of a job. The write transaction is its lock.
+pub(super) fn lock_job(tx: &Transaction<'_>, id: JobId) -> Result<Option<JobState>> {
     tx.query_opt(sql!("lock_job"), [id.to_string()], |row| JobState::read(row))
 }
 
-/// Makes a move and tells those who wait; an end moves on what comes after the job.
-pub(super) fn apply(tx: &Transaction<'_>, head: &mut JobState, made: &Transition) -> Result<()> {
-    let followed = moved(tx, head, made)?;
-    if followed && made.ends() { dependencies::follow(tx, head.id) } else { Ok(()) }
+/// Applies a transition. When the job ends with it, its followers are released or cancelled.
+pub(super) fn apply(
+    tx: &Transaction<'_>,
+    job: &mut JobState,
+    transition: &Transition,
+) -> Result<()> {
+    let followed = write(tx, job, transition)?;
+    if followed && transition.ends() {
+        dependencies::release_followers(tx, job.id)?;
+    }
+    Ok(())
 }
 
-/// Makes a move and no more; says whether other jobs come after this one.
-pub(super) fn moved(tx: &Transaction<'_>, head: &mut JobState, made: &Transition) -> Result<bool> {
-    let (id, status) = (head.id.to_string(), made.status.as_str());
-    let params = params![id, status, made.error, made.grants, made.finish];
-    let followed = tx.query_one(sql!("move_job"), params, |row| row.flag("followed"))?;
-    head.status = made.status;
+/// Writes a transition and signals it. Returns whether other jobs follow this one.
+pub(super) fn write(
+    tx: &Transaction<'_>,
+    job: &mut JobState,
+    transition: &Transition,
+) -> Result<bool> {
+    let Transition { status, error, added_budgets, finished_at } = transition;
+    let (id, status, finished_at) = (job.id.to_string(), status.as_str(), finished_at.as_str());
+    let params = params![id, status, error, added_budgets, finished_at];
+    let followed = tx.query_one(sql!("update_job_status"), params, |row| row.flag("followed"))?;
+    job.status = transition.status;
     tx.signal()?;
     Ok(followed)
 }
 
-/// Ends a job of which nothing is open any more.
-pub(super) fn advance(tx: &Transaction<'_>, head: &mut JobState) -> Result<()> {
-    let id = head.id.to_string();
-    match transitions::rest(head) {
-        Rest::No => return Ok(()),
-        Rest::Judge => {
-            let segments = failed(tx, sql!("failed_segments"), &id)?;
-            let chunks = failed(tx, sql!("failed_chunks"), &id)?;
-            match transitions::judge(head, &segments, &chunks) {
-                Some(made) => apply(tx, head, &made)?,
-                None => return merge(tx, head),
+/// Ends a job if nothing of it is open.
+pub(super) fn advance(tx: &Transaction<'_>, job: &mut JobState) -> Result<()> {
+    let id = job.id.to_string();
+    match transitions::next_step(job) {
+        NextStep::Wait => return Ok(()),
+        NextStep::Finish => {
+            let segments = failed_units(tx, sql!("failed_segments"), &id)?;
+            let chunks = failed_units(tx, sql!("failed_chunks"), &id)?;
+            match transitions::finish(job, &segments, &chunks) {
+                Some(transition) => apply(tx, job, &transition)?,
+                None => return begin_merge(tx, job),
             }
         }
-        Rest::Close => {
-            apply(tx, head, &transitions::close())?;
-            if head.redrive {
-                tx.execute(sql!("free_letters"), [&id])?;
+        NextStep::EndCancelled => {
+            apply(tx, job, &transitions::end_cancelled())?;
+            if job.redrive {
+                tx.execute(sql!("release_dead_letters"), [&id])?;
             }
         }
-        Rest::Sum => tx.signal()?,
+        NextStep::SumFailed => tx.signal()?,
     }
     tx.execute(sql!("write_sums"), [&id])?;
     Ok(())
 }
 
-/// All chunks are completed: what is made of their parts is one more segment.
-fn merge(tx: &Transaction<'_>, head: &mut JobState) -> Result<()> {
+/// Adds the segment that merges the parts, when all chunks are completed.
+fn begin_merge(tx: &Transaction<'_>, job: &mut JobState) -> Result<()> {
     let (state, range) = values::merge()?;
-    let id = head.id.to_string();
+    let id = job.id.to_string();
     tx.execute(sql!("insert_merge"), params![id, state, range])?;
     tx.execute(sql!("begin_merge"), [&id])?;
-    head.open_segments += 1;
-    head.merge_due = false;
+    job.open_segments += 1;
+    job.merge_due = false;
     tx.signal()
 }
 
-fn failed(tx: &Transaction<'_>, sql: &str, job: &str) -> Result<FailedUnits> {
+fn failed_units(tx: &Transaction<'_>, sql: &str, job: &str) -> Result<FailedUnits> {
     let mut units = FailedUnits::default();
     let rows = tx.query(sql, [job], |row| {
         Ok((row.int("total")?, row.int("number")?, row.opt_text("error")?))

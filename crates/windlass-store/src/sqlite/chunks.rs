@@ -1,207 +1,203 @@
-//! Chunks: claimed, and ended or handed back by whoever holds them.
+//! Claims, ends and hands back chunks.
 
 use std::time::Duration;
 
-use windlass_core::ChunkStatus;
-use windlass_drivers::rusqlite::params;
+use async_trait::async_trait;
+use windlass_core::{ChunkStatus, JobId};
+use windlass_drivers::rusqlite::{Row, params};
 
 use super::transaction::Transaction;
 use super::{SqliteStore, advance, parts, sql};
 use crate::fields::Fields;
-use crate::transitions::{self, Ending, JobState};
+use crate::transitions::{self, JobState};
 use crate::values::{clean, millis};
-use crate::{Capabilities, ClaimedChunk, Kept, Lease, Progress, Result, rows};
+use crate::{
+    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, ClaimedChunk, Lease, Progress, Result, rows,
+};
 
-pub(super) async fn claim(
-    store: &SqliteStore,
-    by: &Capabilities,
-    limit: u32,
-) -> Result<Vec<ClaimedChunk>> {
-    let by = by.clone();
-    let claim = move |tx: &Transaction<'_>| {
-        let mut claimed = Vec::new();
-        for job in claimable(tx, &by, "chunks")? {
-            let wanted = i64::from(limit) - claimed.len() as i64;
-            if wanted == 0 {
-                break;
+#[async_trait]
+impl ChunkStore for SqliteStore {
+    async fn chunks(
+        &self,
+        job: JobId,
+        status: Option<ChunkStatus>,
+        after: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<ChunkRow>> {
+        let params = (job.to_string(), status.map(|status| status.as_str()), after, limit);
+        self.query(sql!("list_chunks"), params, |row| rows::chunk(row)).await
+    }
+
+    async fn claim_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>> {
+        let by = by.clone();
+        let claim = move |tx: &Transaction<'_>| {
+            let mut claimed = Vec::new();
+            for job in claimable_jobs(tx, &by, "chunks")? {
+                let wanted = i64::from(limit) - claimed.len() as i64;
+                if wanted == 0 {
+                    break;
+                }
+                let free = tx.query_one(sql!("free_slots"), [&job], |row| row.opt_int("free"))?;
+                let wanted = free.map_or(wanted, |free| wanted.min(free.max(0)));
+                let chunks = tx.query(sql!("claimable_chunks"), params![job, wanted], |row| {
+                    Ok((row.int("number")?, row.flag("lost")?))
+                })?;
+                for (number, lost) in &chunks {
+                    let params = params![job, number, by.worker, lost];
+                    let read = |row: &Row<'_>| rows::claimed_chunk(row);
+                    claimed.push(tx.query_one(sql!("claim_chunk"), params, read)?);
+                }
+                if !chunks.is_empty() {
+                    tx.execute(sql!("start_job"), [&job])?;
+                }
             }
-            let room = tx.query_one(sql!("room"), [&job], |row| row.opt_int("room"))?;
-            let room = room.map_or(wanted, |room| wanted.min(room.max(0)));
-            let picked = tx.query(sql!("pick_chunks"), params![job, room], |row| {
-                Ok((row.int("number")?, row.flag("lost")?))
-            })?;
-            for (number, lost) in &picked {
-                let params = params![job, number, by.worker, lost];
-                let taken =
-                    tx.query_one(sql!("take_chunk"), params, |row| rows::claimed_chunk(row))?;
-                claimed.push(taken);
+            Ok(claimed)
+        };
+        self.write(claim).await
+    }
+
+    async fn end_chunk(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        outcome: ChunkOutcome,
+    ) -> Result<()> {
+        let progress = progress.clone();
+        self.write(move |tx| end(tx, lease, &progress, &outcome)).await
+    }
+
+    async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<()> {
+        let chunks = chunks.to_vec();
+        let complete = move |tx: &Transaction<'_>| {
+            for (lease, _) in &chunks {
+                check_at(tx, *lease, ChunkStatus::Processing)?;
             }
-            if !picked.is_empty() {
-                tx.execute(sql!("begin_job"), [&job])?;
+            let completed = ChunkOutcome::Completed { settled: Vec::new(), part: None };
+            chunks.iter().try_for_each(|(lease, progress)| end(tx, *lease, progress, &completed))
+        };
+        self.write(complete).await
+    }
+
+    async fn release(
+        &self,
+        lease: Lease,
+        progress: &Progress,
+        error: Option<&str>,
+        attempt: bool,
+        wait: Duration,
+    ) -> Result<()> {
+        let (progress, error) = (progress.clone(), error.map(clean));
+        let release = move |tx: &Transaction<'_>| {
+            let Progress { cursor, counts } = &progress;
+            let params = params![
+                lease.chunk.job.to_string(),
+                lease.chunk.number,
+                lease.epoch,
+                cursor.to_text(),
+                counts.read,
+                counts.processed,
+                counts.skipped,
+                counts.dead,
+                counts.conflicts,
+                error,
+                attempt,
+                millis(wait),
+                lease.nonce,
+            ];
+            if tx.execute(sql!("release_chunk"), params)? == 0 {
+                check_at(tx, lease, ChunkStatus::Pending)?;
             }
-        }
-        Ok(claimed)
-    };
-    store.write(claim).await
+            if wait.is_zero() { tx.signal() } else { Ok(()) }
+        };
+        self.write(release).await
+    }
 }
 
-/// The jobs of which these capabilities can claim something, in the order of claiming.
-pub(super) fn claimable(
+/// The jobs of which this process can claim chunks or segments, in the order of claiming.
+pub(super) fn claimable_jobs(
     tx: &Transaction<'_>,
     by: &Capabilities,
     what: &str,
 ) -> Result<Vec<String>> {
     let connections = serde_json::to_string(&by.connections)?;
     let handlers = serde_json::to_string(&by.handlers)?;
-    let only = by.only.map(|id| id.to_string());
-    let params = params![connections, handlers, only, what, by.above];
-    tx.query(sql!("pick_jobs"), params, |row| row.text("id"))
+    let only_job = by.only_job.map(|id| id.to_string());
+    let params = params![connections, handlers, only_job, what, by.above_priority];
+    tx.query(sql!("claimable_jobs"), params, |row| row.text("id"))
 }
 
-/// Ends a chunk, and the job when it was the last.
-pub(super) async fn end(
-    store: &SqliteStore,
-    lease: Lease,
-    progress: &Progress,
-    ending: Ending,
-) -> Result<Kept> {
-    let progress = progress.clone();
-    store.write(move |tx| end_in(tx, lease, &progress, &ending)).await
-}
-
-/// Completes several chunks, or none of them.
-pub(super) async fn complete_together(
-    store: &SqliteStore,
-    chunks: &[(Lease, Progress)],
-) -> Result<bool> {
-    let chunks = chunks.to_vec();
-    let complete = move |tx: &Transaction<'_>| {
-        for (lease, _) in &chunks {
-            if stands(tx, *lease, ChunkStatus::Processing)? == Kept::Lost {
-                return Ok(false);
-            }
-        }
-        let completed = Ending::Completed { settled: Vec::new(), part: None };
-        for (lease, progress) in &chunks {
-            let _ = end_in(tx, *lease, progress, &completed)?;
-        }
-        Ok(true)
-    };
-    store.write(complete).await
-}
-
-fn end_in(
+fn end(
     tx: &Transaction<'_>,
     lease: Lease,
     progress: &Progress,
-    ending: &Ending,
-) -> Result<Kept> {
-    if !end_chunk(tx, lease, progress, ending)? {
-        return stands(tx, lease, ending.status());
+    outcome: &ChunkOutcome,
+) -> Result<()> {
+    if !write_end(tx, lease, progress, outcome)? {
+        return check_at(tx, lease, outcome.status());
     }
-    let job = [lease.chunk.job.to_string()];
-    let head = tx.query_one(sql!("close_chunk"), job, |row| JobState::read(row))?;
-    if let Ending::Completed { part: Some(part), .. } = ending {
+    let id = [lease.chunk.job.to_string()];
+    let job = tx.query_one(sql!("count_ended_chunk"), id, |row| JobState::read(row))?;
+    if let ChunkOutcome::Completed { part: Some(part), .. } = outcome {
         parts::put(tx, lease, part)?;
     }
-    follow(tx, head, progress, ending)?;
-    Ok(Kept::Yes)
+    advance_job(tx, job, progress, outcome)
 }
 
-fn end_chunk(
+fn write_end(
     tx: &Transaction<'_>,
     lease: Lease,
     progress: &Progress,
-    ending: &Ending,
+    outcome: &ChunkOutcome,
 ) -> Result<bool> {
-    let (chunk, counts) = (lease.chunk, progress.counts);
+    let Progress { cursor, counts } = progress;
     let params = params![
-        chunk.job.to_string(),
-        chunk.number,
+        lease.chunk.job.to_string(),
+        lease.chunk.number,
         lease.epoch,
-        ending.status().as_str(),
-        progress.cursor.to_text(),
+        outcome.status().as_str(),
+        cursor.to_text(),
         counts.read,
         counts.processed,
         counts.skipped,
         counts.dead,
         counts.conflicts,
-        ending.error(),
+        outcome.error(),
         lease.nonce,
     ];
     Ok(tx.execute(sql!("end_chunk"), params)? > 0)
 }
 
-/// What comes of a chunk's end: letters are settled, the job fails, pauses or ends.
-fn follow(
+/// Settles dead letters after the end of a chunk, and fails, pauses or ends the job.
+fn advance_job(
     tx: &Transaction<'_>,
-    mut head: JobState,
+    mut job: JobState,
     progress: &Progress,
-    ending: &Ending,
+    outcome: &ChunkOutcome,
 ) -> Result<()> {
-    let id = head.id.to_string();
-    let settled = ending.settled();
-    if head.redrive && !settled.is_empty() {
-        tx.execute(sql!("settle_letters"), params![id, serde_json::to_string(settled)?])?;
+    let id = job.id.to_string();
+    let settled = outcome.settled();
+    if job.redrive && !settled.is_empty() {
+        tx.execute(sql!("settle_dead_letters"), params![id, serde_json::to_string(settled)?])?;
     }
-    if let Ending::Failed { error, fail_job: true, .. } = ending
-        && let Some(made) = transitions::fail(&head, error.clone())
+    if let ChunkOutcome::Failed { error, fail_job: true, .. } = outcome
+        && let Some(transition) = transitions::fail(&job, error.clone())
     {
-        advance::apply(tx, &mut head, &made)?;
+        advance::apply(tx, &mut job, &transition)?;
     }
-    if transitions::has_budget(&head, progress.counts.dead) {
-        let dead = tx.query_one(sql!("dead_items"), [&id], |row| row.int("dead"))?;
-        if let Some(made) = transitions::budget(&head, dead) {
-            tx.execute(sql!("exceed_budget"), [&id])?;
-            advance::apply(tx, &mut head, &made)?;
+    if transitions::has_budget(&job, progress.counts.dead) {
+        let dead = tx.query_one(sql!("count_dead_items"), [&id], |row| row.int("dead"))?;
+        if let Some(transition) = transitions::check_budget(&job, dead) {
+            tx.execute(sql!("record_exceeded_budget"), [&id])?;
+            advance::apply(tx, &mut job, &transition)?;
         }
     }
-    advance::advance(tx, &mut head)
+    advance::advance(tx, &mut job)
 }
 
-pub(super) async fn release(
-    store: &SqliteStore,
-    lease: Lease,
-    progress: &Progress,
-    error: Option<&str>,
-    attempt: bool,
-    wait: Duration,
-) -> Result<Kept> {
-    let (progress, error) = (progress.clone(), error.map(clean));
-    let release = move |tx: &Transaction<'_>| {
-        let (chunk, counts) = (lease.chunk, progress.counts);
-        let params = params![
-            chunk.job.to_string(),
-            chunk.number,
-            lease.epoch,
-            progress.cursor.to_text(),
-            counts.read,
-            counts.processed,
-            counts.skipped,
-            counts.dead,
-            counts.conflicts,
-            error,
-            attempt,
-            millis(wait),
-            lease.nonce,
-        ];
-        let released = tx.execute(sql!("release_chunk"), params)?;
-        if wait.is_zero() {
-            tx.signal()?;
-        }
-        if released > 0 { Ok(Kept::Yes) } else { stands(tx, lease, ChunkStatus::Pending) }
-    };
-    store.write(release).await
-}
-
-/// Whether an earlier call at this epoch has brought the chunk where it is. One that a rescue has
-/// brought there was lost.
-fn stands(tx: &Transaction<'_>, lease: Lease, status: ChunkStatus) -> Result<Kept> {
+/// Succeeds if this lease brought the chunk into this status.
+fn check_at(tx: &Transaction<'_>, lease: Lease, status: ChunkStatus) -> Result<()> {
     let params = params![lease.chunk.job.to_string(), lease.chunk.number];
-    let same = tx.query_opt(sql!("chunk_standing"), params, |row| {
-        let here: ChunkStatus = row.status("status")?;
-        let same = row.int("epoch")? == lease.epoch && row.int("nonce")? == lease.nonce;
-        Ok(same && here == status && !row.flag("lost")?)
-    })?;
-    Ok(transitions::repeated(same.unwrap_or_default()))
+    let read = |row: &Row<'_>| transitions::is_chunk_at(row, lease, status);
+    let is_at = tx.query_opt(sql!("chunk_state"), params, read)?;
+    transitions::repeated(is_at.unwrap_or_default())
 }

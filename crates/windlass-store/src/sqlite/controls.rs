@@ -1,82 +1,54 @@
-//! What operators, definitions and failing steps say of job types; and who works.
+//! Stops, suspends and limits job types, jobs and connections.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use windlass_core::JobId;
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
-use crate::values::millis;
-use crate::{Capabilities, Control, Lease, Result, WorkerRow, rows};
+use crate::values::{clean, millis};
+use crate::{Control, ControlStore, Lease, Result, rows};
 
-pub(super) async fn hold(
-    store: &SqliteStore,
-    subject: &str,
-    reason: &str,
-    wait: Duration,
-) -> Result<bool> {
-    let params = (subject.to_owned(), millis(wait), reason.to_owned());
-    Ok(store.write(move |tx| tx.execute(sql!("suspend"), params)).await? > 0)
-}
+#[async_trait]
+impl ControlStore for SqliteStore {
+    async fn suspend(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
+        let params = (subject.to_owned(), millis(wait), clean(reason));
+        Ok(self.execute(sql!("suspend"), params).await? > 0)
+    }
 
-pub(super) async fn stop(store: &SqliteStore, subject: &str, stopped: bool) -> Result<()> {
-    let params = (subject.to_owned(), stopped);
-    store.write(move |tx| tx.execute(sql!("stop"), params)).await.map(drop)
-}
+    async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
+        self.execute(sql!("set_stopped"), (subject.to_owned(), stopped)).await.map(drop)
+    }
 
-pub(super) async fn set_throughput(
-    store: &SqliteStore,
-    subject: &str,
-    concurrency: Option<i64>,
-    rate: Option<i64>,
-) -> Result<()> {
-    let params = (subject.to_owned(), concurrency, rate);
-    store.write(move |tx| tx.execute(sql!("set_throughput"), params)).await.map(drop)
-}
+    async fn set_throughput(
+        &self,
+        subject: &str,
+        concurrency: Option<i64>,
+        rate: Option<i64>,
+    ) -> Result<()> {
+        let params = (subject.to_owned(), concurrency, rate);
+        self.execute(sql!("set_throughput"), params).await.map(drop)
+    }
 
-pub(super) async fn controls(store: &SqliteStore) -> Result<Vec<Control>> {
-    store.read(|tx| tx.query(sql!("controls"), [], |row| rows::control(row))).await
-}
+    async fn controls(&self) -> Result<Vec<Control>> {
+        self.query(sql!("list_controls"), [], |row| rows::control(row)).await
+    }
 
-pub(super) async fn over_limit(store: &SqliteStore) -> Result<Vec<Lease>> {
-    store.read(|tx| tx.query(sql!("over_limit"), [], |row| rows::lease(row))).await
-}
+    async fn over_limit(&self) -> Result<Vec<Lease>> {
+        self.query(sql!("over_limit"), [], |row| rows::lease(row)).await
+    }
 
-pub(super) async fn reserve(
-    store: &SqliteStore,
-    job: JobId,
-    items: i64,
-    most: Duration,
-) -> Result<Duration> {
-    let work = move |tx: &Transaction<'_>| {
-        let job = job.to_string();
-        let wait = tx.query_one(sql!("reserved"), [&job], |row| rows::wait(row))?;
-        if wait <= most {
-            tx.execute(sql!("reserve"), params![job, items])?;
-        }
-        Ok(wait)
-    };
-    store.write(work).await
-}
-
-pub(super) async fn heartbeat_worker(
-    store: &SqliteStore,
-    by: &Capabilities,
-    slots: i64,
-) -> Result<()> {
-    let connections = serde_json::to_string(&by.connections)?;
-    let handlers = serde_json::to_string(&by.handlers)?;
-    let only = by.only.map(|id| id.to_string());
-    let params = (by.worker.clone(), slots, connections, handlers, only);
-    store.write(move |tx| tx.execute(sql!("heartbeat_worker"), params)).await.map(drop)
-}
-
-pub(super) async fn remove_worker(store: &SqliteStore, name: &str) -> Result<()> {
-    let name = name.to_owned();
-    store.write(move |tx| tx.execute(sql!("remove_worker"), [name])).await.map(drop)
-}
-
-pub(super) async fn workers(store: &SqliteStore) -> Result<Vec<WorkerRow>> {
-    store.read(|tx| tx.query(sql!("workers"), [], |row| rows::worker(row))).await
+    async fn reserve(&self, job: JobId, items: i64, max_wait: Duration) -> Result<Duration> {
+        let reserve = move |tx: &Transaction<'_>| {
+            let job = job.to_string();
+            let wait = tx.query_one(sql!("time_until_free"), [&job], |row| rows::wait(row))?;
+            if wait <= max_wait {
+                tx.execute(sql!("reserve"), params![job, items])?;
+            }
+            Ok(wait)
+        };
+        self.write(reserve).await
+    }
 }

@@ -1,40 +1,85 @@
-//! Dead letters: written by chunks, listed and marked by people, given to redrives.
+//! Stores, lists, marks and redrives dead letters.
 
+use async_trait::async_trait;
 use windlass_core::{DeadLetterStatus, JobId};
-use windlass_drivers::rusqlite::params;
 use windlass_drivers::rusqlite::types::Value;
+use windlass_drivers::rusqlite::{params, params_from_iter};
 
 use super::transaction::Transaction;
-use super::{SqliteStore, given, jobs, sql};
+use super::{SqliteStore, jobs, sql, without_null_check};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
-    DeadLetter, DeadLetterFilter, DeadLetterGroup, Kept, Lease, NewDeadLetter, NewJob, RedriveRoot,
-    Result, rows, transitions,
+    DeadLetter, DeadLetterFilter, DeadLetterGroup, DeadLetterStore, Lease, NewDeadLetter, NewJob,
+    RedriveRoot, Result, StoreError, rows, transitions,
 };
 
-pub(super) async fn add(
-    store: &SqliteStore,
-    lease: Lease,
-    letters: &[NewDeadLetter],
-) -> Result<Kept> {
-    let letters = values::letters(letters);
-    store.write(move |tx| add_in(tx, lease, &letters)).await
+#[async_trait]
+impl DeadLetterStore for SqliteStore {
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
+        let params = bind(filter, [values::list_limit(filter.limit).into()])?;
+        let sql = indexed(sql!("list_dead_letters"), filter);
+        self.query(sql, params_from_iter(params), |row| rows::dead_letter(row)).await
+    }
+
+    async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {
+        let params = bind(filter, [values::list_limit(filter.limit).into()])?;
+        let sql = indexed(sql!("dead_letter_groups"), filter);
+        self.query(sql, params_from_iter(params), |row| rows::dead_letter_group(row)).await
+    }
+
+    async fn count_dead_letters(&self, max: i64) -> Result<Vec<(String, i64)>> {
+        self.query(sql!("count_dead_letters"), [max], |row| rows::letter_count(row)).await
+    }
+
+    async fn add_dead_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<()> {
+        let letters = values::letters(letters);
+        self.write(move |tx| add(tx, lease, &letters)).await
+    }
+
+    async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
+        let params = bind(filter, [])?;
+        let sql = indexed(sql!("redrivable"), filter);
+        self.query(sql, params_from_iter(params), |row| rows::redrive_root(row)).await
+    }
+
+    async fn redrive(
+        &self,
+        original: JobId,
+        filter: &DeadLetterFilter,
+        job: NewJob,
+    ) -> Result<Option<(JobId, u64)>> {
+        let id = job.id;
+        let limit = values::redrive_limit(filter.limit);
+        let more = [limit.into(), original.to_string().into(), id.to_string().into()];
+        let params = bind(filter, more)?;
+        let letters = self.write(move |tx| redrive(tx, params, job)).await?;
+        Ok((letters > 0).then_some((id, letters)))
+    }
+
+    async fn mark_dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        to: DeadLetterStatus,
+    ) -> Result<u64> {
+        let more = [values::mark_limit(filter.limit).into(), to.as_str().to_owned().into()];
+        let params = bind(filter, more)?;
+        let sql = indexed(sql!("mark_dead_letters"), filter);
+        self.write(move |tx| tx.execute(&sql, params_from_iter(params))).await
+    }
 }
 
-fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Result<Kept> {
+fn add(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Result<()> {
     let (job, number) = (lease.chunk.job.to_string(), lease.chunk.number);
-    let held =
-        tx.query_opt(sql!("hold_chunk"), params![job, number, lease.epoch, lease.nonce], |row| {
-            Ok((row.flag("redrive")?, row.text("job_type")?, row.text("submitter")?))
-        })?;
-    let Some((redrive, job_type, submitter)) = held else {
-        return Ok(Kept::Lost);
-    };
+    let params = params![job, number, lease.epoch, lease.nonce];
+    let found = tx.query_opt(sql!("lock_leased_chunk"), params, |row| {
+        Ok((row.flag("redrive")?, row.text("job_type")?, row.text("submitter")?))
+    })?;
+    let (redrive, job_type, submitter) = found.ok_or(StoreError::LeaseLost)?;
     for LetterColumns { id, key, record, error, fingerprint, context, attempts } in letters {
         if redrive {
             let params = params![job, key, record, error, fingerprint, context, attempts];
-            tx.execute(sql!("refail_letter"), params)?;
+            tx.execute(sql!("update_redriven_letter"), params)?;
         } else {
             let id = id.to_string();
             let params = params![
@@ -50,108 +95,49 @@ fn add_in(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Resu
                 attempts,
                 submitter
             ];
-            tx.execute(sql!("upsert_letter"), params)?;
+            tx.execute(sql!("upsert_dead_letter"), params)?;
         }
     }
-    Ok(Kept::Yes)
+    Ok(())
 }
 
-pub(super) async fn list(
-    store: &SqliteStore,
-    filter: &DeadLetterFilter,
-) -> Result<Vec<DeadLetter>> {
-    let mut params = bind(filter)?;
-    params.push(values::listed(filter.limit).into());
-    let sql = given(sql!("list_letters"), &filter.submitted_by, "?8");
-    let work = move |tx: &Transaction<'_>| {
-        let params = windlass_drivers::rusqlite::params_from_iter(params);
-        tx.query(&sql, params, |row| rows::letter(row))
-    };
-    store.read(work).await
-}
-
-pub(super) async fn groups(
-    store: &SqliteStore,
-    filter: &DeadLetterFilter,
-) -> Result<Vec<DeadLetterGroup>> {
-    let mut params = bind(filter)?;
-    params.push(values::listed(filter.limit).into());
-    let sql = given(sql!("letter_groups"), &filter.submitted_by, "?8");
-    let work = move |tx: &Transaction<'_>| {
-        let params = windlass_drivers::rusqlite::params_from_iter(params);
-        tx.query(&sql, params, |row| rows::letter_group(row))
-    };
-    store.read(work).await
-}
-
-pub(super) async fn redrivable(
-    store: &SqliteStore,
-    filter: &DeadLetterFilter,
-) -> Result<Vec<RedriveRoot>> {
-    let params = bind(filter)?;
-    let sql = given(sql!("redrivable"), &filter.submitted_by, "?8");
-    let work = move |tx: &Transaction<'_>| {
-        let params = windlass_drivers::rusqlite::params_from_iter(params);
-        tx.query(&sql, params, |row| rows::redrive_root(row))
-    };
-    store.read(work).await
-}
-
-pub(super) async fn redrive(
-    store: &SqliteStore,
-    original: JobId,
-    filter: &DeadLetterFilter,
-    job: NewJob,
-) -> Result<Option<(JobId, u64)>> {
-    let id = job.id;
-    let mut params = bind(filter)?;
-    params.push(values::redriven(filter.limit).into());
-    params.push(original.to_string().into());
-    params.push(id.to_string().into());
-    let taken = store.write(move |tx| redrive_in(tx, params, job)).await?;
-    Ok((taken > 0).then_some((id, taken)))
-}
-
-fn redrive_in(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<u64> {
+fn redrive(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<u64> {
     let id = job.id.to_string();
     if tx.query_opt(sql!("find_job"), [&id], |_| Ok(()))?.is_some() {
-        // This very redrive, repeated because its answer was lost.
-        let named = tx.query_one(sql!("count_redriven"), [&id], |row| row.int("letters"))?;
-        return Ok(named.unsigned_abs());
+        // The same redrive, repeated because its answer was lost.
+        let letters = tx.query_one(sql!("count_redriven"), [&id], |row| row.int("letters"))?;
+        return Ok(letters.unsigned_abs());
     }
-    let params = windlass_drivers::rusqlite::params_from_iter(params);
-    let keys = tx.query(sql!("take_letters"), params, |row| rows::key_id(&row.text("key")?))?;
+    let params = params_from_iter(params);
+    let sql = with_conditions(sql!("claim_dead_letters"));
+    let keys = tx.query(&sql, params, |row| rows::key_id(&row.text("key")?))?;
     if keys.is_empty() {
         return Ok(0);
     }
-    let taken = keys.len() as u64;
+    let letters = keys.len() as u64;
     job.request.ids = Some(keys);
     if !jobs::insert(tx, &JobColumns::of(&job, true)?, 0)? {
         return Err(transitions::key_taken().into());
     }
-    Ok(taken)
+    Ok(letters)
 }
 
-pub(super) async fn mark(
-    store: &SqliteStore,
-    filter: &DeadLetterFilter,
-    to: DeadLetterStatus,
-) -> Result<u64> {
-    let mut params = bind(filter)?;
-    params.push(values::marked(filter.limit).into());
-    params.push(to.as_str().to_owned().into());
-    let sql = given(sql!("mark_letters"), &filter.submitted_by, "?8");
-    let work = move |tx: &Transaction<'_>| {
-        tx.execute(&sql, windlass_drivers::rusqlite::params_from_iter(params))
-    };
-    store.write(work).await
+/// The statement with its conditions, in a form that can use the index on the submitter.
+fn indexed(sql: &str, filter: &DeadLetterFilter) -> String {
+    without_null_check(&with_conditions(sql), &filter.submitted_by, "?8")
 }
 
-/// The arguments in the order all five statements number them.
-fn bind(filter: &DeadLetterFilter) -> Result<Vec<Value>> {
+/// Inserts the conditions that several statements share.
+fn with_conditions(sql: &str) -> String {
+    sql.replace("{filter}", sql!("dead_letter_filter"))
+        .replace("{redrivable}", sql!("redrivable_filter"))
+}
+
+/// The parameters of a filter, in the order that all five statements use, and further ones.
+fn bind<const N: usize>(filter: &DeadLetterFilter, more: [Value; N]) -> Result<Vec<Value>> {
     let filter = LetterArguments::of(filter);
     let id = |id: Option<uuid::Uuid>| id.map(|id| id.to_string());
-    Ok(vec![
+    let mut params: Vec<Value> = vec![
         filter.ids.map(|ids| serde_json::to_string(&ids)).transpose()?.into(),
         id(filter.job).into(),
         filter.job_types.map(|types| serde_json::to_string(&types)).transpose()?.into(),
@@ -161,5 +147,7 @@ fn bind(filter: &DeadLetterFilter) -> Result<Vec<Value>> {
         id(filter.before).into(),
         filter.submitter.into(),
         filter.fingerprint.into(),
-    ])
+    ];
+    params.extend(more);
+    Ok(params)
 }

@@ -1,19 +1,60 @@
-//! What the end of a job means to those that come after it, in the transaction that ended it.
+//! Links jobs to their parents, and releases or cancels them when the parents end.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use windlass_core::{JobId, JobStatus, Request};
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, advance, sql};
-use crate::dependency_rules::{self, Admission, Arriving, Follower, Followers, Met, Next};
+use crate::dependency_rules::{
+    self, Admission, Arrival, Follower, FollowerStep, Followers, JoinStep,
+};
 use crate::fields::Fields;
 use crate::transitions::{JobState, Transition};
-use crate::values::{self, millis};
-use crate::{JoinPointRow, Linked, Result, Trigger, rows};
+use crate::values::{self, clean, millis};
+use crate::{DependencyStore, JoinPointRow, LinkedJob, Result, Trigger, rows};
 
-/// Whether a new job has to wait.
+#[async_trait]
+impl DependencyStore for SqliteStore {
+    async fn dependency_graph(&self, job: JobId, limit: u32) -> Result<Vec<LinkedJob>> {
+        let params = (job.to_string(), limit);
+        self.query(sql!("dependency_graph"), params, |row| rows::linked_job(row)).await
+    }
+
+    async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
+        self.query(sql!("list_join_points"), [limit], |row| rows::join_point(row)).await
+    }
+
+    async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
+        self.query(sql!("list_triggers"), [limit], |row| rows::trigger(row)).await
+    }
+
+    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
+        // A read that finds nothing does not block other writers.
+        let due = self.query_opt(sql!("has_triggers"), [], |row| row.flag("due")).await?;
+        if due != Some(true) {
+            return Ok(Vec::new());
+        }
+        let params = (limit, millis(lease));
+        let claim = move |tx: &Transaction<'_>| {
+            tx.query(sql!("claim_triggers"), params, |row| rows::trigger(row))
+        };
+        self.write(claim).await
+    }
+
+    async fn complete_trigger(&self, id: JobId) -> Result<()> {
+        self.execute(sql!("remove_trigger"), [id.to_string()]).await.map(drop)
+    }
+
+    async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
+        let params = (id.to_string(), clean(error), millis(wait));
+        self.execute(sql!("fail_trigger"), params).await.map(drop)
+    }
+}
+
+/// Decides whether a new job waits for its parents.
 pub(super) fn admit(tx: &Transaction<'_>, request: &Request) -> Result<Admission> {
     let parents = request.parents();
     if parents.is_empty() {
@@ -26,43 +67,42 @@ pub(super) fn admit(tx: &Transaction<'_>, request: &Request) -> Result<Admission
     dependency_rules::admit(request, &found)
 }
 
-/// Links a new job to its parents, and ends it where they let it down.
-pub(super) fn link(tx: &Transaction<'_>, job: JobId, admission: &Admission) -> Result<()> {
+/// Links a new job to its parents. Cancels it if one of them did not complete.
+pub(super) fn link(tx: &Transaction<'_>, id: JobId, admission: &Admission) -> Result<()> {
     for (parent, waits) in &admission.links {
-        let link = params![job.to_string(), parent.to_string(), waits];
-        tx.execute(sql!("insert_link"), link)?;
+        tx.execute(sql!("insert_link"), params![id.to_string(), parent.to_string(), waits])?;
     }
-    if let Some(made) = &admission.never
-        && let Some(mut head) = advance::lock(tx, job)?
-        && end(tx, &mut head, made)?
+    if let Some(transition) = &admission.cancelled
+        && let Some(mut job) = advance::lock_job(tx, id)?
+        && end(tx, &mut job, transition)?
     {
-        follow(tx, job)?;
+        release_followers(tx, id)?;
     }
     Ok(())
 }
 
-/// A job has ended: those that wait for it go on or end too, and rules that wait for it fire.
-pub(super) fn follow(tx: &Transaction<'_>, job: JobId) -> Result<()> {
-    let mut ended = vec![job];
-    let mut waiting = followers(tx, job)?;
+/// Releases or cancels the jobs that wait for an ended job, and fires the dependencies that it
+/// completes. Cancelled jobs have followers of their own, which are handled in the same way.
+pub(super) fn release_followers(tx: &Transaction<'_>, id: JobId) -> Result<()> {
+    let mut ended = vec![id];
+    let mut waiting = followers(tx, id)?;
     while let Some((_, follower)) = waiting.pop_first() {
-        let Some(mut head) = advance::lock(tx, follower.child)? else { continue };
-        match follower.next(&head) {
-            Next::Stay => {}
-            Next::Pass => pass(tx, &follower)?,
-            Next::End(made) => {
-                if end(tx, &mut head, &made)? {
-                    ended.push(head.id);
-                    waiting.append(&mut followers(tx, head.id)?);
+        let Some(mut job) = advance::lock_job(tx, follower.child)? else { continue };
+        match follower.next(&job) {
+            FollowerStep::Unchanged => {}
+            FollowerStep::Release => release(tx, &follower)?,
+            FollowerStep::End(transition) => {
+                if end(tx, &mut job, &transition)? {
+                    ended.push(job.id);
+                    waiting.append(&mut followers(tx, job.id)?);
                 }
             }
         }
     }
-    for job in ended {
-        let arriving = tx.query_one(sql!("ended"), [job.to_string()], |row| Arriving::read(row))?;
-        for arriving in arriving {
-            meet(tx, &arriving)?;
-        }
+    for id in ended {
+        let arrivals =
+            tx.query_one(sql!("ended_job"), [id.to_string()], |row| Arrival::read(row))?;
+        arrivals.iter().try_for_each(|arrival| arrive(tx, arrival))?;
     }
     Ok(())
 }
@@ -72,77 +112,37 @@ fn followers(tx: &Transaction<'_>, job: JobId) -> Result<Followers> {
     Ok(rows.into_iter().collect())
 }
 
-fn pass(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
+fn release(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
     let (child, parent) = (follower.child.to_string(), follower.parent.to_string());
-    if tx.execute(sql!("pass_link"), [&child, &parent])? > 0 {
-        tx.execute(sql!("pass_parent"), [&child])?;
+    if tx.execute(sql!("release_link"), [&child, &parent])? > 0 {
+        tx.execute(sql!("decrement_waits"), [&child])?;
         tx.signal()?;
     }
     Ok(())
 }
 
-/// Ends a job that waits, of which nothing was ever claimed. Says whether others follow it.
-fn end(tx: &Transaction<'_>, head: &mut JobState, made: &Transition) -> Result<bool> {
-    let id = head.id.to_string();
+/// Ends a waiting job, of which nothing was ever claimed. Returns whether other jobs follow it.
+fn end(tx: &Transaction<'_>, job: &mut JobState, transition: &Transition) -> Result<bool> {
+    let id = job.id.to_string();
     let (merge, _) = values::merge()?;
     let segments = tx.execute(sql!("cancel_segments"), [&id, &merge])?;
-    tx.execute(sql!("open_job"), params![id, -(segments as i64), 0])?;
-    advance::moved(tx, head, made)
+    tx.execute(sql!("adjust_open_counts"), params![id, -(segments as i64), 0])?;
+    advance::write(tx, job, transition)
 }
 
-fn meet(tx: &Transaction<'_>, arriving: &Arriving) -> Result<()> {
-    let place = params![arriving.key, arriving.rule()?, arriving.agreed];
-    let arrived = tx.query_one(sql!("meet"), place, |row| row.text("arrived"))?;
-    match arriving.meet(&arrived)? {
-        Met::Waits { arrived } => {
-            tx.execute(sql!("keep_join_point"), params![arriving.key, arrived])?;
+fn arrive(tx: &Transaction<'_>, arrival: &Arrival) -> Result<()> {
+    let params = params![arrival.key, arrival.rule()?, arrival.agreed];
+    let arrived = tx.query_one(sql!("lock_join_point"), params, |row| row.text("arrived"))?;
+    match arrival.arrive(&arrived)? {
+        JoinStep::Waits { arrived } => {
+            tx.execute(sql!("update_join_point"), params![arrival.key, arrived])?;
         }
-        Met::Fires { id, request } => {
-            tx.execute(sql!("end_join_point"), [&arriving.key])?;
-            let (id, root) = (id.to_string(), arriving.root.to_string());
-            tx.execute(sql!("insert_trigger"), params![id, request, arriving.identity, root])?;
+        JoinStep::Fires { id, request } => {
+            tx.execute(sql!("remove_join_point"), [&arrival.key])?;
+            let (id, root) = (id.to_string(), arrival.root.to_string());
+            tx.execute(sql!("insert_trigger"), params![id, request, arrival.identity, root])?;
             tx.signal()?;
         }
     }
     Ok(())
-}
-
-pub(super) async fn graph(store: &SqliteStore, job: JobId, limit: u32) -> Result<Vec<Linked>> {
-    let params = (job.to_string(), limit);
-    store.read(move |tx| tx.query(sql!("graph"), params, |row| rows::linked(row))).await
-}
-
-pub(super) async fn join_points(store: &SqliteStore, limit: u32) -> Result<Vec<JoinPointRow>> {
-    store.read(move |tx| tx.query(sql!("join_points"), [limit], |row| rows::join_point(row))).await
-}
-
-pub(super) async fn triggers(store: &SqliteStore, limit: u32) -> Result<Vec<Trigger>> {
-    store.read(move |tx| tx.query(sql!("triggers"), [limit], |row| rows::trigger(row))).await
-}
-
-pub(super) async fn claim_triggers(
-    store: &SqliteStore,
-    limit: u32,
-    lease: Duration,
-) -> Result<Vec<Trigger>> {
-    // A look that finds nothing does not take the writer from anybody.
-    if !store.read(|tx| tx.query_one(sql!("has_triggers"), [], |row| row.flag("due"))).await? {
-        return Ok(Vec::new());
-    }
-    let params = (limit, millis(lease));
-    store.write(move |tx| tx.query(sql!("claim_triggers"), params, |row| rows::trigger(row))).await
-}
-
-pub(super) async fn triggered(store: &SqliteStore, id: JobId) -> Result<()> {
-    store.write(move |tx| tx.execute(sql!("triggered"), [id.to_string()])).await.map(drop)
-}
-
-pub(super) async fn fail_trigger(
-    store: &SqliteStore,
-    id: JobId,
-    error: &str,
-    wait: Duration,
-) -> Result<()> {
-    let params = (id.to_string(), error.to_owned(), millis(wait));
-    store.write(move |tx| tx.execute(sql!("fail_trigger"), params)).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The store's identity and generations, and the epochs of a restored store.
+//! The identity and generations of the store, and the epochs of a restored store.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -8,27 +8,26 @@ use windlass_drivers::rusqlite::params;
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::fields::Fields;
-use crate::{MERGED, Result, StoreHistory};
+use crate::{HistoryStore, MERGED, Result};
 
 #[async_trait]
-impl StoreHistory for SqliteStore {
+impl HistoryStore for SqliteStore {
     async fn identity(&self) -> Result<Uuid> {
         self.read(|tx| tx.query_one(sql!("store_identity"), [], |row| row.id("id"))).await
     }
 
     async fn generation(&self, connection: &str) -> Result<i64> {
         let params = [connection.to_owned()];
-        let found = self
-            .read(move |tx| tx.query_opt(sql!("generation"), params, |row| row.int("generation")));
-        Ok(found.await?.unwrap_or(0))
+        let found = self.query_opt(sql!("generation"), params, |row| row.int("generation")).await?;
+        Ok(found.unwrap_or(0))
     }
 
-    async fn raise_generation(&self, connection: &str, above: i64) -> Result<i64> {
-        let params = (connection.to_owned(), above);
-        let raised = self.write(move |tx| {
+    async fn raise_generation(&self, connection: &str, seen: i64) -> Result<i64> {
+        let params = (connection.to_owned(), seen);
+        let raise = move |tx: &Transaction<'_>| {
             tx.query_one(sql!("raise_generation"), params, |row| row.int("generation"))
-        });
-        raised.await
+        };
+        self.write(raise).await
     }
 
     async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {

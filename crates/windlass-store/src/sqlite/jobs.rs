@@ -1,20 +1,72 @@
-//! Jobs come in.
+//! Submits and reads jobs.
 
+use async_trait::async_trait;
+use windlass_core::{Job, JobId, JobStatus};
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, dependencies, sql};
+use super::{SqliteStore, dependencies, sql, without_null_check};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns};
-use crate::{NewJob, Result, StoreError, Submitted, transitions};
+use crate::{
+    JobFilter, JobSnapshot, JobStore, NewJob, Owner, Result, StoreError, Submitted, rows,
+    transitions,
+};
 
-pub(super) async fn submit(store: &SqliteStore, job: NewJob) -> Result<Submitted> {
-    let columns = JobColumns::of(&job, false)?;
-    store.write(move |tx| submit_in(tx, &job, &columns)).await
+#[async_trait]
+impl JobStore for SqliteStore {
+    async fn submit(&self, job: NewJob) -> Result<Submitted> {
+        let columns = JobColumns::of(&job, false)?;
+        self.write(move |tx| submit(tx, &job, &columns)).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>> {
+        let sql = sql!("show_job", "job_sums");
+        self.query_opt(sql, [id.to_string()], |row| rows::job(row)).await
+    }
+
+    async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
+        self.query_opt(sql!("find_job"), [id.to_string()], |row| row.status("status")).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
+        let job_type = filter.job_type.clone();
+        let status = filter.status.map(|status| status.as_str());
+        let before = filter.before.map(|id| id.to_string());
+        let limit = values::list_limit(filter.limit);
+        let by = filter.submitted_by.clone();
+        let id = filter.id.map(|id| id.to_string());
+        let types = filter.job_types.as_ref().map(serde_json::to_string).transpose()?;
+        let sql = without_null_check(sql!("list_jobs", "job_sums"), &job_type, "?1");
+        let sql = without_null_check(&sql, &status, "?2");
+        let sql = without_null_check(&sql, &by, "?5");
+        let sql = without_null_check(&sql, &id, "?6");
+        let params = (job_type, status, before, limit, by, id, types);
+        self.query(sql, params, |row| rows::job(row)).await
+    }
+
+    async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>> {
+        let jobs = serde_json::to_string(jobs)?;
+        self.query(sql!("owners"), [jobs], |row| rows::owner(row)).await
+    }
+
+    async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
+        let params = (submitted_by.to_owned(), limit);
+        self.query(sql!("open_jobs"), params, |row| row.id("id")).await
+    }
+
+    async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
+        self.query_opt(sql!("snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
+    }
+
+    async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
+        let params = [root.to_string()];
+        self.query(sql!("redrive_chain"), params, |row| rows::chained_job(row)).await
+    }
 }
 
-fn submit_in(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
-    // A repeated request is the same job, even if its parents would be refused by now.
+fn submit(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Submitted> {
+    // A repeated request gives the same job, even if its parents would be refused now.
     if let Some(submitted) = existing(tx, job, columns)? {
         return Ok(submitted);
     }
@@ -26,7 +78,7 @@ fn submit_in(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result
     Ok(Submitted::New(job.id))
 }
 
-/// Inserts a job and the segment it begins with, unless its id or its key is there.
+/// Inserts a job and its first segment, unless its id or idempotency key exists.
 pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Result<bool> {
     let id = job.id.to_string();
     let inserted = tx.query_opt(
@@ -66,10 +118,10 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
     Ok(true)
 }
 
-/// The job that was submitted before by this id or key.
+/// The job that was submitted earlier with this id or idempotency key.
 fn existing(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Option<Submitted>> {
     if tx.query_opt(sql!("find_job"), [job.id.to_string()], |_| Ok(()))?.is_some() {
-        // This very submit, repeated because its answer was lost.
+        // The same submit, repeated because its answer was lost.
         return Ok(Some(Submitted::New(job.id)));
     }
     let params = params![columns.job_type, columns.submitter, columns.idempotency_key];

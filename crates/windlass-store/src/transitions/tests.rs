@@ -1,10 +1,10 @@
-//! The rules, without a database.
+//! Tests of the rules, without a database.
 
 use windlass_core::Budget;
 
 use super::*;
 
-fn head(status: JobStatus) -> JobState {
+fn job(status: JobStatus) -> JobState {
     JobState {
         id: JobId::nil(),
         status,
@@ -14,7 +14,7 @@ fn head(status: JobStatus) -> JobState {
         open_chunks: 0,
         chunks_total: 30,
         items_total: 20_000,
-        grants: 1,
+        budget_multiplier: 1,
         failures: None,
         closed: false,
         merge_due: false,
@@ -24,81 +24,84 @@ fn head(status: JobStatus) -> JobState {
 
 fn with_budget(status: JobStatus, on_exceeded: OnExceeded, open: i64) -> JobState {
     let failures = Some(Failures { budget: Budget::Count(100), on_exceeded });
-    JobState { failures, open_chunks: open, ..head(status) }
+    JobState { failures, open_chunks: open, ..job(status) }
 }
 
 #[test]
-fn a_failed_redrive_is_retried_only_while_its_letters_are_its_own() {
-    let ended = JobState { redrive: true, ..head(JobStatus::Failed) };
-    assert!(steer(&ended, &Steering::Retry).unwrap_err().detail.contains("dead redrive"));
-    let open = JobState { open_chunks: 1, redrive: true, ..head(JobStatus::Failed) };
-    assert!(steer(&open, &Steering::Retry).is_ok());
-    // All its letters are settled: only the merge is repeated.
-    assert!(steer(&JobState { merge_begun: true, ..ended }, &Steering::Retry).is_ok());
+fn a_failed_redrive_can_be_retried_until_it_releases_its_letters() {
+    let ended = JobState { redrive: true, ..job(JobStatus::Failed) };
+    assert!(command(&ended, &JobCommand::Retry).unwrap_err().detail.contains("dead redrive"));
+    let open = JobState { open_chunks: 1, redrive: true, ..job(JobStatus::Failed) };
+    assert!(command(&open, &JobCommand::Retry).is_ok());
+    // All its letters are settled, so only the merge is retried.
+    assert!(command(&JobState { merge_begun: true, ..ended }, &JobCommand::Retry).is_ok());
 }
 
 #[test]
-fn only_a_failed_redrive_can_still_be_cancelled() {
-    let failed = JobState { open_chunks: 28, ..head(JobStatus::Failed) };
+fn of_failed_jobs_only_a_redrive_can_be_cancelled() {
+    let failed = JobState { open_chunks: 28, ..job(JobStatus::Failed) };
     assert!(
-        steer(&failed, &Steering::Cancel).unwrap_err().detail.contains("a redrive that failed")
+        command(&failed, &JobCommand::Cancel).unwrap_err().detail.contains("a redrive that failed")
     );
     let redrive = JobState { redrive: true, ..failed };
-    let made = steer(&redrive, &Steering::Cancel).unwrap();
-    assert_eq!((made.status, made.finish), (JobStatus::Cancelled, "clear"));
+    let transition = command(&redrive, &JobCommand::Cancel).unwrap();
+    assert_eq!(
+        (transition.status, transition.finished_at),
+        (JobStatus::Cancelled, FinishedAt::Clear)
+    );
     let pruned = JobState { closed: true, ..redrive };
-    assert!(steer(&pruned, &Steering::Cancel).unwrap_err().detail.contains("pruned"));
+    assert!(command(&pruned, &JobCommand::Cancel).unwrap_err().detail.contains("pruned"));
 }
 
 #[test]
-fn a_redrive_that_fails_says_how_its_letters_are_redriven() {
-    let redrive = JobState { redrive: true, open_chunks: 28, ..head(JobStatus::Processing) };
+fn the_error_of_a_failed_redrive_names_the_askedfor_its_letters() {
+    let redrive = JobState { redrive: true, open_chunks: 28, ..job(JobStatus::Processing) };
     let error = fail(&redrive, "no such column".to_owned()).unwrap().error.unwrap();
     assert!(error.contains("no such column; `windlass cancel "), "{error}");
     let one = FailedUnits { total: 1, numbers: vec![0], error: None };
     let ended = JobState { open_chunks: 0, ..redrive };
-    let error = judge(&ended, &FailedUnits::default(), &one).unwrap().error.unwrap();
-    assert!(error.ends_with("`windlass dead redrive` works the letters that are left"), "{error}");
+    let error = finish(&ended, &FailedUnits::default(), &one).unwrap().error.unwrap();
+    assert!(error.ends_with("`windlass dead redrive` redrives the remaining letters"), "{error}");
 }
 
 #[test]
-fn a_job_that_is_being_cancelled_is_at_work_and_can_only_be_cancelled_again() {
-    let cancelled = head(JobStatus::Cancelled);
+fn a_job_being_cancelled_is_reported_as_processing_and_accepts_only_cancel() {
+    let cancelled = job(JobStatus::Cancelled);
     assert_eq!(cancelled.reported_status(), JobStatus::Cancelled);
     for open in [
-        JobState { open_chunks: 1, ..head(JobStatus::Cancelled) },
+        JobState { open_chunks: 1, ..job(JobStatus::Cancelled) },
         JobState { open_segments: 1, ..cancelled },
     ] {
         assert_eq!(open.reported_status(), JobStatus::Processing);
-        assert_eq!(steer(&open, &Steering::Cancel).unwrap().status, JobStatus::Cancelled);
-        for other in [Steering::Pause { reason: None }, Steering::Resume, Steering::Retry] {
-            assert!(steer(&open, &other).unwrap_err().detail.contains("being cancelled"));
+        assert_eq!(command(&open, &JobCommand::Cancel).unwrap().status, JobStatus::Cancelled);
+        for other in [JobCommand::Pause { reason: None }, JobCommand::Resume, JobCommand::Retry] {
+            assert!(command(&open, &other).unwrap_err().detail.contains("being cancelled"));
         }
     }
 }
 
 #[test]
-fn a_job_that_is_being_pruned_is_not_retried() {
-    let closed = JobState { closed: true, ..head(JobStatus::Failed) };
-    assert!(steer(&closed, &Steering::Retry).unwrap_err().detail.contains("submit it again"));
+fn a_closed_job_cannot_be_retried() {
+    let closed = JobState { closed: true, ..job(JobStatus::Failed) };
+    assert!(command(&closed, &JobCommand::Retry).unwrap_err().detail.contains("submit it again"));
 }
 
 #[test]
-fn every_steering_is_allowed_from_exactly_these_statuses() {
-    for (steering, allowed) in [
-        (Steering::Pause { reason: None }, "QUEUED PROCESSING"),
-        (Steering::Resume, "PAUSED"),
-        (Steering::Cancel, "QUEUED PROCESSING PAUSED"),
-        (Steering::Retry, "FAILED"),
+fn every_askedis_allowed_from_exactly_these_statuses() {
+    for (asked, allowed) in [
+        (JobCommand::Pause { reason: None }, "QUEUED PROCESSING"),
+        (JobCommand::Resume, "PAUSED"),
+        (JobCommand::Cancel, "QUEUED PROCESSING PAUSED"),
+        (JobCommand::Retry, "FAILED"),
     ] {
         for status in JobStatus::ALL {
             let expected = allowed.split(' ').any(|name| name == status.as_str());
             for started in [true, false] {
-                let head = JobState { started, ..head(*status) };
-                match steer(&head, &steering) {
-                    Ok(made) => {
+                let state = JobState { started, ..job(*status) };
+                match command(&state, &asked) {
+                    Ok(transition) => {
                         assert!(expected, "{status}");
-                        assert!(status.check_edge(made.status).is_ok());
+                        assert!(status.check_edge(transition.status).is_ok());
                     }
                     Err(problem) => {
                         assert!(!expected, "{status}: {problem}");
@@ -112,33 +115,34 @@ fn every_steering_is_allowed_from_exactly_these_statuses() {
 }
 
 #[test]
-fn a_job_resumes_where_it_was() {
+fn a_job_resumes_in_the_status_it_was_paused_in() {
     let resumed = |started| {
-        let head = JobState { started, ..head(JobStatus::Paused) };
-        steer(&head, &Steering::Resume).unwrap()
+        let state = JobState { started, ..job(JobStatus::Paused) };
+        command(&state, &JobCommand::Resume).unwrap()
     };
     assert_eq!(resumed(true).status, JobStatus::Processing);
     assert_eq!(resumed(false).status, JobStatus::Queued);
-    assert_eq!(resumed(true).grants, 1);
+    assert_eq!(resumed(true).added_budgets, 1);
 }
 
 #[test]
 fn a_budget_is_exceeded_by_one_more_than_it_allows() {
     let mut job = with_budget(JobStatus::Processing, OnExceeded::Pause, 1);
-    assert_eq!(budget(&job, 100), None);
-    let made = budget(&job, 101).unwrap();
-    assert_eq!(made.status, JobStatus::Paused);
-    assert!(made.error.unwrap().contains("101 dead letters, 100 allowed"));
-    job.grants = 2;
-    assert_eq!(budget(&job, 200), None);
-    assert!(budget(&job, 201).is_some());
+    assert_eq!(check_budget(&job, 100), None);
+    let transition = check_budget(&job, 101).unwrap();
+    assert_eq!(transition.status, JobStatus::Paused);
+    assert!(transition.error.unwrap().contains("101 dead letters, 100 allowed"));
+    job.budget_multiplier = 2;
+    assert_eq!(check_budget(&job, 200), None);
+    assert!(check_budget(&job, 201).is_some());
 }
 
 #[test]
-fn a_budget_pauses_only_what_goes_on_and_fails_what_has_not_ended() {
+fn an_exceeded_budget_pauses_only_live_jobs_and_fails_only_open_jobs() {
     use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     let outcome = |status, on_exceeded, open| {
-        budget(&with_budget(status, on_exceeded, open), 101).map(|made| made.status)
+        check_budget(&with_budget(status, on_exceeded, open), 101)
+            .map(|transition| transition.status)
     };
     assert_eq!(outcome(Processing, OnExceeded::Pause, 0), None);
     assert_eq!(outcome(Processing, OnExceeded::Fail, 0), Some(Failed));
@@ -152,39 +156,47 @@ fn a_budget_pauses_only_what_goes_on_and_fails_what_has_not_ended() {
 }
 
 #[test]
-fn a_job_is_judged_when_nothing_is_open() {
+fn a_job_ends_when_nothing_is_open() {
     use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     for (status, expected) in [
-        (Queued, Rest::Judge),
-        (Processing, Rest::Judge),
-        (Paused, Rest::No),
-        (Cancelled, Rest::Close),
-        (Failed, Rest::Sum),
-        (Completed, Rest::No),
+        (Queued, NextStep::Finish),
+        (Processing, NextStep::Finish),
+        (Paused, NextStep::Wait),
+        (Cancelled, NextStep::EndCancelled),
+        (Failed, NextStep::SumFailed),
+        (Completed, NextStep::Wait),
     ] {
-        assert_eq!(rest(&head(status)), expected, "{status}");
-        assert_eq!(rest(&JobState { open_segments: 1, ..head(status) }), Rest::No, "{status}");
-        assert_eq!(rest(&JobState { open_chunks: 1, ..head(status) }), Rest::No, "{status}");
+        assert_eq!(next_step(&job(status)), expected, "{status}");
+        assert_eq!(
+            next_step(&JobState { open_segments: 1, ..job(status) }),
+            NextStep::Wait,
+            "{status}"
+        );
+        assert_eq!(
+            next_step(&JobState { open_chunks: 1, ..job(status) }),
+            NextStep::Wait,
+            "{status}"
+        );
     }
 }
 
 #[test]
-fn a_failed_job_names_its_chunks() {
+fn the_error_of_a_failed_job_names_its_chunks() {
     let none = FailedUnits::default();
-    let job = head(JobStatus::Processing);
-    assert_eq!(judge(&job, &none, &none).unwrap().status, JobStatus::Completed);
+    let job = job(JobStatus::Processing);
+    assert_eq!(finish(&job, &none, &none).unwrap().status, JobStatus::Completed);
     let error = Some("no such column".to_owned());
     let two = FailedUnits { total: 2, numbers: vec![2, 17], error: error.clone() };
-    let made = judge(&job, &none, &two).unwrap();
-    assert_eq!(made.status, JobStatus::Failed);
+    let transition = finish(&job, &none, &two).unwrap();
+    assert_eq!(transition.status, JobStatus::Failed);
     assert_eq!(
-        made.error.unwrap(),
+        transition.error.unwrap(),
         format!(
-            "2 of 30 chunks failed: 2, 17 (the first error: no such column); \
-             `windlass retry {}` runs only those again",
+            "2 of 30 chunks failed: 2, 17 (first error: no such column); \
+             `windlass retry {}` retries only those",
             JobId::nil()
         )
     );
     let many = FailedUnits { total: 25, numbers: (0..10).collect(), error };
-    assert!(judge(&job, &none, &many).unwrap().error.unwrap().contains("8, 9 and 15 more"));
+    assert!(finish(&job, &none, &many).unwrap().error.unwrap().contains("8, 9 and 15 more"));
 }

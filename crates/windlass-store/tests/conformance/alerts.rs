@@ -1,4 +1,4 @@
-//! Alerts: raised once per occurrence, watched where they must hold for a while, and posted by one.
+//! Alerts are raised once per occurrence and posted by one process.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{AlertKind, Delivery, JobId, Request};
 use windlass_store::{
-    Alert, AlertFilter, Capabilities, DeadLetterFilter, Kept, NewAlert, NewDeadLetter, Unclaimable,
+    Alert, AlertFilter, Capabilities, DeadLetterFilter, NewAlert, NewDeadLetter, Unclaimable,
 };
 
-use crate::bench::{Bench, by, done, job_with, with_dead};
+use crate::fixture::{StoreFixture, by, done, job_with, with_dead};
 
 both!(
-    an_occurrence_is_raised_once_by_many_at_once,
-    a_condition_that_comes_back_is_a_new_alert,
-    a_condition_is_watched_until_it_has_held_for_long_enough,
-    failed_jobs_are_found_until_they_are_raised,
-    exceeded_budgets_are_found_without_reading_errors,
-    letters_are_counted_by_type_up_to_a_bound,
-    work_that_nobody_can_take_is_found,
-    an_alert_is_taken_by_one_and_again_when_that_one_vanished,
-    what_cannot_be_posted_is_given_up_in_the_end,
-    alerts_are_listed_for_their_submitter_and_removed_when_old,
+    concurrent_processes_raise_an_occurrence_once,
+    a_recurring_condition_raises_a_new_alert,
+    a_condition_is_raised_when_it_has_lasted_long_enough,
+    failed_jobs_are_listed_until_their_alert_is_raised,
+    exceeded_budgets_are_not_detected_by_error_text,
+    dead_letters_are_counted_by_type_up_to_a_limit,
+    unclaimable_work_is_listed,
+    an_alert_is_claimed_once_and_again_when_the_claim_expires,
+    an_undeliverable_alert_is_given_up,
+    alerts_are_listed_by_submitter_and_deleted_by_age,
 );
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -35,149 +35,142 @@ fn alert(kind: AlertKind, subject: &str) -> NewAlert {
         job: None,
         message: format!("{kind} of {subject}"),
         details: json!({"count": 1}),
-        above: None,
-        after: Duration::ZERO,
+        threshold: None,
+        sustained_for: Duration::ZERO,
         post: true,
     }
 }
 
-fn condition(above: i64, after: Duration) -> NewAlert {
-    NewAlert { above: Some(above), after, ..alert(AlertKind::NoWorker, "REFRESH") }
+fn condition(threshold: i64, sustained_for: Duration) -> NewAlert {
+    NewAlert { threshold: Some(threshold), sustained_for, ..alert(AlertKind::NoWorker, "REFRESH") }
 }
 
-async fn all(bench: &Bench) -> Vec<Alert> {
-    bench.store.alerts(&AlertFilter::default()).await.unwrap()
+async fn all(fixture: &StoreFixture) -> Vec<Alert> {
+    fixture.store.alerts(&AlertFilter::default()).await.unwrap()
 }
 
-async fn an_occurrence_is_raised_once_by_many_at_once(bench: Bench) {
+async fn concurrent_processes_raise_an_occurrence_once(fixture: StoreFixture) {
     let raises = (0..8).map(|_| {
-        let store = bench.store.clone();
-        tokio::spawn(async move { store.raise(&alert(AlertKind::JobFailed, "a@1")).await.unwrap() })
+        let store = fixture.store.clone();
+        tokio::spawn(async move {
+            store.raise_alert(&alert(AlertKind::JobFailed, "a@1")).await.unwrap()
+        })
     });
     let raised = join_all(raises).await.into_iter().filter(|raised| *raised.as_ref().unwrap());
     assert_eq!(raised.count(), 1);
-    assert!(!bench.other().await.raise(&alert(AlertKind::JobFailed, "a@1")).await.unwrap());
-    assert!(bench.store.raise(&alert(AlertKind::JobFailed, "a@2")).await.unwrap());
-    assert!(bench.store.raise(&alert(AlertKind::BudgetExceeded, "a@1")).await.unwrap());
-    let alerts = all(&bench).await;
+    assert!(!fixture.other().await.raise_alert(&alert(AlertKind::JobFailed, "a@1")).await.unwrap());
+    assert!(fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a@2")).await.unwrap());
+    assert!(fixture.store.raise_alert(&alert(AlertKind::BudgetExceeded, "a@1")).await.unwrap());
+    let alerts = all(&fixture).await;
     assert_eq!(alerts.len(), 3);
     assert_eq!(alerts[2].message, "job-failed of a@1");
     assert_eq!(alerts[2].details, json!({"count": 1}));
 }
 
-async fn a_condition_that_comes_back_is_a_new_alert(bench: Bench) {
+async fn a_recurring_condition_raises_a_new_alert(fixture: StoreFixture) {
     let holds = condition(3, Duration::ZERO);
-    assert!(bench.store.raise(&holds).await.unwrap());
-    assert!(!bench.store.raise(&holds).await.unwrap(), "it holds still");
-    let open = bench.store.open_alerts(AlertKind::NoWorker).await.unwrap();
+    assert!(fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "it still holds");
+    let open = fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap();
     assert_eq!(open, [("REFRESH".to_owned(), 3)]);
-    bench.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    bench.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    assert!(bench.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
-    assert!(bench.store.raise(&holds).await.unwrap(), "it came back");
-    let cleared: Vec<_> = all(&bench).await.iter().map(|a| a.cleared_at.is_some()).collect();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
+    assert!(fixture.store.raise_alert(&holds).await.unwrap(), "it occurred again");
+    let cleared: Vec<_> = all(&fixture).await.iter().map(|a| a.cleared_at.is_some()).collect();
     assert_eq!(cleared, [false, true]);
 }
 
-async fn a_condition_is_watched_until_it_has_held_for_long_enough(bench: Bench) {
+async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixture) {
     let holds = condition(0, Duration::from_secs(300));
-    let earlier = |seconds: i64, column: &str| match bench.is_sqlite() {
+    let earlier = |seconds: i64, column: &str| match fixture.is_sqlite() {
         true => format!("UPDATE windlass_alerts SET {column} = {column} - {seconds} * 1000"),
         false => {
             format!("UPDATE windlass_alerts SET {column} = {column} - interval '{seconds} seconds'")
         }
     };
-    assert!(!bench.store.raise(&holds).await.unwrap());
-    bench.run(&earlier(290, "since")).await;
-    assert!(!bench.store.raise(&holds).await.unwrap(), "not long enough");
-    assert!(all(&bench).await.is_empty(), "what is only watched is not shown");
-    assert_eq!(bench.store.claim_alert(MINUTE).await.unwrap(), None, "nor posted");
-    bench.run(&earlier(10, "since")).await;
-    // Nobody has looked for a while: it may have been over meanwhile.
-    bench.run(&earlier(90, "seen_at")).await;
-    assert!(!bench.store.raise(&holds).await.unwrap(), "watched anew");
-    assert!(!bench.store.raise(&holds).await.unwrap());
-    bench.run(&earlier(300, "since")).await;
-    assert!(bench.store.raise(&holds).await.unwrap());
-    assert!(!bench.store.raise(&holds).await.unwrap());
-    assert_eq!(all(&bench).await.len(), 1);
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    fixture.run(&earlier(290, "since")).await;
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "not long enough");
+    assert!(all(&fixture).await.is_empty(), "a condition that is not raised is not listed");
+    assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None, "nor posted");
+    fixture.run(&earlier(10, "since")).await;
+    // It was not checked for a while, so it may have ended meanwhile.
+    fixture.run(&earlier(90, "seen_at")).await;
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "measured anew");
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    fixture.run(&earlier(300, "since")).await;
+    assert!(fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    assert_eq!(all(&fixture).await.len(), 1);
 
-    bench.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    assert!(!bench.store.raise(&holds).await.unwrap());
-    bench.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    assert!(bench.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
-    assert_eq!(all(&bench).await.len(), 1, "it went away before it was raised");
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
+    assert_eq!(all(&fixture).await.len(), 1, "it ended before it was raised");
 }
 
-async fn fail(bench: &Bench, job: JobId) {
-    let chunk = bench.claim(job, 1).await.remove(0);
-    assert_eq!(
-        bench.store.fail(chunk.lease, &done(0), "broken", true, &[]).await.unwrap(),
-        Kept::Yes
-    );
+async fn fail(fixture: &StoreFixture, job: JobId) {
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    fixture.store.fail(chunk.lease, &done(0), "broken", true, &[]).await.unwrap();
 }
 
-/// Raises what is found, and says of which jobs it was.
-async fn raise_all(bench: &Bench) -> Vec<(AlertKind, JobId)> {
-    let found = bench.store.occurrences(WEEK, 10).await.unwrap();
+/// Raises an alert for each occurrence; returns the jobs.
+async fn raise_all(fixture: &StoreFixture) -> Vec<(AlertKind, JobId)> {
+    let found = fixture.store.occurrences(WEEK, 10).await.unwrap();
     for one in &found {
-        assert!(bench.store.raise(&alert(one.kind, &one.subject)).await.unwrap());
+        assert!(fixture.store.raise_alert(&alert(one.kind, &one.subject)).await.unwrap());
     }
     found.into_iter().map(|one| (one.kind, one.job)).collect()
 }
 
-async fn failed_jobs_are_found_until_they_are_raised(bench: Bench) {
-    let job = bench.loaded(1).await;
-    assert_eq!(raise_all(&bench).await, []);
-    fail(&bench, job).await;
-    let found = bench.store.occurrences(WEEK, 10).await.unwrap();
+async fn failed_jobs_are_listed_until_their_alert_is_raised(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    assert_eq!(raise_all(&fixture).await, []);
+    fail(&fixture, job).await;
+    let found = fixture.store.occurrences(WEEK, 10).await.unwrap();
     assert_eq!(
         (found[0].job_type.as_str(), found[0].error.as_deref()),
         ("REFRESH", Some("broken"))
     );
-    assert_eq!(found[0].submitted_by, bench.job(job).await.submitted_by);
-    assert_eq!(bench.store.occurrences(Duration::ZERO, 10).await.unwrap(), [], "too long ago");
-    assert_eq!(raise_all(&bench).await, [(AlertKind::JobFailed, job)]);
-    assert_eq!(raise_all(&bench).await, []);
-    bench.store.retry(job).await.unwrap();
-    assert_eq!(raise_all(&bench).await, []);
-    fail(&bench, job).await;
-    assert_eq!(raise_all(&bench).await, [(AlertKind::JobFailed, job)], "it failed again");
-    let other = bench.loaded(1).await;
-    fail(&bench, other).await;
-    bench.run("UPDATE windlass_migrations SET applied_at = (SELECT max(finished_at) FROM windlass_jobs)")
-        .await;
-    assert_eq!(raise_all(&bench).await, [], "it failed before alerts were kept");
+    assert_eq!(found[0].submitted_by, fixture.job(job).await.submitted_by);
+    assert_eq!(fixture.store.occurrences(Duration::ZERO, 10).await.unwrap(), [], "too long ago");
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::JobFailed, job)]);
+    assert_eq!(raise_all(&fixture).await, []);
+    fixture.store.retry(job).await.unwrap();
+    assert_eq!(raise_all(&fixture).await, []);
+    fail(&fixture, job).await;
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::JobFailed, job)], "it failed again");
 }
 
-async fn exceeded_budgets_are_found_without_reading_errors(bench: Bench) {
+async fn exceeded_budgets_are_not_detected_by_error_text(fixture: StoreFixture) {
     let failures = json!({ "failures": { "budget": 1, "on_exceeded": "pause" } });
-    let job = bench.loaded_as(job_with(failures, Request::new("REFRESH")), 5).await;
+    let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 5).await;
     let die = async |dead| {
-        let chunk = bench.claim(job, 1).await.remove(0);
-        let kept = bench.store.complete(chunk.lease, &with_dead(dead), &[]).await.unwrap();
-        assert_eq!(kept, Kept::Yes);
+        let chunk = fixture.claim(job, 1).await.remove(0);
+        fixture.store.complete(chunk.lease, &with_dead(dead), &[]).await.unwrap();
     };
     die(1).await;
-    assert_eq!(raise_all(&bench).await, []);
+    assert_eq!(raise_all(&fixture).await, []);
     die(1).await;
-    assert_eq!(raise_all(&bench).await, [(AlertKind::BudgetExceeded, job)]);
-    bench.store.resume(job).await.unwrap();
-    assert_eq!(raise_all(&bench).await, []);
-    bench.store.pause(job, Some("the failure budget is exceeded, says somebody")).await.unwrap();
-    assert_eq!(raise_all(&bench).await, [], "paused by hand");
-    bench.store.resume(job).await.unwrap();
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::BudgetExceeded, job)]);
+    fixture.store.resume(job).await.unwrap();
+    assert_eq!(raise_all(&fixture).await, []);
+    fixture.store.pause(job, Some("failure budget exceeded, writes an operator")).await.unwrap();
+    assert_eq!(raise_all(&fixture).await, [], "paused by an operator");
+    fixture.store.resume(job).await.unwrap();
     die(2).await;
-    assert_eq!(raise_all(&bench).await, [(AlertKind::BudgetExceeded, job)], "that one too");
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::BudgetExceeded, job)], "that one too");
 }
 
-async fn letters_are_counted_by_type_up_to_a_bound(bench: Bench) {
-    assert!(bench.store.letters_by_type(10).await.unwrap().is_empty());
+async fn dead_letters_are_counted_by_type_up_to_a_limit(fixture: StoreFixture) {
+    assert!(fixture.store.count_dead_letters(10).await.unwrap().is_empty());
     for (name, letters) in [("REFRESH", 4), ("OTHER", 2)] {
         let mut new = job_with(json!({}), Request::new(name));
         new.definition.name = name.to_owned();
-        let job = bench.loaded_as(new, 1).await;
-        let chunk = bench.claim(job, 1).await.remove(0);
+        let job = fixture.planned_as(new, 1).await;
+        let chunk = fixture.claim(job, 1).await.remove(0);
         let letter = |number| NewDeadLetter {
             key: format!("[{number}]"),
             record: json!({}),
@@ -186,24 +179,27 @@ async fn letters_are_counted_by_type_up_to_a_bound(bench: Bench) {
             attempts: 1,
         };
         let letters: Vec<_> = (0..letters).map(letter).collect();
-        let kept = bench.store.add_letters(chunk.lease, &letters).await.unwrap();
-        assert_eq!(kept, Kept::Yes);
+        fixture.store.add_dead_letters(chunk.lease, &letters).await.unwrap();
     }
-    let counts = async |most| bench.store.letters_by_type(most).await.unwrap();
+    let counts = async |most| fixture.store.count_dead_letters(most).await.unwrap();
     assert_eq!(counts(10).await, [("OTHER".to_owned(), 2), ("REFRESH".to_owned(), 4)]);
     assert_eq!(counts(3).await, [("OTHER".to_owned(), 2), ("REFRESH".to_owned(), 3)]);
     let others =
         DeadLetterFilter { job_type: Some("OTHER".to_owned()), ..DeadLetterFilter::default() };
-    bench.store.mark_letters(&others, windlass_core::DeadLetterStatus::Ignored).await.unwrap();
+    fixture
+        .store
+        .mark_dead_letters(&others, windlass_core::DeadLetterStatus::Ignored)
+        .await
+        .unwrap();
     assert_eq!(counts(10).await, [("REFRESH".to_owned(), 4)]);
 }
 
-async fn work_that_nobody_can_take_is_found(bench: Bench) {
-    let found = async || bench.store.unclaimable().await.unwrap();
+async fn unclaimable_work_is_listed(fixture: StoreFixture) {
+    let found = async || fixture.store.unclaimable().await.unwrap();
     assert_eq!(found().await, []);
-    let job = bench.submit().await;
+    let job = fixture.submit().await;
     let waits = Unclaimable {
-        job_type: bench.job(job).await.job_type,
+        job_type: fixture.job(job).await.job_type,
         jobs: 1,
         connection: "app".to_owned(),
         handler: None,
@@ -211,89 +207,99 @@ async fn work_that_nobody_can_take_is_found(bench: Bench) {
     let waiting = [waits.clone()];
     assert_eq!(found().await, waiting);
     let other = Capabilities { connections: vec!["other".to_owned()], ..by() };
-    bench.store.heartbeat_worker(&other, 1).await.unwrap();
-    assert_eq!(found().await, waiting, "it has not the connection");
-    let only = Capabilities { only: Some(uuid::Uuid::now_v7()), ..by() };
-    bench.store.heartbeat_worker(&only, 1).await.unwrap();
-    assert_eq!(found().await, waiting, "it works another job only");
-    bench.store.heartbeat_worker(&by(), 1).await.unwrap();
+    fixture.store.heartbeat_worker(&other, 1).await.unwrap();
+    assert_eq!(found().await, waiting, "it lacks the connection");
+    let only = Capabilities { only_job: Some(uuid::Uuid::now_v7()), ..by() };
+    fixture.store.heartbeat_worker(&only, 1).await.unwrap();
+    assert_eq!(found().await, waiting, "it works only another job");
+    fixture.store.heartbeat_worker(&by(), 1).await.unwrap();
     assert_eq!(found().await, []);
-    bench.store.remove_worker(&by().worker).await.unwrap();
-    bench.store.stop(&waits.job_type, true).await.unwrap();
-    assert_eq!(found().await, [], "it waits on purpose");
-    bench.store.stop(&waits.job_type, false).await.unwrap();
-    bench.store.pause(job, None).await.unwrap();
+    fixture.store.remove_worker(&by().worker).await.unwrap();
+    fixture.store.stop(&waits.job_type, true).await.unwrap();
+    assert_eq!(found().await, [], "it is stopped");
+    fixture.store.stop(&waits.job_type, false).await.unwrap();
+    fixture.store.pause(job, None).await.unwrap();
     assert_eq!(found().await, []);
-    bench.store.cancel(job).await.unwrap();
+    fixture.store.cancel(job).await.unwrap();
 
     let step = json!({ "step": { "handler": "enrich", "version": "version" } });
-    bench.store.submit(job_with(step, Request::new("REFRESH"))).await.unwrap();
-    bench.store.heartbeat_worker(&by(), 1).await.unwrap();
+    fixture.store.submit(job_with(step, Request::new("REFRESH"))).await.unwrap();
+    fixture.store.heartbeat_worker(&by(), 1).await.unwrap();
     assert_eq!(found().await, [Unclaimable { handler: Some("enrich".to_owned()), ..waits }]);
     let able = Capabilities { handlers: vec!["enrich".to_owned()], ..by() };
-    bench.store.heartbeat_worker(&able, 1).await.unwrap();
+    fixture.store.heartbeat_worker(&able, 1).await.unwrap();
     assert_eq!(found().await, []);
 }
 
-async fn an_alert_is_taken_by_one_and_again_when_that_one_vanished(bench: Bench) {
+async fn an_alert_is_claimed_once_and_again_when_the_claim_expires(fixture: StoreFixture) {
     let logged = NewAlert { post: false, ..alert(AlertKind::JobFailed, "logged") };
-    bench.store.raise(&logged).await.unwrap();
-    bench.store.raise(&alert(AlertKind::JobFailed, "a")).await.unwrap();
+    fixture.store.raise_alert(&logged).await.unwrap();
+    fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
     let claims = (0..4).map(|_| {
-        let store = bench.store.clone();
+        let store = fixture.store.clone();
         tokio::spawn(async move { store.claim_alert(MINUTE).await.unwrap() })
     });
     let claimed: Vec<_> = join_all(claims).await.into_iter().filter_map(Result::unwrap).collect();
     let [first] = claimed.as_slice() else { panic!("{claimed:?}") };
     assert_eq!((first.attempts, first.delivery), (1, Delivery::Pending));
-    // As if it had died: its time is over at once.
-    let late = bench.store.settle_alert(first.id, 1, Some("away"), Duration::ZERO, WEEK).await;
+    // As if its process had died: the claim expires at once.
+    let late =
+        fixture.store.settle_alert(first.id, 1, Some("unavailable"), Duration::ZERO, WEEK).await;
     assert_eq!(late.unwrap(), Some(Delivery::Pending));
-    let again = bench.store.claim_alert(Duration::ZERO).await.unwrap().unwrap();
-    assert_eq!((again.id, again.attempts, again.error.as_deref()), (first.id, 2, Some("away")));
+    let again = fixture.store.claim_alert(Duration::ZERO).await.unwrap().unwrap();
+    assert_eq!(
+        (again.id, again.attempts, again.error.as_deref()),
+        (first.id, 2, Some("unavailable"))
+    );
     let settle = async |attempts, error| {
-        bench.store.settle_alert(first.id, attempts, error, MINUTE, WEEK).await.unwrap()
+        fixture.store.settle_alert(first.id, attempts, error, MINUTE, WEEK).await.unwrap()
     };
-    assert_eq!(settle(1, None).await, None, "another has it");
+    assert_eq!(settle(1, None).await, None, "a later attempt has begun");
     assert_eq!(settle(2, None).await, Some(Delivery::Delivered));
     assert_eq!(settle(2, Some("late")).await, None);
-    assert_eq!(bench.store.claim_alert(MINUTE).await.unwrap(), None);
-    let shown: Vec<_> = all(&bench).await.iter().map(|alert| alert.delivery).collect();
+    assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None);
+    let shown: Vec<_> = all(&fixture).await.iter().map(|alert| alert.delivery).collect();
     assert_eq!(shown, [Delivery::Delivered, Delivery::Logged]);
-    assert!(all(&bench).await[0].delivered_at.is_some());
+    assert!(all(&fixture).await[0].delivered_at.is_some());
 }
 
-async fn what_cannot_be_posted_is_given_up_in_the_end(bench: Bench) {
-    bench.store.raise(&alert(AlertKind::JobFailed, "a")).await.unwrap();
-    let claimed = bench.store.claim_alert(MINUTE).await.unwrap().unwrap();
+async fn an_undeliverable_alert_is_given_up(fixture: StoreFixture) {
+    fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
+    let claimed = fixture.store.claim_alert(MINUTE).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     let patience = Duration::from_millis(1);
-    let settled = bench.store.settle_alert(claimed.id, 1, Some("refused"), MINUTE, patience).await;
+    let settled =
+        fixture.store.settle_alert(claimed.id, 1, Some("refused"), MINUTE, patience).await;
     assert_eq!(settled.unwrap(), Some(Delivery::GivenUp));
-    let shown = all(&bench).await.remove(0);
+    let shown = all(&fixture).await.remove(0);
     assert_eq!((shown.delivery, shown.error.as_deref()), (Delivery::GivenUp, Some("refused")));
     assert_eq!(shown.next_at, None);
 }
 
-async fn alerts_are_listed_for_their_submitter_and_removed_when_old(bench: Bench) {
+async fn alerts_are_listed_by_submitter_and_deleted_by_age(fixture: StoreFixture) {
     let job = uuid::Uuid::now_v7();
     let of_ada = NewAlert {
         job: Some((job, "ada".to_owned())),
         post: false,
         ..alert(AlertKind::JobFailed, "a")
     };
-    bench.store.raise(&of_ada).await.unwrap();
-    bench.store.raise(&alert(AlertKind::JobFailed, "b")).await.unwrap();
-    bench.store.raise(&NewAlert { post: false, ..condition(1, Duration::ZERO) }).await.unwrap();
+    fixture.store.raise_alert(&of_ada).await.unwrap();
+    fixture.store.raise_alert(&alert(AlertKind::JobFailed, "b")).await.unwrap();
+    fixture
+        .store
+        .raise_alert(&NewAlert { post: false, ..condition(1, Duration::ZERO) })
+        .await
+        .unwrap();
     let filter = AlertFilter { submitted_by: Some("ada".to_owned()), ..AlertFilter::default() };
-    let own = bench.store.alerts(&filter).await.unwrap();
+    let own = fixture.store.alerts(&filter).await.unwrap();
     assert_eq!(own.iter().map(|alert| alert.job_id).collect::<Vec<_>>(), [Some(job)]);
-    let first = bench.store.alerts(&AlertFilter { limit: 2, ..AlertFilter::default() }).await;
+    let first = fixture.store.alerts(&AlertFilter { limit: 2, ..AlertFilter::default() }).await;
     let before = first.unwrap().last().map(|alert| alert.id);
-    let rest = bench.store.alerts(&AlertFilter { before, ..AlertFilter::default() }).await.unwrap();
+    let rest =
+        fixture.store.alerts(&AlertFilter { before, ..AlertFilter::default() }).await.unwrap();
     assert_eq!(rest, own);
-    assert_eq!(bench.store.remove_alerts(MINUTE).await.unwrap(), 0);
+    assert_eq!(fixture.store.remove_alerts(MINUTE).await.unwrap(), 0);
     tokio::time::sleep(Duration::from_millis(5)).await;
-    assert_eq!(bench.store.remove_alerts(Duration::ZERO).await.unwrap(), 1);
-    assert_eq!(all(&bench).await.len(), 2, "one is on its way, one holds still");
+    assert_eq!(fixture.store.remove_alerts(Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(all(&fixture).await.len(), 2, "one is being delivered, one still holds");
 }

@@ -1,88 +1,97 @@
-//! Whoever waits is woken by what concerns it, also from another process.
+//! Subscriptions are woken by changes, also by those of other processes.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windlass_store::{Kept, Store};
+use windlass_store::Subscription;
 
-use crate::bench::{Bench, LIMIT, new_job};
+use crate::fixture::{LIMIT, StoreFixture, new_job};
 
 both!(
-    a_submit_wakes_whoever_waits,
+    a_submit_wakes_all_subscriptions,
     a_change_between_two_waits_is_not_missed,
+    two_subscriptions_of_one_task_are_independent,
     the_end_of_a_job_wakes,
-    without_a_change_the_wait_is_as_long_as_asked,
+    a_wait_without_a_change_lasts_its_full_time,
 );
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Waits until all that happened so far has been seen.
-async fn quiet(store: &Arc<dyn Store>) {
+/// Waits until the subscription has seen all earlier changes.
+async fn catch_up(changes: &mut Subscription) {
     let started = Instant::now();
     loop {
         let begun = Instant::now();
-        store.changed(SHORT).await;
+        changes.changed(SHORT).await;
         if begun.elapsed() >= SHORT {
             return;
         }
-        assert!(started.elapsed() < LIMIT, "something is always new");
+        assert!(started.elapsed() < LIMIT, "changes without end");
     }
 }
 
-/// Whether the store is told of a change well before it would look by itself.
-async fn told(store: &Arc<dyn Store>) -> bool {
+/// Whether a change wakes the subscription long before its wait would time out.
+async fn is_woken(changes: &mut Subscription) -> bool {
     let begun = Instant::now();
-    store.changed(LIMIT).await;
+    changes.changed(LIMIT).await;
     begun.elapsed() < LIMIT / 2
 }
 
-async fn a_submit_wakes_whoever_waits(bench: Bench) {
-    let waiting = bench.other().await;
-    quiet(&waiting).await;
+async fn a_submit_wakes_all_subscriptions(fixture: StoreFixture) {
+    let other = fixture.other().await;
     let waiters: Vec<_> = (0..4)
         .map(|_| {
-            let store = waiting.clone();
+            let mut changes = other.subscribe();
             tokio::spawn(async move {
-                quiet(&store).await;
-                told(&store).await
+                catch_up(&mut changes).await;
+                is_woken(&mut changes).await
             })
         })
         .collect();
-    tokio::time::sleep(SHORT * 3).await;
-    bench.submit().await;
+    tokio::time::sleep(SHORT * 5).await;
+    fixture.submit().await;
     for waiter in waiters {
         assert!(waiter.await.unwrap());
     }
 }
 
-async fn a_change_between_two_waits_is_not_missed(bench: Bench) {
-    let waiting = bench.other().await;
-    quiet(&waiting).await;
-    bench.store.submit(new_job()).await.unwrap();
-    // The notification has come and gone when the next wait begins.
+async fn a_change_between_two_waits_is_not_missed(fixture: StoreFixture) {
+    let mut changes = fixture.other().await.subscribe();
+    catch_up(&mut changes).await;
+    fixture.store.submit(new_job()).await.unwrap();
+    // The notification has arrived before the next wait begins.
     tokio::time::sleep(SHORT).await;
-    assert!(told(&waiting).await);
-    quiet(&waiting).await;
+    assert!(is_woken(&mut changes).await);
+    catch_up(&mut changes).await;
 }
 
-async fn the_end_of_a_job_wakes(bench: Bench) {
-    let job = bench.loaded(1).await;
-    let chunk = bench.claim(job, 1).await.remove(0);
-    let waiting = bench.other().await;
-    quiet(&waiting).await;
-    assert_eq!(bench.complete(&chunk).await, Kept::Yes);
-    assert!(told(&waiting).await);
+async fn two_subscriptions_of_one_task_are_independent(fixture: StoreFixture) {
+    let other = fixture.other().await;
+    let (mut first, mut second) = (other.subscribe(), other.subscribe());
+    catch_up(&mut first).await;
+    catch_up(&mut second).await;
+    fixture.submit().await;
+    assert!(is_woken(&mut first).await);
+    assert!(is_woken(&mut second).await, "the first one has seen the change, the second has not");
 }
 
-async fn without_a_change_the_wait_is_as_long_as_asked(bench: Bench) {
-    let job = bench.loaded(3).await;
-    let chunk = bench.claim(job, 1).await.remove(0);
-    let waiting = bench.other().await;
-    quiet(&waiting).await;
-    // Neither a chunk's end nor a look is anything to wake for while the job goes on.
-    assert_eq!(bench.complete(&chunk).await, Kept::Yes);
-    bench.check(job).await;
+async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    let mut changes = fixture.other().await.subscribe();
+    catch_up(&mut changes).await;
+    fixture.complete(&chunk).await.unwrap();
+    assert!(is_woken(&mut changes).await);
+}
+
+async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    let mut changes = fixture.other().await.subscribe();
+    catch_up(&mut changes).await;
+    // Neither the end of one of several chunks nor a read is a change to be woken for.
+    fixture.complete(&chunk).await.unwrap();
+    fixture.check(job).await;
     let begun = Instant::now();
-    waiting.changed(SHORT).await;
+    changes.changed(SHORT).await;
     assert!(begun.elapsed() >= SHORT, "{:?}", begun.elapsed());
 }

@@ -1,216 +1,211 @@
-//! Chunks end, and with the last of them the job.
+//! Ends of chunks, and of the job with its last chunk.
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use windlass_core::{ChunkStatus, JobStatus};
-use windlass_store::Kept;
 
-use crate::bench::{Bench, done};
+use crate::fixture::{StoreFixture, assert_lost, done};
 
 both!(
     a_job_completes_with_its_last_chunk,
     a_completion_is_repeatable,
-    last_chunks_together_end_the_job_once,
-    several_chunks_complete_in_one_go,
-    one_lost_chunk_keeps_the_others_from_completing_in_one_go,
+    concurrent_last_completions_end_the_job_once,
+    several_chunks_complete_in_one_transaction,
+    complete_together_changes_nothing_if_one_lease_is_lost,
     a_job_with_failed_chunks_fails_and_names_them,
-    a_retry_runs_only_what_failed,
+    a_retry_queues_only_failed_chunks,
     a_chunk_can_fail_its_job_at_once,
-    a_chunk_ends_whatever_became_of_its_job,
-    sums_of_a_job_at_rest_are_on_its_row,
+    a_chunk_can_end_after_its_job_was_paused_or_failed,
+    sums_of_an_ended_job_are_stored_in_its_row,
 );
 
-async fn a_job_completes_with_its_last_chunk(bench: Bench) {
-    let job = bench.loaded(3).await;
-    for chunk in bench.claim(job, 3).await {
-        assert_eq!(bench.status(job).await, JobStatus::Processing);
-        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
-        bench.check(job).await;
+async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
+    for chunk in fixture.claim(job, 3).await {
+        assert_eq!(fixture.status(job).await, JobStatus::Processing);
+        fixture.complete(&chunk).await.unwrap();
+        fixture.check(job).await;
     }
-    let ended = bench.job(job).await;
+    let ended = fixture.job(job).await;
     assert_eq!(ended.status, JobStatus::Completed);
     assert_eq!((ended.items.processed, ended.chunks.completed), (30, 3));
     assert!(ended.finished_at.is_some() && ended.error.is_none());
-    let chunk = bench.chunk(job, 0).await;
+    let chunk = fixture.chunk(job, 0).await;
     assert_eq!((chunk.counts, chunk.cursor), (done(10).counts, done(10).cursor));
 }
 
-async fn a_completion_is_repeatable(bench: Bench) {
-    let job = bench.loaded(2).await;
-    let chunks = bench.claim(job, 2).await;
+async fn a_completion_is_repeatable(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
+    let chunks = fixture.claim(job, 2).await;
     for _ in 0..3 {
-        assert_eq!(bench.complete(&chunks[0]).await, Kept::Yes);
-        assert_eq!(bench.status(job).await, JobStatus::Processing);
-        bench.check(job).await;
+        fixture.complete(&chunks[0]).await.unwrap();
+        assert_eq!(fixture.status(job).await, JobStatus::Processing);
+        fixture.check(job).await;
     }
-    // Neither another end nor a hand-back follows a completion.
+    // A completed chunk can neither fail nor be handed back.
     let progress = done(0);
-    let failed = bench.store.fail(chunks[0].lease, &progress, "late", true, &[]).await.unwrap();
-    assert_eq!(failed, Kept::Lost);
+    assert_lost(fixture.store.fail(chunks[0].lease, &progress, "late", true, &[]).await);
     let released =
-        bench.store.release(chunks[0].lease, &progress, None, true, Duration::ZERO).await;
-    assert_eq!(released.unwrap(), Kept::Lost);
-    assert_eq!(bench.complete(&chunks[1]).await, Kept::Yes);
-    let finished = bench.job(job).await.finished_at;
-    assert_eq!(bench.complete(&chunks[1]).await, Kept::Yes);
-    assert_eq!(bench.job(job).await.finished_at, finished, "it ended once");
-    bench.check(job).await;
+        fixture.store.release(chunks[0].lease, &progress, None, true, Duration::ZERO).await;
+    assert_lost(released);
+    fixture.complete(&chunks[1]).await.unwrap();
+    let finished = fixture.job(job).await.finished_at;
+    fixture.complete(&chunks[1]).await.unwrap();
+    assert_eq!(fixture.job(job).await.finished_at, finished, "it ended once");
+    fixture.check(job).await;
 }
 
-async fn several_chunks_complete_in_one_go(bench: Bench) {
-    let job = bench.loaded(5).await;
-    let chunks = bench.claim(job, 5).await;
+async fn several_chunks_complete_in_one_transaction(fixture: StoreFixture) {
+    let job = fixture.planned(5).await;
+    let chunks = fixture.claim(job, 5).await;
     let (last, first) = chunks.split_last().unwrap();
     let together: Vec<_> = first.iter().map(|chunk| (chunk.lease, done(10))).collect();
-    assert!(bench.store.complete_together(&together).await.unwrap());
-    bench.check(job).await;
-    assert_eq!(bench.status(job).await, JobStatus::Processing);
-    assert!(bench.store.complete_together(&[(last.lease, done(10))]).await.unwrap());
-    bench.check(job).await;
-    let ended = bench.job(job).await;
+    fixture.store.complete_together(&together).await.unwrap();
+    fixture.check(job).await;
+    assert_eq!(fixture.status(job).await, JobStatus::Processing);
+    fixture.store.complete_together(&[(last.lease, done(10))]).await.unwrap();
+    fixture.check(job).await;
+    let ended = fixture.job(job).await;
     assert_eq!((ended.status, ended.items.processed), (JobStatus::Completed, 50));
-    assert_eq!(bench.chunk(job, 0).await.cursor, done(10).cursor);
+    assert_eq!(fixture.chunk(job, 0).await.cursor, done(10).cursor);
 }
 
-async fn one_lost_chunk_keeps_the_others_from_completing_in_one_go(bench: Bench) {
-    let job = bench.loaded(2).await;
-    let chunks = bench.claim(job, 2).await;
+async fn complete_together_changes_nothing_if_one_lease_is_lost(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
+    let chunks = fixture.claim(job, 2).await;
     let mut together: Vec<_> = chunks.iter().map(|chunk| (chunk.lease, done(10))).collect();
     together[1].0.epoch -= 1;
-    assert!(!bench.store.complete_together(&together).await.unwrap());
-    bench.check(job).await;
-    assert_eq!(bench.job(job).await.chunks.processing, 2);
+    assert_lost(fixture.store.complete_together(&together).await);
+    fixture.check(job).await;
+    assert_eq!(fixture.job(job).await.chunks.processing, 2);
 }
 
-async fn last_chunks_together_end_the_job_once(bench: Bench) {
+async fn concurrent_last_completions_end_the_job_once(fixture: StoreFixture) {
     for _ in 0..5 {
-        let job = bench.loaded(12).await;
-        let chunks = bench.claim(job, 12).await;
+        let job = fixture.planned(12).await;
+        let chunks = fixture.claim(job, 12).await;
         let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(chunks.len()));
         let ends = chunks.into_iter().map(|chunk| {
-            let (store, barrier) = (bench.store.clone(), barrier.clone());
+            let (store, barrier) = (fixture.store.clone(), barrier.clone());
             tokio::spawn(async move {
                 barrier.wait().await;
-                let kept = store.complete(chunk.lease, &done(10), &[]).await.unwrap();
-                (kept, store.job(chunk.lease.chunk.job).await.unwrap().unwrap().finished_at)
+                store.complete(chunk.lease, &done(10), &[]).await.unwrap();
+                store.job(chunk.lease.chunk.job).await.unwrap().unwrap().finished_at
             })
         });
         let ends = join_all(ends).await;
-        let finished = bench.job(job).await.finished_at;
+        let finished = fixture.job(job).await.finished_at;
         assert!(finished.is_some());
-        for (kept, seen) in ends.into_iter().map(Result::unwrap) {
-            assert_eq!(kept, Kept::Yes);
-            // Whoever saw it ended saw it end at the one time it ended.
+        for seen in ends.into_iter().map(Result::unwrap) {
+            // A process that saw the job ended saw the one time at which it ended.
             assert!(seen.is_none() || seen == finished);
         }
-        assert_eq!(bench.status(job).await, JobStatus::Completed);
-        bench.check(job).await;
+        assert_eq!(fixture.status(job).await, JobStatus::Completed);
+        fixture.check(job).await;
     }
 }
 
-async fn a_job_with_failed_chunks_fails_and_names_them(bench: Bench) {
-    let job = bench.loaded(30).await;
-    for chunk in bench.claim(job, 30).await {
+async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
+    let job = fixture.planned(30).await;
+    for chunk in fixture.claim(job, 30).await {
         let number = chunk.lease.chunk.number;
         let kept = match number {
             2 | 17 => {
                 let error = format!("bad\0 {number}");
-                bench.store.fail(chunk.lease, &done(4), &error, false, &[]).await.unwrap()
+                fixture.store.fail(chunk.lease, &done(4), &error, false, &[]).await
             }
-            _ => bench.complete(&chunk).await,
+            _ => fixture.complete(&chunk).await,
         };
-        assert_eq!(kept, Kept::Yes);
+        kept.unwrap();
     }
-    let failed = bench.job(job).await;
+    let failed = fixture.job(job).await;
     assert_eq!(failed.status, JobStatus::Failed);
     let error = failed.error.unwrap();
-    assert!(error.starts_with("2 of 30 chunks failed: 2, 17 (the first error: bad"), "{error}");
+    assert!(error.starts_with("2 of 30 chunks failed: 2, 17 (first error: bad"), "{error}");
     assert!(error.contains(&format!("windlass retry {job}")), "{error}");
-    bench.check(job).await;
+    fixture.check(job).await;
 }
 
-async fn a_retry_runs_only_what_failed(bench: Bench) {
-    let job = bench.loaded(4).await;
-    let chunks = bench.claim(job, 4).await;
+async fn a_retry_queues_only_failed_chunks(fixture: StoreFixture) {
+    let job = fixture.planned(4).await;
+    let chunks = fixture.claim(job, 4).await;
     for chunk in &chunks {
         let kept = match chunk.lease.chunk.number {
-            1 => bench.store.fail(chunk.lease, &done(4), "bad", false, &[]).await.unwrap(),
-            _ => bench.complete(chunk).await,
+            1 => fixture.store.fail(chunk.lease, &done(4), "bad", false, &[]).await,
+            _ => fixture.complete(chunk).await,
         };
-        assert_eq!(kept, Kept::Yes);
+        kept.unwrap();
     }
-    assert_eq!(bench.store.retry(job).await.unwrap(), JobStatus::Queued);
-    let retried = bench.job(job).await;
+    assert_eq!(fixture.store.retry(job).await.unwrap(), JobStatus::Queued);
+    let retried = fixture.job(job).await;
     assert_eq!((retried.error, retried.finished_at), (None, None));
     assert_eq!(retried.chunks.pending, 1);
-    bench.check(job).await;
+    fixture.check(job).await;
 
-    let again = bench.claim(job, 4).await;
+    let again = fixture.claim(job, 4).await;
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].lease.chunk.number, again[0].attempts), (1, 0));
     assert!(again[0].lease.epoch > chunks[1].lease.epoch);
-    assert_eq!(bench.status(job).await, JobStatus::Processing);
-    // The old holder cannot fail it again.
-    let late = bench.store.fail(chunks[1].lease, &done(4), "bad", false, &[]).await.unwrap();
-    assert_eq!(late, Kept::Lost);
-    assert_eq!(bench.complete(&again[0]).await, Kept::Yes);
-    assert_eq!(bench.status(job).await, JobStatus::Completed);
-    bench.check(job).await;
+    assert_eq!(fixture.status(job).await, JobStatus::Processing);
+    // The old lease cannot fail it again.
+    assert_lost(fixture.store.fail(chunks[1].lease, &done(4), "bad", false, &[]).await);
+    fixture.complete(&again[0]).await.unwrap();
+    assert_eq!(fixture.status(job).await, JobStatus::Completed);
+    fixture.check(job).await;
 }
 
-async fn a_chunk_can_fail_its_job_at_once(bench: Bench) {
-    let job = bench.loaded(3).await;
-    let chunks = bench.claim(job, 2).await;
+async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
+    let job = fixture.planned(3).await;
+    let chunks = fixture.claim(job, 2).await;
     for _ in 0..2 {
-        let failed = bench.store.fail(chunks[0].lease, &done(0), "no such column", true, &[]).await;
-        assert_eq!(failed.unwrap(), Kept::Yes);
+        fixture.store.fail(chunks[0].lease, &done(0), "no such column", true, &[]).await.unwrap();
     }
-    let failed = bench.job(job).await;
+    let failed = fixture.job(job).await;
     assert_eq!(failed.status, JobStatus::Failed);
     assert_eq!(failed.error.as_deref(), Some("no such column"));
     assert_eq!((failed.chunks.pending, failed.chunks.processing), (1, 1));
-    bench.check(job).await;
+    fixture.check(job).await;
 
-    // The one at work still ends; the first error stays; a retry goes on with the rest.
-    assert_eq!(bench.complete(&chunks[1]).await, Kept::Yes);
-    assert_eq!(bench.job(job).await.error.as_deref(), Some("no such column"));
-    bench.check(job).await;
-    bench.store.retry(job).await.unwrap();
-    for chunk in bench.claim(job, 9).await {
-        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
+    // The chunk in progress still ends, the first error is kept, and a retry continues with the others.
+    fixture.complete(&chunks[1]).await.unwrap();
+    assert_eq!(fixture.job(job).await.error.as_deref(), Some("no such column"));
+    fixture.check(job).await;
+    fixture.store.retry(job).await.unwrap();
+    for chunk in fixture.claim(job, 9).await {
+        fixture.complete(&chunk).await.unwrap();
     }
-    assert_eq!(bench.status(job).await, JobStatus::Completed);
-    bench.check(job).await;
+    assert_eq!(fixture.status(job).await, JobStatus::Completed);
+    fixture.check(job).await;
 }
 
-async fn a_chunk_ends_whatever_became_of_its_job(bench: Bench) {
-    let job = bench.loaded(1).await;
-    let chunk = bench.claim(job, 1).await.remove(0);
-    bench.store.pause(job, None).await.unwrap();
-    assert_eq!(bench.complete(&chunk).await, Kept::Yes);
-    assert_eq!(bench.status(job).await, JobStatus::Paused, "a paused job ends when resumed");
-    bench.check(job).await;
-    assert_eq!(bench.store.resume(job).await.unwrap(), JobStatus::Completed);
-    bench.check(job).await;
+async fn a_chunk_can_end_after_its_job_was_paused_or_failed(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    fixture.store.pause(job, None).await.unwrap();
+    fixture.complete(&chunk).await.unwrap();
+    assert_eq!(fixture.status(job).await, JobStatus::Paused, "a paused job ends when resumed");
+    fixture.check(job).await;
+    assert_eq!(fixture.store.resume(job).await.unwrap(), JobStatus::Completed);
+    fixture.check(job).await;
 
-    let job = bench.loaded(1).await;
-    let chunk = bench.claim(job, 1).await.remove(0);
-    bench.store.pause(job, None).await.unwrap();
-    let failed = bench.store.fail(chunk.lease, &done(0), "bad", true, &[]).await.unwrap();
-    assert_eq!(failed, Kept::Yes);
-    assert_eq!(bench.status(job).await, JobStatus::Failed);
-    bench.check(job).await;
+    let job = fixture.planned(1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    fixture.store.pause(job, None).await.unwrap();
+    fixture.store.fail(chunk.lease, &done(0), "bad", true, &[]).await.unwrap();
+    assert_eq!(fixture.status(job).await, JobStatus::Failed);
+    fixture.check(job).await;
 }
 
-async fn sums_of_a_job_at_rest_are_on_its_row(bench: Bench) {
-    let job = bench.loaded(2).await;
-    for chunk in bench.claim(job, 2).await {
-        assert_eq!(bench.complete(&chunk).await, Kept::Yes);
+async fn sums_of_an_ended_job_are_stored_in_its_row(fixture: StoreFixture) {
+    let job = fixture.planned(2).await;
+    for chunk in fixture.claim(job, 2).await {
+        fixture.complete(&chunk).await.unwrap();
     }
     let sql = format!("SELECT processed + completed FROM windlass_jobs WHERE id = '{job}'");
-    assert_eq!(bench.number(&sql).await, 22);
-    let completed = bench.store.chunks(job, Some(ChunkStatus::Completed), None, 10).await.unwrap();
+    assert_eq!(fixture.number(&sql).await, 22);
+    let completed =
+        fixture.store.chunks(job, Some(ChunkStatus::Completed), None, 10).await.unwrap();
     assert_eq!(completed.len(), 2);
-    bench.check(job).await;
+    fixture.check(job).await;
 }

@@ -1,4 +1,4 @@
-//! Jobs that come after others, and rules that wait for several.
+//! Jobs that run after other jobs, and dependencies with several parents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_core::problem::Code;
 use windlass_core::{Dependency, JobId, JobStatus, OnFailed, PaginationState, Request};
-use windlass_store::{Kept, NewJob, Store, StoreError, Submitted, connect};
+use windlass_store::{NewJob, Store, StoreError, Submitted, connect};
 
-use crate::bench::{Bench, by, job_with, last_page, new_job, scan};
+use crate::fixture::{StoreFixture, by, job_with, last_page, new_job, scan};
 
 both!(
     a_job_waits_for_its_parents,
-    a_failed_parent_does_what_the_request_says,
-    who_was_let_down_lets_others_down,
-    parents_that_have_ended_are_judged_at_once,
-    a_repeated_request_is_the_same_job_whatever_became_of_its_parents,
-    a_waiting_job_can_be_steered,
-    no_link_is_missed_while_a_parent_ends,
-    a_rule_fires_for_the_last_parent,
-    a_rule_fires_again_only_for_new_parents,
-    a_rule_keeps_values_and_claims_apart,
-    failed_parents_do_what_the_rule_says,
+    on_failed_of_the_request_decides_about_failed_parents,
+    a_cancelled_follower_cancels_its_own_followers,
+    ended_parents_are_evaluated_at_submit,
+    a_repeated_request_gives_the_same_job_after_its_parents_ended,
+    a_waiting_job_accepts_commands,
+    a_submit_that_races_with_the_end_of_a_parent_misses_nothing,
+    a_dependency_fires_when_its_last_parent_ends,
+    a_dependency_fires_again_only_for_new_parents,
+    a_dependency_separates_values_and_claims,
+    on_failed_of_the_dependency_decides_about_failed_parents,
     a_thousand_pairs_of_parents_make_a_thousand_triggers,
-    cascades_that_cross_do_not_block_each_other,
-    a_trigger_is_taken_by_one_and_tried_again_when_refused,
-    a_parent_that_is_waited_for_is_kept,
-    the_graph_shows_both_directions,
+    concurrent_cascades_do_not_deadlock,
+    a_trigger_is_claimed_once_and_retried_after_a_refusal,
+    a_parent_with_waiting_followers_is_not_pruned,
+    the_graph_contains_ancestors_and_descendants,
 );
 
 fn after(parents: &[JobId], on_failed: Option<OnFailed>) -> NewJob {
@@ -34,7 +34,7 @@ fn after(parents: &[JobId], on_failed: Option<OnFailed>) -> NewJob {
     job_with(json!({}), Request { after, on_failed, ..Request::new("REFRESH") })
 }
 
-/// A job of this type, which these rules wait for.
+/// A job of this type, for which these dependencies wait.
 fn parent(name: &str, rules: &[Dependency], params: serde_json::Value) -> NewJob {
     let params = serde_json::from_value(params).unwrap();
     let mut job = job_with(json!({}), Request { params, ..Request::new(name) });
@@ -48,31 +48,28 @@ fn rule(job: &str, after: &[&str], on_failed: OnFailed) -> Dependency {
     Dependency { line: 0, job: job.to_owned(), after, matched: vec!["month".into()], on_failed }
 }
 
-impl Bench {
+impl StoreFixture {
     async fn put(&self, job: NewJob) -> JobId {
         self.store.submit(job).await.unwrap().id()
     }
 
-    /// Whether a job could be worked now.
+    /// Whether a job can be claimed now.
     async fn is_free(&self, job: JobId) -> bool {
-        let by = windlass_store::Capabilities { only: Some(job), ..by() };
+        let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
         let claimed = self.store.claim_segments(&by, 1).await.unwrap();
         for segment in &claimed {
-            let released =
-                self.store.release_segment(segment.lease, None, false, Duration::ZERO).await;
-            assert_eq!(released.unwrap(), Kept::Yes);
+            self.store.release_segment(segment.lease, None, false, Duration::ZERO).await.unwrap();
         }
         !claimed.is_empty()
     }
 
-    /// Ends a job that has no records.
+    /// Ends a job without records.
     async fn end(&self, job: JobId, status: JobStatus) {
         match status {
             JobStatus::Completed => finish(&self.store, job).await,
             JobStatus::Failed => {
                 let segment = self.segment_of(job).await;
-                let failed = self.store.fail_segment(segment.lease, "broken").await;
-                assert_eq!(failed.unwrap(), Kept::Yes);
+                self.store.fail_segment(segment.lease, "broken").await.unwrap();
             }
             _ => drop(self.store.cancel(job).await.unwrap()),
         }
@@ -87,162 +84,162 @@ impl Bench {
 }
 
 async fn finish(store: &Arc<dyn Store>, job: JobId) {
-    let by = windlass_store::Capabilities { only: Some(job), ..by() };
+    let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
     let segment = store.claim_segments(&by, 1).await.unwrap().remove(0);
     let page = last_page(segment.lease, PaginationState::Plan, scan(0), Vec::new());
-    assert_eq!(store.load(page).await.unwrap(), Kept::Yes);
+    store.commit_page(page).await.unwrap();
 }
 
-async fn a_job_waits_for_its_parents(bench: Bench) {
-    let (first, second) = (bench.submit().await, bench.submit().await);
-    let child = bench.put(after(&[second, first, second], None)).await;
-    assert!(!bench.is_free(child).await);
-    let shown = bench.job(child).await;
+async fn a_job_waits_for_its_parents(fixture: StoreFixture) {
+    let (first, second) = (fixture.submit().await, fixture.submit().await);
+    let child = fixture.put(after(&[second, first, second], None)).await;
+    assert!(!fixture.is_free(child).await);
+    let shown = fixture.job(child).await;
     assert_eq!(shown.status, JobStatus::Queued);
     let why = shown.error.unwrap();
     assert!(why.contains("waits for 2 jobs") && why.contains(&first.to_string()), "{why}");
-    bench.end(first, JobStatus::Completed).await;
-    assert!(!bench.is_free(child).await);
-    bench.end(second, JobStatus::Completed).await;
-    assert_eq!(bench.job(child).await.error, None);
-    bench.end(child, JobStatus::Completed).await;
-    bench.check(child).await;
+    fixture.end(first, JobStatus::Completed).await;
+    assert!(!fixture.is_free(child).await);
+    fixture.end(second, JobStatus::Completed).await;
+    assert_eq!(fixture.job(child).await.error, None);
+    fixture.end(child, JobStatus::Completed).await;
+    fixture.check(child).await;
 }
 
-async fn a_failed_parent_does_what_the_request_says(bench: Bench) {
+async fn on_failed_of_the_request_decides_about_failed_parents(fixture: StoreFixture) {
     for status in [JobStatus::Failed, JobStatus::Cancelled] {
-        let parent = bench.submit().await;
-        let block = bench.put(after(&[parent], None)).await;
-        let run = bench.put(after(&[parent], Some(OnFailed::Run))).await;
-        let cancel = bench.put(after(&[parent], Some(OnFailed::Cancel))).await;
-        bench.end(parent, status).await;
-        assert!(!bench.is_free(block).await);
-        assert!(bench.job(block).await.error.unwrap().contains(status.as_str()));
-        assert!(bench.is_free(run).await);
-        let cancelled = bench.job(cancel).await;
+        let parent = fixture.submit().await;
+        let block = fixture.put(after(&[parent], None)).await;
+        let run = fixture.put(after(&[parent], Some(OnFailed::Run))).await;
+        let cancel = fixture.put(after(&[parent], Some(OnFailed::Cancel))).await;
+        fixture.end(parent, status).await;
+        assert!(!fixture.is_free(block).await);
+        assert!(fixture.job(block).await.error.unwrap().contains(status.as_str()));
+        assert!(fixture.is_free(run).await);
+        let cancelled = fixture.job(cancel).await;
         assert_eq!(cancelled.status, JobStatus::Cancelled);
         assert!(cancelled.finished_at.is_some());
         assert!(cancelled.error.unwrap().contains(&parent.to_string()));
-        bench.check(cancel).await;
+        fixture.check(cancel).await;
         if status == JobStatus::Failed {
-            bench.store.retry(parent).await.unwrap();
-            bench.end(parent, JobStatus::Completed).await;
-            assert!(bench.is_free(block).await);
+            fixture.store.retry(parent).await.unwrap();
+            fixture.end(parent, JobStatus::Completed).await;
+            assert!(fixture.is_free(block).await);
         }
     }
 }
 
-async fn who_was_let_down_lets_others_down(bench: Bench) {
-    let first = bench.submit().await;
+async fn a_cancelled_follower_cancels_its_own_followers(fixture: StoreFixture) {
+    let first = fixture.submit().await;
     let cancel = Some(OnFailed::Cancel);
-    let second = bench.put(after(&[first], cancel)).await;
-    let third = bench.put(after(&[first, second], cancel)).await;
-    let stays = bench.put(after(&[third], None)).await;
+    let second = fixture.put(after(&[first], cancel)).await;
+    let third = fixture.put(after(&[first, second], cancel)).await;
+    let stays = fixture.put(after(&[third], None)).await;
     let mut followed = after(&[third], cancel);
     followed.rules = vec![rule("SUMMARY", &["REFRESH"], OnFailed::Run)];
-    let fourth = bench.put(followed).await;
-    bench.end(first, JobStatus::Failed).await;
+    let fourth = fixture.put(followed).await;
+    fixture.end(first, JobStatus::Failed).await;
     for job in [second, third, fourth] {
-        assert_eq!(bench.status(job).await, JobStatus::Cancelled);
-        bench.check(job).await;
+        assert_eq!(fixture.status(job).await, JobStatus::Cancelled);
+        fixture.check(job).await;
     }
-    assert_eq!(bench.status(stays).await, JobStatus::Queued);
-    assert!(!bench.is_free(stays).await);
-    assert_eq!(bench.triggered().await[0].after, Some(vec![fourth]));
+    assert_eq!(fixture.status(stays).await, JobStatus::Queued);
+    assert!(!fixture.is_free(stays).await);
+    assert_eq!(fixture.triggered().await[0].after, Some(vec![fourth]));
 }
 
-async fn parents_that_have_ended_are_judged_at_once(bench: Bench) {
+async fn ended_parents_are_evaluated_at_submit(fixture: StoreFixture) {
     let [completed, failed, cancelled] =
-        [bench.submit().await, bench.submit().await, bench.submit().await];
-    bench.end(completed, JobStatus::Completed).await;
-    bench.end(failed, JobStatus::Failed).await;
-    bench.end(cancelled, JobStatus::Cancelled).await;
-    let job = bench.put(after(&[completed], None)).await;
-    assert!(bench.is_free(job).await);
-    let job = bench.put(after(&[completed, failed], None)).await;
-    assert!(!bench.is_free(job).await);
-    let job = bench.put(after(&[failed, cancelled], Some(OnFailed::Run))).await;
-    assert!(bench.is_free(job).await);
-    let job = bench.put(after(&[completed, failed], Some(OnFailed::Cancel))).await;
-    assert_eq!(bench.status(job).await, JobStatus::Cancelled);
-    bench.check(job).await;
+        [fixture.submit().await, fixture.submit().await, fixture.submit().await];
+    fixture.end(completed, JobStatus::Completed).await;
+    fixture.end(failed, JobStatus::Failed).await;
+    fixture.end(cancelled, JobStatus::Cancelled).await;
+    let job = fixture.put(after(&[completed], None)).await;
+    assert!(fixture.is_free(job).await);
+    let job = fixture.put(after(&[completed, failed], None)).await;
+    assert!(!fixture.is_free(job).await);
+    let job = fixture.put(after(&[failed, cancelled], Some(OnFailed::Run))).await;
+    assert!(fixture.is_free(job).await);
+    let job = fixture.put(after(&[completed, failed], Some(OnFailed::Cancel))).await;
+    assert_eq!(fixture.status(job).await, JobStatus::Cancelled);
+    fixture.check(job).await;
 
     let unknown = JobId::now_v7();
     for (parents, field) in [(vec![cancelled], "after[0]"), (vec![completed, unknown], "after[1]")]
     {
-        let refused = bench.store.submit(after(&parents, None)).await.unwrap_err();
+        let refused = fixture.store.submit(after(&parents, None)).await.unwrap_err();
         let StoreError::Problem(problem) = refused else { panic!("{refused}") };
         assert_eq!((problem.code, problem.field.as_deref()), (Code::Request, Some(field)));
     }
 }
 
-async fn a_repeated_request_is_the_same_job_whatever_became_of_its_parents(bench: Bench) {
-    let parent = bench.submit().await;
+async fn a_repeated_request_gives_the_same_job_after_its_parents_ended(fixture: StoreFixture) {
+    let parent = fixture.submit().await;
     let mut job = after(&[parent], None);
     job.request.idempotency_key = Some("once".to_owned());
-    let first = bench.put(job.clone()).await;
-    bench.end(parent, JobStatus::Cancelled).await;
-    assert_eq!(bench.store.submit(job.clone()).await.unwrap(), Submitted::New(first));
+    let first = fixture.put(job.clone()).await;
+    fixture.end(parent, JobStatus::Cancelled).await;
+    assert_eq!(fixture.store.submit(job.clone()).await.unwrap(), Submitted::New(first));
     let again = NewJob { id: JobId::now_v7(), ..job };
-    assert_eq!(bench.store.submit(again).await.unwrap(), Submitted::Existing(first));
+    assert_eq!(fixture.store.submit(again).await.unwrap(), Submitted::Existing(first));
 }
 
-async fn a_waiting_job_can_be_steered(bench: Bench) {
-    let parent = bench.submit().await;
-    let paused = bench.put(after(&[parent], None)).await;
-    let cancelled = bench.put(after(&[parent], None)).await;
-    let resumed = bench.put(after(&[parent], None)).await;
-    bench.store.pause(paused, None).await.unwrap();
-    bench.store.pause(resumed, None).await.unwrap();
-    bench.store.resume(resumed).await.unwrap();
-    assert!(!bench.is_free(resumed).await);
-    bench.end(cancelled, JobStatus::Cancelled).await;
-    bench.end(parent, JobStatus::Completed).await;
-    assert!(bench.is_free(resumed).await);
-    assert!(!bench.is_free(paused).await);
-    assert_eq!(bench.store.resume(paused).await.unwrap(), JobStatus::Queued);
-    assert!(bench.is_free(paused).await);
-    assert_eq!(bench.status(cancelled).await, JobStatus::Cancelled);
-    bench.check(cancelled).await;
+async fn a_waiting_job_accepts_commands(fixture: StoreFixture) {
+    let parent = fixture.submit().await;
+    let paused = fixture.put(after(&[parent], None)).await;
+    let cancelled = fixture.put(after(&[parent], None)).await;
+    let resumed = fixture.put(after(&[parent], None)).await;
+    fixture.store.pause(paused, None).await.unwrap();
+    fixture.store.pause(resumed, None).await.unwrap();
+    fixture.store.resume(resumed).await.unwrap();
+    assert!(!fixture.is_free(resumed).await);
+    fixture.end(cancelled, JobStatus::Cancelled).await;
+    fixture.end(parent, JobStatus::Completed).await;
+    assert!(fixture.is_free(resumed).await);
+    assert!(!fixture.is_free(paused).await);
+    assert_eq!(fixture.store.resume(paused).await.unwrap(), JobStatus::Queued);
+    assert!(fixture.is_free(paused).await);
+    assert_eq!(fixture.status(cancelled).await, JobStatus::Cancelled);
+    fixture.check(cancelled).await;
 }
 
-async fn no_link_is_missed_while_a_parent_ends(bench: Bench) {
-    let other = connect(&bench.url).await.unwrap();
+async fn a_submit_that_races_with_the_end_of_a_parent_misses_nothing(fixture: StoreFixture) {
+    let other = connect(&fixture.url).await.unwrap();
     for _ in 0..100 {
-        let parent = bench.submit().await;
+        let parent = fixture.submit().await;
         let submitting = other.submit(after(&[parent], None));
-        let (child, ()) = tokio::join!(submitting, finish(&bench.store, parent));
-        assert!(bench.is_free(child.unwrap().id()).await);
+        let (child, ()) = tokio::join!(submitting, finish(&fixture.store, parent));
+        assert!(fixture.is_free(child.unwrap().id()).await);
     }
 }
 
-async fn a_rule_fires_for_the_last_parent(bench: Bench) {
+async fn a_dependency_fires_when_its_last_parent_ends(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     let month = json!({"month": 1});
-    let a = bench.put(parent("A", &rules, month.clone())).await;
-    let b = bench.put(parent("B", &rules, month)).await;
-    bench.end(b, JobStatus::Completed).await;
-    assert!(bench.triggered().await.is_empty());
-    let waiting = bench.store.join_points(10).await.unwrap().remove(0);
+    let a = fixture.put(parent("A", &rules, month.clone())).await;
+    let b = fixture.put(parent("B", &rules, month)).await;
+    fixture.end(b, JobStatus::Completed).await;
+    assert!(fixture.triggered().await.is_empty());
+    let waiting = fixture.store.join_points(10).await.unwrap().remove(0);
     assert_eq!((waiting.rule.job.as_str(), waiting.arrived.arrived()["B"].job), ("SUMMARY", b));
-    bench.end(a, JobStatus::Completed).await;
-    let triggered = bench.triggered().await.remove(0);
+    fixture.end(a, JobStatus::Completed).await;
+    let triggered = fixture.triggered().await.remove(0);
     assert_eq!(triggered.job_type, "SUMMARY");
     assert_eq!(triggered.after, Some(vec![a, b]));
     assert_eq!(json!(triggered.params), json!({"month": 1}));
-    assert!(bench.store.join_points(10).await.unwrap().is_empty());
+    assert!(fixture.store.join_points(10).await.unwrap().is_empty());
 }
 
-async fn a_rule_fires_again_only_for_new_parents(bench: Bench) {
+async fn a_dependency_fires_again_only_for_new_parents(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     for (name, expected) in [("A", 0), ("A", 0), ("B", 1), ("B", 1), ("A", 2), ("A", 2)] {
-        let job = bench.put(parent(name, &rules, json!({}))).await;
-        bench.end(job, JobStatus::Completed).await;
-        assert_eq!(bench.triggered().await.len(), expected, "{name}");
+        let job = fixture.put(parent(name, &rules, json!({}))).await;
+        fixture.end(job, JobStatus::Completed).await;
+        assert_eq!(fixture.triggered().await.len(), expected, "{name}");
     }
 }
 
-async fn a_rule_keeps_values_and_claims_apart(bench: Bench) {
+async fn a_dependency_separates_values_and_claims(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     let of = |name: &str, month: i64, county: &str| {
         let mut job = parent(name, &rules, json!({"month": month, "other": county}));
@@ -250,69 +247,69 @@ async fn a_rule_keeps_values_and_claims_apart(bench: Bench) {
         job
     };
     for (name, month, county) in [("A", 1, "north"), ("B", 2, "north"), ("B", 1, "south")] {
-        let job = bench.put(of(name, month, county)).await;
-        bench.end(job, JobStatus::Completed).await;
+        let job = fixture.put(of(name, month, county)).await;
+        fixture.end(job, JobStatus::Completed).await;
     }
-    assert!(bench.triggered().await.is_empty());
-    let job = bench.put(of("B", 1, "north")).await;
-    bench.end(job, JobStatus::Completed).await;
-    let trigger = bench.store.triggers(10).await.unwrap().remove(0);
+    assert!(fixture.triggered().await.is_empty());
+    let job = fixture.put(of("B", 1, "north")).await;
+    fixture.end(job, JobStatus::Completed).await;
+    let trigger = fixture.store.triggers(10).await.unwrap().remove(0);
     assert_eq!(json!(trigger.request.params), json!({"month": 1, "other": "north"}));
     assert_eq!(trigger.identity.claims["county"], ["north".into()]);
 }
 
-async fn failed_parents_do_what_the_rule_says(bench: Bench) {
+async fn on_failed_of_the_dependency_decides_about_failed_parents(fixture: StoreFixture) {
     for (on_failed, fires) in [(OnFailed::Block, 0), (OnFailed::Run, 1), (OnFailed::Cancel, 1)] {
         let rules = [rule("SUMMARY", &["A", "B"], on_failed)];
-        let a = bench.put(parent("A", &rules, json!({"of": on_failed.as_str()}))).await;
-        let b = bench.put(parent("B", &rules, json!({"of": on_failed.as_str()}))).await;
-        bench.end(a, JobStatus::Failed).await;
-        assert!(bench.triggered().await.is_empty());
-        bench.end(b, JobStatus::Completed).await;
-        assert_eq!(bench.triggered().await.len(), fires, "{on_failed:?}");
+        let a = fixture.put(parent("A", &rules, json!({"of": on_failed.as_str()}))).await;
+        let b = fixture.put(parent("B", &rules, json!({"of": on_failed.as_str()}))).await;
+        fixture.end(a, JobStatus::Failed).await;
+        assert!(fixture.triggered().await.is_empty());
+        fixture.end(b, JobStatus::Completed).await;
+        assert_eq!(fixture.triggered().await.len(), fires, "{on_failed:?}");
         if on_failed == OnFailed::Block {
-            bench.store.retry(a).await.unwrap();
-            bench.end(a, JobStatus::Completed).await;
+            fixture.store.retry(a).await.unwrap();
+            fixture.end(a, JobStatus::Completed).await;
         }
-        let trigger = bench.store.claim_triggers(10, Duration::ZERO).await.unwrap().remove(0);
+        let trigger = fixture.store.claim_triggers(10, Duration::ZERO).await.unwrap().remove(0);
         let child = NewJob { request: trigger.request, id: trigger.id, ..new_job() };
-        let child = bench.put(child).await;
-        bench.store.triggered(trigger.id).await.unwrap();
-        let cancelled = bench.status(child).await == JobStatus::Cancelled;
+        let child = fixture.put(child).await;
+        fixture.store.complete_trigger(trigger.id).await.unwrap();
+        let cancelled = fixture.status(child).await == JobStatus::Cancelled;
         assert_eq!(cancelled, on_failed == OnFailed::Cancel);
-        assert_eq!(bench.is_free(child).await, !cancelled);
+        assert_eq!(fixture.is_free(child).await, !cancelled);
     }
 }
 
-async fn a_thousand_pairs_of_parents_make_a_thousand_triggers(bench: Bench) {
+async fn a_thousand_pairs_of_parents_make_a_thousand_triggers(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
-    let stores = [bench.other().await, bench.other().await];
+    let stores = [fixture.other().await, fixture.other().await];
     for month in 0..1000 {
-        let a = bench.put(parent("A", &rules, json!({"month": month}))).await;
-        let b = bench.put(parent("B", &rules, json!({"month": month}))).await;
+        let a = fixture.put(parent("A", &rules, json!({"month": month}))).await;
+        let b = fixture.put(parent("B", &rules, json!({"month": month}))).await;
         tokio::join!(finish(&stores[0], a), finish(&stores[1], b));
     }
     let mut months: Vec<_> =
-        bench.triggered().await.iter().map(|request| request.params["month"].as_i64()).collect();
+        fixture.triggered().await.iter().map(|request| request.params["month"].as_i64()).collect();
     months.sort();
     assert_eq!(months, (0..1000).map(Some).collect::<Vec<_>>());
 }
 
-async fn cascades_that_cross_do_not_block_each_other(bench: Bench) {
-    let stores = [bench.other().await, bench.other().await, bench.other().await];
+async fn concurrent_cascades_do_not_deadlock(fixture: StoreFixture) {
+    let stores = [fixture.other().await, fixture.other().await, fixture.other().await];
     let cancel = Some(OnFailed::Cancel);
     let rules = [rule("S", &["REFRESH"], OnFailed::Run), rule("T", &["REFRESH"], OnFailed::Cancel)];
     for round in 0..30 {
-        let roots = [bench.submit().await, bench.submit().await, bench.submit().await];
+        let roots = [fixture.submit().await, fixture.submit().await, fixture.submit().await];
         let mut layer = roots.to_vec();
-        // Each job of a layer comes after two of the one above, so that the ways down cross.
+        // Each job of a layer runs after two jobs of the layer above, so the cascades cross.
         for _ in 0..3 {
             let mut next = Vec::new();
             for place in 0..3 {
                 let mut child = after(&[layer[place], layer[(place + round) % 3]], cancel);
                 child.rules = rules.to_vec();
                 child.rules.rotate_left(place % 2);
-                next.push(bench.put(child).await);
+                next.push(fixture.put(child).await);
             }
             layer = next;
         }
@@ -322,52 +319,52 @@ async fn cascades_that_cross_do_not_block_each_other(bench: Bench) {
             assert_eq!(cancelled.unwrap(), JobStatus::Cancelled);
         }
         for job in layer {
-            assert_eq!(bench.status(job).await, JobStatus::Cancelled);
+            assert_eq!(fixture.status(job).await, JobStatus::Cancelled);
         }
     }
-    // Nine jobs a round, two rules each.
-    assert_eq!(bench.triggered().await.len(), 30 * 9 * 2);
+    // Nine jobs per round, two dependencies each.
+    assert_eq!(fixture.triggered().await.len(), 30 * 9 * 2);
 }
 
-async fn a_trigger_is_taken_by_one_and_tried_again_when_refused(bench: Bench) {
+async fn a_trigger_is_claimed_once_and_retried_after_a_refusal(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A"], OnFailed::Block)];
-    let a = bench.put(parent("A", &rules, json!({}))).await;
-    bench.end(a, JobStatus::Completed).await;
+    let a = fixture.put(parent("A", &rules, json!({}))).await;
+    fixture.end(a, JobStatus::Completed).await;
     let long = Duration::from_secs(60);
-    let taken = bench.store.claim_triggers(10, long).await.unwrap();
+    let taken = fixture.store.claim_triggers(10, long).await.unwrap();
     assert_eq!(taken.len(), 1);
-    assert!(bench.store.claim_triggers(10, long).await.unwrap().is_empty());
+    assert!(fixture.store.claim_triggers(10, long).await.unwrap().is_empty());
     let id = taken[0].id;
-    bench.store.fail_trigger(id, "no such type", Duration::ZERO).await.unwrap();
-    let again = bench.store.claim_triggers(10, long).await.unwrap().remove(0);
+    fixture.store.fail_trigger(id, "no such type", Duration::ZERO).await.unwrap();
+    let again = fixture.store.claim_triggers(10, long).await.unwrap().remove(0);
     assert_eq!((again.id, again.attempts, again.error.as_deref()), (id, 1, Some("no such type")));
-    bench.store.triggered(id).await.unwrap();
-    assert!(bench.store.triggers(10).await.unwrap().is_empty());
+    fixture.store.complete_trigger(id).await.unwrap();
+    assert!(fixture.store.triggers(10).await.unwrap().is_empty());
 }
 
-async fn a_parent_that_is_waited_for_is_kept(bench: Bench) {
-    let parent = bench.submit().await;
-    let child = bench.put(after(&[parent], None)).await;
-    bench.end(parent, JobStatus::Failed).await;
+async fn a_parent_with_waiting_followers_is_not_pruned(fixture: StoreFixture) {
+    let parent = fixture.submit().await;
+    let child = fixture.put(after(&[parent], None)).await;
+    fixture.end(parent, JobStatus::Failed).await;
     let app = ["app".to_owned()];
-    let expired = || bench.store.expired("REFRESH", Duration::ZERO, &app, 10);
+    let expired = || fixture.store.expired("REFRESH", Duration::ZERO, &app, 10);
     assert!(expired().await.unwrap().is_empty());
-    assert!(!bench.store.close(parent, Duration::ZERO).await.unwrap());
-    bench.store.cancel(child).await.unwrap();
+    assert!(!fixture.store.close_job(parent, Duration::ZERO).await.unwrap());
+    fixture.store.cancel(child).await.unwrap();
     for job in [parent, child] {
-        assert!(bench.store.close(job, Duration::ZERO).await.unwrap());
-        bench.store.remove(job).await.unwrap();
+        assert!(fixture.store.close_job(job, Duration::ZERO).await.unwrap());
+        fixture.store.remove_job(job).await.unwrap();
     }
-    assert_eq!(bench.number("SELECT count(*) FROM windlass_links").await, 0);
+    assert_eq!(fixture.number("SELECT count(*) FROM windlass_links").await, 0);
 }
 
-async fn the_graph_shows_both_directions(bench: Bench) {
-    let [top, side] = [bench.submit().await, bench.submit().await];
-    let left = bench.put(after(&[top], None)).await;
-    let right = bench.put(after(&[top], None)).await;
-    let bottom = bench.put(after(&[left, right, side], None)).await;
-    bench.submit().await;
-    let graph = bench.store.graph(left, 100).await.unwrap();
+async fn the_graph_contains_ancestors_and_descendants(fixture: StoreFixture) {
+    let [top, side] = [fixture.submit().await, fixture.submit().await];
+    let left = fixture.put(after(&[top], None)).await;
+    let right = fixture.put(after(&[top], None)).await;
+    let bottom = fixture.put(after(&[left, right, side], None)).await;
+    fixture.submit().await;
+    let graph = fixture.store.dependency_graph(left, 100).await.unwrap();
     let ids: Vec<_> = graph.iter().map(|linked| linked.id).collect();
     assert_eq!(ids, [top, side, left, right, bottom]);
     let mut parents = graph[4].after.clone();

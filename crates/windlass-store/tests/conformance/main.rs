@@ -1,51 +1,47 @@
-//! What every store must do, run on both backends. A topic is a file; a test is an async function
-//! of a [`bench::Bench`] that `both!` names.
+//! The behaviour that every store must have, tested on both backends. Each file covers one topic. A test
+//! is an async function with a [`fixture::StoreFixture`], listed in `both!`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "the helpers of a test fail as the test does"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a helper that panics fails its test")]
 
-/// Runs tests of the surrounding module on either backend.
+/// Runs tests of the surrounding module on both backends.
 macro_rules! both {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                super::$name(crate::bench::Bench::sqlite().await).await;
+                super::$name(crate::fixture::StoreFixture::sqlite().await).await;
             })+
         }
 
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
-                super::$name(crate::bench::Bench::postgres().await).await;
+                super::$name(crate::fixture::StoreFixture::postgres().await).await;
             })+
         }
     };
 }
 
+mod aggregates;
 mod alerts;
-mod bench;
 mod budget;
-mod cancel;
+mod cancellation;
 mod changes;
-mod claim;
+mod claims;
+mod commands;
 mod completion;
-mod control;
+mod controls;
+mod dead_letters;
 mod dependencies;
-mod digest;
 mod durability;
-mod lease;
-mod letters;
-mod load;
-mod migrate;
+mod fixture;
+mod jobs;
+mod leases;
 mod parts;
-mod prune;
+mod planning;
 mod races;
 mod restore;
+mod retention;
+mod schema;
 mod stats;
-mod steering;
-mod submit;
 mod submitters;

@@ -1,31 +1,31 @@
-//! Steering against claims and completions: whoever wins, the state is consistent and ends.
+//! Commands race with claims and completions. Whichever wins, the state stays consistent and jobs end.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Kept, Store, connect};
+use windlass_store::{Store, StoreError, connect};
 use windlass_testkit::eventually;
 
-use crate::bench::{Bench, LIMIT, brief, by, done, new_job};
+use crate::fixture::{LIMIT, StoreFixture, by, done, new_job, with_short_lease};
 
 both!(
     pauses_and_resumes_race_with_work,
     a_cancel_races_with_work,
     retries_race_with_failures,
-    loads_race_with_a_cancel,
-    segments_are_loaded_side_by_side,
+    pages_race_with_a_cancel,
+    segments_are_planned_concurrently,
     a_pause_races_with_the_last_completion,
 );
 
-/// Claims and ends chunks until told to stop; every third one it hands back.
+/// Claims and ends chunks until it is notified. It hands back every third chunk.
 async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
     let store = connect(&url).await.unwrap();
     let working = async {
         for turn in 0.. {
             for chunk in store.claim_chunks(&by(), 3).await.unwrap() {
                 let lease = chunk.lease;
-                // Whether it is kept or lost is what the race decides.
+                // The race decides whether the lease is lost.
                 let _ = match turn % 3 {
                     0 => store.release(lease, &done(1), None, false, Duration::ZERO).await,
                     _ => store.complete(lease, &done(10), &[]).await,
@@ -40,11 +40,11 @@ async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
     }
 }
 
-/// Runs workers beside something else, and lets them end.
-async fn beside_workers(bench: &Bench, count: usize, other: impl Future<Output = ()>) {
+/// Runs workers beside another future, and stops them afterwards.
+async fn beside_workers(fixture: &StoreFixture, count: usize, other: impl Future<Output = ()>) {
     let stop = Arc::new(tokio::sync::Notify::new());
     let workers: Vec<_> =
-        (0..count).map(|_| tokio::spawn(work(bench.url.clone(), stop.clone()))).collect();
+        (0..count).map(|_| tokio::spawn(work(fixture.url.clone(), stop.clone()))).collect();
     other.await;
     for worker in workers {
         while !worker.is_finished() {
@@ -63,132 +63,133 @@ async fn ends(store: &Arc<dyn Store>, job: JobId) {
     .await;
 }
 
-async fn pauses_and_resumes_race_with_work(bench: Bench) {
-    let job = bench.loaded_as(brief("1s", "60s"), 60).await;
-    beside_workers(&bench, 4, async {
+async fn pauses_and_resumes_race_with_work(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 60).await;
+    beside_workers(&fixture, 4, async {
         for turn in 0..20 {
-            // Refused once the job has ended, which is as good.
-            let _ = bench.store.pause(job, Some("a race")).await;
+            // Refused when the job has ended, which is fine.
+            let _ = fixture.store.pause(job, Some("a race")).await;
             if turn % 2 == 0 {
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
-            let _ = bench.store.resume(job).await;
+            let _ = fixture.store.resume(job).await;
         }
-        ends(&bench.store, job).await;
+        ends(&fixture.store, job).await;
     })
     .await;
-    let ended = bench.job(job).await;
+    let ended = fixture.job(job).await;
     assert_eq!(ended.status, JobStatus::Completed);
     assert_eq!(ended.items.processed, 600);
-    bench.check(job).await;
+    fixture.check(job).await;
 }
 
-async fn a_cancel_races_with_work(bench: Bench) {
+async fn a_cancel_races_with_work(fixture: StoreFixture) {
     for micros in [0, 1_000, 5_000, 20_000] {
-        let job = bench.loaded_as(brief("1s", "60s"), 40).await;
-        beside_workers(&bench, 4, async {
+        let job = fixture.planned_as(with_short_lease("1s", "60s"), 40).await;
+        beside_workers(&fixture, 4, async {
             tokio::time::sleep(Duration::from_micros(micros)).await;
-            let cancelled = bench.store.cancel(job).await.is_ok();
+            let cancelled = fixture.store.cancel(job).await.is_ok();
             eventually("the job ends", LIMIT, async || {
-                for chunk in bench.store.claim_cancelled(&by(), 10).await.unwrap() {
-                    let _ = bench.store.end_cancelled(chunk.lease, &done(1), &[]).await.unwrap();
+                for chunk in fixture.store.claim_cancelled(&by(), 10).await.unwrap() {
+                    let _ = fixture.store.end_cancelled(chunk.lease, &done(1), &[]).await.unwrap();
                 }
-                bench.job(job).await.finished_at.is_some()
+                fixture.job(job).await.finished_at.is_some()
             })
             .await;
             let expected = if cancelled { JobStatus::Cancelled } else { JobStatus::Completed };
-            assert_eq!(bench.status(job).await, expected);
+            assert_eq!(fixture.status(job).await, expected);
         })
         .await;
-        bench.check(job).await;
+        fixture.check(job).await;
     }
 }
 
-async fn retries_race_with_failures(bench: Bench) {
-    let job = bench.loaded_as(brief("1s", "60s"), 30).await;
+async fn retries_race_with_failures(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 30).await;
     let failing = async {
-        // Somebody fails chunks, sometimes with the whole job; somebody else retries at once.
+        // One task fails chunks, sometimes with the whole job; another one retries at once.
         for turn in 0..15 {
-            for chunk in bench.claim(job, 1).await {
+            for chunk in fixture.claim(job, 1).await {
                 let (at_once, progress) = (turn % 2 == 0, done(0));
                 let _ =
-                    bench.store.fail(chunk.lease, &progress, "bad", at_once, &[]).await.unwrap();
+                    fixture.store.fail(chunk.lease, &progress, "bad", at_once, &[]).await.unwrap();
             }
-            let _ = bench.store.retry(job).await;
+            let _ = fixture.store.retry(job).await;
         }
         eventually("the job completes", LIMIT, async || {
-            bench.store.rescue().await.unwrap();
-            let _ = bench.store.retry(job).await;
-            bench.status(job).await == JobStatus::Completed
+            fixture.store.rescue().await.unwrap();
+            let _ = fixture.store.retry(job).await;
+            fixture.status(job).await == JobStatus::Completed
         })
         .await;
     };
-    beside_workers(&bench, 3, failing).await;
-    assert_eq!(bench.job(job).await.items.processed, 300);
-    bench.check(job).await;
+    beside_workers(&fixture, 3, failing).await;
+    assert_eq!(fixture.job(job).await.items.processed, 300);
+    fixture.check(job).await;
 }
 
-async fn loads_race_with_a_cancel(bench: Bench) {
-    use crate::bench::{cut, page, scan};
+async fn pages_race_with_a_cancel(fixture: StoreFixture) {
+    use crate::fixture::{cut, page, scan};
     for micros in [0, 2_000, 8_000] {
-        let job = bench.store.submit(new_job()).await.unwrap().id();
-        let plan = bench.segment_of(job).await;
-        let store = bench.other().await;
-        let loading = tokio::spawn(async move {
+        let job = fixture.store.submit(new_job()).await.unwrap().id();
+        let plan = fixture.segment_of(job).await;
+        let store = fixture.other().await;
+        let planning = tokio::spawn(async move {
             let mut state = plan.state;
             for turn in 1..50 {
                 let next = page(plan.lease, state, scan(turn), cut(2));
                 state = next.to.clone();
-                if store.load(next).await.unwrap() == Kept::Lost {
-                    return;
+                match store.commit_page(next).await {
+                    Err(StoreError::LeaseLost) => return,
+                    committed => committed.unwrap(),
                 }
             }
-            panic!("it was never told");
+            panic!("the cancel never refused a page");
         });
         tokio::time::sleep(Duration::from_micros(micros)).await;
-        bench.store.cancel(job).await.unwrap();
-        loading.await.unwrap();
-        assert!(bench.job(job).await.finished_at.is_some());
-        bench.check(job).await;
+        fixture.store.cancel(job).await.unwrap();
+        planning.await.unwrap();
+        assert!(fixture.job(job).await.finished_at.is_some());
+        fixture.check(job).await;
     }
 }
 
-async fn segments_are_loaded_side_by_side(bench: Bench) {
-    use crate::bench::{cut, last_page, new_segments, page, scan};
-    let job = bench.submit().await;
-    let plan = bench.segment_of(job).await;
+async fn segments_are_planned_concurrently(fixture: StoreFixture) {
+    use crate::fixture::{cut, last_page, new_segments, page, scan};
+    let job = fixture.submit().await;
+    let plan = fixture.segment_of(job).await;
     let split = last_page(plan.lease, plan.state, scan(0), vec![]);
     let split = windlass_store::Page { segments: new_segments(8), ..split };
-    assert_eq!(bench.store.load(split).await.unwrap(), Kept::Yes);
-    let loads = bench.store.claim_segments(&by(), 8).await.unwrap().into_iter().map(|segment| {
-        let store = bench.store.clone();
+    fixture.store.commit_page(split).await.unwrap();
+    let loads = fixture.store.claim_segments(&by(), 8).await.unwrap().into_iter().map(|segment| {
+        let store = fixture.store.clone();
         tokio::spawn(async move {
             let mut state = segment.state;
             for turn in 100..105 {
                 let mut next = page(segment.lease, state, scan(turn), cut(3));
                 next.last = turn == 104;
                 state = next.to.clone();
-                assert_eq!(store.load(next).await.unwrap(), Kept::Yes);
+                store.commit_page(next).await.unwrap();
             }
         })
     });
     for load in futures::future::join_all(loads).await {
         load.unwrap();
     }
-    assert_eq!(bench.chunks(job).await.len(), 8 * 5 * 3);
-    bench.check(job).await;
+    assert_eq!(fixture.chunks(job).await.len(), 8 * 5 * 3);
+    fixture.check(job).await;
 }
 
-async fn a_pause_races_with_the_last_completion(bench: Bench) {
+async fn a_pause_races_with_the_last_completion(fixture: StoreFixture) {
     for _ in 0..40 {
-        let job = bench.loaded(1).await;
-        let chunk = bench.claim(job, 1).await.remove(0);
-        let store = bench.store.clone();
+        let job = fixture.planned(1).await;
+        let chunk = fixture.claim(job, 1).await.remove(0);
+        let store = fixture.store.clone();
         let ending = tokio::spawn(async move { store.complete(chunk.lease, &done(10), &[]).await });
-        let paused = bench.store.pause(job, None).await.is_ok();
-        assert_eq!(ending.await.unwrap().unwrap(), Kept::Yes);
+        let paused = fixture.store.pause(job, None).await.is_ok();
+        ending.await.unwrap().unwrap();
         let expected = if paused { JobStatus::Paused } else { JobStatus::Completed };
-        assert_eq!(bench.status(job).await, expected);
-        bench.check(job).await;
+        assert_eq!(fixture.status(job).await, expected);
+        fixture.check(job).await;
     }
 }

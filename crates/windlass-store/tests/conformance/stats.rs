@@ -1,43 +1,43 @@
-//! What there is to do, in numbers, while it is done.
+//! Counts of open work.
 
 use windlass_core::JobStatus;
-use windlass_store::{Depth, Kept};
+use windlass_store::Depth;
 
-use crate::bench::{Bench, LIMIT, brief, new_job};
+use crate::fixture::{LIMIT, StoreFixture, new_job, with_short_lease};
 
-both!(depths_are_those_of_the_chunks, lost_leases_are_counted, open_jobs_are_found_by_submitter);
+both!(depths_count_jobs_and_chunks, lost_leases_are_counted, open_jobs_are_listed_by_submitter);
 
 fn depth(status: JobStatus, jobs: i64, pending: i64, processing: i64) -> Depth {
     Depth { job_type: "REFRESH".to_owned(), status, jobs, pending, processing }
 }
 
-async fn depths_are_those_of_the_chunks(bench: Bench) {
-    let depths = async || bench.store.stats().await.unwrap().depths;
+async fn depths_count_jobs_and_chunks(fixture: StoreFixture) {
+    let depths = async || fixture.store.stats().await.unwrap().depths;
     assert_eq!(depths().await, []);
-    bench.submit().await;
-    let (job, other) = (bench.loaded(5).await, bench.loaded(2).await);
-    let chunks = bench.claim(job, 3).await;
+    fixture.submit().await;
+    let (job, other) = (fixture.planned(5).await, fixture.planned(2).await);
+    let chunks = fixture.claim(job, 3).await;
     let queued = depth(JobStatus::Queued, 1, 0, 0);
     assert_eq!(depths().await, [depth(JobStatus::Processing, 2, 4, 3), queued.clone()]);
-    assert_eq!(bench.complete(&chunks[0]).await, Kept::Yes);
-    bench.store.pause(other, None).await.unwrap();
+    fixture.complete(&chunks[0]).await.unwrap();
+    fixture.store.pause(other, None).await.unwrap();
     let expected =
         [depth(JobStatus::Paused, 1, 2, 0), depth(JobStatus::Processing, 1, 2, 2), queued.clone()];
     assert_eq!(depths().await, expected);
     for job in [job, other] {
-        bench.store.cancel(job).await.unwrap();
+        fixture.store.cancel(job).await.unwrap();
     }
     assert_eq!(depths().await, [queued]);
 }
 
-async fn lost_leases_are_counted(bench: Bench) {
-    let job = bench.loaded_as(brief("50ms", "1m"), 2).await;
-    let losses = async || bench.store.stats().await.unwrap().losses;
-    bench.claim(job, 2).await;
+async fn lost_leases_are_counted(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("50ms", "1m"), 2).await;
+    let losses = async || fixture.store.stats().await.unwrap().losses;
+    fixture.claim(job, 2).await;
     assert_eq!(losses().await, []);
     let mut rescued = 0;
     windlass_testkit::eventually("both leases run out", LIMIT, async || {
-        rescued += bench.store.rescue().await.unwrap();
+        rescued += fixture.store.rescue().await.unwrap();
         rescued == 2
     })
     .await;
@@ -46,16 +46,16 @@ async fn lost_leases_are_counted(bench: Bench) {
     assert_eq!(found[0].job_type, "REFRESH");
 }
 
-async fn open_jobs_are_found_by_submitter(bench: Bench) {
+async fn open_jobs_are_listed_by_submitter(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for name in ["schedule", "ada", "schedule", "schedule"] {
         let mut job = new_job();
         job.identity.name = name.to_owned();
-        jobs.push(bench.loaded_as(job, 1).await);
+        jobs.push(fixture.planned_as(job, 1).await);
     }
-    bench.store.pause(jobs[2], None).await.unwrap();
-    bench.store.cancel(jobs[3]).await.unwrap();
-    let open = bench.store.open_jobs("schedule", 10).await.unwrap();
+    fixture.store.pause(jobs[2], None).await.unwrap();
+    fixture.store.cancel(jobs[3]).await.unwrap();
+    let open = fixture.store.open_jobs("schedule", 10).await.unwrap();
     assert_eq!(open, [jobs[0], jobs[2]]);
-    assert_eq!(bench.store.open_jobs("schedule", 1).await.unwrap(), [jobs[0]]);
+    assert_eq!(fixture.store.open_jobs("schedule", 1).await.unwrap(), [jobs[0]]);
 }

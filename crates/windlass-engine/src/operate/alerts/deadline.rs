@@ -59,8 +59,8 @@ impl Engine {
             job_type: job.job_type,
             job: Some((job.id, job.submitted_by)),
             details,
-            above: None,
-            after: Duration::ZERO,
+            threshold: None,
+            sustained_for: Duration::ZERO,
             post: self.config().alerts.posts(kind),
         })
         .await

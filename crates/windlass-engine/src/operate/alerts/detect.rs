@@ -38,8 +38,8 @@ impl Engine {
                 job_type,
                 job: Some((job, submitted_by)),
                 details,
-                above: None,
-                after: Duration::ZERO,
+                threshold: None,
+                sustained_for: Duration::ZERO,
                 post: self.config().alerts.posts(kind),
             })
             .await?;
@@ -56,7 +56,7 @@ impl Engine {
         // limits do not raise and clear it in turn.
         let most = open.iter().map(|(_, above)| *above).fold(limit, i64::max);
         let counts: BTreeMap<_, _> =
-            self.store().letters_by_type(most.saturating_add(1)).await?.into_iter().collect();
+            self.store().count_dead_letters(most.saturating_add(1)).await?.into_iter().collect();
         for (job_type, above) in &open {
             if counts.get(job_type).copied().unwrap_or_default() <= *above {
                 self.store().clear_alert(kind, job_type).await?;
@@ -67,7 +67,8 @@ impl Engine {
         if new.next().is_none() {
             return Ok(());
         }
-        for (job_type, letters) in self.store().letters_by_type(MAX_DEAD_LETTERS_COUNTED).await? {
+        for (job_type, letters) in self.store().count_dead_letters(MAX_DEAD_LETTERS_COUNTED).await?
+        {
             if letters > limit && !known(&job_type) {
                 let details = json!({"letters": letters, "limit": limit});
                 let message = format!(
@@ -100,7 +101,7 @@ impl Engine {
             );
             let details = json!({"jobs": jobs, "connection": connection, "handler": handler});
             let alert = self.condition(kind, job_type, message, details, 0);
-            self.raise(NewAlert { after, ..alert }).await?;
+            self.raise(NewAlert { sustained_for: after, ..alert }).await?;
         }
         Ok(())
     }
@@ -121,8 +122,8 @@ impl Engine {
             job: None,
             message,
             details,
-            above: Some(limit),
-            after: Duration::ZERO,
+            threshold: Some(limit),
+            sustained_for: Duration::ZERO,
             post: self.config().alerts.posts(kind),
         }
     }

@@ -58,7 +58,7 @@ impl Engine {
 
     /// Raises an alert, and logs it if it is new.
     async fn raise(&self, alert: NewAlert) -> Result<()> {
-        if self.store().raise(&alert).await? {
+        if self.store().raise_alert(&alert).await? {
             let NewAlert { kind, job_type, job, message, .. } = alert;
             let job = job.map(|(id, _)| tracing::field::display(id));
             tracing::warn!(%kind, job_type, job, "alert: {message}");

@@ -38,7 +38,7 @@ impl DeadLetterCheck {
         let mut filter =
             DeadLetterFilter { job, limit: LETTERS_PER_PAGE, ..DeadLetterFilter::default() };
         loop {
-            let page = engine.store().letters(&filter).await?;
+            let page = engine.store().dead_letters(&filter).await?;
             let Some(last) = page.last() else { return Ok(letters) };
             filter.before = Some(last.id);
             for letter in &page {

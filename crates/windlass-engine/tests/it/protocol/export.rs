@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use windlass_core::{Job, JobId, JobStatus};
 use windlass_engine::Engine;
 use windlass_export::Manifest;
-use windlass_store::{MERGED, Standing};
+use windlass_store::{LeaseStatus, MERGED};
 
 fn exporting(fixture: &EngineFixture, format: &str) -> String {
     let folder = fixture.folder.path().join("out");
@@ -103,7 +103,7 @@ pub(crate) async fn a_cancelled_export_leaves_nothing(fixture: EngineFixture) {
     let left: Vec<_> = std::fs::read_dir(folder(&fixture, id)).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
     assert!(engine.store().parts(id, MERGED - 1, 10).await.unwrap().is_empty());
-    assert_eq!(engine.store().confirm(&[held.lease]).await.unwrap(), [Standing::Lost]);
+    assert_eq!(engine.store().confirm(&[held.lease]).await.unwrap(), [LeaseStatus::Lost]);
 }
 
 pub(crate) async fn an_export_supports_dry_run_and_pruning(fixture: EngineFixture) {

@@ -115,7 +115,7 @@ pub(crate) async fn sql_in_a_request_is_never_run(fixture: EngineFixture) {
             },
         ] {
             attempts += 1;
-            assert!(engine.store().letters(&filter).await.unwrap().is_empty(), "{payload}");
+            assert!(engine.store().dead_letters(&filter).await.unwrap().is_empty(), "{payload}");
             assert!(engine.redrive(&filter).await.unwrap().is_empty(), "{payload}");
         }
     }

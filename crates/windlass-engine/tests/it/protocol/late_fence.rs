@@ -4,7 +4,7 @@
 use crate::protocol::common::*;
 use std::time::Duration;
 use windlass_core::{ChunkStatus, Cursor, Retention};
-use windlass_store::Standing;
+use windlass_store::LeaseStatus;
 use windlass_testkit::{Gate, PostgresServer, eventually};
 
 const SHORT: &str = "chunk.lease = \"100ms\"\nchunk.timeout = \"30s\"";
@@ -27,7 +27,7 @@ pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_ref
     let ledger = stalled.fence().await.expect("the row is made anew, at the old epoch");
     assert_eq!((ledger.epoch, ledger.commits, ledger.cursor.clone()), (1, 0, Cursor::Start));
     let standing = engine.store().confirm(&[stalled.claimed.lease]).await.unwrap();
-    assert_eq!(standing, [Standing::Lost]);
+    assert_eq!(standing, [LeaseStatus::Lost]);
     fixture.each_once(10).await;
 
     // Only the confirmation prevents the commit: the ledger itself would accept it.

@@ -148,7 +148,7 @@ pub(crate) async fn a_dead_letter_is_released_when_its_redrive_is_cancelled(
     assert_eq!((redriven.len(), redriven[0].letters), (1, 4));
     assert!(engine.redrive(&of(&first)).await.unwrap().is_empty());
     let ignored =
-        engine.store().mark_letters(&of(&first), DeadLetterStatus::Ignored).await.unwrap();
+        engine.store().mark_dead_letters(&of(&first), DeadLetterStatus::Ignored).await.unwrap();
     assert_eq!(ignored, 0, "they are being redriven");
 
     engine.cancel(redriven[0].job_id).await.unwrap();

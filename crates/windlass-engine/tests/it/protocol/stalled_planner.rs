@@ -5,7 +5,7 @@ use crate::protocol::common::*;
 use windlass_core::pagination::name_key;
 use windlass_core::{JobId, Key, KeyRange, PaginationState};
 use windlass_engine::Engine;
-use windlass_store::{ClaimedSegment, Kept, NewChunk, NewSegment, Page};
+use windlass_store::{ClaimedSegment, NewChunk, NewSegment, Page, StoreError};
 
 const ROWS: i64 = 500;
 /// Small chunks, and pages of the size that the planner of this test uses.
@@ -20,7 +20,7 @@ pub(crate) async fn a_late_plan_is_refused(fixture: EngineFixture) {
 
     fixture.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&fixture, &engine, done.id).await;
 }
@@ -30,13 +30,13 @@ pub(crate) async fn a_late_first_page_is_refused(fixture: EngineFixture) {
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
     fixture.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&fixture, &engine, done.id).await;
 }
@@ -47,15 +47,15 @@ pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture)
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
-    assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(first.clone()).await.unwrap();
     let stalled = page(&engine, &segment, first.to.clone()).await;
 
     fixture.expire("windlass_segments").await;
     let done = work(&engine, job).await;
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     whole(&fixture, &engine, done.id).await;
 }
@@ -68,7 +68,7 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
-    assert_eq!(engine.store().load(planned).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(planned).await.unwrap();
     let segment = claim(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
@@ -76,10 +76,10 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment
     engine.store().rescue().await.unwrap();
     let second = claim(&engine, job).await;
     assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
-    assert_eq!(engine.store().load(stalled).await.unwrap(), Kept::Lost);
+    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
     let first = page(&engine, &second, second.state.clone()).await;
-    assert_eq!(engine.store().load(first).await.unwrap(), Kept::Yes);
+    engine.store().commit_page(first).await.unwrap();
     fixture.expire("windlass_segments").await;
     let done = work(&engine, job).await;
     whole(&fixture, &engine, done.id).await;
@@ -92,12 +92,12 @@ pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
     let job = submit(&engine).await;
     let planned = plan(&engine, claim(&engine, job).await).await;
     for _ in 0..2 {
-        assert_eq!(engine.store().load(planned.clone()).await.unwrap(), Kept::Yes);
+        engine.store().commit_page(planned.clone()).await.unwrap();
     }
     let segment = claim(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
     for _ in 0..2 {
-        assert_eq!(engine.store().load(first.clone()).await.unwrap(), Kept::Yes);
+        engine.store().commit_page(first.clone()).await.unwrap();
     }
     assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
     fixture.expire("windlass_segments").await;

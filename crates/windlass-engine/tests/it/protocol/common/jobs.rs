@@ -133,7 +133,7 @@ pub(crate) async fn chunks(engine: &Engine, job: JobId) -> Vec<ChunkRow> {
 /// The dead letters of a job, in the order of their keys.
 pub(crate) async fn letters(engine: &Engine, job: JobId) -> Vec<DeadLetter> {
     let filter = DeadLetterFilter { job: Some(job), limit: 1000, ..DeadLetterFilter::default() };
-    let mut letters = engine.store().letters(&filter).await.unwrap();
+    let mut letters = engine.store().dead_letters(&filter).await.unwrap();
     letters.sort_by_key(|letter| letter.key.as_i64());
     letters
 }
@@ -149,8 +149,8 @@ pub(crate) fn by_hand(job: JobId) -> Capabilities {
         worker: "by hand".to_owned(),
         connections: vec!["app".to_owned()],
         handlers: vec!["work".to_owned()],
-        only: Some(job),
-        above: None,
+        only_job: Some(job),
+        above_priority: None,
     }
 }
 

@@ -1,3 +1,0 @@
--- What a cancelled job has put out is to be removed, when nobody can add to it any more.
-ALTER TABLE windlass_jobs ADD COLUMN discard INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX windlass_jobs_discard ON windlass_jobs (id) WHERE discard;

@@ -1,0 +1,12 @@
+-- Decreases the counter of open chunks by $2, and starts the job if its first claim could not. It
+-- runs before the chunk is changed, since the job is locked first. If the lease is lost, it is
+-- rolled back.
+-- Lock: the job.
+-- Index: the primary key.
+UPDATE windlass_jobs
+SET open_chunks = open_chunks - $2,
+    status = CASE status WHEN 'QUEUED' THEN 'PROCESSING' ELSE status END,
+    started_at = coalesce(started_at, clock_timestamp())
+WHERE id = $1 AND open_chunks >= $2
+RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
+    items_total, budget_multiplier, failures, closed, merge

@@ -1,3 +1,0 @@
--- Says that a job has exceeded its failure budget. Lock: the job, held already.
--- Index: the primary key.
-UPDATE windlass_jobs SET exceeded_at = clock_timestamp() WHERE id = $1

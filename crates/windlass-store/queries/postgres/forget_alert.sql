@@ -1,3 +1,0 @@
--- Forgets a condition that was watched and went away before it was raised.
--- Lock: the row. Index: windlass_alerts_occurrence.
-DELETE FROM windlass_alerts WHERE kind = $1 AND subject = $2 AND raised_at IS NULL

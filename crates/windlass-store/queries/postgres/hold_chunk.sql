@@ -1,6 +1,0 @@
--- Holds a chunk at its epoch while its dead letters are written. Lock: the chunk; it is released
--- with the transaction. Index: the primary key.
-SELECT j.redrive, j.job_type, j.submitter
-FROM windlass_chunks c JOIN windlass_jobs j ON j.id = c.job_id
-WHERE c.job_id = $1 AND c.number = $2 AND c.epoch = $3 AND c.nonce = $4 AND c.status = 'PROCESSING'
-FOR UPDATE OF c

@@ -1,4 +1,0 @@
--- Stops a subject, or lets it go on. Lock: the control row. Index: the primary key.
-INSERT INTO windlass_controls (subject, stopped)
-VALUES ($1, $2)
-ON CONFLICT (subject) DO UPDATE SET stopped = excluded.stopped

@@ -1,0 +1,13 @@
+-- Adds the segments, chunks and items of a page to the counters of a job.
+-- Lock: the write transaction.
+-- Index: the primary key.
+UPDATE windlass_jobs
+SET open_segments = open_segments + ?2,
+    open_chunks = open_chunks + ?3,
+    chunks_total = chunks_total + ?4,
+    items_total = items_total + ?5,
+    status = CASE status WHEN 'QUEUED' THEN 'PROCESSING' ELSE status END,
+    started_at = coalesce(started_at, CAST(unixepoch('subsec') * 1000 AS INTEGER))
+WHERE id = ?1
+RETURNING id, status, true AS started, redrive, open_segments, open_chunks, chunks_total,
+    items_total, budget_multiplier, failures, closed, merge

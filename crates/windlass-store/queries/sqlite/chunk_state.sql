@@ -1,0 +1,5 @@
+-- Reads the status and claim of a chunk, to distinguish a repeated call from one whose lease is
+-- lost.
+-- Lock: the write transaction.
+-- Index: the primary key.
+SELECT status, epoch, nonce, lost FROM windlass_chunks WHERE job_id = ?1 AND number = ?2

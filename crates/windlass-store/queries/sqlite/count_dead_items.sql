@@ -1,0 +1,5 @@
+-- Counts the dead items of a job. Runs only for a job with a failure budget, after a chunk with
+-- dead letters.
+-- Lock: the write transaction.
+-- Index: the primary key.
+SELECT coalesce(sum(dead), 0) AS dead FROM windlass_chunks WHERE job_id = ?1

@@ -1,8 +1,0 @@
--- Moves a schedule on from the time that was seen to, unless somebody has. Lock: the writer's.
--- Index: the primary key.
-UPDATE windlass_schedules
-SET next_at = ?3,
-    last_at = coalesce(?5, last_at),
-    last_job = coalesce(?4, last_job),
-    error = NULL
-WHERE job_type = ?1 AND next_at = ?2

@@ -1,0 +1,24 @@
+-- Writes a transition of a job; ?5 is `now`, `clear` or `keep`. A cancelled job keeps its error
+-- when it ends. Its output is then to be removed, except for a redrive: what its items emitted
+-- belongs to the original job, and their letters are reprocessed. Returns whether other jobs follow
+-- this one.
+-- Lock: the write transaction.
+-- Index: the primary key.
+UPDATE windlass_jobs
+SET status = ?2,
+    error = CASE
+        WHEN status IN ('CANCELLED', 'FAILED') AND ?2 = 'CANCELLED' THEN coalesce(?3, error)
+        ELSE ?3
+    END,
+    budget_multiplier = budget_multiplier + ?4,
+    discard = discard
+        OR ?2 = 'CANCELLED' AND ?5 = 'now' AND NOT redrive
+            AND (chunks_total > 0 OR coalesce(merge, '') = 'begun'),
+    finished_at = CASE ?5
+        WHEN 'now' THEN CAST(unixepoch('subsec') * 1000 AS INTEGER)
+        WHEN 'clear' THEN NULL
+        ELSE finished_at
+    END
+WHERE id = ?1
+RETURNING rules IS NOT NULL
+    OR EXISTS (SELECT 1 FROM windlass_links l WHERE l.parent = ?1 AND l.waits) AS followed

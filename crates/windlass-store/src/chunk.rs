@@ -1,0 +1,135 @@
+//! Chunks, from planning to their end.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use windlass_core::{ChunkStatus, Counts, Cursor, JobId, KeySet};
+
+use crate::values::clean;
+use crate::{Lease, NewPart};
+
+/// A chunk that planning has cut.
+#[derive(Clone, Debug)]
+pub struct NewChunk {
+    /// Its records.
+    pub key_set: KeySet,
+    /// The number of its records.
+    pub items: i64,
+}
+
+/// A claimed chunk.
+#[derive(Clone, Debug)]
+pub struct ClaimedChunk {
+    /// The lease.
+    pub lease: Lease,
+    /// Its records.
+    pub key_set: KeySet,
+    /// The number of its records when it was planned.
+    pub items: i64,
+    /// The number of failed attempts.
+    pub attempts: u32,
+    /// Whether the previous claim ended by a lost lease.
+    pub lost: bool,
+    /// The error of an earlier claim.
+    pub error: Option<String>,
+}
+
+/// The progress of a chunk, as its ledger row records it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// The cursor.
+    pub cursor: Cursor,
+    /// The counts.
+    pub counts: Counts,
+}
+
+/// How a chunk ends. In a redrive, `settled` names the keys whose items are done.
+#[derive(Clone, Debug)]
+pub enum ChunkOutcome {
+    /// All items are processed, skipped or dead letters.
+    Completed {
+        /// Keys whose dead letters become `reprocessed`, unless the item failed again.
+        settled: Vec<String>,
+        /// The output of the chunk.
+        part: Option<NewPart>,
+    },
+    /// The chunk failed for good.
+    Failed {
+        /// The last error.
+        error: String,
+        /// Whether the job fails at once.
+        fail_job: bool,
+        /// Keys whose dead letters become `reprocessed`.
+        settled: Vec<String>,
+    },
+    /// The job was cancelled.
+    Cancelled {
+        /// Keys whose dead letters become `reprocessed`.
+        settled: Vec<String>,
+    },
+}
+
+impl ChunkOutcome {
+    /// A failure. NUL characters in the error are replaced, since PostgreSQL cannot store them.
+    pub fn failed(error: &str, fail_job: bool, settled: &[String]) -> ChunkOutcome {
+        ChunkOutcome::Failed { error: clean(error), fail_job, settled: settled.to_vec() }
+    }
+
+    pub(crate) fn settled(&self) -> &[String] {
+        match self {
+            ChunkOutcome::Completed { settled, .. }
+            | ChunkOutcome::Failed { settled, .. }
+            | ChunkOutcome::Cancelled { settled } => settled,
+        }
+    }
+
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            ChunkOutcome::Failed { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> ChunkStatus {
+        match self {
+            ChunkOutcome::Completed { .. } => ChunkStatus::Completed,
+            ChunkOutcome::Failed { .. } => ChunkStatus::Failed,
+            ChunkOutcome::Cancelled { .. } => ChunkStatus::Cancelled,
+        }
+    }
+}
+
+/// A chunk in a listing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChunkRow {
+    /// The job.
+    pub job_id: JobId,
+    /// The number of the chunk.
+    pub chunk: i64,
+    /// The segment it was cut from.
+    pub segment: i32,
+    /// Its status.
+    pub status: ChunkStatus,
+    /// The number of its claims.
+    pub epoch: i64,
+    /// Its records.
+    pub key_set: KeySet,
+    /// The number of its records when it was planned.
+    pub items: i64,
+    /// The key up to which everything is committed.
+    pub cursor: Cursor,
+    /// The counts of its items by outcome.
+    pub counts: Counts,
+    /// The number of failed attempts.
+    pub attempts: u32,
+    /// The number of lost leases.
+    pub losses: u32,
+    /// The worker that has the lease, or had it last.
+    pub worker: Option<String>,
+    /// When it was first claimed.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// Its last error.
+    pub error: Option<String>,
+}

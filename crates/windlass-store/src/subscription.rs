@@ -1,0 +1,183 @@
+//! Waiting for changes without missing one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+/// A view on the changes of a store, created by
+/// [`ChangeStore::subscribe`](crate::ChangeStore::subscribe).
+///
+/// A worker claims, finds nothing and waits. A change between the claim and the wait must wake it,
+/// and a change must wake all workers. So each of them has a subscription that remembers which
+/// changes it has seen.
+pub struct Subscription {
+    changes: watch::Receiver<i64>,
+    source: Arc<dyn ChangeSource>,
+    is_first: bool,
+}
+
+impl Subscription {
+    pub(crate) fn new(counter: &ChangeCounter, source: Arc<dyn ChangeSource>) -> Subscription {
+        Subscription { changes: counter.0.subscribe(), source, is_first: true }
+    }
+
+    /// Waits until something may have changed since the last call returned, for `at_most` at the
+    /// longest. The first call returns at once. A change between two calls is not missed.
+    ///
+    /// The call is cancel safe: a change that arrives while it is dropped ends the next call.
+    pub async fn changed(&mut self, at_most: Duration) {
+        if self.is_first {
+            self.is_first = false;
+            self.changes.mark_unchanged();
+            self.source.start();
+            return;
+        }
+        let changed = async {
+            // The sender lives as long as the source, which this subscription owns a share of.
+            let _ = self.changes.changed().await;
+        };
+        tokio::select! {
+            biased;
+            () = changed => {}
+            () = self.source.watch() => {}
+            () = tokio::time::sleep(at_most) => {}
+        }
+    }
+}
+
+/// Where a backend learns of changes that other processes made.
+#[async_trait]
+pub(crate) trait ChangeSource: Send + Sync {
+    /// Prepares for the first wait.
+    fn start(&self) {}
+    /// Keeps the counter of changes up to date for as long as it is polled. Never returns.
+    async fn watch(&self);
+}
+
+/// A counter that increases with every change.
+#[derive(Clone)]
+pub(crate) struct ChangeCounter(Arc<watch::Sender<i64>>);
+
+impl ChangeCounter {
+    pub(crate) fn new() -> ChangeCounter {
+        ChangeCounter(Arc::new(watch::Sender::new(0)))
+    }
+
+    /// Records a change.
+    pub(crate) fn increment(&self) {
+        self.0.send_modify(|count| *count += 1);
+    }
+
+    /// Sets the counter to a value that was read from the store. A lower value is an older reading
+    /// that arrived late, and is ignored.
+    pub(crate) fn advance_to(&self, count: i64) {
+        self.0.send_if_modified(|current| {
+            let is_newer = count > *current;
+            *current = count.max(*current);
+            is_newer
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    const LONG: Duration = Duration::from_secs(30);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    struct NoSource;
+
+    #[async_trait]
+    impl ChangeSource for NoSource {
+        async fn watch(&self) {
+            std::future::pending().await
+        }
+    }
+
+    fn subscribe(counter: &ChangeCounter) -> Subscription {
+        Subscription::new(counter, Arc::new(NoSource))
+    }
+
+    async fn times_out(subscription: &mut Subscription) -> bool {
+        let started = Instant::now();
+        subscription.changed(SHORT).await;
+        started.elapsed() >= SHORT
+    }
+
+    #[tokio::test]
+    async fn a_change_between_two_waits_is_seen_once() {
+        let counter = ChangeCounter::new();
+        let mut subscription = subscribe(&counter);
+        assert!(!times_out(&mut subscription).await, "the first call returns at once");
+        assert!(times_out(&mut subscription).await);
+        counter.increment();
+        assert!(!times_out(&mut subscription).await);
+        assert!(times_out(&mut subscription).await);
+    }
+
+    #[tokio::test]
+    async fn two_subscriptions_of_one_task_both_see_a_change() {
+        let counter = ChangeCounter::new();
+        let (mut first, mut second) = (subscribe(&counter), subscribe(&counter));
+        first.changed(SHORT).await;
+        second.changed(SHORT).await;
+        counter.increment();
+        assert!(!times_out(&mut first).await);
+        assert!(!times_out(&mut second).await);
+    }
+
+    #[tokio::test]
+    async fn a_subscription_moves_between_tasks_without_missing_a_change() {
+        let counter = ChangeCounter::new();
+        let mut subscription = subscribe(&counter);
+        subscription.changed(SHORT).await;
+        counter.increment();
+        let mut subscription = tokio::spawn(async move {
+            assert!(!times_out(&mut subscription).await);
+            subscription
+        })
+        .await
+        .unwrap();
+        assert!(times_out(&mut subscription).await);
+    }
+
+    #[tokio::test]
+    async fn a_change_wakes_all_subscriptions() {
+        let counter = ChangeCounter::new();
+        let (ready, mut waiting) = tokio::sync::mpsc::channel(8);
+        let tasks: Vec<_> = (0..8)
+            .map(|place| {
+                let (mut subscription, ready) = (subscribe(&counter), ready.clone());
+                tokio::spawn(async move {
+                    subscription.changed(LONG).await;
+                    ready.send(()).await.unwrap();
+                    // Half of them wait only after the change.
+                    if place % 2 == 0 {
+                        tokio::time::sleep(SHORT * 2).await;
+                    }
+                    subscription.changed(LONG).await;
+                })
+            })
+            .collect();
+        for _ in 0..8 {
+            waiting.recv().await.unwrap();
+        }
+        counter.increment();
+        let all = futures::future::join_all(tasks);
+        tokio::time::timeout(Duration::from_secs(10), all).await.expect("all are woken");
+    }
+
+    #[test]
+    fn an_older_reading_is_no_change() {
+        let counter = ChangeCounter::new();
+        counter.advance_to(5);
+        let changes = counter.0.subscribe();
+        counter.advance_to(4);
+        counter.advance_to(5);
+        assert!(!changes.has_changed().unwrap());
+    }
+}

@@ -1,0 +1,44 @@
+//! Table `windlass_alerts`: alerts and their delivery.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+use windlass_core::{AlertKind, Delivery};
+
+use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unclaimable};
+
+/// Raises alerts and tracks their delivery.
+#[async_trait]
+pub trait AlertStore: Send + Sync {
+    /// Raises an alert, unless the same alert is raised already. A condition that must hold for some
+    /// time is only recorded at first. Returns true when this call raised the alert.
+    async fn raise_alert(&self, alert: &NewAlert) -> Result<bool>;
+    /// Lists the subjects and thresholds of conditions of this kind that are recorded or raised.
+    async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>>;
+    /// Ends a condition. When it occurs again, a new alert is raised.
+    async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()>;
+    /// Lists jobs that failed or exceeded their budget within this time and have no alert for it
+    /// yet, oldest first.
+    async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>>;
+    /// Lists waiting work that no running process can claim, by job type.
+    async fn unclaimable(&self) -> Result<Vec<Unclaimable>>;
+    /// Claims an alert that is due for delivery, for the length of the lease, and counts an attempt.
+    async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>>;
+    /// Records the result of a delivery attempt. After an error the alert is posted again after
+    /// `wait`, unless it was raised longer ago than `give_up_after`. Returns the delivery status, or
+    /// `None` when a later attempt has begun meanwhile.
+    async fn settle_alert(
+        &self,
+        id: Uuid,
+        attempts: u32,
+        error: Option<&str>,
+        wait: Duration,
+        give_up_after: Duration,
+    ) -> Result<Option<Delivery>>;
+    /// Lists alerts, newest first.
+    async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>>;
+    /// Deletes alerts older than this, except those that still hold or are being delivered. Returns
+    /// their number.
+    async fn remove_alerts(&self, age: Duration) -> Result<u64>;
+}

@@ -1,0 +1,143 @@
+//! Submitting and reading jobs.
+
+use futures::future::join_all;
+use serde_json::json;
+use windlass_core::problem::Code;
+use windlass_core::{JobStatus, PaginationState, Request};
+use windlass_store::{JobFilter, StoreError, Submitted};
+
+use crate::fixture::{StoreFixture, by, job_with, new_job};
+
+both!(
+    a_job_is_queued_with_its_plan,
+    a_job_keeps_what_it_was_submitted_with,
+    a_repeated_submit_gives_the_same_job,
+    an_idempotency_key_names_one_job,
+    an_idempotency_key_is_per_type_and_submitter,
+    concurrent_submits_of_a_key_give_one_job,
+    jobs_are_listed_newest_first_in_pages,
+    reading_an_unknown_job_returns_none,
+);
+
+async fn a_job_is_queued_with_its_plan(fixture: StoreFixture) {
+    let id = fixture.submit().await;
+    let job = fixture.job(id).await;
+    assert_eq!(job.status, JobStatus::Queued);
+    assert_eq!((job.phase, job.started_at, job.finished_at), (None, None, None));
+    assert_eq!((job.submitted_by.as_str(), job.priority), ("clerk", 5));
+    let segments = fixture.store.segments(id).await.unwrap();
+    assert_eq!(segments.len(), 1);
+    assert_eq!(segments[0].state, PaginationState::Plan);
+    fixture.check(id).await;
+}
+
+async fn a_job_keeps_what_it_was_submitted_with(fixture: StoreFixture) {
+    let request = Request {
+        params: [("month".to_owned(), json!("2025-01"))].into(),
+        ..Request::new("REFRESH")
+    };
+    let job = job_with(json!({ "description": "it's \"so\"" }), request);
+    fixture.store.submit(job.clone()).await.unwrap();
+    let snapshot = fixture.store.snapshot(job.id).await.unwrap().unwrap();
+    assert_eq!(snapshot.definition, job.definition);
+    assert_eq!(snapshot.request, job.request);
+    assert_eq!(snapshot.identity, job.identity);
+    assert_eq!((snapshot.id, snapshot.root), (job.id, job.root));
+}
+
+async fn a_repeated_submit_gives_the_same_job(fixture: StoreFixture) {
+    let job = new_job();
+    for _ in 0..2 {
+        let submitted = fixture.store.submit(job.clone()).await.unwrap();
+        assert_eq!(submitted, Submitted::New(job.id));
+    }
+    assert_eq!(fixture.store.jobs(&JobFilter::default()).await.unwrap().len(), 1);
+    assert_eq!(fixture.store.segments(job.id).await.unwrap().len(), 1);
+}
+
+fn keyed(key: &str) -> Request {
+    let params = [("a".to_owned(), json!(1)), ("b".to_owned(), json!({ "x": 1, "y": 2 }))];
+    Request {
+        idempotency_key: Some(key.to_owned()),
+        params: params.into(),
+        ..Request::new("REFRESH")
+    }
+}
+
+async fn an_idempotency_key_names_one_job(fixture: StoreFixture) {
+    let first = job_with(json!({}), keyed("k"));
+    assert_eq!(fixture.store.submit(first.clone()).await.unwrap(), Submitted::New(first.id));
+    let mut reordered = keyed("k");
+    reordered.params.insert("b".to_owned(), serde_json::from_str(r#"{"y":2,"x":1}"#).unwrap());
+    let again = fixture.store.submit(job_with(json!({}), reordered)).await.unwrap();
+    assert_eq!(again, Submitted::Existing(first.id));
+
+    let other = Request { priority: Some(9), ..keyed("k") };
+    let error = fixture.store.submit(job_with(json!({}), other)).await.unwrap_err();
+    let StoreError::Problem(problem) = error else { panic!("{error}") };
+    assert_eq!(problem.code, Code::IdempotencyKey);
+    assert_eq!(problem.field.as_deref(), Some("idempotencyKey"));
+    assert_eq!(fixture.store.jobs(&JobFilter::default()).await.unwrap().len(), 1);
+}
+
+async fn an_idempotency_key_is_per_type_and_submitter(fixture: StoreFixture) {
+    let long = "k".repeat(10_000);
+    let first = job_with(json!({}), keyed(&long));
+    let mut by_another = job_with(json!({}), keyed(&long));
+    by_another.identity.name = "manager".to_owned();
+    let mut of_another_type = job_with(json!({}), keyed(&long));
+    of_another_type.definition.name = "OTHER".to_owned();
+    for job in [first, by_another, of_another_type] {
+        assert_eq!(fixture.store.submit(job.clone()).await.unwrap(), Submitted::New(job.id));
+    }
+}
+
+async fn concurrent_submits_of_a_key_give_one_job(fixture: StoreFixture) {
+    for round in 0..5 {
+        let request = keyed(&format!("round {round}"));
+        let submits = (0..8).map(|_| {
+            let (store, request) = (fixture.store.clone(), request.clone());
+            tokio::spawn(async move { store.submit(job_with(json!({}), request)).await.unwrap() })
+        });
+        let all: Vec<_> = join_all(submits).await.into_iter().map(Result::unwrap).collect();
+        let new = all.iter().filter(|submitted| matches!(submitted, Submitted::New(_))).count();
+        assert_eq!(new, 1);
+        assert!(all.iter().all(|submitted| submitted.id() == all[0].id()));
+    }
+}
+
+async fn jobs_are_listed_newest_first_in_pages(fixture: StoreFixture) {
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(fixture.submit().await);
+    }
+    ids.reverse();
+    let mut listed = Vec::new();
+    let mut before = None;
+    loop {
+        let filter = JobFilter { before, limit: 2, ..JobFilter::default() };
+        let page = fixture.store.jobs(&filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.id);
+        listed.extend(page.iter().map(|job| job.id));
+    }
+    assert_eq!(listed, ids);
+
+    fixture.store.claim_segments(&by(), 1).await.unwrap();
+    let of = |job_type: &str, status| JobFilter {
+        job_type: Some(job_type.to_owned()),
+        status,
+        ..JobFilter::default()
+    };
+    let count = async |filter| fixture.store.jobs(&filter).await.unwrap().len();
+    assert_eq!(count(of("REFRESH", None)).await, 5);
+    assert_eq!(count(of("REFRESH", Some(JobStatus::Processing))).await, 1);
+    assert_eq!(count(of("OTHER", None)).await, 0);
+}
+
+async fn reading_an_unknown_job_returns_none(fixture: StoreFixture) {
+    let id = new_job().id;
+    assert!(fixture.store.job(id).await.unwrap().is_none());
+    assert!(fixture.store.snapshot(id).await.unwrap().is_none());
+    assert!(fixture.chunks(id).await.is_empty());
+}

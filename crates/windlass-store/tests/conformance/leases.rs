@@ -1,0 +1,187 @@
+//! Leases expire, are renewed, and refuse late calls.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_core::{ChunkStatus, Cursor, PaginationState};
+use windlass_store::{ClaimedChunk, Lease, LeaseRenewal, LeaseStatus, NewDeadLetter, Progress};
+use windlass_testkit::eventually;
+
+use crate::fixture::{
+    LIMIT, StoreFixture, assert_lost, by, cut, done, key, last_page, scan, with_short_lease,
+};
+
+both!(
+    an_expired_lease_is_claimed_again,
+    an_old_epoch_changes_nothing,
+    a_heartbeat_renews_a_lease_and_stores_progress,
+    heartbeats_never_renew_past_the_timeout,
+    lease_statuses_are_in_order,
+    a_rescue_returns_only_expired_leases,
+    a_segment_with_an_expired_lease_is_planned_again,
+    a_released_chunk_is_released_once,
+);
+
+/// Waits until the lease of the chunk has expired, and rescues the chunk.
+async fn expire(fixture: &StoreFixture) {
+    let rescued = async || fixture.store.rescue().await.unwrap() > 0;
+    eventually("a lease runs out", LIMIT, rescued).await;
+}
+
+fn beat(lease: Lease) -> LeaseRenewal {
+    LeaseRenewal { lease, progress: None }
+}
+
+fn letter() -> NewDeadLetter {
+    NewDeadLetter {
+        key: key(1).to_text(),
+        record: json!({ "id": 1 }),
+        error: "bad".to_owned(),
+        context: json!(null),
+        attempts: 1,
+    }
+}
+
+/// A chunk whose lease was lost, and its next claim.
+async fn lost(fixture: &StoreFixture) -> (ClaimedChunk, ClaimedChunk) {
+    let job = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
+    let old = fixture.claim(job, 1).await.remove(0);
+    expire(fixture).await;
+    let new = fixture.claim(job, 1).await.remove(0);
+    (old, new)
+}
+
+async fn an_expired_lease_is_claimed_again(fixture: StoreFixture) {
+    let (old, new) = lost(&fixture).await;
+    let job = old.lease.chunk.job;
+    assert!(new.lease.epoch > old.lease.epoch);
+    assert!(new.lost && !old.lost);
+    assert_eq!(new.attempts, 0, "a lost lease is not a failed attempt");
+    let row = fixture.chunk(job, 0).await;
+    assert_eq!((row.losses, row.attempts), (1, 0));
+    // The flag is about the previous claim only.
+    fixture.store.release(new.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
+    assert!(!fixture.claim(job, 1).await.remove(0).lost);
+    fixture.check(job).await;
+}
+
+async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
+    let (old, new) = lost(&fixture).await;
+    let (store, progress) = (&fixture.store, done(10));
+    let before = fixture.chunk(old.lease.chunk.job, 0).await;
+    assert_lost(store.complete(old.lease, &progress, &[]).await);
+    assert_lost(store.fail(old.lease, &progress, "late", true, &[]).await);
+    let released = store.release(old.lease, &progress, Some("late"), true, Duration::ZERO);
+    assert_lost(released.await);
+    assert_lost(store.end_cancelled(old.lease, &progress, &[]).await);
+    assert_lost(store.add_dead_letters(old.lease, &[letter()]).await);
+    assert_eq!(store.confirm(&[old.lease]).await.unwrap(), [LeaseStatus::Lost]);
+    let late = LeaseRenewal { lease: old.lease, progress: Some(progress.clone()) };
+    assert_eq!(store.heartbeat(&[late], &[]).await.unwrap(), [LeaseStatus::Lost]);
+
+    assert_eq!(fixture.chunk(old.lease.chunk.job, 0).await, before);
+    assert!(store.dead_letters(&Default::default()).await.unwrap().is_empty());
+    fixture.check(old.lease.chunk.job).await;
+    store.complete(new.lease, &progress, &[]).await.unwrap();
+    assert_lost(store.complete(old.lease, &progress, &[]).await);
+    fixture.check(old.lease.chunk.job).await;
+}
+
+async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("1s", "60s"), 1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    let progress = Progress { cursor: Cursor::Key(key(3)), counts: done(3).counts };
+    let begun = tokio::time::Instant::now();
+    // For three times the length of the lease, with a rescue after every heartbeat.
+    while begun.elapsed() < Duration::from_secs(3) {
+        let beat = LeaseRenewal { lease: chunk.lease, progress: Some(progress.clone()) };
+        assert_eq!(fixture.store.heartbeat(&[beat], &[]).await.unwrap(), [LeaseStatus::Held]);
+        fixture.store.rescue().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let row = fixture.chunk(job, 0).await;
+    assert_eq!((row.status, row.losses), (ChunkStatus::Processing, 0));
+    assert_eq!((&row.cursor, row.counts), (&progress.cursor, progress.counts));
+    let none = fixture.store.heartbeat(&[beat(chunk.lease)], &[]).await.unwrap();
+    assert_eq!(none, [LeaseStatus::Held]);
+    assert_eq!(
+        fixture.chunk(job, 0).await.cursor,
+        progress.cursor,
+        "kept when no progress is given"
+    );
+}
+
+async fn heartbeats_never_renew_past_the_timeout(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("200ms", "500ms"), 1).await;
+    let chunk = fixture.claim(job, 1).await.remove(0);
+    let begun = tokio::time::Instant::now();
+    eventually("its time is up", LIMIT, async || {
+        let standing = fixture.store.heartbeat(&[beat(chunk.lease)], &[]).await.unwrap();
+        fixture.store.rescue().await.unwrap();
+        standing == [LeaseStatus::Lost]
+    })
+    .await;
+    assert!(begun.elapsed() >= Duration::from_millis(450), "{:?}", begun.elapsed());
+    assert!(fixture.claim(job, 1).await.remove(0).lost);
+}
+
+async fn lease_statuses_are_in_order(fixture: StoreFixture) {
+    let (running, paused) = (fixture.planned(3).await, fixture.planned(1).await);
+    let held = fixture.claim(running, 3).await;
+    let hand_back = fixture.claim(paused, 1).await.remove(0);
+    fixture.store.pause(paused, None).await.unwrap();
+    fixture.complete(&held[1]).await.unwrap();
+    let future = Lease { epoch: 9, ..held[0].lease };
+    let leases =
+        [held[0].lease, held[1].lease, hand_back.lease, future, held[2].lease, held[0].lease];
+    use LeaseStatus::{HandBack, Held, Lost};
+    let expected = [Held, Lost, HandBack, Lost, Held, Held];
+    assert_eq!(fixture.store.confirm(&leases).await.unwrap(), expected);
+    let beats: Vec<_> = leases.iter().take(5).map(|lease| beat(*lease)).collect();
+    assert_eq!(fixture.store.heartbeat(&beats, &[]).await.unwrap(), expected[..5]);
+    assert!(fixture.store.heartbeat(&[], &[]).await.unwrap().is_empty());
+    assert!(fixture.store.confirm(&[]).await.unwrap().is_empty());
+}
+
+async fn a_rescue_returns_only_expired_leases(fixture: StoreFixture) {
+    let long = fixture.planned(1).await;
+    let short = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
+    fixture.claim(long, 1).await;
+    fixture.claim(short, 1).await;
+    // Its chunk is pending again, whatever the status of the job.
+    fixture.store.pause(short, None).await.unwrap();
+    expire(&fixture).await;
+    assert_eq!(fixture.chunk(long, 0).await.status, ChunkStatus::Processing);
+    assert_eq!(fixture.chunk(short, 0).await.status, ChunkStatus::Pending);
+    assert_eq!(fixture.store.rescue().await.unwrap(), 0);
+    fixture.check(short).await;
+}
+
+async fn a_segment_with_an_expired_lease_is_planned_again(fixture: StoreFixture) {
+    let job = fixture.submit().await;
+    let old = fixture.segment_of(job).await;
+    fixture.shorten_segment_leases().await;
+    expire(&fixture).await;
+    let new = fixture.store.claim_segments(&by(), 1).await.unwrap().remove(0);
+    assert_eq!((new.lease.epoch, new.attempts), (old.lease.epoch + 1, 0));
+    let late = last_page(old.lease, PaginationState::Plan, scan(10), cut(1));
+    assert_lost(fixture.store.commit_page(late).await);
+
+    fixture.shorten_segment_leases().await;
+    fixture.store.heartbeat(&[], &[new.lease]).await.unwrap();
+    assert_eq!(fixture.store.rescue().await.unwrap(), 0, "the heartbeat has renewed it");
+    let page = last_page(new.lease, PaginationState::Plan, scan(10), cut(1));
+    fixture.store.commit_page(page).await.unwrap();
+    fixture.check(job).await;
+}
+
+async fn a_released_chunk_is_released_once(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    let (chunk, progress) = (fixture.claim(job, 1).await.remove(0), done(0));
+    for _ in 0..2 {
+        let released =
+            fixture.store.release(chunk.lease, &progress, Some("x"), true, Duration::ZERO);
+        released.await.unwrap();
+    }
+    assert_eq!(fixture.claim(job, 1).await.remove(0).attempts, 1);
+}

@@ -1,0 +1,38 @@
+//! Migrations are applied once, even if many processes start at the same time.
+
+use futures::future::join_all;
+use windlass_store::connect;
+
+use crate::fixture::StoreFixture;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_twenty_processes_migrate_concurrently() {
+    migrate_concurrently(StoreFixture::sqlite_unmigrated().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_twenty_processes_migrate_concurrently() {
+    migrate_concurrently(StoreFixture::postgres_unmigrated().await).await;
+}
+
+async fn migrate_concurrently(fixture: StoreFixture) {
+    let migrations = (0..20).map(|_| {
+        let url = fixture.url.clone();
+        tokio::spawn(async move { connect(&url).await.unwrap().migrate().await })
+    });
+    for outcome in join_all(migrations).await {
+        outcome.unwrap().unwrap();
+    }
+    assert_eq!(fixture.number("SELECT count(*) - max(number) FROM windlass_migrations").await, 0);
+    let job = fixture.submit().await;
+    fixture.store.migrate().await.unwrap();
+    fixture.check(job).await;
+}
+
+both!(a_newer_schema_is_refused);
+
+async fn a_newer_schema_is_refused(fixture: StoreFixture) {
+    fixture.run("INSERT INTO windlass_migrations (number, name, applied_at) SELECT 9999, 'x', max(applied_at) FROM windlass_migrations").await;
+    let error = fixture.store.migrate().await.unwrap_err().to_string();
+    assert!(error.contains("newer"), "{error}");
+}
