@@ -24,7 +24,8 @@ impl RetentionStore for PostgresStore {
         connections: &[String],
         limit: u32,
     ) -> Result<Vec<JobId>> {
-        self.ended_jobs(sql!("prunable"), job_type, age, connections, limit).await
+        let params = params![job_type, millis(age), limit, connections];
+        self.read(sql!("prunable"), params, |row: &Row| row.id("id")).await
     }
 
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
@@ -44,7 +45,8 @@ impl RetentionStore for PostgresStore {
         connections: &[String],
         limit: u32,
     ) -> Result<Vec<JobId>> {
-        self.ended_jobs(sql!("expired"), job_type, age, connections, limit).await
+        let params = params![job_type, millis(age), limit, connections];
+        self.read(sql!("expired"), params, |row: &Row| row.id("id")).await
     }
 
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
@@ -79,19 +81,6 @@ impl RetentionStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Lists jobs of a type that ended before `age`, by the conditions of the statement.
-    async fn ended_jobs(
-        &self,
-        sql: &str,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>> {
-        let params = params![job_type, millis(age), limit, connections];
-        self.read(sql, params, |row: &Row| row.id("id")).await
-    }
-
     /// Runs statements on a job in one transaction that locks the job first.
     async fn run_locked(&self, job: JobId, statements: &[&str]) -> Result<()> {
         let tx = self.begin().await?;

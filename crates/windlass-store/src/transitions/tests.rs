@@ -54,7 +54,7 @@ fn of_failed_jobs_only_a_redrive_can_be_cancelled() {
 }
 
 #[test]
-fn the_error_of_a_failed_redrive_names_the_askedfor_its_letters() {
+fn the_error_of_a_failed_redrive_names_the_command_for_its_letters() {
     let redrive = JobState { redrive: true, open_chunks: 28, ..job(JobStatus::Processing) };
     let error = fail(&redrive, "no such column".to_owned()).unwrap().error.unwrap();
     assert!(error.contains("no such column; `windlass cancel "), "{error}");
@@ -87,7 +87,7 @@ fn a_closed_job_cannot_be_retried() {
 }
 
 #[test]
-fn every_askedis_allowed_from_exactly_these_statuses() {
+fn every_command_is_allowed_from_exactly_these_statuses() {
     for (asked, allowed) in [
         (JobCommand::Pause { reason: None }, "QUEUED PROCESSING"),
         (JobCommand::Resume, "PAUSED"),

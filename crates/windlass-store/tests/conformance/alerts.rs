@@ -68,44 +68,44 @@ async fn concurrent_processes_raise_an_occurrence_once(fixture: StoreFixture) {
 }
 
 async fn a_recurring_condition_raises_a_new_alert(fixture: StoreFixture) {
-    let holds = condition(3, Duration::ZERO);
-    assert!(fixture.store.raise_alert(&holds).await.unwrap());
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "it still holds");
+    let no_worker = condition(3, Duration::ZERO);
+    assert!(fixture.store.raise_alert(&no_worker).await.unwrap());
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "it still holds");
     let open = fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap();
     assert_eq!(open, [("REFRESH".to_owned(), 3)]);
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
-    assert!(fixture.store.raise_alert(&holds).await.unwrap(), "it occurred again");
+    assert!(fixture.store.raise_alert(&no_worker).await.unwrap(), "it occurred again");
     let cleared: Vec<_> = all(&fixture).await.iter().map(|a| a.cleared_at.is_some()).collect();
     assert_eq!(cleared, [false, true]);
 }
 
 async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixture) {
-    let holds = condition(0, Duration::from_secs(300));
+    let no_worker = condition(0, Duration::from_secs(300));
     let earlier = |seconds: i64, column: &str| match fixture.is_sqlite() {
         true => format!("UPDATE windlass_alerts SET {column} = {column} - {seconds} * 1000"),
         false => {
             format!("UPDATE windlass_alerts SET {column} = {column} - interval '{seconds} seconds'")
         }
     };
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
     fixture.run(&earlier(290, "since")).await;
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "not long enough");
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "not long enough");
     assert!(all(&fixture).await.is_empty(), "a condition that is not raised is not listed");
     assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None, "nor posted");
     fixture.run(&earlier(10, "since")).await;
     // It was not checked for a while, so it may have ended meanwhile.
     fixture.run(&earlier(90, "seen_at")).await;
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap(), "measured anew");
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "measured anew");
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
     fixture.run(&earlier(300, "since")).await;
-    assert!(fixture.store.raise_alert(&holds).await.unwrap());
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(fixture.store.raise_alert(&no_worker).await.unwrap());
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
     assert_eq!(all(&fixture).await.len(), 1);
 
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    assert!(!fixture.store.raise_alert(&holds).await.unwrap());
+    assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
     fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
     assert_eq!(all(&fixture).await.len(), 1, "it ended before it was raised");

@@ -23,7 +23,7 @@ both!(
 
 async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let held = fixture.claim(job, 1).await.remove(0);
+    let claimed = fixture.claim(job, 1).await.remove(0);
     let empty = fixture.submit().await;
     fixture.store.cancel(empty).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
@@ -31,7 +31,7 @@ async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture)
     let discardable = async |on: &[String]| fixture.store.discardable(on, 10).await.unwrap();
     assert_eq!(discardable(&here).await, [], "a worker may still commit");
     let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.chunk, held.lease.chunk);
+    assert_eq!(ending.lease.chunk, claimed.lease.chunk);
     fixture.store.end_cancelled(ending.lease, &done(1), &[]).await.unwrap();
     assert_eq!(discardable(&here).await, [(job, "app".to_owned())]);
     assert_eq!(discardable(&["other".to_owned()]).await, []);
@@ -53,18 +53,18 @@ async fn a_job_without_claims_is_cancelled_at_once(fixture: StoreFixture) {
 
 async fn a_claimed_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    let held = fixture.claim(job, 1).await.remove(0);
+    let claimed = fixture.claim(job, 1).await.remove(0);
     fixture.store.cancel(job).await.unwrap();
     let cancelled = fixture.job(job).await;
     assert_eq!((cancelled.chunks.processing, cancelled.chunks.cancelled), (1, 2));
     assert_eq!(cancelled.finished_at, None);
     fixture.check(job).await;
-    assert_eq!(fixture.store.confirm(&[held.lease]).await.unwrap(), [LeaseStatus::HandBack]);
+    assert_eq!(fixture.store.confirm(&[claimed.lease]).await.unwrap(), [LeaseStatus::HandBack]);
 
     let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.epoch, held.lease.epoch + 1);
-    assert_lost(fixture.complete(&held).await);
-    assert_lost(fixture.store.end_cancelled(held.lease, &done(1), &[]).await);
+    assert_eq!(ending.lease.epoch, claimed.lease.epoch + 1);
+    assert_lost(fixture.complete(&claimed).await);
+    assert_lost(fixture.store.end_cancelled(claimed.lease, &done(1), &[]).await);
     for _ in 0..2 {
         fixture.store.end_cancelled(ending.lease, &done(7), &[]).await.unwrap();
     }
@@ -76,9 +76,9 @@ async fn a_claimed_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
 
 async fn a_chunk_that_was_handed_back_is_cancelled_too(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let held = fixture.claim(job, 1).await.remove(0);
+    let claimed = fixture.claim(job, 1).await.remove(0);
     let wait = Duration::from_secs(3600);
-    fixture.store.release(held.lease, &done(2), None, false, wait).await.unwrap();
+    fixture.store.release(claimed.lease, &done(2), None, false, wait).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Pending);
     assert!(fixture.claim(job, 1).await.is_empty());
@@ -128,15 +128,15 @@ async fn claims_for_cancelling_respect_connections_and_only_job(fixture: StoreFi
 
 async fn a_chunk_of_a_cancelled_job_may_still_complete(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("100ms", "60s"), 2).await;
-    let held = fixture.claim(job, 2).await;
+    let claimed = fixture.claim(job, 2).await;
     fixture.store.cancel(job).await.unwrap();
-    fixture.complete(&held[0]).await.unwrap();
+    fixture.complete(&claimed[0]).await.unwrap();
     fixture.check(job).await;
     // The worker of the other chunk is gone. Its lease expires, and the chunk can still be cancelled.
     let rescued = async || fixture.store.rescue().await.unwrap() > 0;
     eventually("its lease runs out", LIMIT, rescued).await;
     let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.chunk, held[1].lease.chunk);
+    assert_eq!(ending.lease.chunk, claimed[1].lease.chunk);
     fixture.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap();
     let ended = fixture.job(job).await;
     assert_eq!((ended.chunks.completed, ended.chunks.cancelled), (1, 1));

@@ -71,24 +71,27 @@ async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
 /// A restored store gives an epoch twice, but with another nonce.
 async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let held = fixture.claim(job, 2).await;
-    let stale = |n: usize| Lease { nonce: held[n].lease.nonce ^ 1, ..held[n].lease };
+    let claimed = fixture.claim(job, 2).await;
+    let stale = |n: usize| Lease { nonce: claimed[n].lease.nonce ^ 1, ..claimed[n].lease };
     let store = &fixture.store;
-    let standings = store.confirm(&[stale(0), held[0].lease]).await.unwrap();
-    assert_eq!(standings, [LeaseStatus::Lost, LeaseStatus::Held]);
-    let beats = [stale(0), held[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
-    assert_eq!(store.heartbeat(&beats, &[]).await.unwrap(), [LeaseStatus::Lost, LeaseStatus::Held]);
+    let statuses = store.confirm(&[stale(0), claimed[0].lease]).await.unwrap();
+    assert_eq!(statuses, [LeaseStatus::Lost, LeaseStatus::Held]);
+    let renewals = [stale(0), claimed[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
+    assert_eq!(
+        store.heartbeat(&renewals, &[]).await.unwrap(),
+        [LeaseStatus::Lost, LeaseStatus::Held]
+    );
     assert_lost(store.complete(stale(0), &done(1), &[]).await);
     assert_lost(store.fail(stale(0), &done(1), "late", true, &[]).await);
     let released = store.release(stale(0), &done(1), None, false, Duration::ZERO).await;
     assert_lost(released);
     assert_lost(store.complete_together(&[(stale(0), done(1))]).await);
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Processing);
-    store.complete_together(&[(held[0].lease, done(1))]).await.unwrap();
+    store.complete_together(&[(claimed[0].lease, done(1))]).await.unwrap();
     // It must not be told that it has completed the chunk: its part would be taken for the chunk's.
     assert_lost(store.complete(stale(0), &done(1), &[]).await);
-    store.complete(held[1].lease, &done(1), &[]).await.unwrap();
-    store.complete(held[1].lease, &done(1), &[]).await.unwrap();
+    store.complete(claimed[1].lease, &done(1), &[]).await.unwrap();
+    store.complete(claimed[1].lease, &done(1), &[]).await.unwrap();
     fixture.check(job).await;
 }
 

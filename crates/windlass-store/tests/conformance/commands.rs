@@ -118,14 +118,14 @@ async fn a_retried_job_without_failures_ends(fixture: StoreFixture) {
 async fn a_suspended_job_type_is_not_claimed_and_shows_the_reason(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     let job_type = fixture.job(job).await.job_type;
-    let hold = |wait| fixture.store.suspend(&job_type, "the endpoint is down", wait);
-    hold(LIMIT).await.unwrap();
+    let suspend = |wait| fixture.store.suspend(&job_type, "the endpoint is down", wait);
+    suspend(LIMIT).await.unwrap();
     assert!(fixture.claim(job, 1).await.is_empty());
-    let held = fixture.job(job).await;
-    assert_eq!(held.error.as_deref(), Some("the endpoint is down"));
+    let suspended = fixture.job(job).await;
+    assert_eq!(suspended.error.as_deref(), Some("the endpoint is down"));
     let listed =
         fixture.store.jobs(&JobFilter { limit: 10, ..JobFilter::default() }).await.unwrap();
-    assert_eq!(listed[0].error, held.error);
+    assert_eq!(listed[0].error, suspended.error);
     // Planning continues, and so do other job types.
     fixture.store.suspend("OTHER", "x", LIMIT).await.unwrap();
     let other = fixture.submit().await;

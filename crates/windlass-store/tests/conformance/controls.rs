@@ -124,11 +124,15 @@ async fn leases_beyond_a_lowered_limit_are_listed(fixture: StoreFixture) {
 async fn reservations_follow_each_other(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
     let job_type = fixture.job(job).await.job_type;
-    let most = Duration::from_secs(3600);
-    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO, "no limit");
+    let max_wait = Duration::from_secs(3600);
+    assert_eq!(
+        fixture.store.reserve(job, 1000, max_wait).await.unwrap(),
+        Duration::ZERO,
+        "no limit"
+    );
     fixture.store.set_throughput(&job_type, None, Some(10)).await.unwrap();
-    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
-    let second = fixture.store.reserve(job, 1000, most).await.unwrap();
+    assert_eq!(fixture.store.reserve(job, 1000, max_wait).await.unwrap(), Duration::ZERO);
+    let second = fixture.store.reserve(job, 1000, max_wait).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
     // Beyond the maximum wait nothing is reserved, so the next call gets the same answer.
     let third = fixture.store.reserve(job, 1000, Duration::from_secs(1)).await.unwrap();
@@ -136,18 +140,18 @@ async fn reservations_follow_each_other(fixture: StoreFixture) {
     assert!(third > second && fourth <= third, "{third:?} {fourth:?}");
     // Reservations at the old rate are dropped when the rate changes.
     fixture.store.set_throughput(&job_type, None, Some(100_000)).await.unwrap();
-    assert_eq!(fixture.store.reserve(job, 1, most).await.unwrap(), Duration::ZERO);
+    assert_eq!(fixture.store.reserve(job, 1, max_wait).await.unwrap(), Duration::ZERO);
 }
 
 /// The clock was an hour ahead when the reservation was made.
 async fn a_reservation_is_corrected_when_the_clock_is_set_back(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let most = Duration::from_secs(3600);
+    let max_wait = Duration::from_secs(3600);
     for subject in [fixture.job(job).await.job_type, job.to_string()] {
         fixture.store.set_throughput(&subject, None, Some(10)).await.unwrap();
     }
     // A hundred seconds are reserved; some have passed when the clock is set back.
-    assert_eq!(fixture.store.reserve(job, 1000, most).await.unwrap(), Duration::ZERO);
+    assert_eq!(fixture.store.reserve(job, 1000, max_wait).await.unwrap(), Duration::ZERO);
     let hour = if fixture.is_sqlite() { "3600000" } else { "interval '1 hour'" };
     fixture
         .run(&format!(
@@ -155,10 +159,10 @@ async fn a_reservation_is_corrected_when_the_clock_is_set_back(fixture: StoreFix
              SET next_at = next_at + {hour}, reserved_at = reserved_at + {hour}"
         ))
         .await;
-    let second = fixture.store.reserve(job, 1000, most).await.unwrap();
+    let second = fixture.store.reserve(job, 1000, max_wait).await.unwrap();
     assert!(second > Duration::from_secs(60) && second <= Duration::from_secs(100), "{second:?}");
     // This reservation was made with the corrected clock.
-    let third = fixture.store.reserve(job, 1, most).await.unwrap();
+    let third = fixture.store.reserve(job, 1, max_wait).await.unwrap();
     let range = Duration::from_secs(160)..=Duration::from_secs(200);
     assert!(range.contains(&third), "{third:?}");
 }

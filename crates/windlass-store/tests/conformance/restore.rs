@@ -18,10 +18,10 @@ async fn a_generation_never_decreases(fixture: StoreFixture) {
 /// As `--after-restore` does: the next claim has a higher epoch than the ledger.
 async fn epochs_are_raised_and_never_lowered(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    let held = fixture.claim(job, 1).await.remove(0);
+    let claimed = fixture.claim(job, 1).await.remove(0);
     let raised = fixture.store.raise_epochs(job, &[(-1, 4), (0, 1), (1, 5), (7, 5)]).await.unwrap();
     assert_eq!(raised, 1);
-    fixture.complete(&held).await.unwrap();
+    fixture.complete(&claimed).await.unwrap();
     let epochs: Vec<_> = fixture.chunks(job).await.iter().map(|chunk| chunk.epoch).collect();
     assert_eq!(epochs, [1, 5, 0]);
     let claimed = fixture.store.claim_chunks(&by(), 10).await.unwrap();

@@ -36,7 +36,7 @@ async fn lost_leases_are_counted(fixture: StoreFixture) {
     fixture.claim(job, 2).await;
     assert_eq!(losses().await, []);
     let mut rescued = 0;
-    windlass_testkit::eventually("both leases run out", LIMIT, async || {
+    windlass_testkit::eventually("both leases expire", LIMIT, async || {
         rescued += fixture.store.rescue().await.unwrap();
         rescued == 2
     })

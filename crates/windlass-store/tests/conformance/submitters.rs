@@ -90,8 +90,8 @@ async fn jobs_and_letters_are_listed_by_job_types(fixture: StoreFixture) {
         job.request.job_type = name.to_owned();
         let id = fixture.planned_as(job, 1).await;
         let chunk = fixture.claim(id, 1).await.remove(0);
-        let _ = fixture.store.add_dead_letters(chunk.lease, &[letter(1, "bad")]).await.unwrap();
-        let _ = fixture.store.complete(chunk.lease, &done(9), &[]).await.unwrap();
+        fixture.store.add_dead_letters(chunk.lease, &[letter(1, "bad")]).await.unwrap();
+        fixture.store.complete(chunk.lease, &done(9), &[]).await.unwrap();
         jobs.push(id);
     }
     let types = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
