@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// Writes a status enum whose names are the same in Rust's `Display`, in JSON and in SQL.
 macro_rules! status {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:tt),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum $name {
             $($(#[$variant_doc])* #[serde(rename = $text)] $variant),+
         }

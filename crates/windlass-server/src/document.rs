@@ -5,8 +5,9 @@ use crate::request_id::X_REQUEST_ID;
 use utoipa::OpenApi as _;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::schema::{AdditionalProperties, Object, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -27,6 +28,10 @@ pub(crate) fn begin() -> OpenApi {
 
 /// Adds to every route what holds for all of them.
 pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
+    if let Some(components) = &mut document.components {
+        merge_flattened(components);
+        close_objects(components);
+    }
     if let (true, Some(components)) = (with_auth, &mut document.components) {
         let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT");
         components.add_security_scheme("bearer", SecurityScheme::Http(scheme.build()));
@@ -45,6 +50,51 @@ pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
             }
             add(operation, "500", "A mistake of the server; its log says which");
             operation.responses.responses.iter_mut().for_each(finish);
+        }
+    }
+}
+
+/// Merges the fields of a flattened struct into the object that contains it: the derive writes `allOf`,
+/// whose parts cannot each forbid the fields of the other.
+fn merge_flattened(components: &mut Components) {
+    let mut flattened = Vec::new();
+    let mut merged = Vec::new();
+    for (name, schema) in &components.schemas {
+        let RefOr::T(Schema::AllOf(all_of)) = schema else { continue };
+        let mut object = Object::new();
+        object.description.clone_from(&all_of.description);
+        for item in &all_of.items {
+            let part = match item {
+                RefOr::T(part) => Some(part),
+                RefOr::Ref(reference) => {
+                    let target = reference.ref_location.rsplit('/').next().unwrap_or_default();
+                    flattened.push(target.to_owned());
+                    components.schemas.get(target).and_then(|schema| match schema {
+                        RefOr::T(part) => Some(part),
+                        RefOr::Ref(_) => None,
+                    })
+                }
+            };
+            if let Some(Schema::Object(part)) = part {
+                object.properties.extend(part.properties.clone());
+                object.required.extend(part.required.clone());
+            }
+        }
+        merged.push((name.clone(), object));
+    }
+    for (name, object) in merged {
+        components.schemas.insert(name, RefOr::T(Schema::Object(object)));
+    }
+    flattened.iter().for_each(|name| drop(components.schemas.remove(name)));
+}
+
+/// The API sends exactly the fields that the document has, so that clients and tests can rely on it.
+fn close_objects(components: &mut Components) {
+    for schema in components.schemas.values_mut() {
+        if let RefOr::T(Schema::Object(object)) = schema
+            && !object.properties.is_empty()
+        {
+            object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
         }
     }
 }
@@ -86,3 +136,6 @@ fn finish((status, response): (&String, &mut RefOr<Response>)) {
         response.content.insert(PROBLEM_JSON.to_owned(), content);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,6 @@ mod problem;
 mod range;
 mod request_id;
 mod routes;
-mod shapes;
 mod streams;
 mod watch;
 

@@ -13,6 +13,7 @@ pub fn of_connection(name: &str) -> String {
 
 /// What is said of a subject: a job type, a job by its id, a connection, or [`EVERYTHING`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Control {
     /// The job type, the job's id, `connection:NAME`, or `*`.
     pub subject: String,
@@ -20,9 +21,11 @@ pub struct Control {
     pub stopped: bool,
     /// Why none of its chunks is claimed for a while.
     pub suspended: Option<String>,
-    /// How many of its chunks may be at work at once, over all machines.
+    /// How many of its chunks may be at work at once, over all machines;
+    /// 9223372036854775807 is no limit.
     pub concurrency: Option<i64>,
-    /// How many of its items may be worked a second, over all machines.
+    /// How many of its items may be worked a second, over all machines;
+    /// 9223372036854775807 is no limit.
     pub rate: Option<i64>,
 }
 
@@ -33,6 +36,7 @@ pub const AS_DEFINED: i64 = 0;
 
 /// A process that works, as it last said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Worker))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerRow {
     /// Its name.

@@ -9,31 +9,37 @@ use windlass_core::{DeadLetterStatus, JobId};
 
 /// A dead letter as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// Its id.
     pub id: Uuid,
     /// The job whose item it is. A redrive that fails again updates the same letter.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
     /// The job's type.
     pub job_type: String,
     /// The chunk it fell out of.
     pub chunk: i64,
     /// The item's key, as a request's `ids` writes it.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub key: Json,
     /// The whole record as it was read.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub record: Json,
     /// What went wrong.
     pub error: String,
     /// The same without the values in it: what errors of one kind have in common.
     pub fingerprint: String,
     /// What helps to understand it.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub context: Json,
     /// How often it was tried, over all redrives.
     pub attempts: u32,
     /// What became of it.
     pub status: DeadLetterStatus,
     /// The job that redrives it, or did last.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Uuid>))]
     pub redrive_job: Option<JobId>,
     /// When it died first.
     pub created_at: DateTime<Utc>,

@@ -6,9 +6,11 @@ use windlass_core::{Dependency, Identity, JobId, JobStatus, JoinPoint, Request};
 
 /// A job in the graph of another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Linked {
     /// The job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub id: JobId,
     /// Its type.
     pub job_type: String,
@@ -17,18 +19,22 @@ pub struct Linked {
     /// Who asked for it.
     pub submitted_by: String,
     /// The jobs it comes after.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Uuid>))]
     pub after: Vec<JobId>,
 }
 
 /// The parents of a rule that have ended for some values, while others are missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = JoinPoint))]
 #[serde(rename_all = "camelCase")]
 pub struct JoinPointRow {
     /// The rule, as it was when they were submitted.
     pub rule: Dependency,
     /// What they have in common: `match` and `claims`.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub agreed: serde_json::Value,
     /// Who is here, by job type.
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, windlass_core::JoinArrival>))]
     pub arrived: JoinPoint,
     /// When the last one came.
     pub updated_at: DateTime<Utc>,

@@ -152,11 +152,13 @@ pub enum Kept {
 
 /// A chunk as people see it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Chunk))]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkRow {
     /// The job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
-    /// The chunk's number.
+    /// The chunk's number, from zero.
     pub chunk: i64,
     /// The segment it was cut from.
     pub segment: i32,
@@ -164,11 +166,13 @@ pub struct ChunkRow {
     pub status: ChunkStatus,
     /// How often it was claimed.
     pub epoch: i64,
-    /// Its records.
+    /// Its records: a range of keys or a list.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub key_set: KeySet,
     /// How many it had when it was cut.
     pub items: i64,
-    /// How far it is.
+    /// How far it is committed: null, a key, a number of keys, or `"end"`.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub cursor: Cursor,
     /// What became of its items.
     pub counts: Counts,
@@ -188,6 +192,7 @@ pub struct ChunkRow {
 
 /// A segment as the audit sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Segment))]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentRow {
     /// The segment's number; zero is the plan.
@@ -195,8 +200,10 @@ pub struct SegmentRow {
     /// Where it is in its life.
     pub status: ChunkStatus,
     /// Where its load stands.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub state: PaginationState,
     /// The keys it is bounded by.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub range: KeyRange,
     /// Its last error.
     pub error: Option<String>,

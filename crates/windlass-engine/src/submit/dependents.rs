@@ -44,6 +44,7 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
 
 /// The rules, and what they wait for.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
     /// The rules of the configuration.
@@ -56,9 +57,11 @@ pub struct Dependencies {
 
 /// A job that is not submitted yet.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Due {
     /// The id it will have.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub id: JobId,
     /// Its request.
     pub request: Request,

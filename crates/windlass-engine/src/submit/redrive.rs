@@ -8,11 +8,14 @@ use windlass_store::{DeadLetterFilter, NewJob};
 
 /// One job that redrives letters of one original job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Redriven {
     /// The new job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
     /// The job whose letters it redrives.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub original_job: JobId,
     /// How many.
     pub letters: u64,

@@ -9,6 +9,7 @@ use windlass_store::ScheduleRow;
 
 /// A schedule: what was said of it, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Schedule))]
 #[serde(rename_all = "camelCase")]
 pub struct Scheduled {
     /// Where it stands.

@@ -5,14 +5,13 @@ use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Query;
 use crate::problem::Answer;
-use crate::shapes;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use serde::Deserialize;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use uuid::Uuid;
-use windlass_store::AlertFilter;
+use windlass_store::{Alert, AlertFilter};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -28,7 +27,7 @@ pub(crate) struct AlertsQuery {
 /// List alerts, newest first
 #[utoipa::path(get, path = "/alerts", tag = "alerts", params(AlertsQuery), responses(
     (status = 200, description = "The alerts about jobs that the caller sees; those about job \
-        types are for callers who see all jobs", body = [shapes::Alert],
+        types are for callers who see all jobs", body = [Alert],
         headers(("link" = String, description = "The next page, where there is more"))),
     (status = 400, description = "The query is wrong"),
 ))]

@@ -4,7 +4,6 @@ use crate::App;
 use crate::auth::{Administrator, Caller, Operator, Viewer};
 use crate::extract::{Body, Id, Name, Query};
 use crate::problem::{Answer, Failure};
-use crate::shapes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,7 +19,7 @@ use windlass_store::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow};
 
 /// List what is limited, held or stopped
 #[utoipa::path(get, path = "/throughput", tag = "control", responses(
-    (status = 200, description = "What is said of every subject", body = [shapes::Control]),
+    (status = 200, description = "What is said of every subject", body = [Control]),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
@@ -89,7 +88,7 @@ fn limit_schema() -> Schema {
 /// Limit a job type over all machines, while it runs
 #[utoipa::path(put, path = "/throughput/{jobType}", tag = "control",
     params(("jobType" = String, Path)), request_body = Limits, responses(
-    (status = 200, description = "What is said of it now", body = [shapes::Control]),
+    (status = 200, description = "What is said of it now", body = [Control]),
     (status = 400, description = "The limits are wrong"),
     (status = 404, description = "There is no such job type"),
 ))]
@@ -106,7 +105,7 @@ pub(crate) async fn limit_job_type(
 /// Limit a job over all machines, while it runs
 #[utoipa::path(put, path = "/jobs/{id}/throughput", tag = "control", params(("id" = Uuid, Path)),
     request_body = Limits, responses(
-    (status = 200, description = "What is said of it now", body = [shapes::Control]),
+    (status = 200, description = "What is said of it now", body = [Control]),
     (status = 400, description = "The id is none, or the limits are wrong"),
     (status = 404, description = "There is no such job"),
 ))]
@@ -145,7 +144,7 @@ pub(crate) struct Subject {
 
 /// The emergency stop: nothing new is loaded or claimed, on any machine
 #[utoipa::path(post, path = "/stop", tag = "control", params(Subject), responses(
-    (status = 200, description = "What is said of it now", body = [shapes::Control]),
+    (status = 200, description = "What is said of it now", body = [Control]),
     (status = 400, description = "The query is wrong"),
     (status = 404, description = "There is no such job type"),
 ))]
@@ -159,7 +158,7 @@ pub(crate) async fn stop(
 
 /// Let what was stopped go on
 #[utoipa::path(post, path = "/start", tag = "control", params(Subject), responses(
-    (status = 200, description = "What is said of it now", body = [shapes::Control]),
+    (status = 200, description = "What is said of it now", body = [Control]),
     (status = 400, description = "The query is wrong"),
     (status = 404, description = "There is no such job type"),
 ))]
@@ -199,7 +198,7 @@ async fn said_of(app: &App, subject: &str) -> Answer<Json<Vec<Control>>> {
 
 /// List the processes that work
 #[utoipa::path(get, path = "/workers", tag = "control", responses(
-    (status = 200, description = "The processes", body = [shapes::Worker]),
+    (status = 200, description = "The processes", body = [WorkerRow]),
 ))]
 pub(crate) async fn workers(
     Viewer(caller): Viewer,

@@ -5,7 +5,6 @@ use crate::App;
 use crate::auth::{Operator, Viewer};
 use crate::extract::{Body, Id, Query};
 use crate::problem::{Answer, Failure};
-use crate::shapes;
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -35,7 +34,6 @@ pub(crate) struct LettersQuery {
     #[param(pattern = "^[^\\x00]*$")]
     fingerprint: Option<String>,
     /// Only in this status.
-    #[param(value_type = Option<shapes::DeadLetterStatus>)]
     status: Option<DeadLetterStatus>,
     /// Only those at least this old: `2h`, `7d`.
     #[param(pattern = "^[0-9]{1,6}[smhdw]$")]
@@ -49,7 +47,7 @@ pub(crate) struct LettersQuery {
 
 /// List dead letters, newest first
 #[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(LettersQuery), responses(
-    (status = 200, description = "The letters that the caller sees", body = [shapes::DeadLetter],
+    (status = 200, description = "The letters that the caller sees", body = [DeadLetter],
         headers(("link" = String, description = "The next page, where there is more"))),
     (status = 400, description = "The query is wrong"),
 ))]
@@ -79,7 +77,7 @@ pub(crate) async fn list(
 /// Show a dead letter
 #[utoipa::path(get, path = "/dead-letters/{id}", tag = "dead letters",
     params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The letter", body = shapes::DeadLetter),
+    (status = 200, description = "The letter", body = DeadLetter),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such letter"),
 ))]
@@ -146,7 +144,7 @@ impl Which {
 /// New jobs on exactly those keys, under the identity of the original.
 #[utoipa::path(post, path = "/dead-letters/redrive", tag = "dead letters", request_body = Which,
     responses(
-    (status = 200, description = "The jobs that redrive them", body = [shapes::Redriven]),
+    (status = 200, description = "The jobs that redrive them", body = [Redriven]),
     (status = 400, description = "The request is wrong"),
     (status = 403, description = "Your claims do not cover those of a job"),
 ))]

@@ -4,7 +4,6 @@ use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Id;
 use crate::problem::Answer;
-use crate::shapes;
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use windlass_store::Linked;
 
 /// Show the rules, and what they wait for
 #[utoipa::path(get, path = "/dependencies", tag = "dependencies", responses(
-    (status = 200, description = "The rules", body = shapes::Dependencies),
+    (status = 200, description = "The rules", body = Dependencies),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
@@ -34,7 +33,7 @@ pub(crate) async fn list(
 /// Jobs that the caller does not see are left out.
 #[utoipa::path(get, path = "/jobs/{id}/dependencies", tag = "dependencies",
     params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The jobs, the oldest first", body = [shapes::Linked]),
+    (status = 200, description = "The jobs, the oldest first", body = [Linked]),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such job"),
 ))]

@@ -4,7 +4,6 @@ use crate::App;
 use crate::auth::{Caller, Viewer};
 use crate::extract::Id;
 use crate::problem::Answer;
-use crate::shapes;
 use crate::streams::StreamPlace;
 use crate::watch::Change;
 use axum::body::Body;
@@ -17,6 +16,22 @@ use futures::stream::{self, Stream, StreamExt};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use utoipa::ToSchema;
+
+/// One event of a stream. Only for the OpenAPI document: the stream itself is written as text.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[allow(dead_code, reason = "documentation of a text format")]
+struct StreamEvent {
+    /// `job` or `chunk`.
+    #[schema(pattern = "^(job|chunk)$")]
+    event: String,
+    /// A new id for each event, which browsers send back as `last-event-id`.
+    id: String,
+    /// The job or the chunk at the time of the event, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
 
 /// What events are sent as.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -31,7 +46,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// `last-event-id` after the end is answered 204, so that browsers stop coming back.
 #[utoipa::path(get, path = "/jobs/{id}/events", tag = "jobs",
     params(("id" = Uuid, Path), ("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
+    (status = 200, description = "The events", body = StreamEvent, content_type = EVENT_STREAM),
     (status = 204, description = "The job has ended, and the caller has seen it"),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such job"),
@@ -62,7 +77,7 @@ pub(crate) async fn of_job(
 /// An event `job` for every change of a job that the caller sees, until the server stops.
 #[utoipa::path(get, path = "/events", tag = "jobs",
     params(("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
+    (status = 200, description = "The events", body = StreamEvent, content_type = EVENT_STREAM),
     (status = 429, description = "More streams than `server.max_streams_per_caller` or \
         `server.max_streams`; `retry-after` says when to come again"),
 ))]

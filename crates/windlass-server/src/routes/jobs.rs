@@ -5,7 +5,6 @@ use crate::App;
 use crate::auth::{Caller, Submitter, Viewer};
 use crate::extract::{Body, Id, Query};
 use crate::problem::{Answer, Failure};
-use crate::shapes;
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::http::StatusCode;
@@ -17,7 +16,7 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 use windlass_core::problem::Code;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, Request};
-use windlass_store::{JobFilter, SegmentRow, Submitted};
+use windlass_store::{ChunkRow, JobFilter, SegmentRow, Submitted};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -27,7 +26,6 @@ pub(crate) struct JobsQuery {
     #[param(pattern = "^[^\\x00]*$")]
     job_type: Option<String>,
     /// Only in this status.
-    #[param(value_type = Option<shapes::JobStatus>)]
     status: Option<JobStatus>,
     /// Only jobs older than this one: the cursor.
     before: Option<Uuid>,
@@ -38,7 +36,7 @@ pub(crate) struct JobsQuery {
 
 /// List jobs, newest first
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobsQuery), responses(
-    (status = 200, description = "The jobs that the caller sees", body = [shapes::Job],
+    (status = 200, description = "The jobs that the caller sees", body = [Job],
         headers(("link" = String, description = "The next page, where there is more"))),
     (status = 400, description = "The query is wrong"),
 ))]
@@ -58,10 +56,10 @@ pub(crate) async fn list(
 /// Submit a job
 ///
 /// The same request again under the same `idempotencyKey` gives the same job.
-#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = shapes::Request, responses(
-    (status = 201, description = "A new job", body = shapes::Job,
+#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Request, responses(
+    (status = 201, description = "A new job", body = Job,
         headers(("location" = String, description = "Where it is shown"))),
-    (status = 200, description = "The job that the same request made before", body = shapes::Job),
+    (status = 200, description = "The job that the same request made before", body = Job),
     (status = 400, description = "The request is wrong; `field` says where"),
     (status = 409, description = "The idempotency key was used for another request"),
 ))]
@@ -119,7 +117,7 @@ pub(crate) async fn check(app: &App, caller: &Caller, request: &mut Request) -> 
 
 /// Show a job
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The job", body = shapes::Job),
+    (status = 200, description = "The job", body = Job),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such job"),
 ))]
@@ -136,7 +134,6 @@ pub(crate) async fn show(
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChunksQuery {
     /// Only in this status.
-    #[param(value_type = Option<shapes::ChunkStatus>)]
     status: Option<ChunkStatus>,
     /// Only after this chunk: the cursor.
     after: Option<i64>,
@@ -148,7 +145,7 @@ pub(crate) struct ChunksQuery {
 /// List the chunks of a job, in order of number
 #[utoipa::path(get, path = "/jobs/{id}/chunks", tag = "jobs",
     params(("id" = Uuid, Path), ChunksQuery), responses(
-    (status = 200, description = "Its chunks", body = [shapes::Chunk],
+    (status = 200, description = "Its chunks", body = [ChunkRow],
         headers(("link" = String, description = "The next page, where there is more"))),
     (status = 400, description = "The id is none, or the query is wrong"),
     (status = 404, description = "There is no such job"),
@@ -169,7 +166,7 @@ pub(crate) async fn chunks(
 /// List the segments of a job, in order of number
 #[utoipa::path(get, path = "/jobs/{id}/segments", tag = "jobs", params(("id" = Uuid, Path)),
     responses(
-    (status = 200, description = "Its segments", body = [shapes::Segment]),
+    (status = 200, description = "Its segments", body = [SegmentRow]),
     (status = 400, description = "The id is none"),
     (status = 404, description = "There is no such job"),
 ))]

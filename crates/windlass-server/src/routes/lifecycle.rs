@@ -4,7 +4,6 @@ use crate::App;
 use crate::auth::Operator;
 use crate::extract::Id;
 use crate::problem::Answer;
-use crate::shapes;
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ macro_rules! moves {
     ($($(#[doc = $doc:literal])+ $name:ident at $path:literal;)+) => {$(
         $(#[doc = $doc])+
         #[utoipa::path(post, path = $path, tag = "jobs", params(("id" = Uuid, Path)), responses(
-            (status = 200, description = "The job, as it is now", body = shapes::Job),
+            (status = 200, description = "The job, as it is now", body = Job),
             (status = 400, description = "The id is none"),
             (status = 403, description = "Your claims do not cover those of the job"),
             (status = 404, description = "There is no such job"),

@@ -4,7 +4,6 @@ use crate::App;
 use crate::auth::{Administrator, Caller, Viewer};
 use crate::extract::Name;
 use crate::problem::{Answer, Failure};
-use crate::shapes;
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use windlass_engine::{SCHEDULER, Scheduled};
 
 /// List the schedules
 #[utoipa::path(get, path = "/schedules", tag = "schedules", responses(
-    (status = 200, description = "The schedules, with their next times", body = [shapes::Schedule]),
+    (status = 200, description = "The schedules, with their next times", body = [Scheduled]),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
@@ -27,7 +26,7 @@ macro_rules! changes {
         $(#[doc = $doc])+
         #[utoipa::path(post, path = $path, tag = "schedules", params(("jobType" = String, Path)),
             responses(
-            (status = 200, description = "The schedule, as it is now", body = shapes::Schedule),
+            (status = 200, description = "The schedule, as it is now", body = Scheduled),
             (status = 404, description = "There is no such job type, or it has no schedule"),
         ))]
         pub(crate) async fn $name(
