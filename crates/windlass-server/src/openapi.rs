@@ -1,4 +1,4 @@
-//! The OpenAPI document: what the routes say of themselves, and what holds for all of them.
+//! The OpenAPI document: the annotations of the routes, completed with what applies to all of them.
 
 use crate::problem::{PROBLEM_JSON, ProblemDetails};
 use crate::request_id::X_REQUEST_ID;
@@ -14,19 +14,19 @@ use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr, Response,
     info(
         title = "Windlass",
         description = "Batch jobs over records: every record once, none lost, none overwritten.\n\n\
-            Lists are arrays; where there is more, the header `link` has the next page as \
-            `rel=\"next\"`. Every error is a problem as RFC 9457 has it."
+            Lists are arrays. If there are more entries, the `link` header has the URL of the next page \
+            as `rel=\"next\"`. Errors are problem details (RFC 9457)."
     ),
     components(schemas(ProblemDetails))
 )]
 struct Document;
 
-/// The document before any route.
-pub(crate) fn begin() -> OpenApi {
+/// The document without routes.
+pub(crate) fn base() -> OpenApi {
     Document::openapi()
 }
 
-/// Adds to every route what holds for all of them.
+/// Completes the document: security, common errors, headers and exact schemas.
 pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
     if let Some(components) = &mut document.components {
         merge_flattened(components);
@@ -37,19 +37,20 @@ pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
         components.add_security_scheme("bearer", SecurityScheme::Http(scheme.build()));
     }
     for (path, item) in &mut document.paths.paths {
-        let guarded = !matches!(path.as_str(), "/healthz" | "/readyz" | "/api/v1/openapi.json");
+        let authenticated =
+            !matches!(path.as_str(), "/healthz" | "/readyz" | "/api/v1/openapi.json");
         for operation in operations(item) {
-            name(operation);
-            if guarded {
-                guard(operation, with_auth);
+            qualify_id(operation);
+            if authenticated {
+                add_security(operation, with_auth);
             }
             if operation.request_body.is_some() {
-                add(operation, "408", "The body was not there in time");
-                add(operation, "413", "The body is too long");
+                add(operation, "408", "The body did not arrive in time");
+                add(operation, "413", "The body is too large");
                 add(operation, "415", "The body is not JSON");
             }
-            add(operation, "500", "A mistake of the server; its log says which");
-            operation.responses.responses.iter_mut().for_each(finish);
+            add(operation, "500", "Internal error; see the server log");
+            operation.responses.responses.iter_mut().for_each(complete_response);
         }
     }
 }
@@ -103,21 +104,22 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post].into_iter().flatten()
 }
 
-/// Functions of several files have the same name; generated clients want one for each.
-fn name(operation: &mut Operation) {
-    let topic = operation.tags.iter().flatten().next().map(|tag| tag.replace(' ', "_"));
+/// Prefixes the operation id with its tag: handlers of several topics have the same name, and generated
+/// clients need unique ids.
+fn qualify_id(operation: &mut Operation) {
+    let tag = operation.tags.iter().flatten().next().map(|tag| tag.replace(' ', "_"));
     let name = operation.operation_id.take().unwrap_or_default();
-    operation.operation_id = Some(format!("{}_{name}", topic.unwrap_or_default()));
+    operation.operation_id = Some(format!("{}_{name}", tag.unwrap_or_default()));
 }
 
-fn guard(operation: &mut Operation, with_auth: bool) {
+fn add_security(operation: &mut Operation, with_auth: bool) {
     if with_auth {
         operation.security = Some(vec![SecurityRequirement::new("bearer", [""; 0])]);
-        add(operation, "401", "No token, or none that is good");
+        add(operation, "401", "The token is missing or invalid");
     }
-    add(operation, "403", "The caller may not do that");
-    add(operation, "429", "Too many requests; `retry-after` says when to come again");
-    add(operation, "503", "The store or a database is away");
+    add(operation, "403", "The caller has no permission");
+    add(operation, "429", "Too many requests; retry after `retry-after` seconds");
+    add(operation, "503", "The store or a database is unavailable");
 }
 
 fn add(operation: &mut Operation, status: &str, description: &str) {
@@ -125,10 +127,11 @@ fn add(operation: &mut Operation, status: &str, description: &str) {
     operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
 }
 
-/// Every answer has its request's id; every error is a problem.
-fn finish((status, response): (&String, &mut RefOr<Response>)) {
+/// Adds the request id header to every response, and problem details to every error.
+fn complete_response((status, response): (&String, &mut RefOr<Response>)) {
     let RefOr::T(response) = response else { return };
-    let id = HeaderBuilder::new().description(Some("The request's name in the log")).build();
+    let id =
+        HeaderBuilder::new().description(Some("The id of the request in the server log")).build();
     response.headers.insert(X_REQUEST_ID.to_string(), id);
     if status.starts_with(['4', '5']) {
         let problem = Ref::from_schema_name("Problem");
