@@ -15,7 +15,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     python::make();
-    let test = ["--test", "dashboard", "--", "the_documentation_has_its_pictures"];
+    let test = ["--test", "dashboard", "--", "documentation_screenshots"];
     let made = [&["test", "-p", "windlass-cli", "--all-features"], &test[..]].concat();
     if !cargo::succeeds(&made)? {
         return Ok(ExitCode::FAILURE);

@@ -1,12 +1,12 @@
-//! Alerts reach their receiver in the end, and nobody waits for it.
+//! Alerts are delivered at least once, and delivery never blocks jobs.
 
 use crate::common::{Data, Place, eventually};
-use crate::receiver::Receiver;
-use crate::world::{HIDDEN, SECRET, break_one, listed, place, serve};
+use crate::fixture::{HIDDEN, SECRET, break_one, listed, place, serve};
+use crate::webhook_receiver::Receiver;
 use windlass_testkit::free_port;
 
-/// Whether every alert there is has been tried and is still on its way.
-async fn all_wait(place: &Place) -> bool {
+/// Whether every alert has been tried and is still pending.
+async fn all_pending(place: &Place) -> bool {
     let alerts = listed(place).await;
     let waits =
         |alert: &serde_json::Value| alert["delivery"] == "pending" && alert["attempts"] != 0;
@@ -18,14 +18,14 @@ async fn all_delivered(place: &Place) -> bool {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives() {
+async fn alerts_are_delivered_when_the_receiver_is_back() {
     for data in Data::both().await {
         let data = data.with_accounts(3).await;
         let port = free_port();
         let place = place(&data, port, "").await;
         let server = serve(&place);
         break_one(&place).await;
-        eventually("all are raised, and tried", async || all_wait(&place).await).await;
+        eventually("all are raised, and tried", async || all_pending(&place).await).await;
         let error = listed(&place).await[0]["error"].to_string();
         assert!(error.contains("cannot be reached"), "{error}");
         server.kill9();
@@ -36,7 +36,7 @@ async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives(
         let receiver = Receiver::start_on(port).await;
         let _server = serve(&place);
         eventually("all are received", async || receiver.kinds().len() == 3).await;
-        eventually("and that is known", async || all_delivered(&place).await).await;
+        eventually("the deliveries are recorded", async || all_delivered(&place).await).await;
         let ids = |mut ids: Vec<String>| {
             ids.sort();
             ids.dedup();
@@ -50,10 +50,10 @@ async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives(
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_silent_holds_up_nobody() {
+async fn an_unresponsive_receiver_blocks_nothing() {
     let data = Data::sqlite().with_accounts(30).await;
     let receiver = Receiver::start().await;
-    receiver.fall_silent();
+    receiver.stop_responding();
     let place = place(&data, receiver.port, "").await;
     let server = serve(&place);
     break_one(&place).await;
@@ -61,7 +61,7 @@ async fn a_receiver_that_is_silent_holds_up_nobody() {
     let id = place.submit("RAISE").await;
     place.completed(&id).await;
     assert!(listed(&place).await.iter().all(|alert| alert["delivery"] == "pending"));
-    // Nor does it keep a server from ending in order.
+    // It does not delay a shutdown either.
     server.term();
     let ended = server.wait().await.ok();
     assert!(ended.stderr.contains("stopped"), "{}", ended.stderr);
@@ -72,14 +72,14 @@ async fn a_redirect_is_not_followed() {
     let data = Data::sqlite().with_accounts(3).await;
     let (receiver, elsewhere) = (Receiver::start().await, Receiver::start().await);
     let to = format!("307 Temporary Redirect\r\nlocation: http://127.0.0.1:{}/", elsewhere.port);
-    receiver.answer(to.leak());
+    receiver.respond_with(to.leak());
     let place = place(&data, receiver.port, "").await;
     let _server = serve(&place);
     break_one(&place).await;
-    eventually("it is refused", async || all_wait(&place).await).await;
+    eventually("it is refused", async || all_pending(&place).await).await;
     let error = listed(&place).await[0]["error"].to_string();
     assert!(error.contains("307") && error.contains("alerts.webhook"), "{error}");
-    receiver.answer("200 OK");
+    receiver.respond_with("200 OK");
     eventually("they are received", async || all_delivered(&place).await).await;
     assert!(elsewhere.posts().is_empty());
 }

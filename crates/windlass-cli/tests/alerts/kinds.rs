@@ -1,8 +1,8 @@
-//! Each kind of alert is raised once per occurrence, however many servers look.
+//! Each kind of alert is raised once per occurrence, with any number of servers.
 
 use crate::common::{Data, eventually};
-use crate::receiver::Receiver;
-use crate::world::{break_one, kinds, listed, place, serve, unworkable};
+use crate::fixture::{break_one, kinds, listed, place, serve, unworkable};
+use crate::webhook_receiver::Receiver;
 
 #[tokio::test]
 async fn each_kind_is_raised_once_by_two_servers() {
@@ -29,25 +29,25 @@ async fn each_kind_is_raised_once_by_two_servers() {
                 assert_eq!((&alert["details"]["letters"], about_a_job), (&3.into(), false));
             }
             "no-worker" => {
-                assert_eq!((&alert["details"]["handler"], about_a_job), (&"nobody".into(), false));
+                assert_eq!((&alert["details"]["handler"], about_a_job), (&"missing".into(), false));
             }
             _ => assert!(!alert["details"]["deadline"].is_null() && about_a_job, "{alert:#}"),
         }
     }
 
-    // Both servers have looked many times when the next failure is told: nothing else is.
+    // Both servers have checked many times before the next failure, and raised nothing else.
     break_one(&place).await;
     expected.extend(["budget-exceeded", "job-failed"]);
     expected.sort();
     eventually("the second failure", async || receiver.kinds() == expected).await;
 
-    // A condition that is over and comes back is another occurrence.
+    // A condition that ends and returns is a new occurrence.
     place.run("dead ignore --type BREAK").await.ok();
     let over = async || {
         let alerts = listed(&place).await;
         alerts.iter().any(|a| a["kind"] == "dead-letters" && !a["clearedAt"].is_null())
     };
-    eventually("the letters are settled", over).await;
+    eventually("the alert is cleared", over).await;
     break_one(&place).await;
     expected.extend(["budget-exceeded", "dead-letters", "job-failed"]);
     expected.sort();
@@ -58,17 +58,22 @@ async fn each_kind_is_raised_once_by_two_servers() {
 }
 
 #[tokio::test]
-async fn a_worker_that_comes_ends_the_alert_and_nothing_is_posted_without_a_webhook() {
+async fn a_new_worker_clears_the_alert_and_without_a_webhook_it_is_only_logged() {
     let data = Data::sqlite().with_accounts(3).await;
-    let jobs = crate::world::jobs() + "\n[alerts]\nno_worker = \"1s\"\n";
+    let jobs = crate::fixture::jobs() + "\n[alerts]\nno_worker = \"1s\"\n";
     let place = crate::common::Place::on(&data, &jobs);
     let server = place.spawn("serve --listen 127.0.0.1:0 --concurrency 0");
     let id = place.submit("RAISE").await;
-    eventually("nobody is there", async || kinds(&place).await == ["no-worker"]).await;
+    eventually("the alert is raised", async || kinds(&place).await == ["no-worker"]).await;
     assert_eq!(listed(&place).await[0]["delivery"], "logged");
-    assert!(server.stderr().contains("no worker has been there for RAISE"), "{}", server.stderr());
+    assert!(
+        server.stderr().contains("no worker has been available for RAISE"),
+        "{}",
+        server.stderr()
+    );
     let _worker = place.spawn("worker");
     place.completed(&id).await;
-    eventually("it is over", async || !listed(&place).await[0]["clearedAt"].is_null()).await;
+    eventually("the alert is cleared", async || !listed(&place).await[0]["clearedAt"].is_null())
+        .await;
     assert_eq!(kinds(&place).await, ["no-worker"]);
 }

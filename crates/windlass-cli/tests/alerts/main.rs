@@ -1,16 +1,12 @@
-//! Alerts as whoever receives them sees it: real servers, a real listener.
+//! Tests of alerts with running servers and a webhook receiver.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a panic is how a test tells its failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 #[path = "../common/mod.rs"]
 mod common;
 
 mod delivery;
+mod fixture;
 mod kinds;
-mod receiver;
 mod signature;
-mod world;
+mod webhook_receiver;

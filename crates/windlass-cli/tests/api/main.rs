@@ -1,39 +1,35 @@
-//! The API as its clients use it: a real `windlass serve`, asked over HTTP.
+//! Tests of the REST API against a running `windlass serve`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a panic is how a test tells its failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 #[path = "../common/mod.rs"]
 mod common;
 #[macro_use]
-mod purses;
+mod wallets_fixture;
 
 mod alerts;
-mod control;
+mod controls;
+mod dead_letters;
 mod dependencies;
-mod document;
 mod events;
-mod forwarding;
 mod health;
-mod injections;
-mod items;
+mod inline_items;
 mod jobs;
 mod jwks;
-mod letters;
-mod limits;
+mod openapi;
 mod output;
 mod permissions;
 mod problems;
+mod rate_limit;
 mod report;
 mod resources;
 mod roles;
-mod rows;
+mod row_level_security;
 mod schedules;
 mod schemathesis;
-mod served;
+mod server_fixture;
 mod shutdown;
-mod stub;
+mod sql_injection;
+mod stub_service;
+mod token_forwarding;
 mod tokens;

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven as a person would: by what can be seen and pressed.
+//! A headless Chromium, driven by what a user sees and presses.
 
 use crate::common::{PATIENCE, eventually};
 use fantoccini::actions::{InputSource, KeyAction, KeyActions};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use windlass_testkit::{Running, Windlass, descendants_in, python_program};
 
-/// A browser of its own for one test.
+/// A browser for one test.
 pub(crate) struct Browser {
     pub(crate) client: Client,
     folder: TempDir,
@@ -19,9 +19,9 @@ pub(crate) struct Browser {
     base: String,
 }
 
-/// How it looks at pages.
+/// The size and colour scheme of the browser.
 #[derive(Clone, Copy)]
-pub(crate) enum Look {
+pub(crate) enum Viewport {
     Desktop,
     DesktopDark,
     Phone,
@@ -31,11 +31,11 @@ pub(crate) enum Look {
 impl Browser {
     /// Opens a browser on a server.
     pub(crate) async fn on(base: &str) -> Browser {
-        Browser::with(base, Look::Desktop).await
+        Browser::with(base, Viewport::Desktop).await
     }
 
-    /// The same, with another look.
-    pub(crate) async fn with(base: &str, look: Look) -> Browser {
+    /// Opens a browser with another size or colour scheme.
+    pub(crate) async fn with(base: &str, viewport: Viewport) -> Browser {
         let folder = TempDir::new().unwrap();
         let windlass = Windlass::new(folder.path()).binary("chromedriver");
         let home = folder.path().to_str().unwrap();
@@ -50,7 +50,7 @@ impl Browser {
         })
         .await;
         let mut builder = ClientBuilder::new(HttpConnector::new());
-        let capabilities = json!({"goog:chromeOptions": options(look)});
+        let capabilities = json!({"goog:chromeOptions": options(viewport)});
         builder.capabilities(capabilities.as_object().unwrap().clone());
         let client = builder.connect(&format!("http://127.0.0.1:{}", port.unwrap())).await;
         Browser { client: client.unwrap(), folder, driver, base: base.to_owned() }
@@ -61,7 +61,7 @@ impl Browser {
         self.client.goto(&format!("{}{path}", self.base)).await.unwrap();
     }
 
-    /// The path of the page it is at.
+    /// The path of the current page.
     pub(crate) async fn path(&self) -> String {
         self.client.current_url().await.unwrap().path().to_owned()
     }
@@ -72,12 +72,12 @@ impl Browser {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until the page shows a text, without asking for the page anew.
+    /// Waits until the page shows a text, without reloading it.
     pub(crate) async fn sees(&self, text: &str) {
         self.shows(text, true).await;
     }
 
-    /// Waits until the page does not show a text any more.
+    /// Waits until the page no longer shows a text.
     pub(crate) async fn misses(&self, text: &str) {
         self.shows(text, false).await;
     }
@@ -94,19 +94,19 @@ impl Browser {
         }
     }
 
-    /// Waits until it is at a page.
+    /// Waits until the browser is at a path.
     pub(crate) async fn is_at(&self, path: &str) {
         eventually(&format!("the browser is at {path}"), async || self.path().await == path).await;
     }
 
-    /// Presses the button, link or summary with this text, as soon as it is there.
+    /// Clicks the button, link or summary with this text, when it appears.
     pub(crate) async fn press(&self, text: &str) {
         let wait = self.client.wait().at_most(PATIENCE);
         let found = wait.for_element(Locator::XPath(&pressable(text))).await;
         found.unwrap_or_else(|_| panic!("there is no `{text}`")).click().await.unwrap();
     }
 
-    /// Presses what leads to another page, and waits for it.
+    /// Clicks what leads to another page, and waits for it.
     pub(crate) async fn go(&self, text: &str) {
         self.run("window.left = false").await;
         self.press(text).await;
@@ -128,17 +128,17 @@ impl Browser {
         self.client.perform_actions(press).await.unwrap();
     }
 
-    /// What has the focus: its name for those who hear it. It must be seen that it has it.
+    /// The accessible name of the focused element. Its focus must be visible.
     pub(crate) async fn focused(&self) -> String {
         let script = "const at = document.activeElement; \
             const seen = at === document.body || getComputedStyle(at).outlineStyle !== 'none'; \
             return [seen, at.getAttribute('aria-label') || at.innerText.trim() || at.name || '']";
         let [seen, name]: [Json; 2] = serde_json::from_value(self.run(script).await).unwrap();
-        assert_eq!(seen, json!(true), "one does not see that `{name}` has the focus");
+        assert_eq!(seen, json!(true), "the focus of `{name}` is not visible");
         name.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Goes on by the keyboard to what has this name.
+    /// Presses Tab until the element with this name has the focus.
     pub(crate) async fn tab_to(&self, name: &str) {
         let mut passed = Vec::new();
         loop {
@@ -148,36 +148,36 @@ impl Browser {
                 return;
             }
             passed.push(at);
-            assert!(passed.len() < 200, "no way leads to `{name}`, only to {passed:?}");
+            assert!(passed.len() < 200, "`{name}` cannot be reached, only {passed:?}");
         }
     }
 
-    /// Presses Enter on what leads to another page, and waits for it.
+    /// Presses Enter on what leads to another page, and waits for that page.
     pub(crate) async fn enter(&self) {
         self.run("window.left = false").await;
         self.key(Key::Enter).await;
         self.is_elsewhere("Enter").await;
     }
 
-    /// Whether there is such a thing to press.
+    /// Whether the page has a button, link or summary with this text.
     pub(crate) async fn offers(&self, text: &str) -> bool {
         self.client.find(Locator::XPath(&pressable(text))).await.is_ok()
     }
 
-    /// Writes into a field.
+    /// Types into a field.
     pub(crate) async fn fill(&self, name: &str, text: &str) {
         let field = format!("[name=\"{name}\"]");
         let wait = self.client.wait().at_most(PATIENCE);
         wait.for_element(Locator::Css(&field)).await.unwrap().send_keys(text).await.unwrap();
     }
 
-    /// Runs a script of the test's own, which no policy of a page forbids.
+    /// Runs a script, regardless of the page's content security policy.
     pub(crate) async fn run(&self, script: &str) -> Json {
         self.client.execute(script, Vec::new()).await.unwrap()
     }
 
-    /// What makes the page hard for some to use, as far as a program can tell: the serious findings.
-    pub(crate) async fn hindrances(&self) -> Vec<String> {
+    /// The serious and critical accessibility violations that axe finds.
+    pub(crate) async fn accessibility_violations(&self) -> Vec<String> {
         let python = python_program("python");
         let found = "import axe_core_python, os; print(os.path.dirname(axe_core_python.__file__))";
         let output = std::process::Command::new(python).args(["-c", found]).output().unwrap();
@@ -192,8 +192,8 @@ impl Browser {
         serde_json::from_value(found).unwrap()
     }
 
-    /// A picture of what can be seen.
-    pub(crate) async fn picture(&self, file: &Path) {
+    /// Saves a screenshot.
+    pub(crate) async fn screenshot(&self, file: &Path) {
         std::fs::write(file, self.client.screenshot().await.unwrap()).unwrap();
     }
 }
@@ -209,7 +209,7 @@ fn pressable(text: &str) -> String {
     format!("//*[self::button or self::a or self::summary][normalize-space(.)='{text}']")
 }
 
-fn options(look: Look) -> Json {
+fn options(viewport: Viewport) -> Json {
     let mut args = vec![
         "--headless=new",
         "--no-sandbox",
@@ -218,11 +218,11 @@ fn options(look: Look) -> Json {
         "--hide-scrollbars",
         "--window-size=1280,1400",
     ];
-    if matches!(look, Look::DesktopDark | Look::PhoneDark) {
+    if matches!(viewport, Viewport::DesktopDark | Viewport::PhoneDark) {
         args.push("--blink-settings=preferredColorScheme=0");
     }
     let mut options = json!({ "args": args });
-    if matches!(look, Look::Phone | Look::PhoneDark) {
+    if matches!(viewport, Viewport::Phone | Viewport::PhoneDark) {
         let metrics = json!({"width": 390, "height": 844, "pixelRatio": 2.0});
         options["mobileEmulation"] = json!({ "deviceMetrics": metrics });
     }

@@ -1,31 +1,27 @@
-//! The dashboard as people use it: a real `windlass serve`, in a real browser without a screen.
+//! Tests of the dashboard: a running `windlass serve` in a headless browser.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a panic is how a test tells its failure"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../api/served.rs"]
+#[path = "../api/server_fixture.rs"]
 #[allow(dead_code, reason = "the tests of the API use the rest")]
-mod served;
-#[path = "../api/stub.rs"]
+mod server_fixture;
+#[path = "../api/stub_service.rs"]
 #[allow(dead_code, reason = "the tests of the API use the rest")]
-mod stub;
+mod stub_service;
 
+mod appearance;
 mod browser;
-mod doors;
+mod cross_site;
+mod dead_letters;
 mod keyboard;
-mod large;
-mod letters;
-mod live;
+mod large_job;
+mod live_updates;
 mod pages;
-mod pictures;
-mod private;
 mod report;
 mod roles;
-mod scene;
-mod scripts;
-mod world;
+mod screenshots;
+mod script_injection;
+mod visibility;
+mod wallets_fixture;

@@ -1,27 +1,27 @@
-//! The report of a job, opened as the file that it is: it needs no server, runs nothing, and can be
-//! read by everybody, on any screen.
+//! The report of a job, opened as a file: it needs no server, runs no script, and is accessible on every
+//! screen.
 
-use crate::browser::{Browser, Look};
+use crate::browser::{Browser, Viewport};
 use crate::common::Place;
-use crate::world::{SCRIPT, purses, take, with_letters};
+use crate::wallets_fixture::{SCRIPT, server_with_dead_letters, take, wallets};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Adds the purses up by county, and names the first of each, one of which is a script.
+/// Sums the wallets by county. The first name of one county is a script.
 const SUMS: &str = r#"
 [jobs.SUMS]
-description = "What the purses of each county hold"
+description = "What the wallets of each county hold"
 source.connection = "app"
-source.table = "purses"
-step.map = "SELECT county, min(name) AS first_name, count(*) AS purses, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY county"
-reduce = "SELECT county, min(first_name) AS first_name, sum(purses) AS purses, sum(total) AS total FROM parts GROUP BY county ORDER BY county"
+source.table = "wallets"
+step.map = "SELECT county, min(name) AS first_name, count(*) AS wallets, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY county"
+reduce = "SELECT county, min(first_name) AS first_name, sum(wallets) AS wallets, sum(total) AS total FROM parts GROUP BY county ORDER BY county"
 report = { to = "file:reports/sums.csv" }
 chunk.items = 40
 "#;
 
 #[tokio::test]
-async fn it_fits_every_screen_and_runs_nothing() {
-    let data = purses().await;
+async fn a_report_fits_the_screen_and_runs_no_script() {
+    let data = wallets().await;
     let schedule =
         "schedule = { cron = \"0 3 * * *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
     let place = Place::on(&data, &(take(schedule) + SUMS));
@@ -32,33 +32,33 @@ async fn it_fits_every_screen_and_runs_nothing() {
         .await
         .ok();
     let failed = place.submit("TAKE").await;
-    data.run("ALTER TABLE purses RENAME TO away").await;
+    data.run("ALTER TABLE wallets RENAME TO away").await;
     place.run(&format!("worker --job {failed}")).await;
     place.run(&format!("job {failed} --html reports/failed.html")).await.ok();
 
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
     std::fs::create_dir_all(&folder).unwrap();
     let base = format!("file://{}", place.path("reports").display());
-    for (look, name) in [
-        (Look::Desktop, "desk-light"),
-        (Look::DesktopDark, "desk-dark"),
-        (Look::Phone, "phone-light"),
-        (Look::PhoneDark, "phone-dark"),
+    for (viewport, name) in [
+        (Viewport::Desktop, "desk-light"),
+        (Viewport::DesktopDark, "desk-dark"),
+        (Viewport::Phone, "phone-light"),
+        (Viewport::PhoneDark, "phone-dark"),
     ] {
-        let browser = Browser::with(&base, look).await;
+        let browser = Browser::with(&base, viewport).await;
         for (file, sentence) in [
-            ("sums.csv.html", "What the purses of each county hold"),
-            ("take.html", "2 are dead letters"),
-            ("failed.html", "It ended before any item was planned."),
+            ("sums.csv.html", "What the wallets of each county hold"),
+            ("take.html", "2 dead letters"),
+            ("failed.html", "The job ended before any items were planned."),
         ] {
             let about = format!("{file} {name}");
             browser.open(&format!("/{file}")).await;
             browser.sees(sentence).await;
             let picture = file.replace(".csv", "").replace(".html", "");
-            browser.picture(&folder.join(format!("report-{picture}-{name}.png"))).await;
+            browser.screenshot(&folder.join(format!("report-{picture}-{name}.png"))).await;
             let wide = "return document.documentElement.scrollWidth > window.innerWidth";
             assert_eq!(browser.run(wide).await, json!(false), "{about} is wider than the screen");
-            assert_eq!(browser.hindrances().await, [""; 0], "{about}");
+            assert_eq!(browser.accessibility_violations().await, [""; 0], "{about}");
             let fetched = "return performance.getEntriesByType('resource').length";
             assert_eq!(browser.run(fetched).await, json!(0), "{about} fetches something");
         }
@@ -69,14 +69,14 @@ async fn it_fits_every_screen_and_runs_nothing() {
 }
 
 #[tokio::test]
-async fn it_is_downloaded_from_the_page_of_a_job_that_has_ended() {
-    let (_data, served, id) = with_letters().await;
-    let browser = Browser::on(&served.url).await;
+async fn a_report_is_downloaded_from_the_job_page() {
+    let (_data, server, id) = server_with_dead_letters().await;
+    let browser = Browser::on(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
-    assert!(browser.offers("Download the report").await);
+    assert!(browser.offers("Download report").await);
     let link = "return document.querySelector('a[download$=\".html\"]').getAttribute('href')";
     let path = browser.run(link).await;
-    let report = served.get(path.as_str().unwrap()).await;
+    let report = server.get(path.as_str().unwrap()).await;
     assert_eq!(
         (report.status, report.header("content-type")),
         (200, Some("text/html; charset=utf-8"))

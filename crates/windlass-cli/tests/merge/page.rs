@@ -18,7 +18,7 @@ async fn is_beside_its_report(world: World) {
     // Whoever asks for it later gets the same but for the moment.
     world.place.run(&format!("job {id} --html later.html")).await.ok();
     let later = world.place.read("later.html");
-    let rows = |page: &str| page.split("The first rows").nth(1).map(str::to_owned);
+    let rows = |page: &str| page.split("First rows of the result").nth(1).map(str::to_owned);
     let rows = |page: &str| rows(page).unwrap().split("</table>").next().unwrap().to_owned();
     assert_eq!(rows(&later), rows(&page));
 

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::{AlertKind, Job};
+use windlass_html::format::count;
 use windlass_store::{NewAlert, Occurrence, Unclaimable};
 
 /// What failed longer ago while no server was there is not told any more. Alerts are kept for
@@ -28,7 +29,7 @@ impl Engine {
             details["happenedAt"] = json!(found.at);
             let Occurrence { kind, subject, job, job_type, submitted_by, error, .. } = found;
             let what = match kind {
-                AlertKind::BudgetExceeded => "has exceeded its failure budget",
+                AlertKind::BudgetExceeded => "exceeded its failure budget",
                 _ => "failed",
             };
             let why = error.map(|error| format!(": {}", beginning(&error))).unwrap_or_default();
@@ -70,8 +71,8 @@ impl Engine {
         for (job_type, letters) in self.store().letters_by_type(MOST_LETTERS).await? {
             if letters > limit && !known(&job_type) {
                 let details = json!({"letters": letters, "limit": limit});
-                let message =
-                    format!("{job_type} has {letters} dead letters, which is more than {limit}");
+                let count = count(letters, "dead letter", "dead letters");
+                let message = format!("{job_type} has {count}, above the limit of {limit}");
                 self.raise(self.condition(kind, job_type, message, details, limit)).await?;
             }
         }
@@ -93,9 +94,10 @@ impl Engine {
                 Some(handler) => format!("connection `{connection}` and handler `{handler}`"),
                 None => format!("connection `{connection}`"),
             };
+            let waiting = count(jobs, "job is", "jobs are");
             let message = format!(
-                "no worker has been there for {job_type} for {after:?}: {jobs} of its jobs wait for \
-                 one with {needs}"
+                "no worker has been available for {job_type} for {after:?}: {waiting} waiting for a worker \
+                 with {needs}"
             );
             let details = json!({"jobs": jobs, "connection": connection, "handler": handler});
             let alert = self.condition(kind, job_type, message, details, 0);
