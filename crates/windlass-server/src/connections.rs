@@ -55,7 +55,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const MAX_HTTP2_REQUESTS: u32 = 64;
 /// The response to a connection above the limit.
 const BUSY_RESPONSE: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 123\r\n\r\n\
+    content-type: application/problem+json\r\ncontent-length: 124\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"detail\":\"server.max_connections requests are in progress\"}";
 

@@ -11,7 +11,7 @@ async fn is_beside_its_report(world: World) {
     world.page_is_of(&id).await;
     let page = world.text(PAGE).await;
     for part in
-        ["totals.csv", "totals on app", "&quot;day&quot;: &quot;monday&quot;", "10 chunks by"]
+        ["totals.csv", "totals on app", "&quot;day&quot;: &quot;monday&quot;", "Duration of 10 chunks"]
     {
         assert!(page.contains(part), "`{part}` is not in: {page}");
     }

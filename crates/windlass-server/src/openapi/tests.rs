@@ -1,6 +1,5 @@
 //! The derived schemas describe the JSON that is sent, also where a field's schema is written by hand.
 
-use super::*;
 use chrono::Utc;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
