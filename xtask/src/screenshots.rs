@@ -22,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         "--test",
         "it",
         "--",
-        "dashboard::scene::the_documentation_has_its_pictures",
+        "dashboard::screenshots::documentation_screenshots",
     ];
     if !cargo::succeeds(&made)? {
         return Ok(ExitCode::FAILURE);

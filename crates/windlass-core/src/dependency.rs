@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One rule of `[[dependencies]]`: the job that is submitted when its parents have ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Dependency {
     /// The line of the file it begins at; zero when it was made in code.
@@ -19,14 +20,17 @@ pub struct Dependency {
     pub after: Vec<String>,
     /// Params that the parents must have in common.
     #[serde(default, rename = "match")]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub matched: Vec<String>,
     /// What a parent that failed or was cancelled means.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub on_failed: OnFailed,
 }
 
 /// What a parent that failed or was cancelled means to the job that waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailed {
     /// It goes on waiting: the parent may be retried.
@@ -72,16 +76,20 @@ pub enum Verdict {
 
 /// A parent that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JoinArrival {
     /// The job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job: JobId,
     /// How it ended.
     pub status: JobStatus,
     /// Its params.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub params: BTreeMap<String, Json>,
     /// Its priority.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: u8,
 }
 

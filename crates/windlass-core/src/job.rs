@@ -25,9 +25,11 @@ impl std::fmt::Display for ChunkId {
 
 /// One run of a job type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// Its id.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub id: JobId,
     /// The job type.
     pub job_type: String,
@@ -36,6 +38,7 @@ pub struct Job {
     /// What it is busy with, while `PROCESSING`.
     pub phase: Option<Phase>,
     /// 0 to 9, higher first.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: u8,
     /// What was asked for; the items that came with it are left out.
     pub request: Request,
@@ -78,6 +81,7 @@ impl Job {
 
 /// A job's items. While it works, chunks in flight count as far as they are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ItemCounts {
     /// Items planned so far.
     pub total: i64,
@@ -100,6 +104,7 @@ impl ItemCounts {
 
 /// A job's chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChunkCounts {
     /// Chunks cut so far.
     pub total: i64,

@@ -113,6 +113,7 @@ impl<E: std::error::Error> From<E> for ItemError {
 
 /// How many items came to which end. Kept in the ledger, the chunk and the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Records that committing transactions read; the others must add up to it.

@@ -9,39 +9,50 @@ use std::collections::BTreeMap;
 
 /// A request for one job. Only `jobType` is needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
     /// Which job type.
     pub job_type: String,
-    /// Values by filter; none, null and empty lists mean all.
+    /// Values by filter; none, null and empty lists mean all. At most 10,000 values per filter, each of at
+    /// most 4096 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<BTreeMap<String, Option<Vec<Json>>>>,
     /// How many segments are loaded side by side; chosen by the table's size when absent.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
     pub parallel_segments: Option<u32>,
     /// A segment stops after so many items.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub max_items_per_segment: Option<u64>,
-    /// Values for `:name` in statements, and for handlers.
+    /// Values for `:name` in statements, and for handlers. At most 100, each of at most 65,536 bytes as
+    /// JSON; a name has at most 200 bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Json>,
-    /// 0 to 9, higher first.
+    /// 0 to 9, higher first; 5 when absent. The highest priority that a caller may request is the
+    /// `max_priority` of their roles: by default 7, or 9 for roles that may administer.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: Option<u8>,
     /// The same request again under the same key is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 255))]
     pub idempotency_key: Option<String>,
     /// Only after these jobs have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_items = 1000, value_type = Option<Vec<Uuid>>))]
     pub after: Option<Vec<JobId>>,
     /// What one of them that failed or was cancelled means; `block` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failed: Option<OnFailed>,
-    /// Just these keys; a key of several columns is a list.
+    /// Only these keys, each of at most 4096 bytes; a key of several columns is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 500000))]
     pub ids: Option<Vec<Json>>,
     /// The records themselves, for job types with `source.items`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(min_items = 1))]
     pub items: Option<Vec<Json>>,
 }
 

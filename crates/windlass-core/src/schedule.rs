@@ -12,24 +12,30 @@ use std::time::Duration;
 
 /// `schedule = { cron = "0 3 * * *", timezone = "Asia/Tokyo", … }`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ScheduleDefinition))]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
     /// Five fields, or `@daily` and its like.
     pub cron: String,
     /// Any zone of the IANA database; UTC when nothing is said.
     #[serde(default = "utc")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, required = true))]
     pub timezone: Tz,
     /// How long after its time a job should have ended.
     #[serde(default, with = "humantime_serde", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub deadline: Option<Duration>,
     /// What becomes of times at which nobody was there.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub missed: Missed,
     /// What happens when the job before has not ended.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
     pub overlap: Overlap,
     /// The claims its jobs have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
     pub claims: BTreeMap<String, OneOrMore>,
     /// The params of its jobs; `{date}` and `{time}` in a text are those of the firing, in its zone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -38,6 +44,7 @@ pub struct Schedule {
 
 /// What becomes of times at which nobody was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missed {
     /// They are left out.
@@ -51,6 +58,7 @@ pub enum Missed {
 
 /// What happens when the job before has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
     /// This time is left out.

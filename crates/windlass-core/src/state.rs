@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// Writes a status enum whose names are the same in Rust's `Display`, in JSON and in SQL.
 macro_rules! status {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:tt),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum $name {
             $($(#[$variant_doc])* #[serde(rename = $text)] $variant),+
         }
@@ -62,7 +63,7 @@ status! {
     /// What a `PROCESSING` job is busy with.
     Phase {
         /// Segments are still being cut into chunks.
-        Loading = "loading",
+        Planning = "planning",
         /// All chunks are known and being worked.
         Working = "working",
         /// The parts are being merged.

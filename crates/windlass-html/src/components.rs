@@ -1,20 +1,20 @@
-//! What pages are made of: figures, facts, the heads of tables.
+//! Elements of a page: figures, lists of facts, table heads, empty states.
 
 use maud::{Markup, html};
 
-/// A number with its name, and where it leads.
-pub fn figure(name: &str, value: &str, tone: &str, to: Option<&str>) -> Markup {
-    let inside = html! { span.value { (value) } span.name { (name) } };
+/// A large number with its name and an optional link. `tone` is the class of its colour.
+pub fn figure(name: &str, value: &str, tone: &str, link: Option<&str>) -> Markup {
+    let content = html! { span.value { (value) } span.name { (name) } };
     html! {
-        @match to {
-            Some(to) => a class=(format!("figure {tone}")) href=(to) { (inside) },
-            None => div class=(format!("figure {tone}")) { (inside) },
+        @match link {
+            Some(link) => a class=(format!("figure {tone}")) href=(link) { (content) },
+            None => div class=(format!("figure {tone}")) { (content) },
         }
     }
 }
 
-/// The heads of a table's columns; `#` stands before those of numbers.
-pub fn heads(names: &[&str]) -> Markup {
+/// The head of a table. The prefix `#` marks numeric columns, which are aligned to the right.
+pub fn table_head(names: &[&str]) -> Markup {
     html! {
         thead {
             tr {
@@ -29,7 +29,7 @@ pub fn heads(names: &[&str]) -> Markup {
     }
 }
 
-/// Facts with their names.
+/// A list of names and values.
 pub fn facts(facts: &[(&str, Markup)]) -> Markup {
     html! {
         dl.facts {
@@ -38,7 +38,7 @@ pub fn facts(facts: &[(&str, Markup)]) -> Markup {
     }
 }
 
-/// That there is nothing to see, and why that is well.
-pub fn nothing(text: &str) -> Markup {
-    html! { p.nothing { (text) } }
+/// The text shown instead of an empty list.
+pub fn empty_state(text: &str) -> Markup {
+    html! { p.empty { (text) } }
 }

@@ -1,21 +1,21 @@
-//! How fast a job went, and when.
+//! The throughput chart of a job.
 
 use crate::chart::{Bar, bars};
-use crate::components::nothing;
-use crate::format::{absolute, count, millis, number, rate_text};
+use crate::components::empty_state;
+use crate::format::{absolute, count, millis, rate_text};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use std::time::Duration;
 use windlass_core::Job;
 use windlass_store::ThroughputBucket;
 
-/// Stretches of the chart, about.
-const STRETCHES: i64 = 60;
-/// Fewer stretches are no chart.
-const FEWEST: usize = 4;
+/// The approximate number of bars.
+const BARS: i64 = 60;
+/// With fewer bars there is no chart.
+const MIN_BARS: usize = 4;
 
-/// How long a stretch of the throughput chart is: a round length, so that bars stay where they are.
-pub fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
+/// The interval of a bar: a round duration, so that bars keep their position while a job runs.
+pub fn bucket_interval(job: &Job, now: DateTime<Utc>) -> Duration {
     const ROUND: [i64; 18] = [
         100,
         200,
@@ -37,22 +37,22 @@ pub fn stretch(job: &Job, now: DateTime<Utc>) -> Duration {
         604_800_000,
     ];
     let end = job.finished_at.unwrap_or(now);
-    let wanted = job.started_at.map_or(0, |at| (end - at).num_milliseconds() / STRETCHES);
-    let found = ROUND.into_iter().find(|length| *length >= wanted);
+    let wanted = job.started_at.map_or(0, |at| (end - at).num_milliseconds() / BARS);
+    let found = ROUND.into_iter().find(|interval| *interval >= wanted);
     Duration::from_millis(found.unwrap_or(ROUND[17]) as u64)
 }
 
-/// Items a second of the chunks that ended, a bar for each stretch of time.
-pub fn throughput(paces: &[ThroughputBucket], stretch: Duration) -> Markup {
-    let (Some(first), Some(last)) = (paces.first(), paces.last()) else {
-        return nothing("No chunk has ended yet.");
+/// A chart of the items per second of completed chunks.
+pub fn throughput_chart(buckets: &[ThroughputBucket], interval: Duration) -> Markup {
+    let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
+        return empty_state("No completed chunks yet.");
     };
-    let step = TimeDelta::from_std(stretch).unwrap_or(TimeDelta::seconds(1));
+    let step = TimeDelta::from_std(interval).unwrap_or(TimeDelta::seconds(1));
     let mut columns = Vec::new();
-    let (mut at, mut known) = (first.at, paces.iter().peekable());
-    // A retry days later leaves a long gap, of which the end is shown.
-    if (last.at - at) / STRETCHES as i32 / 4 > step {
-        at = last.at - step * (STRETCHES as i32 * 4);
+    let (mut at, mut remaining) = (first.at, buckets.iter().peekable());
+    // A retry days later leaves a long gap; only its end is shown.
+    if (last.at - at) / BARS as i32 / 4 > step {
+        at = last.at - step * (BARS as i32 * 4);
     }
     let clock = match step.num_milliseconds() {
         ..1000 => "%H:%M:%S%.3f",
@@ -61,24 +61,25 @@ pub fn throughput(paces: &[ThroughputBucket], stretch: Duration) -> Markup {
     };
     while at <= last.at {
         let mut items = 0;
-        while let Some(pace) = known.next_if(|pace| pace.at <= at) {
-            items += if pace.at == at { pace.items } else { 0 };
+        while let Some(bucket) = remaining.next_if(|bucket| bucket.at <= at) {
+            items += if bucket.at == at { bucket.items } else { 0 };
         }
-        let rate = items as f64 / stretch.as_secs_f64();
-        let rated = rate_text(Some(rate));
-        let title = format!("{}: {} items, {rated} a second", absolute(at), number(items));
+        let rate = items as f64 / interval.as_secs_f64();
+        let per_second = rate_text(Some(rate));
+        let items = count(items, "item", "items");
+        let title = format!("{}: {items}, {per_second} items/s", absolute(at));
         let label = at.format(clock).to_string();
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
     }
-    if columns.len() < FEWEST {
-        let items = count(paces.iter().map(|pace| pace.items).sum(), "item", "items");
-        let most = millis(step.num_milliseconds() * columns.len() as i64);
-        return html! { p { (items) " within " (most) ", too short for a chart." } };
+    if columns.len() < MIN_BARS {
+        let items = count(buckets.iter().map(|bucket| bucket.items).sum(), "item", "items");
+        let duration = millis(step.num_milliseconds() * columns.len() as i64);
+        return html! { p { (items) " within " (duration) ": too short for a chart." } };
     }
-    let stretches = millis(step.num_milliseconds());
-    let said = format!("Items a second of the chunks that ended, in stretches of {stretches}");
-    html! { (bars(&columns, "items/s", &said)) p.faint { (said) ". Times are UTC." } }
+    let interval = millis(step.num_milliseconds());
+    let description = format!("Items per second of completed chunks, in intervals of {interval}");
+    html! { (bars(&columns, "items/s", &description)) p.faint { (description) ". Times are UTC." } }
 }
 
 #[cfg(test)]
@@ -86,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_as_much_of_the_time_as_bars_differ_by() {
+    fn labels_are_as_precise_as_the_interval() {
         let at = DateTime::from_timestamp_millis(1_700_000_000_100).unwrap();
         for (millis, label) in
             [(100, ">22:13:20.100<"), (1000, ">22:13:20<"), (86_400_000, ">14 Nov 22:13<")]
         {
-            let stretch = Duration::from_millis(millis);
-            let paces = [0, 3].map(|n| ThroughputBucket { at: at + stretch * n, items: 7 });
-            let chart = throughput(&paces, stretch).into_string();
+            let interval = Duration::from_millis(millis);
+            let buckets = [0, 3].map(|n| ThroughputBucket { at: at + interval * n, items: 7 });
+            let chart = throughput_chart(&buckets, interval).into_string();
             assert!(chart.contains(label), "{chart}");
             assert_eq!(chart.matches("fill=\"#1B7A43\"").count(), 2, "{chart}");
             assert_eq!(chart.matches("<title>").count(), 4, "the gap is shown: {chart}");

@@ -1,7 +1,6 @@
-//! What holds for every request and answer: bodies arrive in time and do not fill the memory, and
-//! no answer is kept or guessed at.
+//! Middleware for all requests: limits on request bodies, and headers of every response.
 
-use crate::problem::{Answer, Failure};
+use crate::problem::{ApiError, ApiResult};
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
@@ -15,30 +14,32 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use windlass_core::config;
 
-/// How long bodies may take, and how much of them is in memory at once.
+/// Limits on the duration of request bodies and on their total size in memory.
 #[derive(Clone)]
-pub(crate) struct Bodies {
+pub(crate) struct BodyLimits {
     timeout: Duration,
-    largest: u64,
-    /// Kibibytes of large bodies that are read and worked on at once.
-    room: Arc<Semaphore>,
+    max_bytes: u64,
+    /// One permit for each kibibyte of a large body that is being processed.
+    memory: Arc<Semaphore>,
 }
 
-/// A body up to this many bytes takes no room.
+/// Bodies up to this size need no permits.
 const SMALL_BYTES: u64 = 64 << 10;
-/// The largest bodies at once: as JSON values they take several times their bytes.
-const LARGEST_AT_ONCE: u64 = 4;
-/// Where strangers may send a body.
-const OPEN_PATH: &str = "/sign-in";
-/// The most bytes of such a body: a token in a form.
-pub(crate) const MAX_OPEN_BODY_BYTES: usize = 32 << 10;
+/// How many bodies of the maximum size are processed at once. As parsed JSON they take several times
+/// their size.
+const MAX_CONCURRENT_LARGE: u64 = 4;
+/// The path that accepts a body from unauthenticated clients. Its bodies never wait for permits.
+const UNAUTHENTICATED_PATH: &str = "/sign-in";
+/// The maximum size of such a body: a token in a form.
+pub(crate) const MAX_UNAUTHENTICATED_BODY_BYTES: usize = 32 << 10;
 
-impl Bodies {
-    pub(crate) fn new(server: &config::Server) -> Bodies {
-        let largest = server.max_body as u64;
-        let room = usize::try_from(kibibytes(largest) * LARGEST_AT_ONCE).unwrap_or(usize::MAX);
-        let room = Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS)));
-        Bodies { timeout: server.body_timeout, largest, room }
+impl BodyLimits {
+    pub(crate) fn new(server: &config::Server) -> BodyLimits {
+        let max_bytes = server.max_body as u64;
+        let permits = kibibytes(max_bytes) * MAX_CONCURRENT_LARGE;
+        let permits = usize::try_from(permits).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let memory = Arc::new(Semaphore::new(permits));
+        BodyLimits { timeout: server.body_timeout, max_bytes, memory }
     }
 }
 
@@ -46,26 +47,26 @@ fn kibibytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 10)
 }
 
-/// Gives every body a deadline. A large one waits until there is room for it, and keeps the room
-/// until its request is answered.
-pub(crate) async fn guard(
-    State(bodies): State<Bodies>,
+/// Middleware: gives every body a deadline. A large body waits for permits and holds them until its
+/// request completes.
+pub(crate) async fn limit_body(
+    State(limits): State<BodyLimits>,
     request: Request,
     next: Next,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     if request.body().is_end_stream() {
         return Ok(next.run(request).await);
     }
-    let deadline = Instant::now() + bodies.timeout;
+    let deadline = Instant::now() + limits.timeout;
     let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    let length = length.and_then(|length| length.parse().ok()).unwrap_or(bodies.largest);
-    // More than the largest is refused without being read.
-    let length = length.min(bodies.largest);
-    let _room = if length > SMALL_BYTES && request.uri().path() != OPEN_PATH {
+    let length = length.and_then(|length| length.parse().ok()).unwrap_or(limits.max_bytes);
+    // A body above the maximum is rejected without being read.
+    let length = length.min(limits.max_bytes);
+    let _permits = if length > SMALL_BYTES && request.uri().path() != UNAUTHENTICATED_PATH {
         let wanted = u32::try_from(kibibytes(length)).unwrap_or(u32::MAX);
-        let room = timeout_at(deadline, bodies.room.acquire_many(wanted)).await;
-        let busy = || Failure::busy("other large requests are under way; try again later");
-        Some(room.ok().and_then(Result::ok).ok_or_else(busy)?)
+        let permits = timeout_at(deadline, limits.memory.acquire_many(wanted)).await;
+        let busy = || ApiError::overloaded("too many large requests at once; try again later");
+        Some(permits.ok().and_then(Result::ok).ok_or_else(busy)?)
     } else {
         None
     };
@@ -81,22 +82,21 @@ pub(crate) async fn guard(
     Ok(next.run(request).await)
 }
 
-/// Whether a body was not there in time.
-pub(crate) fn is_late(error: &(dyn std::error::Error + 'static)) -> bool {
+/// Whether reading a body failed because of its deadline.
+pub(crate) fn is_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
-        || error.source().is_some_and(is_late)
+        || error.source().is_some_and(is_timeout)
 }
 
-/// The failure of a body that was not there in time.
-pub(crate) fn late() -> Failure {
-    let detail = "the body was not there within server.body_timeout";
-    Failure::new(StatusCode::REQUEST_TIMEOUT, detail)
+/// The error of a body that did not arrive before its deadline.
+pub(crate) fn timeout_error() -> ApiError {
+    let detail = "the body did not arrive within server.body_timeout";
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, detail)
 }
 
-/// No browser guesses what an answer is, and nothing on the way keeps one, unless its handler says
-/// otherwise.
-pub(crate) async fn private(request: Request, next: Next) -> Response {
+/// Middleware: disables content sniffing, and caching unless the handler allows it.
+pub(crate) async fn default_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in [(X_CONTENT_TYPE_OPTIONS, "nosniff"), (CACHE_CONTROL, "no-store")] {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));

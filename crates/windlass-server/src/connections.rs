@@ -1,9 +1,9 @@
-//! Connections: how many are open at once, and how long each may take.
+//! Accepts connections, and limits their number and their timeouts.
 //!
-//! Descriptors are shared with the work: files, children and databases. So connections have a
-//! limit well below the process's own. At the limit a new connection takes the place of the one
-//! that has been without a request for longest, which half-open connections always are; only when
-//! every connection has a request under way is a new one answered 503.
+//! File descriptors are shared with the jobs: files, child processes, databases. The limit on connections
+//! is therefore well below that of the process. At the limit, a new connection replaces the one that has
+//! been idle for longest; half-open connections are always idle. If every connection has an active
+//! request, the new one gets 503.
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -14,10 +14,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use nix::sys::resource::{Resource, getrlimit};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -27,58 +28,57 @@ use tokio::time::{MissedTickBehavior, Sleep};
 use tokio_util::sync::CancellationToken;
 use windlass_core::config;
 
-/// What is allowed of connections.
+/// Limits on connections.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// The most that are open at once.
-    pub(crate) most: usize,
-    /// The most event streams at once, over all callers.
-    pub(crate) streams: usize,
+pub(crate) struct ConnectionLimits {
+    max_connections: usize,
+    /// The maximum number of open event streams of all callers.
+    pub(crate) max_streams: usize,
     header_timeout: Duration,
     idle_timeout: Duration,
     write_timeout: Duration,
 }
 
-/// Connections by default, where the process may open enough files.
-const DEFAULT_CONNECTIONS: usize = 4096;
-/// Descriptors that connections never take, whatever the configuration says.
+/// The default limit, if the process may open at least twice as many files.
+const DEFAULT_MAX_CONNECTIONS: usize = 4096;
+/// Descriptors that are never used for connections, whatever the configuration says.
 const RESERVED_DESCRIPTORS: usize = 64;
-/// The descriptors of a process where the system does not say.
+/// The number of descriptors if the operating system does not report it.
 const ASSUMED_DESCRIPTORS: usize = 256;
-/// How often connections without a request are looked at.
+/// How often idle connections are checked.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// How long nothing is accepted after the system refused to.
+/// The pause after a failed accept.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
-/// How often an HTTP/2 client is asked whether it is there, and how long it may take to answer.
+/// The interval and the timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
-/// The most requests at once on one HTTP/2 connection.
+/// The maximum number of concurrent requests on one HTTP/2 connection.
 const MAX_HTTP2_REQUESTS: u32 = 64;
-/// What a connection is told that has no place.
-const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 122\r\n\r\n\
+/// The response to a connection above the limit.
+const BUSY_RESPONSE: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+    content-type: application/problem+json\r\ncontent-length: 124\r\n\r\n\
     {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
-    \"detail\":\"server.max_connections requests are under way\"}";
+    \"detail\":\"server.max_connections requests are in progress\"}";
 
-impl Limits {
-    pub(crate) fn new(server: &config::Server) -> Limits {
+impl ConnectionLimits {
+    pub(crate) fn new(server: &config::Server) -> ConnectionLimits {
         let descriptors = getrlimit(Resource::RLIMIT_NOFILE).ok();
         let descriptors = descriptors.and_then(|(soft, _)| usize::try_from(soft).ok());
         let descriptors = descriptors.unwrap_or(ASSUMED_DESCRIPTORS);
-        let room = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
-        let most = match server.max_connections {
-            Some(most) => most as usize,
-            None => (descriptors / 2).min(DEFAULT_CONNECTIONS),
+        let available = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
+        let wanted = match server.max_connections {
+            Some(max) => max as usize,
+            None => (descriptors / 2).min(DEFAULT_MAX_CONNECTIONS),
         };
-        if most > room {
+        if wanted > available {
             tracing::warn!(
                 descriptors,
-                "server.max_connections is more than the process may open; {room} are allowed"
+                "server.max_connections exceeds the file descriptor limit; using {available}"
             );
         }
-        let most = most.min(room);
-        Limits {
-            most,
-            streams: (server.max_streams as usize).min((most / 2).max(1)),
+        let max_connections = wanted.min(available);
+        ConnectionLimits {
+            max_connections,
+            max_streams: (server.max_streams as usize).min((max_connections / 2).max(1)),
             header_timeout: server.header_timeout,
             idle_timeout: server.idle_timeout,
             write_timeout: server.body_timeout,
@@ -86,14 +86,14 @@ impl Limits {
     }
 }
 
-/// Serves every connection until `stopping`; then those with a request under way may end it.
+/// Serves connections until `stopping`; then requests in progress may finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
-    limits: Limits,
+    limits: ConnectionLimits,
     stopping: CancellationToken,
 ) {
-    let open = Arc::new(Open::default());
+    let table = Arc::new(ConnectionTable::default());
     let mut connections = JoinSet::new();
     let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -102,52 +102,52 @@ pub(crate) async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection; retrying");
                     tokio::time::sleep(ACCEPT_BACKOFF).await;
                     continue;
                 }
             },
             _ = sweep.tick() => {
-                open.close_idle(limits.idle_timeout);
+                table.close_idle(limits.idle_timeout);
                 continue;
             }
             () = stopping.cancelled() => break,
         };
         while connections.try_join_next().is_some() {}
-        // A connection that made room keeps its descriptor until its task has ended.
-        while connections.len() > limits.most {
+        // A replaced connection keeps its descriptor until its task has ended.
+        while connections.len() > limits.max_connections {
             connections.join_next().await;
         }
-        let Some(place) = open.admit(limits.most) else {
-            // Best effort: a client that does not read finds the connection closed.
-            let _ = stream.try_write(BUSY.as_bytes());
+        let Some(guard) = table.admit(limits.max_connections) else {
+            // Best effort: a client that does not read only finds the connection closed.
+            let _ = stream.try_write(BUSY_RESPONSE.as_bytes());
             continue;
         };
-        connections.spawn(converse(
+        connections.spawn(serve_connection(
             stream,
             address,
             router.clone(),
-            place,
+            guard,
             limits,
             stopping.clone(),
         ));
     }
     drop(listener);
-    // Those with a request under way end it; the others have nothing to wait for.
+    // Idle connections are closed; the others finish their requests.
     while !connections.is_empty() {
         tokio::select! {
             _ = connections.join_next() => {}
-            _ = sweep.tick() => open.close_idle(SWEEP_INTERVAL),
+            _ = sweep.tick() => table.close_idle(SWEEP_INTERVAL),
         }
     }
 }
 
-async fn converse(
+async fn serve_connection(
     stream: TcpStream,
     address: SocketAddr,
     router: Router,
-    place: Place,
-    limits: Limits,
+    guard: ConnectionGuard,
+    limits: ConnectionLimits,
     stopping: CancellationToken,
 ) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -159,21 +159,22 @@ async fn converse(
         .keep_alive_timeout(PING_INTERVAL)
         .max_concurrent_streams(MAX_HTTP2_REQUESTS);
     let router = TowerToHyperService::new(router);
-    let slot = place.slot.clone();
+    let connection_state = guard.connection.clone();
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let under_way = UnderWay::begin(slot.clone());
+        let active = ActiveRequest::start(connection_state.clone());
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(address));
-        let answering = router.call(request);
+        let response = router.call(request);
         async move {
-            let response = answering.await?;
-            let until_sent = |body| Body::new(Answering { body, _under_way: under_way });
+            let response = response.await?;
+            let until_sent = |body| Body::new(TrackedBody { body, _active: active });
             Ok::<_, std::convert::Infallible>(response.map(until_sent))
         }
     });
-    let io = TokioIo::new(Stalling { stream, limit: limits.write_timeout, stalled: None });
+    let stream = WriteTimeoutStream { stream, timeout: limits.write_timeout, stalled: None };
+    let io = TokioIo::new(stream);
     let mut connection = pin!(builder.serve_connection(io, service));
-    let mut ending = false;
+    let mut shutting_down = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -182,106 +183,113 @@ async fn converse(
                 }
                 return;
             }
-            () = place.slot.closed.cancelled() => return,
-            () = stopping.cancelled(), if !ending => {
+            () = guard.connection.closed.cancelled() => return,
+            () = stopping.cancelled(), if !shutting_down => {
                 connection.as_mut().graceful_shutdown();
-                ending = true;
+                shutting_down = true;
             }
         }
     }
 }
 
-/// The open connections, by number.
+/// The open connections.
 #[derive(Default)]
-struct Open(Mutex<(u64, BTreeMap<u64, Arc<Slot>>)>);
+struct ConnectionTable(Mutex<OpenConnections>);
+
+#[derive(Default)]
+struct OpenConnections {
+    last_number: u64,
+    by_number: BTreeMap<u64, Arc<Connection>>,
+}
 
 /// One connection.
-struct Slot {
-    state: Mutex<State>,
+struct Connection {
+    activity: Mutex<Activity>,
     closed: CancellationToken,
 }
 
-struct State {
+struct Activity {
     requests: usize,
-    /// When it was opened, or when its last request was answered.
+    /// When the connection was opened, or when its last request completed.
     idle_since: Instant,
 }
 
-impl Open {
-    /// A place for a new connection: a free one, or that of the connection that has been without a
-    /// request for longest.
-    fn admit(self: &Arc<Self>, most: usize) -> Option<Place> {
-        let mut open = lock(&self.0);
-        if open.1.len() >= most {
-            let idle = open.1.iter().filter_map(|(number, slot)| Some((slot.idle()?, *number)));
-            let (_, number) = idle.min()?;
-            if let Some(slot) = open.1.remove(&number) {
-                slot.closed.cancel();
+impl ConnectionTable {
+    /// Registers a new connection. At the limit it replaces the connection that has been idle for
+    /// longest; `None` if none is idle.
+    fn admit(self: &Arc<Self>, limit: usize) -> Option<ConnectionGuard> {
+        let mut open = self.0.lock();
+        if open.by_number.len() >= limit {
+            let idle = open.by_number.iter();
+            let idle = idle.filter_map(|(number, one)| Some((one.idle_since()?, *number)));
+            let (_, longest_idle) = idle.min()?;
+            if let Some(replaced) = open.by_number.remove(&longest_idle) {
+                replaced.closed.cancel();
             }
         }
-        open.0 += 1;
-        let number = open.0;
-        let state = Mutex::new(State { requests: 0, idle_since: Instant::now() });
-        let slot = Arc::new(Slot { state, closed: CancellationToken::new() });
-        open.1.insert(number, slot.clone());
-        Some(Place { number, slot, open: self.clone() })
+        open.last_number += 1;
+        let number = open.last_number;
+        let activity = Mutex::new(Activity { requests: 0, idle_since: Instant::now() });
+        let connection = Arc::new(Connection { activity, closed: CancellationToken::new() });
+        open.by_number.insert(number, connection.clone());
+        Some(ConnectionGuard { number, connection, table: self.clone() })
     }
 
-    fn close_idle(&self, limit: Duration) {
-        for slot in lock(&self.0).1.values() {
-            if slot.idle().is_some_and(|since| since.elapsed() > limit) {
-                slot.closed.cancel();
+    fn close_idle(&self, timeout: Duration) {
+        for connection in self.0.lock().by_number.values() {
+            if connection.idle_since().is_some_and(|since| since.elapsed() > timeout) {
+                connection.closed.cancel();
             }
         }
     }
 }
 
-impl Slot {
-    /// Since when it has had no request.
-    fn idle(&self) -> Option<Instant> {
-        let state = lock(&self.state);
-        (state.requests == 0).then_some(state.idle_since)
+impl Connection {
+    /// Since when it has had no request; `None` while it has one.
+    fn idle_since(&self) -> Option<Instant> {
+        let activity = self.activity.lock();
+        (activity.requests == 0).then_some(activity.idle_since)
     }
 }
 
-/// A connection's place among the open ones, until it is closed.
-struct Place {
+/// Keeps a connection in the table until it is dropped.
+struct ConnectionGuard {
     number: u64,
-    slot: Arc<Slot>,
-    open: Arc<Open>,
+    connection: Arc<Connection>,
+    table: Arc<ConnectionTable>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        lock(&self.open.0).1.remove(&self.number);
+        self.table.0.lock().by_number.remove(&self.number);
     }
 }
 
-/// A request, until its answer is sent.
-struct UnderWay(Arc<Slot>);
+/// Counts a request as active until its response has been sent.
+struct ActiveRequest(Arc<Connection>);
 
-impl UnderWay {
-    fn begin(slot: Arc<Slot>) -> UnderWay {
-        lock(&slot.state).requests += 1;
-        UnderWay(slot)
+impl ActiveRequest {
+    fn start(connection: Arc<Connection>) -> ActiveRequest {
+        connection.activity.lock().requests += 1;
+        ActiveRequest(connection)
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        let mut state = lock(&self.0.state);
-        state.requests = state.requests.saturating_sub(1);
-        state.idle_since = Instant::now();
+        let mut activity = self.0.activity.lock();
+        activity.requests = activity.requests.saturating_sub(1);
+        activity.idle_since = Instant::now();
     }
 }
 
-/// The body of an answer, which keeps its request under way.
-struct Answering {
+/// A response body that keeps its request active.
+struct TrackedBody {
     body: Body,
-    _under_way: UnderWay,
+    _active: ActiveRequest,
 }
 
-impl HttpBody for Answering {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -301,15 +309,15 @@ impl HttpBody for Answering {
     }
 }
 
-/// A connection that fails when the client takes nothing of an answer for too long.
-struct Stalling {
+/// A TCP stream whose writes fail when the client reads nothing for too long.
+struct WriteTimeoutStream {
     stream: TcpStream,
-    limit: Duration,
+    timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stalling {
-    fn watch<T>(
+impl WriteTimeoutStream {
+    fn check_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<std::io::Result<T>>,
@@ -318,15 +326,15 @@ impl Stalling {
             self.stalled = None;
             return written;
         }
-        let limit = self.limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        let timeout = self.timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(stalled.as_mut().poll(cx));
         self.stalled = None;
         Poll::Ready(Err(std::io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Stalling {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -336,14 +344,14 @@ impl AsyncRead for Stalling {
     }
 }
 
-impl AsyncWrite for Stalling {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, written)
+        self.check_timeout(cx, written)
     }
 
     fn poll_write_vectored(
@@ -352,7 +360,7 @@ impl AsyncWrite for Stalling {
         parts: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.watch(cx, written)
+        self.check_timeout(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -368,32 +376,28 @@ impl AsyncWrite for Stalling {
     }
 }
 
-/// Plain values, which a panic elsewhere cannot leave half changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_connection_that_is_idle_for_longest_makes_room_and_one_with_a_request_never_does() {
-        let open = Arc::new(Open::default());
-        let first = open.admit(2).unwrap();
-        let second = open.admit(2).unwrap();
-        let request = UnderWay::begin(first.slot.clone());
-        let third = open.admit(2).unwrap();
-        assert!(second.slot.closed.is_cancelled() && !first.slot.closed.is_cancelled());
-        let other = UnderWay::begin(third.slot.clone());
-        assert!(open.admit(2).is_none(), "both have a request under way");
+    fn at_the_limit_the_longest_idle_connection_is_replaced_and_an_active_one_never() {
+        let table = Arc::new(ConnectionTable::default());
+        let first = table.admit(2).unwrap();
+        let second = table.admit(2).unwrap();
+        let request = ActiveRequest::start(first.connection.clone());
+        let third = table.admit(2).unwrap();
+        assert!(second.connection.closed.is_cancelled());
+        assert!(!first.connection.closed.is_cancelled());
+        let other = ActiveRequest::start(third.connection.clone());
+        assert!(table.admit(2).is_none(), "both connections have an active request");
         drop((request, other, first));
-        assert!(open.admit(2).is_some() && !third.slot.closed.is_cancelled());
+        assert!(table.admit(2).is_some() && !third.connection.closed.is_cancelled());
     }
 
     #[test]
-    fn the_busy_answer_is_whole() {
-        let (head, body) = BUSY.split_once("\r\n\r\n").unwrap();
+    fn the_busy_response_is_well_formed() {
+        let (head, body) = BUSY_RESPONSE.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
         serde_json::from_str::<serde_json::Value>(body).unwrap();
     }

@@ -1,7 +1,7 @@
-//! What handlers take from a request, refused as problems where it is wrong.
+//! Extractors for JSON bodies, queries and path parameters, whose errors are problem details.
 
-use crate::bodies::{is_late, late};
-use crate::problem::Failure;
+use crate::bodies::{is_timeout, timeout_error};
+use crate::problem::ApiError;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -14,33 +14,33 @@ use uuid::Uuid;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
 
-/// The body, a JSON document.
-pub(crate) struct Body<T>(pub(crate) T);
-/// The part of the address after `?`.
+/// The request body: a JSON object.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+/// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
-/// The id in the path.
-pub(crate) struct Id(pub(crate) Uuid);
+/// The UUID in the path.
+pub(crate) struct PathId(pub(crate) Uuid);
 /// The name in the path.
-pub(crate) struct Name(pub(crate) String);
+pub(crate) struct PathName(pub(crate) String);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Failure;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         if !is_json(request.headers()) {
-            let detail = "a body of content-type application/json would be right";
-            return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+            let detail = "the content-type must be application/json";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
-        // PostgreSQL has no text with this character in it.
+        let bytes = Bytes::from_request(request, state).await.map_err(read_error)?;
+        // PostgreSQL cannot store this character in a text.
         if bytes.windows(6).any(|window| window == b"\\u0000") {
-            return Err(bad("the body", "has the character \\u0000, which no text may have"));
+            return Err(bad_request("the body", "contains \\u0000, which is not allowed"));
         }
-        // A list would be read as the fields in their order.
+        // serde would also accept an array with the fields in order.
         if !bytes.trim_ascii_start().starts_with(b"{") {
-            return Err(bad("the body", "is no JSON object"));
+            return Err(bad_request("the body", "must be a JSON object"));
         }
-        serde_json::from_slice(&bytes).map(Body).map_err(|error| bad("the body", error))
+        serde_json::from_slice(&bytes).map(JsonBody).map_err(|error| bad_request("the body", error))
     }
 }
 
@@ -49,53 +49,53 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn unread(rejection: BytesRejection) -> Failure {
-    if is_late(&rejection) {
-        return late();
+fn read_error(rejection: BytesRejection) -> ApiError {
+    if is_timeout(&rejection) {
+        return timeout_error();
     }
     match rejection.into_response().status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = "the body is longer than server.max_body allows";
-            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+            let detail = "the body exceeds server.max_body";
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
         }
-        _ => bad("the body", "could not be read to its end"),
+        _ => bad_request("the body", "could not be read"),
     }
 }
 
-fn bad(what: &str, detail: impl std::fmt::Display) -> Failure {
+fn bad_request(what: &str, detail: impl std::fmt::Display) -> ApiError {
     Problem::new(Code::Request, format!("{what}: {detail}")).into()
 }
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Failure;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         if parts.uri.query().is_some_and(|query| query.contains("%00")) {
-            return Err(bad("the query", "has the character %00, which no text may have"));
+            return Err(bad_request("the query", "contains %00, which is not allowed"));
         }
         match axum::extract::Query::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(query)) => Ok(Query(query)),
-            Err(error) => Err(bad("the query", error.body_text())),
+            Err(error) => Err(bad_request("the query", error.body_text())),
         }
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Name {
-    type Rejection = Failure;
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(name)| Name(name)).map_err(|_| bad("the path", "is no text"))
+        path.map(|Path(name)| PathName(name)).map_err(|_| bad_request("the path", "is not UTF-8"))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Failure;
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let Name(text) = Name::from_request_parts(parts, state).await?;
-        // Only in the one form that ids are shown in.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let PathName(text) = PathName::from_request_parts(parts, state).await?;
+        // Only the hyphenated form, in which ids are shown.
         let id = Uuid::try_parse(&text).ok().filter(|id| id.to_string() == text.to_lowercase());
-        id.map(Id).ok_or_else(|| bad("the path", "has no UUID for an id"))
+        id.map(PathId).ok_or_else(|| bad_request("the path", "the id must be a UUID"))
     }
 }

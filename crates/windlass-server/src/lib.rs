@@ -1,28 +1,27 @@
-//! The service: the REST API over [`Engine`], who may use it, and what can be measured.
+//! The HTTP server: the REST API over [`Engine`], the dashboard, authentication and metrics.
 //!
-//! `auth/` tells who asks, `routes/` has a file per topic, `visible.rs` decides whose jobs they
-//! see, `watch.rs` looks at the store once for all who follow a job, and `problem.rs` is what
-//! every error looks like. `dashboard/` is the same for people who would rather look. The words and the JSON are those of the command line.
+//! `routes/` has one file per topic of the API, and `dashboard/` one file per page. `auth/` authenticates
+//! callers, `access_scope.rs` restricts what they see, `watch.rs` polls the store for event streams, and
+//! `problem.rs` defines error responses. The API sends the same JSON as the command line with `--json`.
 
 mod access_scope;
 mod auth;
 mod bodies;
+mod byte_range;
 mod connections;
 mod dashboard;
-mod document;
 mod extract;
-mod limit;
 mod metrics;
+mod openapi;
 mod output;
 mod problem;
-mod range;
+mod rate_limit;
 mod request_id;
 mod routes;
-mod shapes;
 mod streams;
 mod watch;
 
-pub use auth::{AuthError, TokenRequest, make_token, try_keys};
+pub use auth::{AuthError, TokenRequest, check_keys, make_token};
 
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -36,98 +35,118 @@ use tower_http::catch_panic::CatchPanicLayer;
 use windlass_core::{Config, Problem};
 use windlass_engine::Engine;
 
-/// Why the server does not start, or went down.
+/// The server could not start, or failed while it was running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// The keys are.
+    /// The keys in `[auth]` cannot be used.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The address cannot be used.
+    /// The server cannot listen on its address.
     #[error("server.listen: {address}: {error}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The system failed while we served.
+    /// An I/O error while serving.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
-/// A server that listens.
+/// A server that is bound to its address. [`Server::run`] serves requests.
 pub struct Server {
     listener: TcpListener,
     router: axum::Router,
     stopping: CancellationToken,
-    measuring: tokio::task::JoinHandle<()>,
-    limits: connections::Limits,
-    patience: Duration,
+    sampler: tokio::task::JoinHandle<()>,
+    limits: connections::ConnectionLimits,
+    shutdown_timeout: Duration,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     pub(crate) engine: Engine,
-    pub(crate) door: auth::Authenticator,
-    pub(crate) limiter: limit::Limiter,
-    pub(crate) watch: watch::Watch,
-    pub(crate) streams: Arc<streams::Streams>,
-    pub(crate) lengths: output::Lengths,
-    pub(crate) meter: metrics::Meter,
-    pub(crate) document: String,
-    /// Whether the store could be reached, and when that was.
+    pub(crate) authenticator: auth::Authenticator,
+    pub(crate) limiter: rate_limit::RequestLimiter,
+    pub(crate) watch: watch::JobWatch,
+    pub(crate) streams: Arc<streams::EventStreams>,
+    pub(crate) lengths: output::LengthCache,
+    pub(crate) metrics: metrics::MetricsExporter,
+    pub(crate) openapi: String,
+    /// When the store was last probed, and whether it responded.
     pub(crate) readiness: Mutex<Option<(Instant, bool)>>,
     pub(crate) stopping: CancellationToken,
 }
 
 impl Server {
-    /// Listens where `[server]` says. From here on the address answers, as soon as the server runs.
+    /// Binds the address in `[server]`. Clients can connect from now on; [`Server::run`] serves them.
+    ///
+    /// # Errors
+    /// The configuration or a key is invalid, or the address cannot be bound.
     pub async fn bind(engine: Engine) -> Result<Server, ServerError> {
         let config = engine.config();
-        check(config)?;
-        let (server, door) = (config.server.clone(), auth::Authenticator::new(config).await?);
+        check_config(config)?;
+        let server = config.server.clone();
+        let authenticator = auth::Authenticator::new(config).await?;
         let address = server.listen;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|error| ServerError::Listen { address, error })?;
-        let (routes, document) = routes::all(config.auth.is_some()).split_for_parts();
+        let (routes, openapi) = routes::all(config.auth.is_some()).split_for_parts();
         let stopping = CancellationToken::new();
-        let limits = connections::Limits::new(&server);
+        let limits = connections::ConnectionLimits::new(&server);
         let app = Arc::new(App {
-            watch: watch::Watch::new(engine.clone(), stopping.clone()),
-            streams: streams::Streams::new(limits.streams, server.max_streams_per_caller as usize),
-            lengths: output::Lengths::default(),
-            meter: metrics::Meter::new(),
-            limiter: limit::Limiter::new(server.requests_per_second),
-            document: document.to_json().unwrap_or_default(),
+            watch: watch::JobWatch::new(engine.clone(), stopping.clone()),
+            streams: streams::EventStreams::new(
+                limits.max_streams,
+                server.max_streams_per_caller as usize,
+            ),
+            lengths: output::LengthCache::default(),
+            metrics: metrics::MetricsExporter::new(),
+            limiter: rate_limit::RequestLimiter::new(server.requests_per_second),
+            openapi: openapi.to_json().unwrap_or_default(),
             readiness: Mutex::default(),
             stopping: stopping.clone(),
             engine,
-            door,
+            authenticator,
         });
-        let measuring = tokio::spawn(metrics::run(app.clone()));
+        let sampler = tokio::spawn(metrics::run_sampler(app.clone()));
         let router = routes
             .merge(dashboard::routes())
-            .fallback(dashboard::same_origin::no_page)
-            .method_not_allowed_fallback(problem::no_method)
+            .fallback(dashboard::responses::not_found)
+            .method_not_allowed_fallback(problem::method_not_allowed)
             .layer(DefaultBodyLimit::max(server.max_body))
-            .layer(from_fn_with_state(bodies::Bodies::new(&server), bodies::guard))
+            .layer(from_fn_with_state(bodies::BodyLimits::new(&server), bodies::limit_body))
             .layer(CatchPanicLayer::custom(problem::panicked))
-            .layer(from_fn(bodies::private))
-            .layer(from_fn(request_id::name))
+            .layer(from_fn(bodies::default_headers))
+            .layer(from_fn(request_id::trace_request))
             .with_state(app);
-        Ok(Server { listener, router, stopping, measuring, limits, patience: server.shutdown })
+        Ok(Server {
+            listener,
+            router,
+            stopping,
+            sampler,
+            limits,
+            shutdown_timeout: server.shutdown,
+        })
     }
 
-    /// Where it listens.
+    /// The bound address, with the actual port if the configured one is 0.
+    ///
+    /// # Errors
+    /// The operating system does not report the address.
     pub fn address(&self) -> Result<SocketAddr, ServerError> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Serves until `stop` is over: then nothing new is accepted, those who follow events are
-    /// told the end, and answers under way have a moment to finish.
+    /// Serves requests until `stop` completes. Then it accepts no new connections, ends event streams,
+    /// and gives requests in progress `server.shutdown` to finish.
+    ///
+    /// # Errors
+    /// The accept loop failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServerError> {
         let stopping = self.stopping.clone();
         let serving = connections::serve(self.listener, self.router, self.limits, stopping);
@@ -139,13 +158,15 @@ impl Server {
         self.stopping.cancel();
         let ended = match ended {
             Some(ended) => Ok(ended),
-            None => tokio::time::timeout(self.patience, &mut serving).await,
+            None => tokio::time::timeout(self.shutdown_timeout, &mut serving).await,
         };
-        self.measuring.abort();
+        self.sampler.abort();
         match ended {
             Ok(ended) => Ok(ended.map_err(std::io::Error::other)?),
             Err(_) => {
-                tracing::warn!("answers that were still under way are cut off");
+                tracing::warn!(
+                    "shutdown timeout exceeded; closing connections with requests in progress"
+                );
                 serving.abort();
                 Ok(())
             }
@@ -153,11 +174,11 @@ impl Server {
     }
 }
 
-/// Refuses what `windlass check` would: first of all, an open door to the world.
-fn check(config: &Config) -> Result<(), Problem> {
-    let about_us = |problem: &Problem| {
+/// Rejects what `windlass check` rejects, above all a server without `[auth]` on a public address.
+fn check_config(config: &Config) -> Result<(), Problem> {
+    let concerns_server = |problem: &Problem| {
         let field = problem.field.as_deref().unwrap_or_default();
         ["server", "auth", "alerts"].iter().any(|table| field.starts_with(table))
     };
-    config.problems().into_iter().find(about_us).map_or(Ok(()), Err)
+    config.problems().into_iter().find(concerns_server).map_or(Ok(()), Err)
 }

@@ -1,5 +1,5 @@
-//! Metrics: what the store says of all machines, and what this server answers. docs/metrics.md has
-//! every name.
+//! Metrics: cluster-wide figures sampled from the store, and the requests of this server.
+//! docs/metrics.md lists every metric.
 
 use crate::App;
 use axum::http::Method;
@@ -12,36 +12,36 @@ use windlass_core::{Job, JobId, JobStatus};
 use windlass_engine::Engine;
 use windlass_store::{DeadLetterFilter, JobFilter, Result, Stats};
 
-/// Turns the metrics of this process into text.
-pub(crate) struct Meter {
+/// Exports the metrics of this process in the Prometheus text format.
+pub(crate) struct MetricsExporter {
     handle: Option<PrometheusHandle>,
 }
 
-/// How often the store is looked at.
-const EVERY: Duration = Duration::from_secs(5);
-/// Every so many looks the letters are counted, which reads them all.
-const LETTERS_EVERY: u32 = 6;
-/// Jobs that are remembered, so that nothing of them is counted twice.
-const MOST_JOBS: usize = 10_000;
-/// Jobs looked at for each status, and among the newest.
-const PAGE: u32 = 500;
-/// The bounds of a chunk's seconds, from a handful of rows to `chunk.timeout`.
+/// How often the store is sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+/// Dead letters are counted with every sixth sample, because counting reads all of them.
+const DEAD_LETTER_SAMPLES: u32 = 6;
+/// Jobs whose last counts are remembered, so that only the increase is added.
+const MAX_TRACKED_JOBS: usize = 10_000;
+/// Jobs sampled for each status, and of the newest.
+const PAGE_JOBS: u32 = 500;
+/// Histogram buckets for the duration of a chunk, from a few rows to `chunk.timeout`.
 const CHUNK_SECONDS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0];
-/// The bounds of an answer's seconds.
-const ANSWER_SECONDS: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
+/// Histogram buckets for the duration of a request.
+const REQUEST_SECONDS: [f64; 8] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 
-impl Meter {
-    pub(crate) fn new() -> Meter {
-        // The metrics are the process's, however many servers it has.
+impl MetricsExporter {
+    pub(crate) fn new() -> MetricsExporter {
+        // The recorder is global to the process, which may run several servers.
         static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
         let install = || {
-            let handle = install().map_err(|error| tracing::warn!(%error, "there are no metrics"));
+            let handle = install().map_err(|error| tracing::warn!(%error, "failed to install the metrics recorder; /metrics will be empty"));
             handle.ok()
         };
-        Meter { handle: HANDLE.get_or_init(install).clone() }
+        MetricsExporter { handle: HANDLE.get_or_init(install).clone() }
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics as text.
     pub(crate) fn render(&self) -> String {
         self.handle.as_ref().map(PrometheusHandle::render).unwrap_or_default()
     }
@@ -51,11 +51,11 @@ fn install() -> std::result::Result<PrometheusHandle, BuildError> {
     let full = |name: &str| Matcher::Full(name.to_owned());
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(full("windlass_chunk_seconds"), &CHUNK_SECONDS)?
-        .set_buckets_for_metric(full("windlass_http_request_seconds"), &ANSWER_SECONDS)?
+        .set_buckets_for_metric(full("windlass_http_request_seconds"), &REQUEST_SECONDS)?
         .build_recorder();
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_err() {
-        tracing::warn!("the program records metrics by itself: /metrics has none of them");
+        tracing::warn!("the program has its own metrics recorder; /metrics will be empty");
     }
     describe();
     Ok(handle)
@@ -63,61 +63,64 @@ fn install() -> std::result::Result<PrometheusHandle, BuildError> {
 
 fn describe() {
     use metrics::{describe_counter, describe_gauge, describe_histogram};
-    describe_gauge!("windlass_jobs", "Jobs that have not ended, by status");
-    describe_gauge!("windlass_chunks_pending", "Chunks that wait");
-    describe_gauge!("windlass_chunks_in_flight", "Chunks at work");
-    describe_gauge!("windlass_dead_letters", "Dead letters that are new and not being redriven");
-    describe_gauge!("windlass_workers", "Processes that work");
-    describe_gauge!("windlass_slots", "Chunks that those can work at once");
-    describe_counter!("windlass_items_total", "Items by what became of them");
-    describe_counter!("windlass_conflicts_total", "Concurrent writes found in time");
-    describe_counter!("windlass_lease_losses_total", "Leases lost");
-    describe_histogram!("windlass_chunk_seconds", "How long this process was at work on a chunk");
-    describe_counter!("windlass_http_requests_total", "Requests answered");
-    describe_histogram!("windlass_http_request_seconds", "How long answers took to begin");
+    describe_gauge!("windlass_jobs", "Unfinished jobs by status");
+    describe_gauge!("windlass_chunks_pending", "Chunks waiting to be leased");
+    describe_gauge!("windlass_chunks_in_flight", "Chunks being processed");
+    describe_gauge!(
+        "windlass_dead_letters",
+        "Dead letters with status new that are not being redriven"
+    );
+    describe_gauge!("windlass_workers", "Live worker processes");
+    describe_gauge!("windlass_slots", "Total slots of the live workers");
+    describe_counter!("windlass_items_total", "Items by outcome");
+    describe_counter!("windlass_conflicts_total", "Concurrent writes detected before an overwrite");
+    describe_counter!("windlass_lease_losses_total", "Chunk leases lost");
+    describe_histogram!("windlass_chunk_seconds", "Time this process spent on a chunk");
+    describe_counter!("windlass_http_requests_total", "Completed HTTP requests");
+    describe_histogram!("windlass_http_request_seconds", "Time until the response headers");
 }
 
-/// Counts an answer.
-pub(crate) fn answered(method: &Method, route: String, status: u16, took: Duration) {
-    // A method that nobody knows would be a label that a stranger chooses.
+/// Records a completed request.
+pub(crate) fn record_response(method: &Method, route: String, status: u16, duration: Duration) {
+    // Clients may send any method; unknown ones would create unbounded label values.
     let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
     let method = known.iter().find(|known| *known == method).map_or("other", Method::as_str);
     let labels = [("method", method.to_owned()), ("route", route)];
-    histogram!("windlass_http_request_seconds", &labels).record(took);
+    histogram!("windlass_http_request_seconds", &labels).record(duration);
     let [method, route] = labels;
     let labels = [method, route, ("status", status.to_string())];
     counter!("windlass_http_requests_total", &labels).increment(1);
 }
 
-/// Looks at the store for as long as the server runs.
-pub(crate) async fn run(app: Arc<App>) {
-    let mut looker = StoreSampler::new(app.engine.clone());
+/// Samples the store until the server stops.
+pub(crate) async fn run_sampler(app: Arc<App>) {
+    let mut sampler = StoreSampler::new(app.engine.clone());
     for round in 0u32.. {
-        let looked = looker.look(round % LETTERS_EVERY == 0).await;
-        if let Err(error) = looked {
-            tracing::warn!(%error, "cannot measure for the moment");
+        if let Err(error) = sampler.sample(round % DEAD_LETTER_SAMPLES == 0).await {
+            tracing::warn!(%error, "failed to sample the store for metrics; retrying");
         }
-        if let Some(handle) = &app.meter.handle {
+        if let Some(handle) = &app.metrics.handle {
             handle.run_upkeep();
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
 }
 
-/// What was counted so far.
+/// Turns the totals in the store into counters and gauges.
 struct StoreSampler {
     engine: Engine,
-    known: BTreeMap<JobId, Seen>,
-    /// Jobs up to this one that are not known are not counted from zero.
-    before: JobId,
-    /// The leases that each job had lost at the last look; unknown before the first.
+    /// What has already been counted of each job.
+    counted: BTreeMap<JobId, CountedJob>,
+    /// Untracked jobs with smaller ids started before this sampler; their counts so far are ignored.
+    baseline: JobId,
+    /// The lost leases of each job at the last sample; `None` before the first.
     losses: Option<BTreeMap<JobId, i64>>,
-    job_types: BTreeMap<String, Depth>,
+    job_types: BTreeMap<String, QueueDepth>,
 }
 
-/// A job, as far as it is counted.
+/// The counts of a job at the last sample.
 #[derive(Clone, Default)]
-struct Seen {
+struct CountedJob {
     processed: i64,
     skipped: i64,
     dead: i64,
@@ -125,64 +128,66 @@ struct Seen {
     ended: bool,
 }
 
+/// The pending work of a job type.
 #[derive(Clone, Default)]
-struct Depth {
+struct QueueDepth {
     jobs: BTreeMap<&'static str, i64>,
     pending: i64,
     in_flight: i64,
-    letters: u64,
+    dead_letters: u64,
 }
 
-const UNENDED: [JobStatus; 3] = [JobStatus::Queued, JobStatus::Processing, JobStatus::Paused];
+const UNFINISHED: [JobStatus; 3] = [JobStatus::Queued, JobStatus::Processing, JobStatus::Paused];
 
 impl StoreSampler {
     fn new(engine: Engine) -> StoreSampler {
-        let job_types = engine.config().jobs.keys().map(|name| (name.clone(), Depth::default()));
+        let job_types =
+            engine.config().jobs.keys().map(|name| (name.clone(), QueueDepth::default()));
         let job_types = job_types.collect();
         StoreSampler {
             engine,
-            known: BTreeMap::new(),
-            before: JobId::now_v7(),
+            counted: BTreeMap::new(),
+            baseline: JobId::now_v7(),
             losses: None,
             job_types,
         }
     }
 
-    async fn look(&mut self, mut letters: bool) -> Result<()> {
+    async fn sample(&mut self, mut count_dead_letters: bool) -> Result<()> {
         let store = self.engine.store().clone();
-        self.measure_depth(store.stats().await?);
+        self.update_depths(store.stats().await?);
         let mut jobs = BTreeMap::new();
-        // Those of which something may have been done, and the newest, which may have ended since.
+        // Jobs that may have progressed, and the newest, which may have ended since the last sample.
         for status in [Some(JobStatus::Processing), Some(JobStatus::Paused), None] {
-            let filter = JobFilter { status, limit: PAGE, ..JobFilter::default() };
+            let filter = JobFilter { status, limit: PAGE_JOBS, ..JobFilter::default() };
             jobs.extend(store.jobs(&filter).await?.into_iter().map(|job| (job.id, job)));
         }
         for job in jobs.values() {
-            letters |= self.count(job);
+            count_dead_letters |= self.count(job);
         }
-        while self.known.len() > MOST_JOBS {
-            if let Some((oldest, _)) = self.known.pop_first() {
-                self.before = self.before.max(oldest);
+        while self.counted.len() > MAX_TRACKED_JOBS {
+            if let Some((oldest, _)) = self.counted.pop_first() {
+                self.baseline = self.baseline.max(oldest);
             }
         }
-        if letters {
-            self.job_types.values_mut().for_each(|depth| depth.letters = 0);
+        if count_dead_letters {
+            self.job_types.values_mut().for_each(|depth| depth.dead_letters = 0);
             for root in store.redrivable(&DeadLetterFilter::default()).await? {
-                self.job_types.entry(root.job_type).or_default().letters += root.letters;
+                self.job_types.entry(root.job_type).or_default().dead_letters += root.letters;
             }
         }
         let workers = store.workers().await?;
         let alive = || workers.iter().filter(|worker| !worker.vanished);
         gauge!("windlass_workers").set(alive().count() as f64);
         gauge!("windlass_slots").set(alive().map(|worker| worker.slots).sum::<i64>() as f64);
-        self.job_types.iter().for_each(say);
+        self.job_types.iter().for_each(publish_depth);
         Ok(())
     }
 
-    /// Takes up what there is to do, and adds the leases lost since the last look.
-    fn measure_depth(&mut self, stats: Stats) {
+    /// Stores the queue depths, and counts the leases lost since the last sample.
+    fn update_depths(&mut self, stats: Stats) {
         for depth in self.job_types.values_mut() {
-            *depth = Depth { letters: depth.letters, ..Depth::default() };
+            *depth = QueueDepth { dead_letters: depth.dead_letters, ..QueueDepth::default() };
         }
         for row in stats.depths {
             let depth = self.job_types.entry(row.job_type).or_default();
@@ -190,55 +195,55 @@ impl StoreSampler {
             depth.pending += row.pending;
             depth.in_flight += row.processing;
         }
-        // Named from the beginning, so that the first loss is seen as one.
+        // Initialise the counters, so that the first loss is visible as an increase.
         for job_type in self.job_types.keys() {
-            lost(job_type, 0);
+            record_losses(job_type, 0);
         }
-        if let Some(known) = &self.losses {
+        if let Some(last) = &self.losses {
             for row in &stats.losses {
-                let before = known.get(&row.job).copied().unwrap_or_default();
-                lost(&row.job_type, row.losses - before);
+                let before = last.get(&row.job).copied().unwrap_or_default();
+                record_losses(&row.job_type, row.losses - before);
             }
         }
         let now = stats.losses.into_iter().map(|row| (row.job, row.losses));
         self.losses = Some(now.collect());
     }
 
-    /// Adds what has become of a job since the last look; true when more of its items are dead.
+    /// Adds the items of a job since the last sample; true if some of them are dead letters.
     fn count(&mut self, job: &Job) -> bool {
-        let (old, now) = (job.id < self.before, Seen::of(job));
-        let seen = self.known.entry(job.id).or_insert_with(|| match old {
+        let (old, now) = (job.id < self.baseline, CountedJob::of(job));
+        let last = self.counted.entry(job.id).or_insert_with(|| match old {
             true => now.clone(),
-            false => Seen::default(),
+            false => CountedJob::default(),
         });
         let items = [
-            ("processed", now.processed - seen.processed),
-            ("skipped", now.skipped - seen.skipped),
-            ("dead", now.dead - seen.dead),
+            ("processed", now.processed - last.processed),
+            ("skipped", now.skipped - last.skipped),
+            ("dead", now.dead - last.dead),
         ];
         for (outcome, more) in items {
             let labels = [("job_type", job.job_type.clone()), ("outcome", outcome.to_owned())];
             counter!("windlass_items_total", &labels).increment(more.max(0) as u64);
         }
         counter!("windlass_conflicts_total", "job_type" => job.job_type.clone())
-            .increment((now.conflicts - seen.conflicts).max(0) as u64);
-        // The letters of a chunk are there when it has ended, a little after they are counted.
-        let ends = now.ended && !seen.ended;
-        let died = now.dead != seen.dead || ends && now.dead > 0;
-        *seen = now;
-        died
+            .increment((now.conflicts - last.conflicts).max(0) as u64);
+        // The dead letters of a chunk are stored when it ends, shortly after its counts.
+        let ends = now.ended && !last.ended;
+        let more_dead = now.dead != last.dead || ends && now.dead > 0;
+        *last = now;
+        more_dead
     }
 }
 
-fn lost(job_type: &str, leases: i64) {
+fn record_losses(job_type: &str, leases: i64) {
     counter!("windlass_lease_losses_total", "job_type" => job_type.to_owned())
         .increment(leases.max(0) as u64);
 }
 
-impl Seen {
-    fn of(job: &Job) -> Seen {
+impl CountedJob {
+    fn of(job: &Job) -> CountedJob {
         let items = job.items;
-        Seen {
+        CountedJob {
             processed: items.processed,
             skipped: items.skipped,
             dead: items.dead,
@@ -248,8 +253,8 @@ impl Seen {
     }
 }
 
-fn say((job_type, depth): (&String, &Depth)) {
-    for status in UNENDED {
+fn publish_depth((job_type, depth): (&String, &QueueDepth)) {
+    for status in UNFINISHED {
         let jobs = depth.jobs.get(status.as_str()).copied().unwrap_or_default();
         let labels = [("job_type", job_type.clone()), ("status", status.as_str().to_owned())];
         gauge!("windlass_jobs", &labels).set(jobs as f64);
@@ -257,5 +262,5 @@ fn say((job_type, depth): (&String, &Depth)) {
     let labels = [("job_type", job_type.clone())];
     gauge!("windlass_chunks_pending", &labels).set(depth.pending as f64);
     gauge!("windlass_chunks_in_flight", &labels).set(depth.in_flight as f64);
-    gauge!("windlass_dead_letters", &labels).set(depth.letters as f64);
+    gauge!("windlass_dead_letters", &labels).set(depth.dead_letters as f64);
 }

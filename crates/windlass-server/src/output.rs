@@ -1,32 +1,37 @@
-//! A job's output as bytes: a line of JSON per row, read a piece at a time.
+//! A job's output as JSON lines, read in pieces so that memory stays bounded.
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
-use std::collections::HashMap;
+use moka::sync::Cache;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use windlass_connectors::FIRST;
 use windlass_core::JobId;
 use windlass_engine::{Engine, JobResult, Result};
 
 /// The output of a job.
 pub(crate) enum Output {
-    /// Its result, of which each piece can be read by itself.
+    /// The reduced result, whose frames can be read independently.
     Result(Arc<JobResult>),
-    /// The rows that its items emitted, which are read in order.
+    /// The rows that its items emitted, which can only be read in order.
     Emitted(Engine, JobId),
 }
 
-/// How many bytes the emitted rows of ended jobs have, by version. Counting them reads them all.
-#[derive(Default)]
-pub(crate) struct Lengths(Mutex<HashMap<String, u64>>);
+/// The size of emitted rows by the entity tag of the output. Computing a size reads all rows.
+pub(crate) struct LengthCache(Cache<String, u64>);
 
-/// Versions that are remembered; they cost little and are counted anew.
-const MOST_LENGTHS: usize = 1000;
-/// Rows fetched at once, so that memory stays flat.
-const PAGE: u32 = 1000;
+/// The maximum number of cached sizes.
+const MAX_CACHED_LENGTHS: u64 = 1000;
+/// Rows fetched at once.
+const PAGE_ROWS: u32 = 1000;
 
 type Pieces = BoxStream<'static, Result<Bytes>>;
+
+impl Default for LengthCache {
+    fn default() -> LengthCache {
+        LengthCache(Cache::new(MAX_CACHED_LENGTHS))
+    }
+}
 
 impl Output {
     pub(crate) async fn open(engine: &Engine, job: JobId) -> Result<Output> {
@@ -36,56 +41,50 @@ impl Output {
         })
     }
 
-    /// How many bytes this version of it has.
-    pub(crate) async fn length(&self, lengths: &Lengths, version: &str) -> Result<u64> {
+    /// The size in bytes of the version with this entity tag.
+    pub(crate) async fn length(&self, lengths: &LengthCache, tag: &str) -> Result<u64> {
         if let Output::Result(result) = self {
             return Ok(result.bytes());
         }
-        let lock = || lengths.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(version).copied() {
-            return Ok(known);
+        if let Some(length) = lengths.0.get(tag) {
+            return Ok(length);
         }
-        let counted =
-            self.all().try_fold(0, |sum, piece| async move { Ok(sum + piece.len() as u64) });
-        let counted = counted.await?;
-        let mut lengths = lock();
-        if lengths.len() >= MOST_LENGTHS {
-            lengths.clear();
-        }
-        lengths.insert(version.to_owned(), counted);
-        Ok(counted)
+        let sizes = self.stream().map_ok(|piece| piece.len() as u64);
+        let length = sizes.try_fold(0, async |sum, size| Ok(sum + size)).await?;
+        lengths.0.insert(tag.to_owned(), length);
+        Ok(length)
     }
 
     /// The whole output.
-    pub(crate) fn all(&self) -> Pieces {
+    pub(crate) fn stream(&self) -> Pieces {
         match self {
             Output::Result(result) => frames(result.clone(), 0..result.frames()),
             Output::Emitted(engine, job) => emitted(engine.clone(), *job),
         }
     }
 
-    /// Some of its bytes.
-    pub(crate) fn part(&self, range: Range<u64>) -> Pieces {
+    /// A range of its bytes.
+    pub(crate) fn stream_range(&self, range: Range<u64>) -> Pieces {
         match self {
             Output::Result(result) => {
                 let first = result.frame_of_byte(range.start);
                 let last = result.frame_of_byte(range.end.saturating_sub(1));
                 let start = result.frame_start(first);
-                cut(frames(result.clone(), first..last + 1), start, range)
+                slice(frames(result.clone(), first..last + 1), start, range)
             }
-            Output::Emitted(engine, job) => cut(emitted(engine.clone(), *job), 0, range),
+            Output::Emitted(engine, job) => slice(emitted(engine.clone(), *job), 0, range),
         }
     }
 }
 
-/// The frames of a result, each decoded when its turn comes.
+/// The frames of a result, each decoded when it is needed.
 fn frames(result: Arc<JobResult>, frames: Range<usize>) -> Pieces {
     stream::iter(frames).map(move |frame| Ok(Bytes::from(result.lines(frame)?))).boxed()
 }
 
 fn emitted(engine: Engine, job: JobId) -> Pieces {
     let pages = stream::try_unfold((engine, FIRST), move |(engine, after)| async move {
-        let page = engine.output(job, &after, PAGE).await?;
+        let page = engine.output(job, &after, PAGE_ROWS).await?;
         let Some(last) = page.last() else { return Ok(None) };
         let after = last.place.clone();
         let mut lines = String::new();
@@ -98,8 +97,8 @@ fn emitted(engine: Engine, job: JobId) -> Pieces {
     pages.boxed()
 }
 
-/// Those bytes of pieces that lie in a range; the first piece begins at `at`.
-fn cut(pieces: Pieces, at: u64, range: Range<u64>) -> Pieces {
+/// The bytes of a stream that lie in a range; the first piece starts at offset `at`.
+fn slice(pieces: Pieces, at: u64, range: Range<u64>) -> Pieces {
     let parts = stream::try_unfold((pieces, at), move |(mut pieces, mut at)| {
         let range = range.clone();
         async move {

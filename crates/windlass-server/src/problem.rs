@@ -1,4 +1,4 @@
-//! Every error as an RFC 9457 problem.
+//! Errors of the API, sent as RFC 9457 problem details.
 
 use axum::Json;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderMap, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -14,30 +14,30 @@ use windlass_drivers::Class;
 use windlass_engine::EngineError;
 use windlass_store::StoreError;
 
-/// The result of a request.
-pub(crate) type Answer<T> = Result<T, Failure>;
+/// The result of a handler.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
-/// A request that was not served.
+/// An error response: problem details and headers.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ApiError {
     problem: Box<ProblemDetails>,
     headers: HeaderMap,
 }
 
-/// A problem, as RFC 9457 has it.
+/// Problem details (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemDetails {
-    /// `urn:windlass:CODE`, or `about:blank` where the status says it all.
+    /// `urn:windlass:CODE`, or `about:blank` if the status is the only classification.
     #[serde(rename = "type")]
     kind: String,
-    /// What kind of problem it is.
+    /// The reason phrase of the status.
     pub(crate) title: String,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     pub(crate) status: u16,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
     /// The error code, which docs/errors.md explains.
@@ -49,12 +49,12 @@ pub(crate) struct ProblemDetails {
     pub(crate) field: Option<String>,
 }
 
-/// What problems are sent as.
+/// The content type of problem details.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-impl Failure {
-    /// A failure that its status explains.
-    pub(crate) fn of(status: StatusCode) -> Failure {
+impl ApiError {
+    /// An error without details.
+    pub(crate) fn from_status(status: StatusCode) -> ApiError {
         let problem = ProblemDetails {
             kind: "about:blank".to_owned(),
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -63,75 +63,79 @@ impl Failure {
             code: None,
             field: None,
         };
-        Failure { problem: Box::new(problem), headers: HeaderMap::new() }
+        ApiError { problem: Box::new(problem), headers: HeaderMap::new() }
     }
 
-    /// A failure with a sentence.
-    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Failure {
-        let mut failure = Failure::of(status);
-        failure.problem.detail = Some(detail.into());
-        failure
+    /// An error with a sentence that explains it.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> ApiError {
+        let mut error = ApiError::from_status(status);
+        error.problem.detail = Some(detail.into());
+        error
     }
 
-    /// The token is genuine and cannot be used, which its holder is told.
-    pub(crate) fn unusable_token(detail: impl Into<String>) -> Failure {
-        let mut failure = Failure::unauthorized();
-        failure.problem.detail = Some(detail.into());
-        failure
+    /// 401 for a valid token that cannot be used; the detail says why.
+    pub(crate) fn unusable_token(detail: impl Into<String>) -> ApiError {
+        let mut error = ApiError::unauthorized();
+        error.problem.detail = Some(detail.into());
+        error
     }
 
-    /// The caller is not known. Why, a stranger is not told.
-    pub(crate) fn unauthorized() -> Failure {
-        let mut failure = Failure::of(StatusCode::UNAUTHORIZED);
-        failure.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        failure
+    /// 401 without a detail, so that it reveals nothing about valid tokens.
+    pub(crate) fn unauthorized() -> ApiError {
+        let mut error = ApiError::from_status(StatusCode::UNAUTHORIZED);
+        error.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        error
     }
 
-    /// The server has no room for the request.
-    pub(crate) fn busy(detail: &str) -> Failure {
-        let mut failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, detail);
-        failure.headers.insert(RETRY_AFTER, 1.into());
-        failure
+    /// 503 because the server is busy, with `retry-after`.
+    pub(crate) fn overloaded(detail: &str) -> ApiError {
+        let mut error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, detail);
+        error.headers.insert(RETRY_AFTER, 1.into());
+        error
     }
 
-    /// The caller asks for more than their share.
-    pub(crate) fn too_many(detail: impl Into<String>, wait_seconds: u64) -> Failure {
-        let mut failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, detail);
-        failure.headers.insert(RETRY_AFTER, wait_seconds.into());
-        failure
+    /// 429 with `retry-after`.
+    pub(crate) fn too_many_requests(detail: impl Into<String>, wait_seconds: u64) -> ApiError {
+        let mut error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, detail);
+        error.headers.insert(RETRY_AFTER, wait_seconds.into());
+        error
     }
 
-    /// There is no such thing, or it is not for the caller's eyes: both read the same.
-    pub(crate) fn not_found(what: &str, id: impl std::fmt::Display) -> Failure {
+    /// 404, also for what the caller may not see, so that the response does not reveal that it exists.
+    pub(crate) fn not_found(what: &str, id: impl std::fmt::Display) -> ApiError {
         Problem::new(Code::NotFound, format!("there is no {what} {id}")).into()
     }
 
-    /// Its status.
+    /// The HTTP status.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// With a header of the answer.
-    pub(crate) fn header(mut self, name: axum::http::HeaderName, value: HeaderValue) -> Failure {
+    /// Adds a header to the response.
+    pub(crate) fn with_header(
+        mut self,
+        name: axum::http::HeaderName,
+        value: HeaderValue,
+    ) -> ApiError {
         self.headers.insert(name, value);
         self
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
         let problem = self.problem.clone();
         let mut response = (status, self.headers, Json(self.problem)).into_response();
-        // The dashboard shows it as a page.
+        // The dashboard renders the problem as a page.
         response.extensions_mut().insert(*problem);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         response
     }
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Failure {
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> ApiError {
         let about_claims = problem.field.as_ref().is_some_and(|field| field.starts_with("claims."));
         let status = match problem.code {
             Code::Request if about_claims => StatusCode::FORBIDDEN,
@@ -143,29 +147,29 @@ impl From<Problem> for Failure {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };
-        let mut failure = if status.is_server_error() {
-            // It is for those who run the server, who find it in the log.
-            tracing::error!(%problem, "a request cannot be served");
+        let mut error = if status.is_server_error() {
+            // The detail may reveal internals: it goes to the log only.
+            tracing::error!(%problem, "request failed");
             internal(status)
         } else {
-            let mut failure = Failure::new(status, problem.detail);
-            failure.problem.field = problem.field;
-            failure
+            let mut error = ApiError::new(status, problem.detail);
+            error.problem.field = problem.field;
+            error
         };
-        failure.problem.kind = format!("urn:windlass:{}", problem.code.as_str());
-        failure.problem.code = Some(problem.code.as_str().to_owned());
-        failure
+        error.problem.kind = format!("urn:windlass:{}", problem.code.as_str());
+        error.problem.code = Some(problem.code.as_str().to_owned());
+        error
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
         EngineError::from(error).into()
     }
 }
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> ApiError {
         let status = match error {
             EngineError::Problem(problem) => return problem.into(),
             EngineError::Store(StoreError::Database(ref error))
@@ -176,27 +180,27 @@ impl From<EngineError> for Failure {
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        tracing::error!(%error, "a request cannot be served");
+        tracing::error!(%error, "request failed");
         internal(status)
     }
 }
 
-fn internal(status: StatusCode) -> Failure {
-    Failure::new(status, "the server's log says why, under the x-request-id of this answer")
+fn internal(status: StatusCode) -> ApiError {
+    ApiError::new(status, "see the server log for the x-request-id of this response")
 }
 
-/// No route has this path.
-pub(crate) async fn no_route(uri: Uri) -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+/// The fallback for unknown paths.
+pub(crate) async fn not_found(uri: Uri) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, format!("no such path: {}", uri.path()))
 }
 
-/// The path is right and the method is not.
-pub(crate) async fn no_method(method: Method, uri: Uri) -> Failure {
-    let detail = format!("{} does not take {method}; {ALLOW} says what it takes", uri.path());
-    Failure::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+/// The fallback for unsupported methods.
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    let detail = format!("{} does not support {method}; see the {ALLOW} header", uri.path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }
 
-/// A mistake of ours, told without its words.
+/// The response after a panic, which does not contain the panic message.
 pub(crate) fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
     internal(StatusCode::INTERNAL_SERVER_ERROR).into_response()
 }

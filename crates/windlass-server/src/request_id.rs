@@ -1,4 +1,4 @@
-//! A name for every request, in its answer and in every line of the log that it causes.
+//! Gives every request an id, which its response and every log line about it carry.
 
 use crate::metrics;
 use axum::extract::{MatchedPath, Request};
@@ -9,34 +9,34 @@ use std::time::Instant;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// The header that carries it.
+/// The header with the id.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// A caller's own name for a request is taken up to this length.
-const LONGEST: usize = 128;
+/// A caller may send its own id of at most this length.
+const MAX_ID_BYTES: usize = 128;
 
-/// Names a request, serves it, and says in the log how that went.
-pub(crate) async fn name(request: Request, next: Next) -> Response {
-    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_plain(id)).cloned();
-    let id = id.unwrap_or_else(made);
+/// Middleware: assigns the id, then logs and measures the response.
+pub(crate) async fn trace_request(request: Request, next: Next) -> Response {
+    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_safe(id)).cloned();
+    let id = id.unwrap_or_else(new_id);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
-    let begun = Instant::now();
+    let started = Instant::now();
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).instrument(span.clone()).await;
-    let (status, took) = (response.status().as_u16(), begun.elapsed());
-    span.in_scope(|| tracing::info!(%method, path, status, ?took, "answered"));
-    metrics::answered(&method, route.unwrap_or_default(), status, took);
+    let (status, duration) = (response.status().as_u16(), started.elapsed());
+    span.in_scope(|| tracing::info!(%method, path, status, ?duration, "request completed"));
+    metrics::record_response(&method, route.unwrap_or_default(), status, duration);
     response.headers_mut().insert(X_REQUEST_ID, id);
     response
 }
 
-/// Whether a name of the caller's is fit for a log.
-fn is_plain(id: &HeaderValue) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
-    (1..=LONGEST).contains(&id.len()) && id.as_bytes().iter().all(plain)
+/// Whether a caller's own id can be logged as it is.
+fn is_safe(id: &HeaderValue) -> bool {
+    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(safe)
 }
 
-fn made() -> HeaderValue {
+fn new_id() -> HeaderValue {
     HeaderValue::try_from(Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("-"))
 }

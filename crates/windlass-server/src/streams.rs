@@ -1,52 +1,49 @@
-//! Event streams: how many are open at once, for each caller and in all.
+//! Limits on open event streams, per caller and in total.
 
-use crate::problem::{Answer, Failure};
+use crate::problem::{ApiError, ApiResult};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-/// The open streams, by caller.
-pub(crate) struct Streams {
+/// The number of open streams of each caller.
+pub(crate) struct EventStreams {
     open: Mutex<HashMap<String, usize>>,
-    most: usize,
-    most_per_caller: usize,
+    max_total: usize,
+    max_per_caller: usize,
 }
 
-/// A stream's place, until it ends.
-pub(crate) struct StreamPlace {
-    streams: Arc<Streams>,
+/// Permission to keep one stream open; dropping it closes the stream for the count.
+pub(crate) struct StreamPermit {
+    streams: Arc<EventStreams>,
     caller: String,
 }
 
-/// When a caller with too many streams may try again.
+/// The `retry-after` of a refused stream.
 const RETRY_SECONDS: u64 = 5;
 
-impl Streams {
-    pub(crate) fn new(most: usize, most_per_caller: usize) -> Arc<Streams> {
-        Arc::new(Streams { open: Mutex::default(), most, most_per_caller })
+impl EventStreams {
+    pub(crate) fn new(max_total: usize, max_per_caller: usize) -> Arc<EventStreams> {
+        Arc::new(EventStreams { open: Mutex::default(), max_total, max_per_caller })
     }
 
-    /// A place for another stream of a caller.
-    pub(crate) fn open(self: &Arc<Self>, caller: &str) -> Answer<StreamPlace> {
-        let mut open = self.lock();
+    /// Counts another stream of a caller, or fails with 429.
+    pub(crate) fn acquire(self: &Arc<Self>, caller: &str) -> ApiResult<StreamPermit> {
+        let mut open = self.open.lock();
         let own = open.get(caller).copied().unwrap_or_default();
-        if own >= self.most_per_caller {
-            return Err(full("server.max_streams_per_caller", self.most_per_caller));
+        if own >= self.max_per_caller {
+            return Err(limit_reached("server.max_streams_per_caller", self.max_per_caller));
         }
-        if open.values().sum::<usize>() >= self.most {
-            return Err(full("server.max_streams", self.most));
+        if open.values().sum::<usize>() >= self.max_total {
+            return Err(limit_reached("server.max_streams", self.max_total));
         }
         open.insert(caller.to_owned(), own + 1);
-        Ok(StreamPlace { streams: self.clone(), caller: caller.to_owned() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(StreamPermit { streams: self.clone(), caller: caller.to_owned() })
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.lock();
+        let mut open = self.streams.open.lock();
         if let Some(own) = open.get_mut(&self.caller) {
             *own -= 1;
             if *own == 0 {
@@ -56,11 +53,9 @@ impl Drop for StreamPlace {
     }
 }
 
-fn full(setting: &str, most: usize) -> Failure {
-    Failure::too_many(
-        format!("{most} event streams are open, the most of {setting}"),
-        RETRY_SECONDS,
-    )
+fn limit_reached(setting: &str, limit: usize) -> ApiError {
+    let detail = format!("{limit} event streams are already open, the limit of {setting}");
+    ApiError::too_many_requests(detail, RETRY_SECONDS)
 }
 
 #[cfg(test)]
@@ -68,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_counted_by_caller_and_in_all_until_they_end() {
-        let streams = Streams::new(3, 2);
-        let ada = [streams.open("ada").unwrap(), streams.open("ada").unwrap()];
-        assert!(streams.open("ada").is_err());
-        let bob = streams.open("bob").unwrap();
-        assert!(streams.open("bob").is_err(), "three are open");
+    fn open_streams_are_limited_per_caller_and_in_total() {
+        let streams = EventStreams::new(3, 2);
+        let ada = [streams.acquire("ada").unwrap(), streams.acquire("ada").unwrap()];
+        assert!(streams.acquire("ada").is_err());
+        let bob = streams.acquire("bob").unwrap();
+        assert!(streams.acquire("bob").is_err(), "three streams are open in total");
         drop((ada, bob));
-        assert!(streams.lock().is_empty());
+        assert!(streams.open.lock().is_empty());
     }
 }

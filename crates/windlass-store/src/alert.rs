@@ -9,6 +9,7 @@ use windlass_core::{AlertKind, Delivery, JobId};
 
 /// An alert.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Alert {
     /// Its id, the same for every delivery attempt.
@@ -18,10 +19,12 @@ pub struct Alert {
     /// The job type.
     pub job_type: String,
     /// The job, if it is about one.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Uuid>))]
     pub job_id: Option<JobId>,
     /// What happened.
     pub message: String,
-    /// Numbers and times for the receiver.
+    /// Numbers and times for the receiver, by kind.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Map<String, serde_json::Value>))]
     pub details: Json,
     /// When it was raised.
     pub at: DateTime<Utc>,

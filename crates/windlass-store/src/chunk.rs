@@ -100,9 +100,11 @@ impl ChunkOutcome {
 
 /// A chunk in a listing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Chunk))]
 #[serde(rename_all = "camelCase")]
 pub struct ChunkRow {
     /// The job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
     /// The number of the chunk.
     pub chunk: i64,
@@ -113,10 +115,12 @@ pub struct ChunkRow {
     /// The number of its claims.
     pub epoch: i64,
     /// Its records.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub key_set: KeySet,
     /// The number of its records when it was planned.
     pub items: i64,
     /// The key up to which everything is committed.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub cursor: Cursor,
     /// The counts of its items by outcome.
     pub counts: Counts,

@@ -13,6 +13,7 @@ pub fn connection_subject(name: &str) -> String {
 
 /// The controls of a subject: a job type, a job, a connection, or [`EVERYTHING`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Control {
     /// The job type, the job's id, `connection:NAME`, or `*`.
     pub subject: String,
@@ -20,9 +21,9 @@ pub struct Control {
     pub stopped: bool,
     /// Why it is suspended.
     pub suspended: Option<String>,
-    /// The limit of its chunks in progress, over all processes.
+    /// The limit of its chunks in progress, over all processes; 9223372036854775807 is no limit.
     pub concurrency: Option<i64>,
-    /// The limit of its items per second, over all processes.
+    /// The limit of its items per second, over all processes; 9223372036854775807 is no limit.
     pub rate: Option<i64>,
 }
 
@@ -33,6 +34,7 @@ pub const AS_DEFINED: i64 = 0;
 
 /// A worker process, as of its last heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Worker))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkerRow {
     /// Its name.

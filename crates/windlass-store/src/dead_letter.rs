@@ -9,31 +9,37 @@ use windlass_core::{DeadLetterStatus, JobId};
 
 /// A dead letter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// Its id.
     pub id: Uuid,
     /// The job of the item. A redrive that fails again updates the same letter.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
     /// The type of the job.
     pub job_type: String,
     /// The chunk of the item.
     pub chunk: i64,
     /// The key of the item, as a request's `ids` writes it.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub key: Json,
     /// The whole record, as it was read.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub record: Json,
     /// The error.
     pub error: String,
     /// The error without the values in it, which errors of one kind have in common.
     pub fingerprint: String,
     /// Details that help to diagnose the error.
+    #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
     pub context: Json,
     /// The number of attempts, over all redrives.
     pub attempts: u32,
     /// Its status.
     pub status: DeadLetterStatus,
     /// The job that redrives it, or did last.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Uuid>))]
     pub redrive_job: Option<JobId>,
     /// When the item failed for the first time.
     pub created_at: DateTime<Utc>,

@@ -6,6 +6,7 @@ use windlass_core::JobId;
 
 /// The schedule of a job type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleRow {
     /// The job type.
@@ -20,6 +21,7 @@ pub struct ScheduleRow {
     /// The last time that it fired.
     pub last_at: Option<DateTime<Utc>>,
     /// The job that was submitted then.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Uuid>))]
     pub last_job: Option<JobId>,
     /// Why it could not fire.
     pub error: Option<String>,

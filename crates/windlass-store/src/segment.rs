@@ -46,6 +46,7 @@ pub struct Page {
 
 /// A segment in a listing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Segment))]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentRow {
     /// The number of the segment; zero is the plan.
@@ -53,8 +54,10 @@ pub struct SegmentRow {
     /// Its status.
     pub status: ChunkStatus,
     /// The pagination state.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub state: PaginationState,
     /// The keys that bound it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub range: KeyRange,
     /// Its last error.
     pub error: Option<String>,

@@ -10,7 +10,7 @@ use windlass::{Checked, Engine, JobType, Problem, step_problem};
 use windlass_core::StepKind;
 use windlass_core::config::Health;
 use windlass_core::problem::Code;
-use windlass_server::try_keys;
+use windlass_server::check_keys;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -28,7 +28,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     if problems.is_empty() {
         // The server may run on another machine, or its issuer be away for a moment.
         if let Some(auth) = &config.auth
-            && let Err(error) = try_keys(auth).await
+            && let Err(error) = check_keys(auth).await
         {
             warnings.push(error.to_string());
         }

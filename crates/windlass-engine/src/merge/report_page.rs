@@ -7,8 +7,8 @@ use crate::merge::destination;
 use crate::merge::merge;
 use windlass_core::problem::Code;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, Request, StepKind, Value};
-use windlass_html::report::{JobReport, MOST_ERRORS, Output, Rows};
-use windlass_html::throughput::stretch;
+use windlass_html::report::{JobReport, MAX_ERRORS, Output, Rows};
+use windlass_html::throughput::bucket_interval;
 use windlass_store::{DeadLetterFilter, JobSnapshot, NewPart};
 
 /// Rows of the result shown on the page.
@@ -56,18 +56,18 @@ async fn collect(engine: &Engine, job: Job) -> Result<JobReport> {
     let (store, id) = (engine.store(), job.id);
     let none = || EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")));
     let snapshot = store.snapshot(id).await?.ok_or_else(none)?;
-    let made_at = store.now().await?;
-    let stretch = stretch(&job, made_at);
+    let created_at = store.now().await?;
+    let interval = bucket_interval(&job, created_at);
     let letters =
-        DeadLetterFilter { job: Some(id), limit: MOST_ERRORS, ..DeadLetterFilter::default() };
+        DeadLetterFilter { job: Some(id), limit: MAX_ERRORS, ..DeadLetterFilter::default() };
     let merged = match snapshot.definition.merges() {
         true => merge::stored_result(engine, id).await?,
         false => None,
     };
     Ok(JobReport {
         deadline: engine.deadline(id).await?,
-        paces: store.throughput_buckets(id, stretch).await?,
-        stretch,
+        throughput: store.throughput_buckets(id, interval).await?,
+        interval,
         durations: store.duration_buckets(id).await?,
         slowest: store.slowest_chunks(id, MAX_CHUNKS / 2).await?,
         failed: store.chunks(id, Some(ChunkStatus::Failed), None, MAX_CHUNKS).await?,
@@ -82,7 +82,7 @@ async fn collect(engine: &Engine, job: Job) -> Result<JobReport> {
             _ => None,
         },
         is_pruned: store.segments(id).await?.is_empty(),
-        made_at,
+        created_at,
         job,
         snapshot,
     })
@@ -97,7 +97,8 @@ fn outputs(
     let definition = &snapshot.definition;
     let (rows, bytes) = (merged.map(|merged| merged.rows), merged.map(|merged| merged.bytes));
     let mut outputs = Vec::new();
-    let mut add = |name, place, rows, bytes| outputs.push(Output { name, place, rows, bytes });
+    let mut add =
+        |name, location, rows, bytes| outputs.push(Output { name, location, rows, bytes });
     if let StepKind::Export(export) = &definition.step.kind {
         add("Parts", destination::fill_template(snapshot, &export.to)?, rows, bytes);
         if let Some(manifest) = merged.and_then(|merged| merged.name.clone()) {

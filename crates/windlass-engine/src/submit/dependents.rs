@@ -53,6 +53,7 @@ async fn wait_for_triggers(changes: &mut Subscription) {
 
 /// The dependency rules and their state.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Dependencies {
     /// The rules in the configuration.
@@ -65,9 +66,11 @@ pub struct Dependencies {
 
 /// A dependent job whose parents have completed and that is not submitted yet.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DueJob {
     /// The id it will have.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub id: JobId,
     /// Its request.
     pub request: Request,

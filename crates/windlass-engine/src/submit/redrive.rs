@@ -8,11 +8,14 @@ use windlass_store::{DeadLetterFilter, NewJob};
 
 /// A job that redrives dead letters of one original job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Redriven {
     /// The new job.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub job_id: JobId,
     /// The job whose dead letters it redrives.
+    #[cfg_attr(feature = "openapi", schema(value_type = Uuid))]
     pub original_job: JobId,
     /// Number of dead letters.
     pub letters: u64,

@@ -9,6 +9,7 @@ use windlass_store::ScheduleRow;
 
 /// A schedule: its definition, its stored state and its next times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Schedule))]
 #[serde(rename_all = "camelCase")]
 pub struct Scheduled {
     /// Its state in the store.

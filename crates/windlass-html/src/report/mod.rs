@@ -1,89 +1,91 @@
-//! The report of a job for people: one page that needs nothing but itself.
+//! The report of a job as a self-contained HTML page.
 //!
-//! It is opened from mails and shared folders, years later perhaps: so it has its style inside, no
-//! script, and a policy that would stop one. Everything in it that came from outside is escaped by
-//! the templates.
+//! Reports are opened from mails and shared folders, possibly years later. The page therefore contains its
+//! stylesheet, has no scripts, and has a content security policy that forbids them. The templates escape
+//! all data.
 
 mod tables;
 #[cfg(test)]
 mod tests;
 
-use self::tables::{chunks, errors, first};
+use self::tables::{chunk_table, error_table, first_rows};
 use crate::STYLE;
-use crate::components::{facts, figure, nothing};
-use crate::durations::durations;
-use crate::format::{absolute, absolute_in, bytes, count, mark, millis, number, rate, rate_text};
-use crate::throughput::throughput;
+use crate::components::{empty_state, facts, figure};
+use crate::durations::duration_chart;
+use crate::format::{
+    absolute, absolute_in, bytes, count, millis, number, plural, rate, rate_text, status_badge,
+};
+use crate::throughput::throughput_chart;
 use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::time::Duration;
 use windlass_core::{Job, JobStatus};
 use windlass_store::{ChunkRow, DeadLetterGroup, DurationBucket, JobSnapshot, ThroughputBucket};
 
-/// Nothing is fetched and nothing is run, whatever a record's value would like.
-pub const POLICY: &str =
+/// The content security policy: no scripts and no external resources.
+pub const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Letters of a cell that are shown.
-const MOST_LETTERS: usize = 200;
+/// The maximum number of characters of a table cell.
+const MAX_CELL_CHARS: usize = 200;
 
-/// Everything that the report of a job tells.
+/// The data of a report.
 pub struct JobReport {
-    /// The job, which has ended.
+    /// The job; it has ended.
     pub job: Job,
-    /// What it was submitted with.
+    /// The definition, request and identity of the job.
     pub snapshot: JobSnapshot,
-    /// When it should have ended.
+    /// The deadline, if the job has one.
     pub deadline: Option<DateTime<Utc>>,
-    /// What was done when.
-    pub paces: Vec<ThroughputBucket>,
-    /// In stretches of this length.
-    pub stretch: Duration,
-    /// How long its chunks took.
+    /// The items of completed chunks by time.
+    pub throughput: Vec<ThroughputBucket>,
+    /// The interval of `throughput`.
+    pub interval: Duration,
+    /// The durations of the chunks.
     pub durations: Vec<DurationBucket>,
-    /// Those that took longest.
+    /// The slowest chunks.
     pub slowest: Vec<ChunkRow>,
-    /// The first of those that failed.
+    /// The first failed chunks.
     pub failed: Vec<ChunkRow>,
-    /// What items died of, at most [`MOST_ERRORS`].
+    /// The dead letters grouped by error, at most [`MAX_ERRORS`] groups.
     pub errors: Vec<DeadLetterGroup>,
-    /// What it put out, and where.
+    /// The outputs and their locations.
     pub outputs: Vec<Output>,
-    /// The first rows of its result.
+    /// The first rows of the result.
     pub rows: Option<Rows>,
-    /// Whether its chunks are not known any more.
+    /// Whether the chunks have been pruned.
     pub is_pruned: bool,
-    /// When all this was looked up.
-    pub made_at: DateTime<Utc>,
+    /// When the report was created.
+    pub created_at: DateTime<Utc>,
 }
 
-/// Errors that are shown.
-pub const MOST_ERRORS: u32 = 50;
+/// The maximum number of error groups in a report.
+pub const MAX_ERRORS: u32 = 50;
 
-/// Something that a job put out.
+/// An output of a job.
 pub struct Output {
-    /// What it is.
+    /// The kind of output.
     pub name: &'static str,
-    /// Its file, folder, object or table.
-    pub place: String,
-    /// How many rows it has, where that is known.
+    /// The file, folder, object or table.
+    pub location: String,
+    /// The number of rows, if known.
     pub rows: Option<i64>,
-    /// How many bytes, where that is known.
+    /// The size in bytes, if known.
     pub bytes: Option<i64>,
 }
 
 /// The first rows of a result.
 pub struct Rows {
-    /// The names of its columns.
+    /// The column names.
     pub columns: Vec<String>,
-    /// Their values, as texts; none for null.
+    /// The values as text; `None` for null.
     pub first: Vec<Vec<Option<String>>>,
-    /// How many rows there are in all.
+    /// The total number of rows.
     pub total: i64,
 }
 
 impl JobReport {
-    /// The page.
+    /// Renders the page.
     pub fn html(&self) -> String {
         let title = format!("{} {}", self.job.job_type, self.job.id);
         let page = html! {
@@ -91,7 +93,7 @@ impl JobReport {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta http-equiv="Content-Security-Policy" content=(CONTENT_POLICY);
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     meta name="generator" content=(concat!("Windlass ", env!("CARGO_PKG_VERSION")));
@@ -103,14 +105,14 @@ impl JobReport {
                         (self.head())
                         (self.figures())
                         @if self.job.items.dead > 0 || self.job.chunks.failed > 0 { (self.failures()) }
-                        (self.course())
+                        (self.charts())
                         (self.output())
-                        (self.asked())
-                        (self.proof())
+                        (self.details())
+                        (self.guarantee())
                     }
                     footer {
-                        "Made by Windlass " (env!("CARGO_PKG_VERSION")) " at " (absolute(self.made_at))
-                        ". Times are UTC" @if let Some(zone) = self.zone() { ", and in brackets " (zone.name()) } "."
+                        "Generated by Windlass " (env!("CARGO_PKG_VERSION")) " at " (absolute(self.created_at))
+                        ". Times are UTC" @if let Some(zone) = self.zone() { ", with " (zone.name()) " in brackets" } "."
                     }
                 }
             }
@@ -118,35 +120,35 @@ impl JobReport {
         page.into_string()
     }
 
-    /// What ran, and how it ended.
+    /// The job type and the outcome.
     fn head(&self) -> Markup {
         let Job { job_type, status, error, .. } = &self.job;
         let description = &self.snapshot.definition.description;
         html! {
             header.title {
-                p.brand { "Windlass · report of a job" }
+                p.brand { "Windlass job report" }
                 h1 { (job_type) }
                 @if !description.is_empty() { p { (description) } }
-                p.line { (mark(*status)) " " strong { (verdict(&self.job)) } }
+                p.line { (status_badge(*status)) " " strong { (outcome(&self.job)) } }
                 @if let Some(error) = error { p.problem { (error) } }
                 @if let Some(deadline) = self.deadline { p.line { (self.punctuality(deadline)) } }
             }
         }
     }
 
-    fn took(&self) -> String {
-        let ended = self.job.finished_at.unwrap_or(self.made_at);
-        let took = self.job.started_at.map(|began| (ended - began).num_milliseconds());
-        took.map_or_else(|| "–".to_owned(), millis)
+    fn duration(&self) -> String {
+        let ended = self.job.finished_at.unwrap_or(self.created_at);
+        let duration = self.job.started_at.map(|started| (ended - started).num_milliseconds());
+        duration.map_or_else(|| "–".to_owned(), millis)
     }
 
     fn punctuality(&self, deadline: DateTime<Utc>) -> Markup {
-        let ended = self.job.finished_at.unwrap_or(self.made_at);
+        let ended = self.job.finished_at.unwrap_or(self.created_at);
         let late = millis((ended - deadline).num_milliseconds());
         html! {
-            @if self.job.status != JobStatus::Completed { "It was due " (self.time(deadline)) "." }
-            @else if ended > deadline { span.bad { "Late by " (late) ": it was due " (self.time(deadline)) "." } }
-            @else { span.good { "On time: it was due " (self.time(deadline)) "." } }
+            @if self.job.status != JobStatus::Completed { "The deadline was " (self.time(deadline)) "." }
+            @else if ended > deadline { span.bad { "Late by " (late) ": the deadline was " (self.time(deadline)) "." } }
+            @else { span.good { "On time: the deadline was " (self.time(deadline)) "." } }
         }
     }
 
@@ -155,35 +157,35 @@ impl JobReport {
         let bad = |n: i64| if n > 0 { "failed" } else { "" };
         html! {
             div.figures {
-                (figure("items planned", &number(items.total), "", None))
+                (figure(plural(items.total, "item planned", "items planned"), &number(items.total), "", None))
                 (figure("processed", &number(items.processed), "", None))
                 (figure("skipped", &number(items.skipped), "", None))
-                (figure("dead letters", &number(items.dead), bad(items.dead), None))
-                (figure("write conflicts", &number(items.conflicts), "", None))
-                (figure("items a second", &rate_text(rate(&self.job, self.made_at)), "", None))
-                (figure("at work for", &self.took(), "", None))
-                (figure("chunks", &number(chunks.total), "", None))
-                @if chunks.failed > 0 { (figure("chunks failed", &number(chunks.failed), "failed", None)) }
-                @if chunks.cancelled > 0 { (figure("chunks cancelled", &number(chunks.cancelled), "", None)) }
+                (figure(plural(items.dead, "dead letter", "dead letters"), &number(items.dead), bad(items.dead), None))
+                (figure(plural(items.conflicts, "write conflict", "write conflicts"), &number(items.conflicts), "", None))
+                (figure("items/s", &rate_text(rate(&self.job, self.created_at)), "", None))
+                (figure("duration", &self.duration(), "", None))
+                (figure(plural(chunks.total, "chunk", "chunks"), &number(chunks.total), "", None))
+                @if chunks.failed > 0 { (figure(plural(chunks.failed, "failed chunk", "failed chunks"), &number(chunks.failed), "failed", None)) }
+                @if chunks.cancelled > 0 { (figure(plural(chunks.cancelled, "cancelled chunk", "cancelled chunks"), &number(chunks.cancelled), "", None)) }
             }
         }
     }
 
-    /// How it went: charts, and the chunks that took longest.
-    fn course(&self) -> Markup {
-        let none = self.paces.is_empty() && self.durations.is_empty();
+    /// The charts and the slowest chunks.
+    fn charts(&self) -> Markup {
+        let none = self.throughput.is_empty() && self.durations.is_empty();
         if self.is_pruned || none {
-            let why = if self.is_pruned { PRUNED } else { "No chunk of it was worked." };
-            return html! { section { h2 { "How it went" } (nothing(why)) } };
+            let why = if self.is_pruned { PRUNED } else { "No chunks were processed." };
+            return html! { section { h2 { "Chunks" } (empty_state(why)) } };
         }
         html! {
-            section { h2 { "Throughput" } (throughput(&self.paces, self.stretch)) }
+            section { h2 { "Throughput" } (throughput_chart(&self.throughput, self.interval)) }
             section {
-                h2 { "How long chunks took" }
-                (durations(&self.durations))
+                h2 { "Chunk durations" }
+                (duration_chart(&self.durations))
                 @if self.slowest.len() > 1 {
-                    h3 { "The slowest" }
-                    (chunks("The slowest chunks", &self.slowest))
+                    h3 { "Slowest chunks" }
+                    (chunk_table("Slowest chunks", &self.slowest))
                 }
             }
         }
@@ -191,27 +193,27 @@ impl JobReport {
 
     fn failures(&self) -> Markup {
         let dead = self.job.items.dead;
-        let chunks_failed = self.job.chunks.failed;
+        let failed_chunks = self.job.chunks.failed;
         html! {
             section {
-                h2 { "What failed" }
+                h2 { "Failures" }
                 @if self.errors.is_empty() && dead > 0 {
-                    (nothing("Items have died, and their letters are kept no more."))
+                    (empty_state("The dead letters have been pruned."))
                 } @else if dead > 0 {
-                    (errors(&self.errors, dead))
-                    @if self.errors.len() == MOST_ERRORS as usize { p.faint { "The most frequent errors; there may be more." } }
+                    (error_table(&self.errors, dead))
+                    @if self.errors.len() == MAX_ERRORS as usize { p.faint { "Only the most frequent errors are shown." } }
                     p {
-                        "Look at them: " code { "windlass dead list --job " (self.job.id) } " · Work them again: "
+                        "Show the dead letters: " code { "windlass dead list --job " (self.job.id) } " · Redrive them: "
                         code { "windlass dead redrive --job " (self.job.id) }
                     }
                 }
                 @if !self.failed.is_empty() {
-                    h3 { "Chunks that failed" }
-                    (chunks("Chunks that failed", &self.failed))
-                    @if chunks_failed > self.failed.len() as i64 {
-                        p.faint { "The first of " (number(chunks_failed)) "." }
+                    h3 { "Failed chunks" }
+                    (chunk_table("Failed chunks", &self.failed))
+                    @if failed_chunks > self.failed.len() as i64 {
+                        p.faint { "The first " (number(self.failed.len() as i64)) " of " (number(failed_chunks)) "." }
                     }
-                    p { "Run only these again: " code { "windlass retry " (self.job.id) } }
+                    p { "Retry only these chunks: " code { "windlass retry " (self.job.id) } }
                 }
             }
         }
@@ -227,7 +229,10 @@ impl JobReport {
             .outputs
             .iter()
             .map(|output| {
-                (output.name, html! { code { (output.place) } " " span.faint { (size(output)) } })
+                (
+                    output.name,
+                    html! { code { (output.location) } " " span.faint { (size(output)) } },
+                )
             })
             .collect();
         html! {
@@ -235,19 +240,19 @@ impl JobReport {
                 section {
                     h2 { "Output" }
                     @if self.job.status != JobStatus::Completed {
-                        p.problem { "The job did not complete: do not rely on what may be there." }
+                        p.problem { "The job did not complete. Do not rely on this output." }
                     }
                     (facts(&known))
                 }
             }
             @if let Some(rows) = &self.rows {
-                section { h2 { "The first rows" } (first(rows)) }
+                section { h2 { "First rows of the result" } (first_rows(rows)) }
             }
         }
     }
 
-    /// Who asked for what, and when.
-    fn asked(&self) -> Markup {
+    /// The submitter, the times and the request.
+    fn details(&self) -> Markup {
         let job = &self.job;
         let when = |at: Option<DateTime<Utc>>| {
             html! {
@@ -262,37 +267,37 @@ impl JobReport {
         ];
         if !claims.is_empty() {
             known.push((
-                "Claims, which filter its records",
+                "Claims (filter the records)",
                 html! { code { (json(serde_json::to_string(claims))) } },
             ));
         }
         known.push(("Submitted", when(Some(job.created_at))));
-        known.push(("Began", when(job.started_at)));
-        known.push(("Ended", when(job.finished_at)));
+        known.push(("Started", when(job.started_at)));
+        known.push(("Finished", when(job.finished_at)));
         known.push(("Priority", html! { (job.priority) }));
         if self.snapshot.root != job.id {
-            let said = html! { code { (self.snapshot.root) } ", whose result has the rows of its redrives too" };
-            known.push(("Redrives dead letters of", said));
+            let original = html! { code { (self.snapshot.root) } ", whose result includes the rows of its redrives" };
+            known.push(("Redrives dead letters of", original));
         }
         html! {
             section {
-                h2 { "Who asked for what" }
+                h2 { "Details" }
                 (facts(&known))
-                h3 { "The request" }
+                h3 { "Request" }
                 pre tabindex="0" { (json(serde_json::to_string_pretty(&job.request))) }
             }
         }
     }
 
-    fn proof(&self) -> Markup {
+    fn guarantee(&self) -> Markup {
         html! {
             section {
-                h2 { "What holds" }
-                p { "The job type promises: " (self.snapshot.definition.guarantee()) "." }
-                @if self.is_pruned { p { (PRUNED) " It cannot be proven any more." } }
+                h2 { "Guarantee" }
+                p { "Guarantee of the job type: " (self.snapshot.definition.guarantee()) "." }
+                @if self.is_pruned { p { (PRUNED) " The job can no longer be audited." } }
                 @else {
                     p {
-                        "Prove that nothing was missed and nothing was done twice: "
+                        "Verify that no record was missed or processed twice: "
                         code { "windlass audit " (self.job.id) }
                     }
                 }
@@ -300,7 +305,7 @@ impl JobReport {
         }
     }
 
-    /// The zone that people who schedule the job think in.
+    /// The time zone of the schedule, if it is not UTC.
     fn zone(&self) -> Option<chrono_tz::Tz> {
         let zone = self.snapshot.definition.schedule.as_ref().map(|schedule| schedule.timezone);
         zone.filter(|zone| *zone != chrono_tz::Tz::UTC)
@@ -311,25 +316,22 @@ impl JobReport {
     }
 }
 
-const PRUNED: &str =
-    "Its chunks have been pruned: they ended longer ago than retention.chunks keeps them.";
+const PRUNED: &str = "The chunks have been pruned: they are older than retention.chunks.";
 
-/// How it ended, in a sentence.
-fn verdict(job: &Job) -> String {
+/// The outcome in one sentence.
+fn outcome(job: &Job) -> String {
     let (done, total) = (number(job.items.done()), count(job.items.total, "item", "items"));
     match job.status {
-        JobStatus::Completed if job.items.total == 0 => "There was no item to work.".to_owned(),
-        _ if job.items.total == 0 => "It ended before any item was planned.".to_owned(),
+        JobStatus::Completed if job.items.total == 0 => "There were no items.".to_owned(),
+        _ if job.items.total == 0 => "The job ended before any items were planned.".to_owned(),
         JobStatus::Completed if job.items.dead == 0 => {
-            format!("{total}: every one was processed or skipped.")
+            format!("{total} processed or skipped; no failed items.")
         }
         JobStatus::Completed => {
-            let dead = count(job.items.dead, "is a dead letter", "are dead letters");
-            format!("{total}: {dead}, every other one was processed or skipped.")
+            let good = number(job.items.processed + job.items.skipped);
+            let dead = count(job.items.dead, "dead letter", "dead letters");
+            format!("{good} of {total} processed or skipped; {dead}.")
         }
-        JobStatus::Cancelled => {
-            format!("{done} of {total} had been done. What was committed stays.")
-        }
-        _ => format!("{done} of {total} were done. What was committed stays."),
+        _ => format!("{done} of {total} finished. Committed changes stay."),
     }
 }

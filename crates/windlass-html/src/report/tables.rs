@@ -1,17 +1,17 @@
 //! The tables of a report.
 
-use super::{MOST_LETTERS, Rows};
-use crate::components::{heads, nothing};
+use super::{MAX_CELL_CHARS, Rows};
+use crate::components::{empty_state, table_head};
 use crate::format::{absolute, count, millis, number};
 use maud::{Markup, html};
 use windlass_store::{ChunkRow, DeadLetterGroup};
 
-/// What items died of, as parts of all that did.
-pub(super) fn errors(groups: &[DeadLetterGroup], dead: i64) -> Markup {
+/// Dead letters by error, with their share of all dead letters.
+pub(super) fn error_table(groups: &[DeadLetterGroup], dead: i64) -> Markup {
     scroll(
         "Dead letters by error",
         html! {
-            (heads(&["Error", "#Letters", "#ScanSegment"]))
+            (table_head(&["Error", "#Dead letters", "#Share"]))
             tbody {
                 @for group in groups {
                     tr {
@@ -25,16 +25,16 @@ pub(super) fn errors(groups: &[DeadLetterGroup], dead: i64) -> Markup {
     )
 }
 
-/// Chunks one by one.
-pub(super) fn chunks(said: &str, rows: &[ChunkRow]) -> Markup {
-    let took = |row: &ChunkRow| match row.started_at.zip(row.finished_at) {
+/// A table of chunks.
+pub(super) fn chunk_table(label: &str, rows: &[ChunkRow]) -> Markup {
+    let duration = |row: &ChunkRow| match row.started_at.zip(row.finished_at) {
         Some((from, to)) => millis((to - from).num_milliseconds()),
         None => "–".to_owned(),
     };
     scroll(
-        said,
+        label,
         html! {
-            (heads(&["#Chunk", "#Items", "#Dead", "#Claims", "#DurationBucket", "Worker"]))
+            (table_head(&["#Chunk", "#Items", "#Dead letters", "#Leases", "#Duration", "Worker"]))
             tbody {
                 @for row in rows {
                     tr {
@@ -42,7 +42,7 @@ pub(super) fn chunks(said: &str, rows: &[ChunkRow]) -> Markup {
                         td.number { (number(row.items)) }
                         td.number { (number(row.counts.dead)) }
                         td.number { (row.epoch) }
-                        td.number { (took(row)) }
+                        td.number { (duration(row)) }
                         td { (row.worker.as_deref().unwrap_or("–")) }
                     }
                     @if let Some(error) = &row.error {
@@ -54,27 +54,27 @@ pub(super) fn chunks(said: &str, rows: &[ChunkRow]) -> Markup {
     )
 }
 
-/// The first rows of a result; columns of numbers are set as such.
-pub(super) fn first(rows: &Rows) -> Markup {
-    let shown = |text: &str| match text.char_indices().nth(MOST_LETTERS) {
+/// The first rows of a result. Columns with only numbers are aligned to the right.
+pub(super) fn first_rows(rows: &Rows) -> Markup {
+    let shown = |text: &str| match text.char_indices().nth(MAX_CELL_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     };
     let is_numeric =
         |cell: &Option<String>| cell.as_ref().is_none_or(|text| text.parse::<f64>().is_ok());
     let numeric: Vec<bool> = (0..rows.columns.len())
-        .map(|place| rows.first.iter().all(|row| row.get(place).is_none_or(is_numeric)))
+        .map(|index| rows.first.iter().all(|row| row.get(index).is_none_or(is_numeric)))
         .collect();
-    let is_number = |place: usize| numeric.get(place).copied().unwrap_or(false).then_some("number");
+    let is_number = |index: usize| numeric.get(index).copied().unwrap_or(false).then_some("number");
     html! {
-        @if rows.first.is_empty() { (nothing("The result has no rows.")) } @else {
-            (scroll("The first rows of the result", html! {
-                thead { tr { @for (place, name) in rows.columns.iter().enumerate() { th class=[is_number(place)] { (name) } } } }
+        @if rows.first.is_empty() { (empty_state("The result has no rows.")) } @else {
+            (scroll("First rows of the result", html! {
+                thead { tr { @for (index, name) in rows.columns.iter().enumerate() { th class=[is_number(index)] { (name) } } } }
                 tbody {
                     @for row in &rows.first {
                         tr {
-                            @for (place, cell) in row.iter().enumerate() {
-                                td class=[is_number(place)] {
+                            @for (index, cell) in row.iter().enumerate() {
+                                td class=[is_number(index)] {
                                     @match cell { Some(text) => (shown(text)), None => span.faint { "null" } }
                                 }
                             }
@@ -89,9 +89,9 @@ pub(super) fn first(rows: &Rows) -> Markup {
     }
 }
 
-/// A table that can be moved within its frame where it is too wide, by the keyboard too.
-fn scroll(said: &str, table: Markup) -> Markup {
-    html! { div.scroll tabindex="0" role="region" aria-label=(said) { table { (table) } } }
+/// A table that scrolls horizontally, also with the keyboard, if it is too wide.
+fn scroll(label: &str, table: Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { table { (table) } } }
 }
 
 fn share(of: i64, all: i64) -> String {

@@ -1,4 +1,4 @@
-//! What the report of a job says, and that nothing from outside is more than text in it.
+//! The content of a report, and the escaping of all data in it.
 
 use super::*;
 use chrono::TimeDelta;
@@ -11,7 +11,7 @@ fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
-/// A job all of whose texts are scripts.
+/// A report in which every text is a script.
 fn report(status: JobStatus) -> JobReport {
     let definition = json!({
         "description": SCRIPT,
@@ -66,11 +66,11 @@ fn report(status: JobStatus) -> JobReport {
             root: JobId::max(),
         },
         deadline: Some(at(61) + TimeDelta::seconds(30)),
-        paces: vec![
+        throughput: vec![
             ThroughputBucket { at: at(3), items: 500 },
             ThroughputBucket { at: at(5), items: 500 },
         ],
-        stretch: Duration::from_secs(1),
+        interval: Duration::from_secs(1),
         durations: vec![
             DurationBucket { millis: 120, chunks: 9 },
             DurationBucket { millis: 2000, chunks: 1 },
@@ -80,7 +80,7 @@ fn report(status: JobStatus) -> JobReport {
         errors: vec![error],
         outputs: vec![Output {
             name: "Report",
-            place: SCRIPT.to_owned(),
+            location: SCRIPT.to_owned(),
             rows: Some(40),
             bytes: Some(2048),
         }],
@@ -90,13 +90,13 @@ fn report(status: JobStatus) -> JobReport {
             total: 40,
         }),
         is_pruned: false,
-        made_at: at(100),
+        created_at: at(100),
         job,
     }
 }
 
 #[test]
-fn nothing_from_outside_is_markup() {
+fn all_data_is_escaped() {
     for status in [JobStatus::Completed, JobStatus::Failed, JobStatus::Cancelled] {
         let page = report(status).html();
         assert!(!page.contains("<script"), "{page}");
@@ -106,25 +106,25 @@ fn nothing_from_outside_is_markup() {
 }
 
 #[test]
-fn it_says_what_ran_for_whom_and_how_it_ended() {
+fn a_report_has_the_outcome_the_request_and_the_result() {
     let page = report(JobStatus::Completed).html();
     for sentence in [
-        "1,000 items: 10 are dead letters, every other one was processed or skipped.",
-        "On time: it was due 2023-11-14 22:14:51 UTC (2023-11-15 07:14:51 JST).",
+        "990 of 1,000 items processed or skipped; 10 dead letters.",
+        "On time: the deadline was 2023-11-14 22:14:51 UTC (2023-11-15 07:14:51 JST).",
         "Redrives dead letters of",
         "40.0 %",
         "2 of 40 rows.",
         "40 rows, 2.0 KiB",
         "windlass audit 00000000-0000-0000-0000-000000000000",
         "reads only: each chunk is one part",
-        "10 chunks by how long they took",
+        "Duration of 10 chunks",
         "null",
     ] {
         assert!(page.contains(sentence), "`{sentence}` in {page}");
     }
     let failed = report(JobStatus::Failed).html();
     for sentence in
-        ["were done. What was committed stays.", "It was due", "windlass retry", "do not rely"]
+        ["finished. Committed changes stay.", "The deadline was", "windlass retry", "Do not rely"]
     {
         assert!(failed.contains(sentence), "`{sentence}` in {failed}");
     }
@@ -134,12 +134,12 @@ fn it_says_what_ran_for_whom_and_how_it_ended() {
 }
 
 #[test]
-fn chunks_that_are_pruned_are_said_to_be() {
+fn pruned_chunks_are_reported() {
     let mut report = report(JobStatus::Completed);
     report.is_pruned = true;
     let page = report.html();
     assert!(
-        page.contains("Its chunks have been pruned") && page.contains("cannot be proven"),
+        page.contains("The chunks have been pruned") && page.contains("no longer be audited"),
         "{page}"
     );
     assert!(!page.contains("windlass audit") && !page.contains("Throughput"), "{page}");

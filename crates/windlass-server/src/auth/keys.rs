@@ -1,116 +1,121 @@
-//! The keys that tokens are verified with: one that is given, or a set that its issuer rotates.
+//! The keys that verify tokens: one static key, or a JSON Web Key Set that the issuer rotates.
 
 use super::AuthError;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
+use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use serde_json::Value as Json;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::config::{Auth, is_plaintext};
 
-/// A key and the one algorithm it is for.
+/// A key and the only algorithm it may be used with.
 #[derive(Clone)]
 pub(super) struct Key {
     pub(super) key: DecodingKey,
     pub(super) algorithm: Algorithm,
 }
 
-/// All keys.
-pub(super) enum Keys {
-    Given(Key),
-    Set(JwkSet),
+/// All keys that verify tokens.
+pub(super) enum VerificationKeys {
+    Static(Key),
+    Jwks(JwkSet),
 }
 
-/// A set of keys at its issuer's, as it was last read.
+/// A JSON Web Key Set, cached as it was last read.
 pub(super) struct JwkSet {
-    place: String,
+    /// A URL or a file.
+    location: String,
     client: reqwest::Client,
-    known: RwLock<Known>,
-    /// When it was last read again; nothing that strangers send makes that more often.
-    asked: Mutex<Option<Instant>>,
+    cached: RwLock<CachedKeys>,
+    /// When a refresh was last started. Bounds the refreshes that tokens with unknown keys can cause.
+    last_refresh: Mutex<Option<Instant>>,
 }
 
-struct Known {
+struct CachedKeys {
     keys: Arc<[(Option<String>, Key)]>,
-    read: Instant,
+    read_at: Instant,
 }
 
-/// The set is read again at most so often.
-const BETWEEN: Duration = Duration::from_secs(60);
-/// A key that its issuer withdrew is believed no longer than this, if the issuer can be reached.
-const FRESH: Duration = Duration::from_secs(600);
-/// A set may not be longer than this.
-const MOST_BYTES: usize = 1 << 20;
-/// How long the issuer may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The shortest secret that HS256 allows.
-const SHORTEST_SECRET: usize = 32;
+/// The minimum time between two refreshes of the set.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(60);
+/// Cached keys older than this are refreshed before use, so that a withdrawn key stops being accepted.
+const KEY_TTL: Duration = Duration::from_secs(600);
+/// The maximum size of a set.
+const MAX_JWKS_BYTES: usize = 1 << 20;
+/// How long the issuer may take to respond.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// The minimum length of a secret for HS256.
+const MIN_SECRET_BYTES: usize = 32;
 
-/// Tries whether the keys of `[auth]` are there: the file can be read, the issuer answers with keys
-/// that we can use.
-pub async fn try_keys(auth: &Auth) -> Result<(), AuthError> {
-    let Some(place) = auth.jwks.clone().filter(|_| auth.key.is_none() && auth.key_file.is_none())
+/// Checks that the keys of `[auth]` are usable: the file can be read, or the issuer responds with a
+/// set that has a supported key.
+///
+/// # Errors
+/// The field of `[auth]` and what is wrong with it.
+pub async fn check_keys(auth: &Auth) -> Result<(), AuthError> {
+    let Some(location) =
+        auth.jwks.clone().filter(|_| auth.key.is_none() && auth.key_file.is_none())
     else {
-        return Keys::load(auth).await.map(drop);
+        return VerificationKeys::load(auth).await.map(drop);
     };
-    let set = JwkSet::new(place, auth.insecure)?;
-    set.read().await.map_err(|detail| AuthError::new("jwks", detail))?;
-    match set.known().keys.is_empty() {
-        true => Err(AuthError::new("jwks", "has no public key of RSA, P-256 or Ed25519")),
+    let set = JwkSet::new(location, auth.insecure)?;
+    set.refresh().await.map_err(|detail| AuthError::new("jwks", detail))?;
+    match set.cached.read().keys.is_empty() {
+        true => Err(AuthError::new("jwks", "has no RSA, P-256 or Ed25519 public key")),
         false => Ok(()),
     }
 }
 
-impl Keys {
-    pub(super) async fn load(auth: &Auth) -> Result<Keys, AuthError> {
+impl VerificationKeys {
+    pub(super) async fn load(auth: &Auth) -> Result<VerificationKeys, AuthError> {
         if let Some(key) = &auth.key {
-            return Ok(Keys::Given(given(key.expose(), "key")?));
+            return Ok(VerificationKeys::Static(parse_key(key.expose(), "key")?));
         }
         if let Some(file) = &auth.key_file {
             let text = std::fs::read_to_string(file);
             let text =
                 text.map_err(|error| AuthError::new("key_file", format!("{file}: {error}")))?;
-            return Ok(Keys::Given(given(text.trim(), "key_file")?));
+            return Ok(VerificationKeys::Static(parse_key(text.trim(), "key_file")?));
         }
-        let place = auth.jwks.clone().unwrap_or_default();
-        let set = JwkSet::new(place, auth.insecure)?;
-        // An issuer that is away for the moment is asked again when a token comes.
-        if let Err(error) = set.read().await {
-            tracing::warn!(%error, "auth.jwks cannot be read yet");
+        let location = auth.jwks.clone().unwrap_or_default();
+        let set = JwkSet::new(location, auth.insecure)?;
+        // The server starts without its issuer: the next token triggers another attempt.
+        if let Err(error) = set.refresh().await {
+            tracing::warn!(%error, "failed to read auth.jwks; retrying when a token arrives");
         }
-        Ok(Keys::Set(set))
+        Ok(VerificationKeys::Jwks(set))
     }
 
-    /// The key a token names.
+    /// The key that a token names by `kid`.
     pub(super) async fn find(&self, kid: Option<&str>) -> Option<Key> {
         match self {
-            Keys::Given(key) => Some(key.clone()),
-            Keys::Set(set) => set.find(kid).await,
+            VerificationKeys::Static(key) => Some(key.clone()),
+            VerificationKeys::Jwks(set) => set.find(kid).await,
         }
     }
 }
 
-/// A public key as PEM, whose kind decides the algorithm, or else a secret.
-fn given(text: &str, field: &'static str) -> Result<Key, AuthError> {
+/// Parses a public key in PEM, whose kind determines the algorithm, or else a secret for HS256.
+fn parse_key(text: &str, field: &'static str) -> Result<Key, AuthError> {
     let bytes = text.as_bytes();
     if text.contains("PRIVATE KEY") {
-        return Err(AuthError::new(field, "is a private key; its public half would be right"));
+        return Err(AuthError::new(field, "is a private key; use the public key of the pair"));
     }
     if text.starts_with("-----BEGIN") {
         let rsa = DecodingKey::from_rsa_pem(bytes).map(|key| (key, Algorithm::RS256));
         let ec = || DecodingKey::from_ec_pem(bytes).map(|key| (key, Algorithm::ES256));
         let ed = || DecodingKey::from_ed_pem(bytes).map(|key| (key, Algorithm::EdDSA));
         let (key, algorithm) = rsa.or_else(|_| ec()).or_else(|_| ed()).map_err(|_| {
-            AuthError::new(field, "is no public key of RSA, P-256 or Ed25519 that can be read")
+            AuthError::new(field, "is not a valid RSA, P-256 or Ed25519 public key")
         })?;
         return Ok(Key { key, algorithm });
     }
-    if bytes.len() < SHORTEST_SECRET {
+    if bytes.len() < MIN_SECRET_BYTES {
         let detail = format!(
-            "is a secret of {} bytes; {SHORTEST_SECRET} or more would be right, as `openssl rand \
-             -hex 32` makes them",
+            "the secret must have at least {MIN_SECRET_BYTES} bytes, got {}; `openssl rand -hex 32` \
+             generates one",
             bytes.len()
         );
         return Err(AuthError::new(field, detail));
@@ -119,37 +124,38 @@ fn given(text: &str, field: &'static str) -> Result<Key, AuthError> {
 }
 
 impl JwkSet {
-    fn new(place: String, insecure: bool) -> Result<JwkSet, AuthError> {
-        if is_plaintext(&place) && !insecure {
-            let detail = "is read over http://, where anybody between could put a key of their own; \
-                          https:// would be right";
+    fn new(location: String, insecure: bool) -> Result<JwkSet, AuthError> {
+        if is_plaintext(&location) && !insecure {
+            let detail = "uses http://, so that an attacker on the network could insert a key; use \
+                          https://";
             return Err(AuthError::new("jwks", detail));
         }
-        let client = windlass_engine::client()
-            .and_then(|client| client.timeout(PATIENCE).build().map_err(|error| error.to_string()));
+        let client = windlass_engine::client().and_then(|client| {
+            client.timeout(FETCH_TIMEOUT).build().map_err(|error| error.to_string())
+        });
         let client = client.map_err(|detail| AuthError::new("jwks", detail))?;
-        let known = Known { keys: Arc::new([]), read: Instant::now() };
-        Ok(JwkSet { place, client, known: RwLock::new(known), asked: Mutex::default() })
+        let cached = RwLock::new(CachedKeys { keys: Arc::new([]), read_at: Instant::now() });
+        Ok(JwkSet { location, client, cached, last_refresh: Mutex::default() })
     }
 
     async fn find(&self, kid: Option<&str>) -> Option<Key> {
-        let stale = self.known().read.elapsed() > FRESH;
-        if let Some(key) = self.look_up(kid)
+        let stale = self.cached.read().read_at.elapsed() > KEY_TTL;
+        if let Some(key) = self.lookup(kid)
             && !stale
         {
             return Some(key);
         }
-        if self.may_ask()
-            && let Err(error) = self.read().await
+        if self.may_refresh()
+            && let Err(error) = self.refresh().await
         {
-            tracing::warn!(%error, "auth.jwks cannot be read; its keys stay as they were");
+            tracing::warn!(%error, "failed to refresh auth.jwks; using the cached keys");
         }
-        self.look_up(kid)
+        self.lookup(kid)
     }
 
-    /// A token without a key's name fits a set of one.
-    fn look_up(&self, kid: Option<&str>) -> Option<Key> {
-        let keys = self.known().keys.clone();
+    /// The cached key with this id. A token without `kid` matches only a set of one key.
+    fn lookup(&self, kid: Option<&str>) -> Option<Key> {
+        let keys = self.cached.read().keys.clone();
         match (kid, &*keys) {
             (None, [(_, only)]) => Some(only.clone()),
             (None, _) => None,
@@ -160,50 +166,46 @@ impl JwkSet {
         }
     }
 
-    fn may_ask(&self) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = asked.is_none_or(|at| at.elapsed() >= BETWEEN);
+    fn may_refresh(&self) -> bool {
+        let mut last = self.last_refresh.lock();
+        let due = last.is_none_or(|at| at.elapsed() >= MIN_REFRESH_INTERVAL);
         if due {
-            *asked = Some(Instant::now());
+            *last = Some(Instant::now());
         }
         due
     }
 
-    async fn read(&self) -> Result<(), String> {
-        let text = if self.place.starts_with("https://") || self.place.starts_with("http://") {
+    async fn refresh(&self) -> Result<(), String> {
+        let text = if self.location.starts_with("https://") || self.location.starts_with("http://")
+        {
             self.fetch().await.map_err(|error| error.without_url().to_string())?
         } else {
-            tokio::fs::read(&self.place).await.map_err(|error| error.to_string())?
+            tokio::fs::read(&self.location).await.map_err(|error| error.to_string())?
         };
         let keys = parse(&text)?;
-        let known = Known { keys: keys.into(), read: Instant::now() };
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.cached.write() = CachedKeys { keys: keys.into(), read_at: Instant::now() };
         Ok(())
     }
 
     async fn fetch(&self) -> reqwest::Result<Vec<u8>> {
-        let mut response = self.client.get(&self.place).send().await?.error_for_status()?;
+        let mut response = self.client.get(&self.location).send().await?.error_for_status()?;
         let mut text = Vec::new();
         while let Some(part) = response.chunk().await?
-            && text.len() < MOST_BYTES
+            && text.len() < MAX_JWKS_BYTES
         {
             text.extend_from_slice(&part);
         }
         Ok(text)
     }
-
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// The public signature keys of a set. Others in it, secrets first of all, are passed over.
+/// The public signature keys of a set. Secrets and keys of other kinds are ignored.
 fn parse(text: &[u8]) -> Result<Vec<(Option<String>, Key)>, String> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Json>,
     }
-    let set: Set = serde_json::from_slice(text).map_err(|_| "is no JSON Web Key Set")?;
+    let set: Set = serde_json::from_slice(text).map_err(|_| "is not a JSON Web Key Set")?;
     let keys = set.keys.into_iter().filter_map(|key| {
         let jwk: Jwk = serde_json::from_value(key).ok()?;
         let algorithm = algorithm(&jwk)?;

@@ -1,4 +1,4 @@
-//! Who asks, and what they may do.
+//! Authentication and authorization: who the caller is, and what their roles allow.
 
 mod authenticate;
 mod caller;
@@ -7,20 +7,20 @@ pub(crate) mod session;
 mod token;
 
 pub(crate) use authenticate::Authenticator;
-use authenticate::Lock;
+use authenticate::JwtVerifier;
 pub(crate) use caller::{Administrator, Caller, Operator, Submitter, Viewer};
-pub use keys::try_keys;
+pub use keys::check_keys;
 pub use token::{TokenRequest, make_token};
 
-/// The configuration does not tell who may do what.
+/// The keys in `[auth]` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// A key cannot be used.
+    /// A key cannot be read, or is not of a supported kind.
     #[error("auth.{field}: {detail}")]
     Key {
-        /// Which field of `[auth]`.
+        /// The field of `[auth]`.
         field: &'static str,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         detail: String,
     },
 }

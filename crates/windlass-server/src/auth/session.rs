@@ -1,7 +1,7 @@
-//! Being signed in to the dashboard: the token in a cookie that scripts cannot read.
+//! Dashboard sessions: the token in a cookie that scripts cannot read.
 //!
-//! The cookie is the token itself, so that any server behind an address knows it, and it says no
-//! more than the token does: who they are and what they may do is verified with every request.
+//! The cookie is the token itself, so that every server behind a load balancer accepts it. There is no
+//! session state: identity and roles are verified with each request.
 
 use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
@@ -9,14 +9,14 @@ use axum::http::{HeaderMap, HeaderName, Method};
 
 /// The cookie's name.
 const NAME: &str = "windlass_session";
-/// Browsers keep no longer cookies.
-pub(crate) const LONGEST: usize = 4000;
+/// The maximum length of a token in a cookie; browsers discard longer cookies.
+pub(crate) const MAX_TOKEN_BYTES: usize = 4000;
 
-/// The token of somebody who signed in. A browser sends its cookies with whatever any page makes it
-/// send, so they are good for looking, and for more only from our own pages.
+/// The token of a session. A browser also sends the cookie with requests that other sites trigger, so
+/// it is accepted for reads, and for writes only from our own pages.
 pub(super) fn token(parts: &Parts) -> Option<&str> {
-    let looks = matches!(parts.method, Method::GET | Method::HEAD);
-    if !looks && !is_from_here(&parts.headers) {
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    if !is_read && !is_same_origin(&parts.headers) {
         return None;
     }
     let cookies = parts.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -24,8 +24,8 @@ pub(super) fn token(parts: &Parts) -> Option<&str> {
     pairs.into_iter().find(|(name, _)| name.trim() == NAME).map(|(_, token)| token.trim())
 }
 
-/// Whether a page of ours sent the request, as the browser says, which no page can make it lie about.
-pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
+/// Whether one of our own pages sent the request. The browser sets these headers; pages cannot.
+pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = text(HeaderName::from_static("sec-fetch-site")) {
         return site == "same-origin";
@@ -34,18 +34,18 @@ pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
     origin.is_some_and(|(_, origin)| !origin.is_empty() && Some(origin) == text(HOST))
 }
 
-/// The cookie of somebody who signs in, for so many seconds; over TLS it stays there.
-pub(crate) fn begin(token: &str, headers: &HeaderMap, seconds: Option<u64>) -> String {
+/// The cookie that starts a session. Browsers that use TLS send it only over TLS.
+pub(crate) fn start(token: &str, headers: &HeaderMap, seconds: Option<u64>) -> String {
     let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
     format!("{NAME}={token}; Path=/; HttpOnly; SameSite=Lax{age}{}", secure(headers))
 }
 
-/// The cookie of somebody who signs out.
+/// The cookie that ends a session.
 pub(crate) fn end(headers: &HeaderMap) -> String {
     format!("{NAME}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{}", secure(headers))
 }
 
-/// A form's origin says whether the browser came by TLS, whoever ends it before us.
+/// The origin of the form tells whether the browser uses TLS, even if a proxy terminates it.
 fn secure(headers: &HeaderMap) -> &'static str {
     let origin = headers.get(ORIGIN).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if origin.starts_with("https://") { "; Secure" } else { "" }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use axum::http::Request;
 
-    fn asked(method: Method, headers: &[(&str, &str)]) -> Option<String> {
+    fn token_for(method: Method, headers: &[(&str, &str)]) -> Option<String> {
         let mut request = Request::builder().method(method).header("host", "w.example");
         request = request.header("cookie", "a=b; windlass_session=t.o.k");
         for (name, value) in headers {
@@ -66,12 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_good_for_looking_and_for_more_from_our_own_pages() {
-        let known = Some("t.o.k".to_owned());
-        assert_eq!(asked(Method::GET, &[]), known);
-        assert_eq!(asked(Method::POST, &[]), None);
-        assert_eq!(asked(Method::POST, &[("origin", "https://w.example")]), known);
-        assert_eq!(asked(Method::POST, &[("sec-fetch-site", "same-origin")]), known);
+    fn a_cookie_authorizes_reads_and_writes_only_from_our_own_pages() {
+        let accepted = Some("t.o.k".to_owned());
+        assert_eq!(token_for(Method::GET, &[]), accepted);
+        assert_eq!(token_for(Method::POST, &[]), None);
+        assert_eq!(token_for(Method::POST, &[("origin", "https://w.example")]), accepted);
+        assert_eq!(token_for(Method::POST, &[("sec-fetch-site", "same-origin")]), accepted);
         for evil in [
             [("origin", "https://evil.example"), ("x", "y")],
             [("origin", "null"), ("x", "y")],
@@ -80,17 +80,17 @@ mod tests {
             [("origin", "https://w.example"), ("sec-fetch-site", "same-site")],
             [("origin", "https://w.example"), ("sec-fetch-site", "none")],
         ] {
-            assert_eq!(asked(Method::POST, &evil), None, "{evil:?}");
-            assert_eq!(asked(Method::PUT, &evil), None, "{evil:?}");
+            assert_eq!(token_for(Method::POST, &evil), None, "{evil:?}");
+            assert_eq!(token_for(Method::PUT, &evil), None, "{evil:?}");
         }
     }
 
     #[test]
-    fn a_cookie_that_came_by_tls_stays_there() {
+    fn a_cookie_set_over_tls_is_secure() {
         let mut headers = HeaderMap::new();
-        assert!(!begin("t", &headers, Some(9)).contains("Secure"));
+        assert!(!start("t", &headers, Some(9)).contains("Secure"));
         headers.insert(ORIGIN, "https://w.example".parse().unwrap());
-        let cookie = begin("t", &headers, Some(9));
+        let cookie = start("t", &headers, Some(9));
         assert_eq!(cookie, "windlass_session=t; Path=/; HttpOnly; SameSite=Lax; Max-Age=9; Secure");
     }
 }

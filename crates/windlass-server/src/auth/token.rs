@@ -1,4 +1,4 @@
-//! Tokens for development, signed with the secret that the server verifies with.
+//! Creates tokens for development, signed with the secret in `[auth]`.
 
 use super::AuthError;
 use jsonwebtoken::{EncodingKey, Header};
@@ -6,20 +6,23 @@ use serde_json::{Map, Value as Json, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_core::config::Auth;
 
-/// What a token is to say.
+/// The content of a token.
 #[derive(Clone, Debug)]
 pub struct TokenRequest {
-    /// The caller's name.
+    /// The caller's name: `sub`.
     pub subject: String,
-    /// Their roles.
+    /// The roles.
     pub roles: Vec<String>,
-    /// Their claims, each with one value or several.
+    /// The other claims, each with one value or several.
     pub claims: Vec<(String, Vec<String>)>,
-    /// How long it is good for.
+    /// The lifetime.
     pub expires: Duration,
 }
 
-/// Makes a token that the server with this configuration accepts.
+/// Creates a token that a server with this configuration accepts.
+///
+/// # Errors
+/// `[auth]` has no secret: tokens signed with a private key come from their issuer.
 pub fn make_token(auth: &Auth, request: &TokenRequest) -> Result<String, AuthError> {
     let (secret, field) = match (&auth.key, &auth.key_file) {
         (Some(key), _) => (key.expose().to_owned(), "key"),
@@ -28,7 +31,7 @@ pub fn make_token(auth: &Auth, request: &TokenRequest) -> Result<String, AuthErr
     };
     let secret = secret.trim();
     if secret.is_empty() || secret.starts_with("-----BEGIN") {
-        let detail = "is no secret that tokens could be signed with; their issuer makes them";
+        let detail = "is not a secret, so tokens cannot be signed here; get one from the issuer";
         return Err(AuthError::new(field, detail));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -54,9 +57,9 @@ pub fn make_token(auth: &Auth, request: &TokenRequest) -> Result<String, AuthErr
     token.map_err(|error| AuthError::new(field, error.to_string()))
 }
 
-/// Puts the roles where the server looks for them.
-fn put(claims: &mut Map<String, Json>, place: &str, value: Json) {
-    match place.split_once('.') {
+/// Inserts the roles at the path that the server reads them from.
+fn put(claims: &mut Map<String, Json>, path: &str, value: Json) {
+    match path.split_once('.') {
         Some((first, rest)) => {
             let inner = claims.entry(first).or_insert_with(|| json!({}));
             if let Json::Object(inner) = inner {
@@ -64,7 +67,7 @@ fn put(claims: &mut Map<String, Json>, place: &str, value: Json) {
             }
         }
         None => {
-            claims.insert(place.to_owned(), value);
+            claims.insert(path.to_owned(), value);
         }
     }
 }

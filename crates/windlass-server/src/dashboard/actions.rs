@@ -1,12 +1,12 @@
-//! What the buttons do: each form becomes the body that the API takes, and its route does the rest.
+//! Form actions: each converts its form to the body of an API route and calls that route.
 
-use super::same_origin::place;
+use super::responses::local_path;
 use crate::App;
 use crate::auth::{Administrator, Operator};
-use crate::extract::{Body, Id, Name, Query};
-use crate::problem::Answer;
-use crate::routes::control::{Limits, Subject};
-use crate::routes::{control, dead_letters, lifecycle, schedules};
+use crate::extract::{JsonBody, PathId, PathName, Query};
+use crate::problem::ApiResult;
+use crate::routes::controls::{SubjectQuery, ThroughputLimits};
+use crate::routes::{controls, dead_letters, lifecycle, schedules};
 use axum::Form;
 use axum::extract::State;
 use axum::response::Redirect;
@@ -16,43 +16,43 @@ use std::sync::Arc;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
 
-/// The fields of a form, in their order; a name may come more than once.
+/// The fields of a form in order. A name may occur more than once.
 pub(super) type Fields = Form<Vec<(String, String)>>;
 
-/// The value of a field that something was written into.
+/// The value of a field, if it is not empty.
 pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let found = fields.iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// What the API would read from this body.
-pub(super) fn body<T: DeserializeOwned>(body: Json) -> Answer<Body<T>> {
-    let read = serde_json::from_value(body).map(Body);
+/// Parses a body as the API does.
+pub(super) fn body<T: DeserializeOwned>(body: Json) -> ApiResult<JsonBody<T>> {
+    let read = serde_json::from_value(body).map(JsonBody);
     read.map_err(|error| Problem::new(Code::Request, error.to_string()).into())
 }
 
-/// Writes the handlers that do one thing to a job and show it.
-macro_rules! moves {
+/// Defines the handlers that change the status of a job and return to its page.
+macro_rules! job_actions {
     ($($name:ident),+) => {$(
         pub(super) async fn $name(
             caller: Operator,
             app: State<Arc<App>>,
-            Id(id): Id,
-        ) -> Answer<Redirect> {
-            let _ = lifecycle::$name(caller, app, Id(id)).await?;
+            PathId(id): PathId,
+        ) -> ApiResult<Redirect> {
+            let _ = lifecycle::$name(caller, app, PathId(id)).await?;
             Ok(Redirect::to(&format!("/jobs/{id}")))
         }
     )+};
 }
 
-moves!(cancel, pause, resume, retry);
+job_actions!(cancel, pause, resume, retry);
 
 pub(super) async fn stop(
     caller: Administrator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = control::stop(caller, app, Query(subject(&fields))).await?;
+) -> ApiResult<Redirect> {
+    let _ = controls::stop(caller, app, Query(subject(&fields))).await?;
     Ok(back(&fields))
 }
 
@@ -60,44 +60,44 @@ pub(super) async fn start(
     caller: Administrator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = control::start(caller, app, Query(subject(&fields))).await?;
+) -> ApiResult<Redirect> {
+    let _ = controls::start(caller, app, Query(subject(&fields))).await?;
     Ok(back(&fields))
 }
 
-fn subject(fields: &[(String, String)]) -> Subject {
-    Subject { job_type: field(fields, "jobType").map(str::to_owned) }
+fn subject(fields: &[(String, String)]) -> SubjectQuery {
+    SubjectQuery { job_type: field(fields, "jobType").map(str::to_owned) }
 }
 
-pub(super) async fn limit_job(
+pub(super) async fn set_job_limits(
     caller: Operator,
     app: State<Arc<App>>,
-    Id(id): Id,
+    PathId(id): PathId,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = control::limit_job(caller, app, Id(id), limits(&fields)?).await?;
+) -> ApiResult<Redirect> {
+    let _ = controls::set_job_limits(caller, app, PathId(id), limits(&fields)?).await?;
     Ok(Redirect::to(&format!("/jobs/{id}")))
 }
 
-pub(super) async fn limit_job_type(
+pub(super) async fn set_job_type_limits(
     caller: Administrator,
     app: State<Arc<App>>,
-    Name(name): Name,
+    PathName(name): PathName,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = control::limit_job_type(caller, app, Name(name), limits(&fields)?).await?;
+) -> ApiResult<Redirect> {
+    let _ = controls::set_job_type_limits(caller, app, PathName(name), limits(&fields)?).await?;
     Ok(back(&fields))
 }
 
-/// Limits: numbers as numbers, words as words; what is left empty stays as it is.
-fn limits(fields: &[(String, String)]) -> Answer<Body<Limits>> {
+/// The limits of the form. Empty fields are omitted, so that they do not change.
+fn limits(fields: &[(String, String)]) -> ApiResult<JsonBody<ThroughputLimits>> {
     let mut limits = Map::new();
     for name in ["concurrency", "rate"] {
-        if let Some(said) = field(fields, name) {
-            let number = said.replace(',', "").parse::<u64>().map(Json::from);
-            let limit = number.unwrap_or_else(|_| said.to_lowercase().into());
-            // Alone, so that what is wrong has a name.
-            let read = serde_json::from_value::<Limits>(json!({ name: limit }));
+        if let Some(text) = field(fields, name) {
+            let number = text.replace(',', "").parse::<u64>().map(Json::from);
+            let limit = number.unwrap_or_else(|_| text.to_lowercase().into());
+            // Parsed one by one, so that the error names the field.
+            let read = serde_json::from_value::<ThroughputLimits>(json!({ name: limit }));
             read.map_err(|error| Problem::field(Code::Request, name, error.to_string()))?;
             limits.insert(name.to_owned(), limit);
         }
@@ -109,8 +109,8 @@ pub(super) async fn redrive(
     caller: Operator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = dead_letters::redrive(caller, app, body(which(&fields))?).await?;
+) -> ApiResult<Redirect> {
+    let _ = dead_letters::redrive(caller, app, body(selection(&fields))?).await?;
     Ok(back(&fields))
 }
 
@@ -118,35 +118,35 @@ pub(super) async fn ignore(
     caller: Operator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    let _ = dead_letters::ignore(caller, app, body(which(&fields))?).await?;
+) -> ApiResult<Redirect> {
+    let _ = dead_letters::ignore(caller, app, body(selection(&fields))?).await?;
     Ok(back(&fields))
 }
 
-/// The letters that were chosen one by one, or else all that a search finds.
-fn which(fields: &[(String, String)]) -> Json {
+/// The selected dead letters, or else all that match the filter.
+fn selection(fields: &[(String, String)]) -> Json {
     let ids = fields.iter().filter(|(name, _)| name == "ids");
     let ids: Vec<&str> = ids.map(|(_, id)| id.as_str()).collect();
     if !ids.is_empty() {
         return json!({ "ids": ids });
     }
-    let mut which = Map::new();
+    let mut filter = Map::new();
     for name in ["job", "jobType", "error", "fingerprint"] {
         if let Some(value) = field(fields, name) {
-            which.insert(name.to_owned(), value.into());
+            filter.insert(name.to_owned(), value.into());
         }
     }
     if field(fields, "all").is_some() {
-        which.insert("all".to_owned(), true.into());
+        filter.insert("all".to_owned(), true.into());
     }
-    Json::Object(which)
+    Json::Object(filter)
 }
 
 pub(super) async fn pause_schedule(
     caller: Administrator,
     app: State<Arc<App>>,
-    name: Name,
-) -> Answer<Redirect> {
+    name: PathName,
+) -> ApiResult<Redirect> {
     let _ = schedules::pause(caller, app, name).await?;
     Ok(Redirect::to("/schedules"))
 }
@@ -154,15 +154,15 @@ pub(super) async fn pause_schedule(
 pub(super) async fn resume_schedule(
     caller: Administrator,
     app: State<Arc<App>>,
-    name: Name,
-) -> Answer<Redirect> {
+    name: PathName,
+) -> ApiResult<Redirect> {
     let _ = schedules::resume(caller, app, name).await?;
     Ok(Redirect::to("/schedules"))
 }
 
-/// Back to the page that the form was on.
+/// Redirects to the page of the form.
 fn back(fields: &[(String, String)]) -> Redirect {
-    Redirect::to(place(field(fields, "back").unwrap_or("/")))
+    Redirect::to(local_path(field(fields, "back").unwrap_or("/")))
 }
 
 #[cfg(test)]
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_form_becomes_what_the_api_takes() {
+    fn a_form_becomes_the_body_of_the_api() {
         let limited =
             |concurrency, rate| limits(&fields(&[("concurrency", concurrency), ("rate", rate)]));
         assert!(limited("1,008", "Unlimited").is_ok() && limited(" ", "").is_ok());
         assert!(limited("8", "much").is_err());
-        let chosen = which(&fields(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]));
-        assert_eq!(chosen, json!({"ids": ["a", "b"]}));
-        let found = which(&fields(&[("jobType", "T"), ("error", "")]));
-        assert_eq!(found, json!({"jobType": "T"}), "a search without letters chosen");
+        let selected = selection(&fields(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]));
+        assert_eq!(selected, json!({"ids": ["a", "b"]}));
+        let found = selection(&fields(&[("jobType", "T"), ("error", "")]));
+        assert_eq!(found, json!({"jobType": "T"}), "a filter without selected dead letters");
     }
 }

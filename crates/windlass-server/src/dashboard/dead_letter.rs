@@ -1,12 +1,12 @@
-//! One dead letter: the record, the field that failed, and what happened to it after.
+//! One dead letter: the record with the failed field, the error, and the history.
 
-use super::dead_letters::{search, standing};
-use super::format::{full_time, scalar, short};
-use super::layout::{Frame, Here, Live, facts, heads};
+use super::dead_letters::{search, status_cell};
+use super::format::{full_time, scalar, short_id};
+use super::layout::{LiveUpdates, PageContext, Section, facts, table_head};
 use crate::App;
 use crate::auth::Viewer;
-use crate::extract::Id;
-use crate::problem::Answer;
+use crate::extract::PathId;
+use crate::problem::ApiResult;
 use axum::extract::State;
 use axum::response::Html;
 use maud::{Markup, html};
@@ -19,36 +19,36 @@ use windlass_store::DeadLetter;
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<Html<String>> {
-    let letter = app.letter(&caller, id).await?;
-    let frame = Frame::of(&app, caller).await?;
-    let now = frame.now;
+    PathId(id): PathId,
+) -> ApiResult<Html<String>> {
+    let letter = app.dead_letter(&caller, id).await?;
+    let page = PageContext::load(&app, caller).await?;
+    let now = page.now;
     let key = scalar(&letter.key);
-    let alike = search(&[("jobType", &letter.job_type), ("fingerprint", &letter.fingerprint)]);
-    // The rows of a key that is not unique died together.
-    let alone = std::slice::from_ref(&letter.record);
-    let records = letter.record.as_array().map_or(alone, Vec::as_slice);
+    let similar = search(&[("jobType", &letter.job_type), ("fingerprint", &letter.fingerprint)]);
+    // If the key is not unique, the dead letter has all its rows as an array.
+    let single = std::slice::from_ref(&letter.record);
+    let records = letter.record.as_array().map_or(single, Vec::as_slice);
     let content = html! {
         h1 { "Dead letter " (key) }
         p.problem { (letter.error) }
-        @if frame.may_on(Permission::Operate, &letter.job_type) && letter.status == DeadLetterStatus::New { (buttons(&letter)) }
+        @if page.may_on(Permission::Operate, &letter.job_type) && letter.status == DeadLetterStatus::New { (buttons(&letter)) }
         section aria-labelledby="record" {
-            h2 #record { "The record, as it was read" }
+            h2 #record { "Record at the time of the failure" }
             @for record in records { (table(record, &letter)) }
         }
-        section aria-labelledby="after" {
-            h2 #after { "What happened" }
+        section aria-labelledby="history" {
+            h2 #history { "History" }
             (facts(&[
-                ("Status", standing(&letter)),
-                ("Died", full_time(letter.created_at, now)),
-                ("Last touched", full_time(letter.updated_at, now)),
-                ("Tries, over all redrives", html! { (letter.attempts) }),
+                ("Status", status_cell(&letter)),
+                ("Failed", full_time(letter.created_at, now)),
+                ("Last updated", full_time(letter.updated_at, now)),
+                ("Attempts (with redrives)", html! { (letter.attempts) }),
                 ("Job", html! {
-                    a href=(format!("/jobs/{}", letter.job_id)) { (letter.job_type) " " (short(letter.job_id)) }
+                    a href=(format!("/jobs/{}", letter.job_id)) { (letter.job_type) " " (short_id(letter.job_id)) }
                     ", chunk " (letter.chunk)
                 }),
-                ("Others like it", html! { a href=(alike) { "with the same error" } }),
+                ("Similar", html! { a href=(similar) { "Dead letters with the same error" } }),
             ]))
             @if !letter.context.is_null() {
                 details {
@@ -58,7 +58,12 @@ pub(super) async fn show(
             }
         }
     };
-    Ok(frame.page(Here::Letters, &format!("Dead letter {key}"), Live::All, content))
+    Ok(page.render(
+        Section::DeadLetters,
+        &format!("Dead letter {key}"),
+        LiveUpdates::AllJobs,
+        content,
+    ))
 }
 
 fn buttons(letter: &DeadLetter) -> Markup {
@@ -73,20 +78,20 @@ fn buttons(letter: &DeadLetter) -> Markup {
     }
 }
 
-/// A record, with the fields that the error speaks of marked.
+/// A record. The fields that the error mentions are highlighted.
 fn table(record: &Json, letter: &DeadLetter) -> Markup {
     let fields = record.as_object().into_iter().flatten();
     html! {
         div.scroll {
             table.record {
-                (heads(&["Field", "Value"]))
+                (table_head(&["Field", "Value"]))
                 tbody {
                     @for (name, value) in fields {
-                        @let failing = speaks_of(letter, name);
+                        @let failing = error_mentions(letter, name);
                         tr.failing[failing] {
                             th scope="row" {
                                 (name)
-                                @if failing { " " span.mark.failed { "named by the error" } }
+                                @if failing { " " span.badge.failed { "mentioned in the error" } }
                             }
                             td.text { (scalar(value)) }
                         }
@@ -97,11 +102,11 @@ fn table(record: &Json, letter: &DeadLetter) -> Markup {
     }
 }
 
-/// Whether the error or its context names a field, as a whole word.
-fn speaks_of(letter: &DeadLetter, field: &str) -> bool {
+/// Whether the error or its context mentions a field as a whole word.
+fn error_mentions(letter: &DeadLetter, field: &str) -> bool {
     let part = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let named = |text: &str| {
+    let mentions = |text: &str| {
         text.split(|letter| !part(letter)).any(|word| word.eq_ignore_ascii_case(field))
     };
-    named(&letter.error) || letter.context.get("field").and_then(Json::as_str) == Some(field)
+    mentions(&letter.error) || letter.context.get("field").and_then(Json::as_str) == Some(field)
 }

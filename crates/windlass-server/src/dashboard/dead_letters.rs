@@ -1,12 +1,12 @@
-//! Dead letters: found, grouped by what they died of, chosen, redriven, ignored, taken away as a file.
+//! Dead letters: filtered, grouped by error, redriven, ignored, exported.
 
-use super::format::{count, letter_mark, number, scalar, short, time};
-use super::jobs::{filled, job_type_select};
-use super::layout::{Frame, Here, Live, heads, nothing};
+use super::format::{count, dead_letter_badge, number, scalar, short_id, time};
+use super::jobs::{job_type_select, optional_field};
+use super::layout::{LiveUpdates, PageContext, Section, empty_state, table_head};
 use crate::App;
 use crate::auth::{Caller, Viewer};
 use crate::extract::Query;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -21,30 +21,31 @@ use windlass_core::config::Permission;
 use windlass_core::{DeadLetterStatus, JobId};
 use windlass_store::{DeadLetter, DeadLetterFilter, DeadLetterGroup};
 
-const PAGE: u32 = 50;
-/// Letters in memory at once while a file is written.
-const FILE_PAGE: u32 = 500;
-/// Groups shown.
-const MOST_GROUPS: u32 = 20;
+/// Dead letters per page.
+const PAGE_LETTERS: u32 = 50;
+/// Dead letters in memory at once during an export.
+const EXPORT_PAGE_LETTERS: u32 = 500;
+/// The maximum number of groups shown.
+const MAX_GROUPS: u32 = 20;
 
-/// What letters are asked for; those that wait for somebody, where nothing is said of a status.
+/// The filter of the page. Without a status, it selects open dead letters (`new`).
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked {
-    #[serde(default, deserialize_with = "filled")]
+pub(super) struct DeadLettersQuery {
+    #[serde(default, deserialize_with = "optional_field")]
     job: Option<Uuid>,
-    #[serde(default, deserialize_with = "filled")]
+    #[serde(default, deserialize_with = "optional_field")]
     job_type: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+    #[serde(default, deserialize_with = "optional_field")]
     error: Option<String>,
-    /// Of one group alone.
-    #[serde(default, deserialize_with = "filled")]
+    /// The fingerprint of one group.
+    #[serde(default, deserialize_with = "optional_field")]
     fingerprint: Option<String>,
     status: Option<String>,
     before: Option<Uuid>,
 }
 
-impl Asked {
+impl DeadLettersQuery {
     fn status(&self) -> Option<DeadLetterStatus> {
         match &self.status {
             None => Some(DeadLetterStatus::New),
@@ -65,19 +66,19 @@ impl Asked {
         }
     }
 
-    /// Whether nothing is said that some letters would not meet.
-    fn is_everything(&self) -> bool {
-        let said = [&self.job_type, &self.error, &self.fingerprint];
-        self.job.is_none() && said.iter().all(|said| said.is_none())
+    /// Whether the filter has no condition except the status.
+    fn is_unfiltered(&self) -> bool {
+        let conditions = [&self.job_type, &self.error, &self.fingerprint];
+        self.job.is_none() && conditions.iter().all(|condition| condition.is_none())
     }
 
-    /// The same search, whatever the fingerprint.
-    fn elsewhere(&self) -> String {
-        Asked { fingerprint: None, ..self.clone() }.address("/dead-letters", None)
+    /// The URL of the same filter without the fingerprint.
+    fn url_of_all_errors(&self) -> String {
+        DeadLettersQuery { fingerprint: None, ..self.clone() }.url("/dead-letters", None)
     }
 
-    /// The same search, elsewhere or further on.
-    fn address(&self, path: &str, before: Option<Uuid>) -> String {
+    /// The URL of the same filter for another path or page.
+    fn url(&self, path: &str, before: Option<Uuid>) -> String {
         let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
         let (job, before) = (text(self.job), text(before));
         let given = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -89,89 +90,88 @@ impl Asked {
         if let Some(status) = &self.status {
             pairs.push(("status", status));
         }
-        query(path, &pairs)
+        url_with_query(path, &pairs)
     }
 }
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Query(asked): Query<Asked>,
-) -> Answer<Html<String>> {
-    let letters = app.letters(&caller, asked.filter(PAGE)).await?;
-    let grouped = DeadLetterFilter { before: None, ..asked.filter(MOST_GROUPS) };
-    let found = app.letter_groups(&caller, grouped).await?;
-    let frame = Frame::of(&app, caller).await?;
-    let more = letters.last().filter(|_| letters.len() == PAGE as usize);
+    Query(filter): Query<DeadLettersQuery>,
+) -> ApiResult<Html<String>> {
+    let letters = app.dead_letters(&caller, filter.filter(PAGE_LETTERS)).await?;
+    let grouped = DeadLetterFilter { before: None, ..filter.filter(MAX_GROUPS) };
+    let found = app.dead_letter_groups(&caller, grouped).await?;
+    let page = PageContext::load(&app, caller).await?;
+    let more = letters.last().filter(|_| letters.len() == PAGE_LETTERS as usize);
     let content = html! {
         h1 { "Dead letters" }
         p {
-            "Items that failed for good, with their record and their error. Everything else of their jobs is done."
+            "Items that failed permanently. Their jobs continued without them."
         }
-        (form(&app, &frame, &asked))
+        (form(&app, &page, &filter))
         @if letters.is_empty() {
-            @match asked.status() {
-                Some(DeadLetterStatus::New) => (nothing("No dead letter waits for you here.")),
-                _ => (nothing("No such letter.")),
-            }
+            @if filter.status() == Some(DeadLetterStatus::New) && filter.is_unfiltered() {
+                (empty_state("No open dead letters."))
+            } @else { (empty_state("No matching dead letters.")) }
         } @else {
             section aria-labelledby="groups" {
-                h2 #groups { "By error" } (groups(&found, frame.now, asked.job, asked.status().map_or("", |status| status.as_str())))
+                h2 #groups { "By error" } (groups(&found, page.now, filter.job, filter.status().map_or("", |status| status.as_str())))
             }
             section aria-labelledby="letters" {
-                h2 #letters { "One by one" }
-                (list(&frame, &asked, &letters))
+                h2 #letters { "List" }
+                (list(&page, &filter, &letters))
                 @if let Some(last) = more {
                     p {
-                        a href=(asked.address("/dead-letters", Some(last.id))) rel="next" { "Older letters" }
+                        a href=(filter.url("/dead-letters", Some(last.id))) rel="next" { "Older dead letters" }
                     }
                 }
                 p {
-                    a href=(asked.address("/dead-letters/export", None)) download="dead-letters.jsonl" {
-                        "Export all that this search finds, as JSON lines"
+                    a href=(filter.url("/dead-letters/export", None)) download="dead-letters.jsonl" {
+                        "Export all matching dead letters as JSON lines"
                     }
                 }
             }
-            @if frame.may(Permission::Operate) { (act_on_all(&asked, &found)) }
+            @if page.may(Permission::Operate) { (bulk_actions(&filter, &found)) }
         }
     };
-    Ok(frame.page(Here::Letters, "Dead letters", Live::All, content))
+    Ok(page.render(Section::DeadLetters, "Dead letters", LiveUpdates::AllJobs, content))
 }
 
-fn form(app: &App, frame: &Frame, asked: &Asked) -> Markup {
+fn form(app: &App, page: &PageContext, filter: &DeadLettersQuery) -> Markup {
     html! {
         form.search method="get" action="/dead-letters" {
-            @if let Some(job) = asked.job {
+            @if let Some(job) = filter.job {
                 input type="hidden" name="job" value=(job);
                 span {
-                    "Of job " a href=(format!("/jobs/{job}")) { (short(job)) } " ("
-                    a href="/dead-letters" { "of all" } ")"
+                    "Job " a href=(format!("/jobs/{job}")) { (short_id(job)) } " ("
+                    a href="/dead-letters" { "show all jobs" } ")"
                 }
             }
-            @if let Some(fingerprint) = &asked.fingerprint {
+            @if let Some(fingerprint) = &filter.fingerprint {
                 input type="hidden" name="fingerprint" value=(fingerprint);
                 span {
-                    "With errors like " q { (fingerprint) } " ("
-                    a href=(asked.elsewhere()) { "of all" } ")"
+                    "Errors like " q { (fingerprint) } " ("
+                    a href=(filter.url_of_all_errors()) { "show all errors" } ")"
                 }
             }
-            label { "Job type " (job_type_select(app, frame, asked.job_type.as_deref())) }
-            label { "Error contains " input type="search" name="error" value=[asked.error.as_deref()]; }
+            label { "Job type " (job_type_select(app, page, filter.job_type.as_deref())) }
+            label { "Error contains " input type="search" name="error" value=[filter.error.as_deref()]; }
             label {
                 "Status "
                 select name="status" {
                     option value="" { "any" }
                     @for known in DeadLetterStatus::ALL {
-                        option value=(known) selected[asked.status() == Some(*known)] { (known) }
+                        option value=(known) selected[filter.status() == Some(*known)] { (known) }
                     }
                 }
             }
-            button { "Find" }
+            button { "Filter" }
         }
     }
 }
 
-/// Letters by what they died of; a link finds those of a group in a status.
+/// A table of error groups, with links to the dead letters of each group in a status.
 pub(super) fn groups(
     groups: &[DeadLetterGroup],
     now: DateTime<Utc>,
@@ -182,7 +182,7 @@ pub(super) fn groups(
     html! {
         div.scroll {
             table {
-                (heads(&["Error", "#Letters", "Last"]))
+                (table_head(&["Error", "#Dead letters", "Last"]))
                 tbody {
                     @for group in groups {
                         tr {
@@ -202,32 +202,32 @@ pub(super) fn groups(
     }
 }
 
-fn list(frame: &Frame, asked: &Asked, letters: &[DeadLetter]) -> Markup {
-    let may = frame.may(Permission::Operate);
+fn list(page: &PageContext, filter: &DeadLettersQuery, letters: &[DeadLetter]) -> Markup {
+    let may = page.may(Permission::Operate);
     html! {
         form method="post" action="/dead-letters/redrive" {
-            input type="hidden" name="back" value=(asked.address("/dead-letters", asked.before));
+            input type="hidden" name="back" value=(filter.url("/dead-letters", filter.before));
             div.scroll {
                 table {
                     thead {
                         tr {
-                            @if may { th { span.unseen { "Choose" } } }
+                            @if may { th { span.visually-hidden { "Select" } } }
                             th { "Key" } th { "Error" } th { "Job type" }
-                            th.number { "Tries" } th { "Died" } th { "Status" }
+                            th.number { "Attempts" } th { "Failed" } th { "Status" }
                         }
                     }
                     tbody {
                         @for letter in letters {
                             tr #(format!("letter-{}", letter.id)) {
-                                @if may { td { (choice(letter)) } }
+                                @if may { td { (checkbox(letter)) } }
                                 td {
                                     a href=(format!("/dead-letters/{}", letter.id)) { (scalar(&letter.key)) }
                                 }
                                 td.text { (letter.error) }
                                 td { (letter.job_type) }
                                 td.number { (letter.attempts) }
-                                td { (time(letter.created_at, frame.now)) }
-                                td { (standing(letter)) }
+                                td { (time(letter.created_at, page.now)) }
+                                td { (status_cell(letter)) }
                             }
                         }
                     }
@@ -235,61 +235,61 @@ fn list(frame: &Frame, asked: &Asked, letters: &[DeadLetter]) -> Markup {
             }
             @if may {
                 div.actions {
-                    button.primary { "Redrive the chosen" }
-                    button formaction="/dead-letters/ignore" { "Ignore the chosen" }
+                    button.primary { "Redrive selected" }
+                    button formaction="/dead-letters/ignore" { "Ignore selected" }
                 }
             }
         }
     }
 }
 
-fn choice(letter: &DeadLetter) -> Markup {
-    let said = format!("Choose letter {}", scalar(&letter.key));
+fn checkbox(letter: &DeadLetter) -> Markup {
+    let label = format!("Select dead letter {}", scalar(&letter.key));
     html! {
         @if letter.status == DeadLetterStatus::New {
-            input type="checkbox" name="ids" value=(letter.id) aria-label=(said);
+            input type="checkbox" name="ids" value=(letter.id) aria-label=(label);
         }
     }
 }
 
-/// What became of a letter so far.
-pub(super) fn standing(letter: &DeadLetter) -> Markup {
+/// The status of a dead letter, and the job that redrove it.
+pub(super) fn status_cell(letter: &DeadLetter) -> Markup {
     html! {
-        (letter_mark(letter.status, letter.redrive_job.is_some()))
-        @if let Some(job) = letter.redrive_job { " by " a href=(format!("/jobs/{job}")) { (short(job)) } }
+        (dead_letter_badge(letter.status, letter.redrive_job.is_some()))
+        @if let Some(job) = letter.redrive_job { " by " a href=(format!("/jobs/{job}")) { (short_id(job)) } }
     }
 }
 
-/// What can be done to everything that the search finds.
-fn act_on_all(asked: &Asked, found: &[DeadLetterGroup]) -> Markup {
+/// The actions on all dead letters that match the filter.
+fn bulk_actions(filter: &DeadLettersQuery, found: &[DeadLetterGroup]) -> Markup {
     let letters: i64 = found.iter().map(|group| group.letters).sum();
     let fields = html! {
         input type="hidden" name="back" value="/dead-letters";
-        input type="hidden" name="job" value=[asked.job];
-        input type="hidden" name="jobType" value=[asked.job_type.as_deref()];
-        input type="hidden" name="error" value=[asked.error.as_deref()];
-        input type="hidden" name="fingerprint" value=[asked.fingerprint.as_deref()];
-        @if asked.is_everything() {
+        input type="hidden" name="job" value=[filter.job];
+        input type="hidden" name="jobType" value=[filter.job_type.as_deref()];
+        input type="hidden" name="error" value=[filter.error.as_deref()];
+        input type="hidden" name="fingerprint" value=[filter.fingerprint.as_deref()];
+        @if filter.is_unfiltered() {
             input type="hidden" name="all" value="yes";
         }
     };
     html! {
-        @if asked.status() == Some(DeadLetterStatus::New) {
+        @if filter.status() == Some(DeadLetterStatus::New) {
             div.actions {
-                @for (verb, address, said) in [
-                    ("Redrive", "/dead-letters/redrive", "Their items are worked again, by new jobs under the identity of the first."),
-                    ("Ignore", "/dead-letters/ignore", "They need nothing: nobody will be asked about them again."),
+                @for (verb, action, explanation) in [
+                    ("Redrive", "/dead-letters/redrive", "New jobs process these items again, under the identity of the original jobs."),
+                    ("Ignore", "/dead-letters/ignore", "They are no longer listed as open."),
                 ] {
                     details.confirm {
-                        summary { (verb) " all that this search finds…" }
-                        form method="post" action=(address) {
+                        summary { (verb) " all matching…" }
+                        form method="post" action=(action) {
                             (fields)
                             p {
-                                (count(letters, "letter", "letters"))
-                                @if found.len() == MOST_GROUPS as usize { " and more" }
-                                ". " (said)
+                                (count(letters, "dead letter", "dead letters"))
+                                @if found.len() == MAX_GROUPS as usize { " or more" }
+                                ". " (explanation)
                             }
-                            button.primary { (verb) " them all" }
+                            button.primary { (verb) " all" }
                         }
                     }
                 }
@@ -298,13 +298,13 @@ fn act_on_all(asked: &Asked, found: &[DeadLetterGroup]) -> Markup {
     }
 }
 
-/// Everything that a search finds, a line of JSON per letter, a page in memory at a time.
+/// Exports all dead letters that match the filter as JSON lines, streamed page by page.
 pub(super) async fn export(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Query(asked): Query<Asked>,
+    Query(filter): Query<DeadLettersQuery>,
 ) -> Response {
-    let first = asked.filter(FILE_PAGE);
+    let first = filter.filter(EXPORT_PAGE_LETTERS);
     let pages = stream::try_unfold(Some((app, caller, first)), |state| async move {
         let Some((app, caller, filter)) = state else { return Ok(None) };
         lines(app, caller, filter).await.map(Some)
@@ -316,15 +316,15 @@ pub(super) async fn export(
     (headers, Body::from_stream(pages)).into_response()
 }
 
-type Next = Option<(Arc<App>, Caller, DeadLetterFilter)>;
+type NextPage = Option<(Arc<App>, Caller, DeadLetterFilter)>;
 
 async fn lines(
     app: Arc<App>,
     caller: Caller,
     mut filter: DeadLetterFilter,
-) -> std::io::Result<(String, Next)> {
-    let page = app.letters(&caller, filter.clone()).await;
-    let page = page.map_err(|_| std::io::Error::other("the store is away"))?;
+) -> std::io::Result<(String, NextPage)> {
+    let page = app.dead_letters(&caller, filter.clone()).await;
+    let page = page.map_err(|_| std::io::Error::other("failed to read dead letters"))?;
     let line = |letter| serde_json::to_string(letter).map(|line| line + "\n");
     let text = page.iter().map(line).collect::<Result<String, _>>()?;
     let next = page.last().map(|last| {
@@ -334,13 +334,13 @@ async fn lines(
     Ok((text, next))
 }
 
-/// The address of a search for letters.
+/// The URL of the dead letters page with this filter.
 pub(super) fn search(pairs: &[(&str, &str)]) -> String {
-    query("/dead-letters", pairs)
+    url_with_query("/dead-letters", pairs)
 }
 
-/// An address with these fields.
-pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+/// A path with these query parameters.
+pub(super) fn url_with_query(path: &str, pairs: &[(&str, &str)]) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(pairs);
     format!("{path}?{}", query.finish())

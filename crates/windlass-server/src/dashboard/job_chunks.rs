@@ -1,12 +1,12 @@
-//! The chunks of a job: a grid of cells for the eye, and a list, a page at a time, for the rest.
+//! The chunks of a job: a grid of cells, the details of one chunk, and a paginated list.
 
-use super::dead_letters::query;
-use super::format::{chunk_word, class, count, full_time, number, span};
-use super::jobs::filled;
-use super::layout::{facts, heads, nothing};
-use super::records::records;
+use super::dead_letters::url_with_query;
+use super::format::{chunk_status_label, class, count, duration, full_time, number};
+use super::jobs::optional_field;
+use super::key_set_text::describe;
+use super::layout::{empty_state, facts, table_head};
 use crate::App;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use chrono::Utc;
 use futures::try_join;
 use maud::{Markup, html};
@@ -15,85 +15,85 @@ use std::collections::BTreeMap;
 use windlass_core::{ChunkCounts, ChunkStatus, Job};
 use windlass_store::{ChunkBucket, ChunkRow};
 
-/// Above so many, a cell stands for several chunks.
-const MOST_CELLS: i64 = 1000;
-/// Chunks listed at a time.
-const PAGE: u32 = 25;
+/// The maximum number of cells. A job with more chunks has several chunks per cell.
+const MAX_CELLS: i64 = 1000;
+/// Chunks per page of the list.
+const PAGE_CHUNKS: u32 = 25;
 
-/// Which chunks to show more of.
+/// The chunks to show.
 #[derive(Deserialize)]
-pub(super) struct Asked {
-    /// This one alone.
-    #[serde(default, deserialize_with = "filled")]
+pub(super) struct ChunksQuery {
+    /// The chunk whose details are shown.
+    #[serde(default, deserialize_with = "optional_field")]
     chunk: Option<i64>,
-    /// Those after it.
-    #[serde(default, deserialize_with = "filled")]
+    /// The list starts after this chunk.
+    #[serde(default, deserialize_with = "optional_field")]
     after: Option<i64>,
-    /// Those up to it.
-    #[serde(default, deserialize_with = "filled")]
+    /// The list ends with this chunk.
+    #[serde(default, deserialize_with = "optional_field")]
     upto: Option<i64>,
-    /// In this status.
-    #[serde(default, deserialize_with = "filled")]
+    /// The list has chunks of this status.
+    #[serde(default, deserialize_with = "optional_field")]
     status: Option<ChunkStatus>,
 }
 
-/// What there is to show.
-pub(super) struct Looked {
-    /// Chunks that a cell stands for.
+/// The data of the section.
+pub(super) struct ChunksView {
+    /// Chunks per cell.
     width: i64,
     cells: Vec<ChunkBucket>,
-    chosen: Option<ChunkRow>,
+    selected: Option<ChunkRow>,
     listed: Vec<ChunkRow>,
 }
 
-/// Looks at the chunks of a job.
-pub(super) async fn look(app: &App, job: &Job, asked: &Asked) -> Answer<Looked> {
+/// Loads the chunks of a job.
+pub(super) async fn load(app: &App, job: &Job, query: &ChunksQuery) -> ApiResult<ChunksView> {
     let store = app.engine.store();
-    let width = (job.chunks.total + MOST_CELLS - 1) / MOST_CELLS;
+    let width = (job.chunks.total + MAX_CELLS - 1) / MAX_CELLS;
     let width = width.max(1);
-    let chosen = async {
-        match asked.chunk {
+    let selected = async {
+        match query.chunk {
             Some(chunk) => store.chunks(job.id, None, chunk.checked_sub(1), 1).await,
             None => Ok(Vec::new()),
         }
     };
-    let (cells, mut chosen, mut listed) = try_join!(
+    let (cells, mut selected, mut listed) = try_join!(
         store.chunk_buckets(job.id, width),
-        chosen,
-        store.chunks(job.id, asked.status, asked.after, PAGE),
+        selected,
+        store.chunks(job.id, query.status, query.after, PAGE_CHUNKS),
     )?;
-    chosen.retain(|row| Some(row.chunk) == asked.chunk);
-    listed.retain(|row| asked.upto.is_none_or(|upto| row.chunk <= upto));
-    Ok(Looked { width, cells, chosen: chosen.pop(), listed })
+    selected.retain(|row| Some(row.chunk) == query.chunk);
+    listed.retain(|row| query.upto.is_none_or(|upto| row.chunk <= upto));
+    Ok(ChunksView { width, cells, selected: selected.pop(), listed })
 }
 
-/// The chunks of a job, whose keys have these columns.
-pub(super) fn section(job: &Job, asked: &Asked, looked: &Looked, key: &[String]) -> Markup {
-    let Looked { width, cells, chosen, listed } = looked;
-    let (width, is_asked) = (*width, asked.after.is_some() || asked.status.is_some());
+/// Renders the section. `key` has the columns of the source's key.
+pub(super) fn section(job: &Job, query: &ChunksQuery, view: &ChunksView, key: &[String]) -> Markup {
+    let ChunksView { width, cells, selected, listed } = view;
+    let (width, is_filtered) = (*width, query.after.is_some() || query.status.is_some());
     html! {
         section aria-labelledby="chunks" {
             h2 #chunks { "Chunks" }
             (legend(job))
             @if cells.is_empty() {
-                @if job.status.is_final() { (nothing("Its chunks have been pruned, or there were none.")) }
-                @else { (nothing("No chunk has been cut yet.")) }
+                @if job.status.is_final() { (empty_state("No chunks: there were none, or they have been pruned.")) }
+                @else { (empty_state("No chunks planned yet.")) }
             } @else {
                 @if width > 1 {
-                    p.faint { "A cell stands for " (number(width)) " chunks, one after another." }
+                    p.faint { "Each cell represents " (number(width)) " consecutive chunks." }
                 }
                 (grid(job, cells, width))
             }
-            @if let Some(chunk) = chosen { (detail(chunk, key)) }
-            @else if let Some(chunk) = asked.chunk { (nothing(&format!("There is no chunk {chunk}."))) }
+            @if let Some(chunk) = selected { (detail(chunk, key)) }
+            @else if let Some(chunk) = query.chunk { (empty_state(&format!("There is no chunk {chunk}."))) }
             @if !cells.is_empty() {
-                details #list open[is_asked] { summary { "Chunks one by one" } (list(job, asked, listed)) }
+                details #list open[is_filtered] { summary { "Chunk list" } (list(job, query, listed)) }
             }
         }
     }
 }
 
-/// How many there are of each; a link shows them.
+/// The number of chunks of each status, with links to their list.
 fn legend(job: &Job) -> Markup {
     let ChunkCounts { total, pending, processing, completed, failed, cancelled } = job.chunks;
     let kinds = [
@@ -108,9 +108,9 @@ fn legend(job: &Job) -> Markup {
             strong { (count(total, "chunk", "chunks")) }
             @for (status, chunks) in kinds {
                 @if chunks > 0 {
-                    a href=(query(&format!("/jobs/{}", job.id), &[("status", status.as_str())]) + "#list") {
+                    a href=(url_with_query(&format!("/jobs/{}", job.id), &[("status", status.as_str())]) + "#list") {
                         span class=(format!("cell {}", class(status.as_str()))) aria-hidden="true" {}
-                        (number(chunks)) " " (chunk_word(status))
+                        (number(chunks)) " " (chunk_status_label(status))
                     }
                 }
             }
@@ -118,15 +118,15 @@ fn legend(job: &Job) -> Markup {
     }
 }
 
-/// The cells. They are for the pointer; the keyboard and the ear have the counts above, and the list.
+/// The cells. Hidden from keyboard and screen reader users, who have the legend and the list.
 fn grid(job: &Job, cells: &[ChunkBucket], width: i64) -> Markup {
-    let mut stretches: BTreeMap<i64, Vec<&ChunkBucket>> = BTreeMap::new();
+    let mut by_cell: BTreeMap<i64, Vec<&ChunkBucket>> = BTreeMap::new();
     for cell in cells {
-        stretches.entry(cell.bucket).or_default().push(cell);
+        by_cell.entry(cell.bucket).or_default().push(cell);
     }
     html! {
         div.cells aria-hidden="true" {
-            @for (cell, parts) in &stretches {
+            @for (cell, parts) in &by_cell {
                 @let (first, last) = (cell * width, (cell + 1) * width - 1);
                 @let last = last.min(job.chunks.total - 1);
                 @let to = match width {
@@ -140,7 +140,7 @@ fn grid(job: &Job, cells: &[ChunkBucket], width: i64) -> Markup {
     }
 }
 
-/// The colour of a cell: the worst of it first, and what goes on before what is done.
+/// The colour of a cell: that of failed chunks first, then of running ones.
 fn colour(parts: &[&ChunkBucket]) -> String {
     let has = |status| parts.iter().any(|part| part.status == status);
     let first = [ChunkStatus::Failed, ChunkStatus::Processing].into_iter().find(|s| has(*s));
@@ -154,8 +154,8 @@ fn colour(parts: &[&ChunkBucket]) -> String {
 fn title(first: i64, last: i64, parts: &[&ChunkBucket]) -> String {
     let dead: i64 = parts.iter().map(|part| part.dead).sum();
     let each = |part: &&ChunkBucket| match first == last {
-        true => chunk_word(part.status).to_owned(),
-        false => format!("{} {}", number(part.chunks), chunk_word(part.status)),
+        true => chunk_status_label(part.status).to_owned(),
+        false => format!("{} {}", number(part.chunks), chunk_status_label(part.status)),
     };
     let each: Vec<String> = parts.iter().map(each).collect();
     let name =
@@ -168,7 +168,7 @@ fn title(first: i64, last: i64, parts: &[&ChunkBucket]) -> String {
     format!("{name}: {}{dead}", each.join(", "))
 }
 
-/// Everything about one chunk.
+/// The details of one chunk.
 fn detail(row: &ChunkRow, key: &[String]) -> Markup {
     let now = Utc::now();
     let when = |at| match at {
@@ -180,45 +180,46 @@ fn detail(row: &ChunkRow, key: &[String]) -> Markup {
         div.detail #chunk {
             h3 {
                 "Chunk " (row.chunk) " "
-                span class=(format!("mark {}", class(row.status.as_str()))) { (chunk_word(row.status)) }
+                span class=(format!("badge {}", class(row.status.as_str()))) { (chunk_status_label(row.status)) }
             }
             (facts(&[
                 ("Items", html! {
                     (number(row.items)) ": " (number(counts.processed)) " processed, "
-                    (number(counts.skipped)) " skipped, " (number(counts.dead)) " dead"
+                    (number(counts.skipped)) " skipped, " (count(counts.dead, "dead letter", "dead letters"))
                 }),
-                ("Records", html! { (records(&row.key_set, key)) }),
+                ("Records", html! { (describe(&row.key_set, key)) }),
                 ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
-                ("Began", when(row.started_at)),
-                ("Ended", when(row.finished_at)),
-                ("Tries", html! { (tries(row)) }),
+                ("Started", when(row.started_at)),
+                ("Finished", when(row.finished_at)),
+                ("Attempts", html! { (attempts(row)) }),
             ]))
             @if let Some(error) = &row.error { p.problem { (error) } }
         }
     }
 }
 
-/// How often a chunk was begun, and what came of it.
-fn tries(row: &ChunkRow) -> String {
-    let mut said = count(row.epoch, "claim", "claims");
-    for (times, what) in [(row.attempts, "failed"), (row.losses, "lost with their worker")] {
+/// How often a chunk was leased, failed, and lost its lease.
+fn attempts(row: &ChunkRow) -> String {
+    let mut text = count(row.epoch, "lease", "leases");
+    for (times, outcome) in [(row.attempts, "failed"), (row.losses, "lost")] {
         if times > 0 {
-            said += &format!(", {times} {what}");
+            text += &format!(", {times} {outcome}");
         }
     }
-    said
+    text
 }
 
-fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
+fn list(job: &Job, query: &ChunksQuery, rows: &[ChunkRow]) -> Markup {
     let path = format!("/jobs/{}", job.id);
-    let status = asked.status.map_or("", |status| status.as_str());
-    let more =
-        rows.last().filter(|last| rows.len() == PAGE as usize && asked.upto != Some(last.chunk));
-    let upto = asked.upto.map(|upto| upto.to_string()).unwrap_or_default();
+    let status = query.status.map_or("", |status| status.as_str());
+    let more = rows
+        .last()
+        .filter(|last| rows.len() == PAGE_CHUNKS as usize && query.upto != Some(last.chunk));
+    let upto = query.upto.map(|upto| upto.to_string()).unwrap_or_default();
     html! {
-        @if let Some(upto) = asked.upto {
+        @if let Some(upto) = query.upto {
             p {
-                "Chunks " (asked.after.unwrap_or(-1) + 1) " to " (upto) " (" a href=(path.clone() + "?after=-1#list") { "all" } ")"
+                "Chunks " (query.after.unwrap_or(-1) + 1) " to " (upto) " (" a href=(path.clone() + "?after=-1#list") { "all" } ")"
             }
         }
         form.search method="get" action=(path) {
@@ -227,35 +228,35 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
                 select name="status" {
                     option value="" { "any" }
                     @for known in ChunkStatus::ALL {
-                        option value=(known) selected[asked.status == Some(*known)] { (chunk_word(*known)) }
+                        option value=(known) selected[query.status == Some(*known)] { (chunk_status_label(*known)) }
                     }
                 }
             }
-            label { "After chunk " input name="after" inputmode="numeric" size="8" value=[asked.after]; }
-            button { "Show" }
+            label { "After chunk " input name="after" inputmode="numeric" size="8" value=[query.after]; }
+            button { "Filter" }
         }
-        @if rows.is_empty() { (nothing("No such chunk.")) } @else {
+        @if rows.is_empty() { (empty_state("No matching chunks.")) } @else {
             div.scroll {
                 table {
-                    (heads(&["#Chunk", "Status", "#Items", "#Dead", "#Claims", "DurationBucket", "Worker", "Error"]))
+                    (table_head(&["#Chunk", "Status", "#Items", "#Dead letters", "#Leases", "Duration", "Worker", "Error"]))
                     tbody {
                         @for row in rows {
                             tr {
                                 td.number {
-                                    a href=(query(&path, &[("chunk", &row.chunk.to_string())])) {
+                                    a href=(url_with_query(&path, &[("chunk", &row.chunk.to_string())])) {
                                         (row.chunk)
                                     }
                                 }
                                 td {
-                                    span class=(format!("mark {}", class(row.status.as_str()))) {
-                                        (chunk_word(row.status))
+                                    span class=(format!("badge {}", class(row.status.as_str()))) {
+                                        (chunk_status_label(row.status))
                                     }
                                 }
                                 td.number { (number(row.items)) }
                                 td.number { (number(row.counts.dead)) }
                                 td.number { (row.epoch) }
                                 td {
-                                    (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| span(to - from)))
+                                    (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| duration(to - from)))
                                 }
                                 td { (row.worker.as_deref().unwrap_or("–")) }
                                 td.text { (row.error.as_deref().unwrap_or("")) }
@@ -266,7 +267,7 @@ fn list(job: &Job, asked: &Asked, rows: &[ChunkRow]) -> Markup {
             }
             @if let Some(last) = more {
                 p {
-                    a href=(query(&path, &[("status", status), ("after", &last.chunk.to_string()), ("upto", &upto)]) + "#list") rel="next" {
+                    a href=(url_with_query(&path, &[("status", status), ("after", &last.chunk.to_string()), ("upto", &upto)]) + "#list") rel="next" {
                         "More chunks"
                     }
                 }
@@ -284,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_shows_the_worst_of_its_chunks_first() {
+    fn a_cell_has_the_colour_of_its_most_important_status() {
         let done = cell(ChunkStatus::Completed, 8);
         assert_eq!(colour(&[&done]), "completed");
         assert_eq!(colour(&[&done, &cell(ChunkStatus::Pending, 2)]), "partly");
         assert_eq!(colour(&[&done, &cell(ChunkStatus::Processing, 1)]), "processing");
         let all = [done, cell(ChunkStatus::Processing, 1), cell(ChunkStatus::Failed, 1)];
         assert_eq!(colour(&all.iter().collect::<Vec<_>>()), "failed");
-        let said = title(0, 9, &[&all[0], &all[2]]);
-        assert_eq!(said, "Chunks 0 to 9: 8 completed, 1 failed");
+        let text = title(0, 9, &[&all[0], &all[2]]);
+        assert_eq!(text, "Chunks 0 to 9: 8 completed, 1 failed");
     }
 }

@@ -1,17 +1,19 @@
-//! Job types: what each does and promises, how long its jobs took, and a form to run it now.
+//! Job types: definition, guarantee, controls, history, and a form to run them.
 
 use super::chart::{Bar, bars};
-use super::format::{absolute, number, time, word};
+use super::format::{absolute, count, elapsed, status_label, time};
 use super::job::limits;
-use super::jobs::{table, took};
-use super::layout::{Frame, Here, Live, facts, heads, job_type_page, nothing};
+use super::jobs::table;
+use super::layout::{
+    LiveUpdates, PageContext, Section, empty_state, facts, job_type_path, table_head,
+};
 use super::run::form;
 use super::schedules::times;
 use crate::App;
 use crate::auth::Viewer;
-use crate::extract::Name;
-use crate::problem::Answer;
-use crate::routes::schedules::schedules;
+use crate::extract::PathName;
+use crate::problem::ApiResult;
+use crate::routes::schedules::visible_schedules;
 use axum::extract::State;
 use axum::response::Html;
 use maud::{Markup, html};
@@ -20,33 +22,33 @@ use windlass_core::config::Permission;
 use windlass_core::{Job, JobType, StepKind};
 use windlass_store::JobFilter;
 
-/// Jobs of the history.
-const HISTORY: u32 = 30;
+/// Jobs in the history.
+const HISTORY_JOBS: u32 = 30;
 
 pub(super) async fn list(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Answer<Html<String>> {
-    let frame = Frame::of(&app, caller).await?;
+) -> ApiResult<Html<String>> {
+    let page = PageContext::load(&app, caller).await?;
     let mut rows = Vec::new();
     let all = app.engine.config().jobs.values();
-    for job_type in all.filter(|job_type| frame.caller.covers(&job_type.name)) {
+    for job_type in all.filter(|job_type| page.caller.covers(&job_type.name)) {
         let name = job_type.name.clone();
         let last = JobFilter { job_type: Some(name), limit: 1, ..JobFilter::default() };
-        rows.push((job_type, app.jobs(&frame.caller, last).await?.pop()));
+        rows.push((job_type, app.jobs(&page.caller, last).await?.pop()));
     }
     let content = html! {
         h1 { "Job types" }
-        @if rows.is_empty() { (nothing("windlass.toml defines no job type.")) }
+        @if rows.is_empty() { (empty_state("No job types in windlass.toml.")) }
         div.scroll {
             table {
-                (heads(&["Job type", "Does", "Schedule", "Last job"]))
+                (table_head(&["Job type", "Description", "Schedule", "Last job"]))
                 tbody {
                     @for (job_type, last) in &rows {
                         tr {
                             td {
-                                a href=(job_type_page(&job_type.name)) { (job_type.name) }
-                                @if frame.is_stopped(&job_type.name) { " " span.mark.failed { "Stopped" } }
+                                a href=(job_type_path(&job_type.name)) { (job_type.name) }
+                                @if page.is_stopped(&job_type.name) { " " span.badge.failed { "Stopped" } }
                             }
                             td.text {
                                 (job_type.description)
@@ -59,9 +61,9 @@ pub(super) async fn list(
                             }
                             td {
                                 @if let Some(job) = last {
-                                    a href=(format!("/jobs/{}", job.id)) { (word(job.status)) }
+                                    a href=(format!("/jobs/{}", job.id)) { (status_label(job.status)) }
                                     " "
-                                    span.faint { (time(job.created_at, frame.now)) }
+                                    span.faint { (time(job.created_at, page.now)) }
                                 } @else { "never run" }
                             }
                         }
@@ -70,76 +72,77 @@ pub(super) async fn list(
             }
         }
     };
-    Ok(frame.page(Here::JobTypes, "Job types", Live::All, content))
+    Ok(page.render(Section::JobTypes, "Job types", LiveUpdates::AllJobs, content))
 }
 
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Name(name): Name,
-) -> Answer<Html<String>> {
-    app.known(&caller, &name)?;
+    PathName(name): PathName,
+) -> ApiResult<Html<String>> {
+    app.check_job_type(&caller, &name)?;
     let job_type = app.engine.config().job_type(&name)?;
-    let filter = JobFilter { job_type: Some(name.clone()), limit: HISTORY, ..JobFilter::default() };
+    let filter =
+        JobFilter { job_type: Some(name.clone()), limit: HISTORY_JOBS, ..JobFilter::default() };
     let jobs = app.jobs(&caller, filter).await?;
-    let mut scheduled = schedules(&app, &caller).await?;
+    let mut scheduled = visible_schedules(&app, &caller).await?;
     scheduled.retain(|schedule| schedule.row.job_type == name);
-    let frame = Frame::of(&app, caller).await?;
+    let page = PageContext::load(&app, caller).await?;
     let mut known = definition(job_type);
     if let Some(scheduled) = scheduled.first() {
         known.push((
             "Schedule",
             html! { code { (scheduled.schedule.cron) } " " (scheduled.schedule.timezone.name()) },
         ));
-        known.push(("Next times", times(&scheduled.next_times, &scheduled.schedule, frame.now)));
+        known.push(("Next times", times(&scheduled.next_times, &scheduled.schedule, page.now)));
     }
-    known.push(("Promises", html! { (job_type.guarantee()) }));
+    known.push(("Guarantee", html! { (job_type.guarantee()) }));
     let content = html! {
         h1 { (name) }
         @if !job_type.description.is_empty() { p { (job_type.description) } }
-        (switch(&frame, &name))
-        @if frame.may_on(Permission::Submit, &name) {
-            section aria-labelledby="run" { h2 #run { "Run it now" } (form(job_type)) }
+        (controls(&page, &name))
+        @if page.may_on(Permission::Submit, &name) {
+            section aria-labelledby="run" { h2 #run { "Run" } (form(job_type)) }
         }
-        section aria-labelledby="definition" { h2 #definition { "What it does" } (facts(&known)) }
+        section aria-labelledby="definition" { h2 #definition { "Definition" } (facts(&known)) }
         section aria-labelledby="history" {
-            h2 #history { "How long its jobs took" }
-            @if jobs.is_empty() { (nothing("It has never run.")) } @else {
-                (history(&jobs, &frame))
-                (table(&jobs[..jobs.len().min(10)], frame.now))
+            h2 #history { "History" }
+            @if jobs.is_empty() { (empty_state("No jobs yet.")) } @else {
+                (history(&jobs, &page))
+                (table(&jobs[..jobs.len().min(10)], page.now))
             }
         }
     };
-    Ok(frame.page(Here::JobTypes, &name, Live::All, content))
+    Ok(page.render(Section::JobTypes, &name, LiveUpdates::AllJobs, content))
 }
 
-/// Stopping and limiting the job type alone.
-fn switch(frame: &Frame, name: &str) -> Markup {
-    let stopped = frame.is_stopped(name);
-    let held = frame.control(name).and_then(|control| control.suspended.as_deref());
+/// The controls of the job type: stop, start, throughput limits.
+fn controls(page: &PageContext, name: &str) -> Markup {
+    let stopped = page.is_stopped(name);
+    let suspended = page.control(name).and_then(|control| control.suspended.as_deref());
     let fields = html! {
         input type="hidden" name="jobType" value=(name);
-        input type="hidden" name="back" value=(job_type_page(name));
+        input type="hidden" name="back" value=(job_type_path(name));
     };
     html! {
-        @if stopped { p.problem { "This job type is stopped: nothing new of it is loaded or claimed." } }
-        @if let Some(held) = held { p.problem { "Held for a while: " (held) } }
-        @if frame.may_on(Permission::Administer, name) {
+        @if stopped { p.problem { "This job type is stopped: none of its work is planned or started." } }
+        @if let Some(reason) = suspended { p.problem { "Suspended: " (reason) } }
+        @if page.may_on(Permission::Administer, name) {
             div.actions {
                 @if stopped {
-                    form method="post" action="/start" { (fields) button.primary { "Start it again" } }
+                    form method="post" action="/start" { (fields) button.primary { "Start job type" } }
                 }
                 @else {
                     details.confirm {
                         summary { "Stop this job type…" }
                         form method="post" action="/stop" {
                             (fields)
-                            p { "Nothing new of it will be loaded or claimed, on any machine." }
-                            button.danger { "Stop it" }
+                            p { "None of its work will be planned or started, on any machine. Running chunks finish." }
+                            button.danger { "Stop job type" }
                         }
                     }
                 }
-                (limits(&(job_type_page(name) + "/throughput"), frame.control(name), "this job type"))
+                (limits(&(job_type_path(name) + "/throughput"), page.control(name), "this job type"))
             }
         }
     }
@@ -147,18 +150,18 @@ fn switch(frame: &Frame, name: &str) -> Markup {
 
 fn definition(job_type: &JobType) -> Vec<(&'static str, Markup)> {
     let source = &job_type.source;
-    let reads = match (&source.table, source.items) {
+    let reads_from = match (&source.table, source.items) {
         (_, true) => html! { "the items of each request" },
         (Some(table), _) => html! { "table " code { (table) } " on " code { (source.connection) } },
         (None, _) => html! { "a query on " code { (source.connection) } },
     };
-    let each = |n: u32| number(i64::from(n));
+    let items = |n: u32| count(i64::from(n), "item", "items");
     let mut known = vec![
-        ("Reads", reads),
-        ("Does", html! { code { (step(job_type)) } }),
+        ("Source", reads_from),
+        ("Step", html! { code { (step(job_type)) } }),
         (
-            "In chunks of",
-            html! { (each(job_type.chunk_items())) ", a commit every " (each(job_type.commit_items())) },
+            "Chunk size",
+            html! { (items(job_type.chunk_items())) ", committed every " (items(job_type.commit_items())) },
         ),
     ];
     for (name, of) in [("Filters", &source.filters), ("Claims", &source.claims)] {
@@ -170,22 +173,22 @@ fn definition(job_type: &JobType) -> Vec<(&'static str, Markup)> {
         }
     }
     if let Some(reduce) = &job_type.reduce {
-        known.push(("Then", html! { code { (reduce) } }));
+        known.push(("Reduce", html! { code { (reduce) } }));
     }
     if let Some(report) = &job_type.report {
-        known.push(("Reports", html! { code { (report.to) } }));
+        known.push(("Report", html! { code { (report.to) } }));
     }
     if let Some(load) = &job_type.load {
-        known.push(("Loads", html! { code { (load.table) } " on " code { (load.connection) } }));
+        known.push(("Load", html! { code { (load.table) } " on " code { (load.connection) } }));
     }
     known
 }
 
-/// A step in a line. Of an address only where it leads, and of a command only its program: the rest
-/// may hold a secret.
+/// The step in one line. URLs are cut to their origin and commands to their program, because the rest may
+/// contain secrets.
 fn step(job_type: &JobType) -> String {
     match &job_type.step.kind {
-        StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
+        StepKind::Refresh => "refresh: writes each record back unchanged".to_owned(),
         StepKind::Sql(sql) | StepKind::Map(sql) => {
             sql.split_whitespace().collect::<Vec<_>>().join(" ")
         }
@@ -200,16 +203,16 @@ fn step(job_type: &JobType) -> String {
     }
 }
 
-fn history(jobs: &[Job], frame: &Frame) -> Markup {
+fn history(jobs: &[Job], page: &PageContext) -> Markup {
     let column = |job: &Job| {
         let seconds = job
             .started_at
-            .map_or(0.0, |at| (job.finished_at.unwrap_or(frame.now) - at).as_seconds_f64());
+            .map_or(0.0, |at| (job.finished_at.unwrap_or(page.now) - at).as_seconds_f64());
         let title = format!(
             "{}: {}, {}",
             absolute(job.created_at),
-            word(job.status).to_lowercase(),
-            took(job, frame.now)
+            status_label(job.status).to_lowercase(),
+            elapsed(job, page.now)
         );
         let colour = match job.status {
             windlass_core::JobStatus::Failed => "failed",
@@ -224,5 +227,5 @@ fn history(jobs: &[Job], frame: &Frame) -> Markup {
         }
     };
     let columns: Vec<Bar> = jobs.iter().rev().map(column).collect();
-    bars(&columns, "s", "Seconds that each of the last jobs took, the newest to the right")
+    bars(&columns, "s", "Duration of the last jobs in seconds, newest on the right")
 }

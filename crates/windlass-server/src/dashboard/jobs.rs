@@ -1,13 +1,15 @@
-//! All jobs, newest first, a page at a time.
+//! All jobs, newest first, paginated.
 
-pub(super) use super::format::took;
-use super::format::{mark, number, percent, rate, rate_text, short, time, word};
-use super::layout::{Frame, Here, Live, heads, nothing};
+use super::dead_letters::url_with_query;
+use super::format::{
+    elapsed, number, percent, rate, rate_text, short_id, status_badge, status_label, time,
+};
+use super::layout::{LiveUpdates, PageContext, Section, empty_state, table_head};
 use super::overview::bar;
 use crate::App;
 use crate::auth::Viewer;
 use crate::extract::Query;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, Utc};
@@ -19,20 +21,21 @@ use uuid::Uuid;
 use windlass_core::{Job, JobStatus};
 use windlass_store::JobFilter;
 
-const PAGE: u32 = 50;
+/// Jobs per page.
+const PAGE_JOBS: u32 = 50;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked {
-    #[serde(default, deserialize_with = "filled")]
+pub(super) struct JobsQuery {
+    #[serde(default, deserialize_with = "optional_field")]
     job_type: Option<String>,
-    #[serde(default, deserialize_with = "filled")]
+    #[serde(default, deserialize_with = "optional_field")]
     status: Option<JobStatus>,
     before: Option<Uuid>,
 }
 
-/// A field of a search form: what is left empty was not asked for.
-pub(super) fn filled<'de, D: Deserializer<'de>, T: FromStr<Err: std::fmt::Display>>(
+/// Parses a field of a filter form. An empty field is `None`.
+pub(super) fn optional_field<'de, D: Deserializer<'de>, T: FromStr<Err: std::fmt::Display>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -43,18 +46,18 @@ pub(super) fn filled<'de, D: Deserializer<'de>, T: FromStr<Err: std::fmt::Displa
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Query(Asked { job_type, status, before }): Query<Asked>,
-) -> Answer<Html<String>> {
+    Query(JobsQuery { job_type, status, before }): Query<JobsQuery>,
+) -> ApiResult<Html<String>> {
     let filter = JobFilter {
         job_type: job_type.clone(),
         status,
         before,
-        limit: PAGE,
+        limit: PAGE_JOBS,
         ..JobFilter::default()
     };
     let jobs = app.jobs(&caller, filter).await?;
-    let frame = Frame::of(&app, caller).await?;
-    let more = jobs.last().filter(|_| jobs.len() == PAGE as usize).map(|last| {
+    let page = PageContext::load(&app, caller).await?;
+    let more = jobs.last().filter(|_| jobs.len() == PAGE_JOBS as usize).map(|last| {
         let before = last.id.to_string();
         let status = status.map_or("", |status| status.as_str());
         let pairs = [
@@ -62,55 +65,55 @@ pub(super) async fn show(
             ("status", status),
             ("before", &before),
         ];
-        super::dead_letters::query("/jobs", &pairs)
+        url_with_query("/jobs", &pairs)
     });
     let content = html! {
         h1 { "Jobs" }
         form.search method="get" action="/jobs" {
-            label { "Job type " (job_type_select(&app, &frame, job_type.as_deref())) }
+            label { "Job type " (job_type_select(&app, &page, job_type.as_deref())) }
             label {
                 "Status "
                 select name="status" {
                     option value="" { "any" }
                     @for known in JobStatus::ALL {
-                        option value=(known) selected[status == Some(*known)] { (word(*known)) }
+                        option value=(known) selected[status == Some(*known)] { (status_label(*known)) }
                     }
                 }
             }
-            button { "Show" }
+            button { "Filter" }
         }
-        @if jobs.is_empty() { (nothing("No such job.")) } @else { (table(&jobs, frame.now)) }
+        @if jobs.is_empty() { (empty_state("No matching jobs.")) } @else { (table(&jobs, page.now)) }
         @if let Some(more) = more { p { a href=(more) rel="next" { "Older jobs" } } }
     };
-    Ok(frame.page(Here::Jobs, "Jobs", Live::All, content))
+    Ok(page.render(Section::Jobs, "Jobs", LiveUpdates::AllJobs, content))
 }
 
-/// The job types to choose from.
-pub(super) fn job_type_select(app: &App, frame: &Frame, chosen: Option<&str>) -> Markup {
+/// A select element with the visible job types.
+pub(super) fn job_type_select(app: &App, page: &PageContext, selected: Option<&str>) -> Markup {
     html! {
         select name="jobType" {
             option value="" { "any" }
-            @for name in app.engine.config().jobs.keys().filter(|name| frame.caller.covers(name)) {
-                option value=(name) selected[chosen == Some(name.as_str())] { (name) }
+            @for name in app.engine.config().jobs.keys().filter(|name| page.caller.covers(name)) {
+                option value=(name) selected[selected == Some(name.as_str())] { (name) }
             }
         }
     }
 }
 
-/// Jobs as rows.
+/// A table of jobs.
 pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
     html! {
         div.scroll {
             table {
-                (heads(&["Job", "Status", "Progress", "#Items", "#Dead", "#Items/s", "Submitted", "DurationBucket", "By"]))
+                (table_head(&["Job", "Status", "Progress", "#Items", "#Dead letters", "#Items/s", "Submitted", "Duration", "Submitted by"]))
                 tbody {
                     @for job in jobs {
                         tr #(format!("row-{}", job.id)) {
                             td {
                                 a href=(format!("/jobs/{}", job.id)) { (job.job_type) }
-                                " " span.faint { (short(job.id)) }
+                                " " span.faint { (short_id(job.id)) }
                             }
-                            td { (mark(job.status)) }
+                            td { (status_badge(job.status)) }
                             td.progress { (bar(job)) " " (percent(job)) " %" }
                             td.number { (number(job.items.done())) }
                             td.number {
@@ -123,7 +126,7 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
                             }
                             td.number { (rate_text(rate(job, now))) }
                             td { (time(job.created_at, now)) }
-                            td { (took(job, now)) }
+                            td { (elapsed(job, now)) }
                             td { (job.submitted_by) }
                         }
                     }

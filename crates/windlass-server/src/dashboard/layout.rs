@@ -1,73 +1,73 @@
-//! The frame of every page: where one is, who one is, and whether everything is stopped.
+//! The layout of all pages: navigation, the caller, and the emergency stop.
 
 use crate::App;
 use crate::auth::Caller;
-use crate::problem::{Answer, ProblemDetails};
+use crate::problem::{ApiResult, ProblemDetails};
 use axum::response::Html;
 use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, html};
 use windlass_core::JobId;
 use windlass_core::config::Permission;
-pub(super) use windlass_html::components::{facts, figure, heads, nothing};
+pub(super) use windlass_html::components::{empty_state, facts, figure, table_head};
 use windlass_store::{Control, EVERYTHING};
 
-/// What every page knows.
-pub(super) struct Frame {
+/// The data that every page needs.
+pub(super) struct PageContext {
     pub(super) caller: Caller,
     pub(super) controls: Vec<Control>,
     pub(super) now: DateTime<Utc>,
     signed_in: bool,
 }
 
-/// Which page it is.
+/// An entry of the navigation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Here {
+pub(super) enum Section {
     Overview,
     Jobs,
-    Letters,
+    DeadLetters,
     JobTypes,
     Schedules,
     Workers,
 }
 
-/// What makes a page ask for itself again.
-pub(super) enum Live {
-    /// Whatever happens to any job.
-    All,
-    /// Whatever happens to this one.
+/// The events after which a page reloads its content.
+pub(super) enum LiveUpdates {
+    /// Changes of any job.
+    AllJobs,
+    /// Changes of one job.
     Job(JobId),
-    /// Nothing: it shows what is over, or what somebody fills in.
-    Still,
+    /// None: the page shows a fixed result or a form.
+    Off,
 }
 
-const PLACES: [(Here, &str, &str); 6] = [
-    (Here::Overview, "/", "Overview"),
-    (Here::Jobs, "/jobs", "Jobs"),
-    (Here::Letters, "/dead-letters", "Dead letters"),
-    (Here::JobTypes, "/job-types", "Job types"),
-    (Here::Schedules, "/schedules", "Schedules"),
-    (Here::Workers, "/workers", "Workers"),
+const SECTIONS: [(Section, &str, &str); 6] = [
+    (Section::Overview, "/", "Overview"),
+    (Section::Jobs, "/jobs", "Jobs"),
+    (Section::DeadLetters, "/dead-letters", "Dead letters"),
+    (Section::JobTypes, "/job-types", "Job types"),
+    (Section::Schedules, "/schedules", "Schedules"),
+    (Section::Workers, "/workers", "Workers"),
 ];
 
-impl Frame {
-    /// What every page knows, for this caller.
-    pub(super) async fn of(app: &App, caller: Caller) -> Answer<Frame> {
+impl PageContext {
+    /// Loads the data for this caller.
+    pub(super) async fn load(app: &App, caller: Caller) -> ApiResult<PageContext> {
         let controls = app.engine.store().controls().await?;
         let signed_in = app.engine.config().auth.is_some();
-        Ok(Frame { caller, controls, now: Utc::now(), signed_in })
+        Ok(PageContext { caller, controls, now: Utc::now(), signed_in })
     }
 
-    /// Whether the caller may do something.
+    /// Whether a role of the caller grants this permission for any job type.
     pub(super) fn may(&self, permission: Permission) -> bool {
         self.caller.may(permission)
     }
 
-    /// Whether the caller may do something with jobs of this type.
+    /// Whether a role of the caller grants this permission for this job type.
     pub(super) fn may_on(&self, permission: Permission, job_type: &str) -> bool {
         self.caller.may_on(permission, job_type)
     }
 
-    /// What is said of a subject.
+    /// The controls of a subject.
     pub(super) fn control(&self, subject: &str) -> Option<&Control> {
         self.controls.iter().find(|control| control.subject == subject)
     }
@@ -77,69 +77,69 @@ impl Frame {
         self.control(subject).is_some_and(|control| control.stopped)
     }
 
-    /// A page with this title and content.
-    pub(super) fn page(
+    /// Renders a page with this title and content.
+    pub(super) fn render(
         &self,
-        here: Here,
+        section: Section,
         title: &str,
-        live: Live,
+        live: LiveUpdates,
         content: Markup,
     ) -> Html<String> {
         let watched = match live {
-            Live::All => Some("all".to_owned()),
-            Live::Job(id) => Some(id.to_string()),
-            Live::Still => None,
+            LiveUpdates::AllJobs => Some("all".to_owned()),
+            LiveUpdates::Job(id) => Some(id.to_string()),
+            LiveUpdates::Off => None,
         };
         let body = html! {
             header.top {
                 a.brand href="/" { "Windlass" }
                 nav aria-label="Main" {
-                    @for (place, address, name) in PLACES {
-                        a href=(address) aria-current=[(place == here).then_some("page")] { (name) }
+                    @for (entry, path, name) in SECTIONS {
+                        a href=(path) aria-current=[(entry == section).then_some("page")] { (name) }
                     }
                 }
                 div.who {
                     span #live role="status" hidden[watched.is_none()] { "Live" }
-                    span title="You" { (self.caller.name()) }
+                    span title="Signed in as" { (self.caller.name()) }
                     @if self.signed_in {
                         form method="post" action="/sign-out" { button.quiet { "Sign out" } }
                     }
                 }
             }
             main #main data-live=[watched] {
-                (self.switch(here))
+                (self.stop_banner(section))
                 (content)
             }
         };
-        whole(title, body)
+        document(title, body)
     }
 
-    /// The stop switch. When it is thrown, nobody can look past it, on any page.
-    fn switch(&self, here: Here) -> Markup {
+    /// The emergency stop on the overview. While processing is stopped, every page shows it.
+    fn stop_banner(&self, section: Section) -> Markup {
         let stopped = self.is_stopped(EVERYTHING);
         let may = self.caller.may_on_all(Permission::Administer);
         html! {
             @if stopped {
                 section #switch .switch.stopped role="alert" {
                     p {
-                        strong { "Everything is stopped." }
-                        " Nothing new is loaded or claimed on any machine. Chunks at work finish."
+                        strong { "Processing is stopped." }
+                        " No new work is planned or started on any machine. Running chunks finish."
                     }
                     @if may {
-                        form method="post" action="/start" { button.primary { "Start again" } }
+                        form method="post" action="/start" { button.primary { "Start processing" } }
                     }
                 }
-            } @else if here == Here::Overview {
+            } @else if section == Section::Overview {
                 section #switch .switch.running {
-                    p { strong { "Work is on." } " Workers take what is queued." }
+                    p { strong { "Processing is enabled." } }
                     @if may {
                         details.confirm {
                             summary { "Emergency stop…" }
                             form method="post" action="/stop" {
                                 p {
-                                    "Nothing new will be loaded or claimed, on any machine, until somebody starts it again."
+                                    "No new work will be planned or started on any machine until processing is started again. Running chunks finish."
                                 }
-                                button.danger { "Stop everything" }
+                                button.danger { "Stop processing" }
                             }
                         }
                     }
@@ -149,23 +149,23 @@ impl Frame {
     }
 }
 
-/// A page without a frame: before one is known, or when something failed.
-pub(super) fn bare(title: &str, content: Markup) -> Html<String> {
-    whole(title, html! { main.bare { a.brand href="/" { "Windlass" } (content) } })
+/// A page without navigation: before signing in, or for an error.
+pub(super) fn plain_page(title: &str, content: Markup) -> Html<String> {
+    document(title, html! { main.bare { a.brand href="/" { "Windlass" } (content) } })
 }
 
-/// What went wrong, and what would be right.
-pub(super) fn failure(problem: &ProblemDetails) -> Html<String> {
+/// An error as a page.
+pub(super) fn error_page(problem: &ProblemDetails) -> Html<String> {
     let content = html! {
         h1 { (problem.title) }
-        @if let Some(field) = &problem.field { p { "About " code { (field) } ":" } }
+        @if let Some(field) = &problem.field { p { "Field " code { (field) } ":" } }
         @if let Some(detail) = &problem.detail { p.problem { (detail) } }
-        p { a href="/" { "To the overview" } }
+        p { a href="/" { "Go to the overview" } }
     };
-    bare(&problem.title, content)
+    plain_page(&problem.title, content)
 }
 
-fn whole(title: &str, body: Markup) -> Html<String> {
+fn document(title: &str, body: Markup) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -179,7 +179,7 @@ fn whole(title: &str, body: Markup) -> Html<String> {
                 script src=(concat!("/assets/live.js?v=", env!("CARGO_PKG_VERSION"))) defer {}
             }
             body {
-                a.skip href="#main" { "To the content" }
+                a.skip href="#main" { "Skip to content" }
                 (body)
             }
         }
@@ -187,12 +187,12 @@ fn whole(title: &str, body: Markup) -> Html<String> {
     Html(page.into_string())
 }
 
-/// The address of a job type's page, whatever its name.
-pub(super) fn job_type_page(name: &str) -> String {
-    format!("/job-types/{}", segment(name))
+/// The path of a job type's page. The name may have any characters.
+pub(super) fn job_type_path(name: &str) -> String {
+    format!("/job-types/{}", path_segment(name))
 }
 
-/// A name as a part of an address.
-pub(super) fn segment(name: &str) -> String {
+/// A name, encoded as a segment of a path.
+pub(super) fn path_segment(name: &str) -> String {
     url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
 }

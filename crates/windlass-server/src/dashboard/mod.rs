@@ -1,8 +1,8 @@
-//! The dashboard: what the API knows, as pages for people.
+//! The dashboard: HTML pages over the same data as the API.
 //!
-//! Pages are written by the server and work without a script; `live.js` asks for them again when
-//! something has happened. A page reads the store and the engine as the routes do, and a button is
-//! a form whose handler calls the route of the same name, so that there is one way to do a thing.
+//! Pages are rendered on the server and work without JavaScript; `live.js` reloads their content when a
+//! job changes. A button is a form whose handler calls the API route of the same name, so that each
+//! action is implemented once.
 
 mod actions;
 mod dead_letter;
@@ -11,17 +11,17 @@ mod job;
 mod job_chunks;
 mod job_types;
 mod jobs;
+mod key_set_text;
 mod layout;
 mod overview;
-mod records;
+pub(crate) mod responses;
 mod run;
-pub(crate) mod same_origin;
 mod schedules;
 mod sign_in;
 mod workers;
 
 use crate::App;
-use crate::bodies::MAX_OPEN_BODY_BYTES;
+use crate::bodies::MAX_UNAUTHENTICATED_BODY_BYTES;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -31,9 +31,9 @@ use axum::routing::{get, post};
 use std::sync::Arc;
 use windlass_html::{STYLE, chart, format};
 
-/// All pages, and what their buttons do.
+/// All pages and form actions.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    let small = DefaultBodyLimit::max(MAX_OPEN_BODY_BYTES);
+    let small = DefaultBodyLimit::max(MAX_UNAUTHENTICATED_BODY_BYTES);
     Router::new()
         .route("/", get(overview::show))
         .route("/stop", post(actions::stop))
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/jobs/{id}/pause", post(actions::pause))
         .route("/jobs/{id}/resume", post(actions::resume))
         .route("/jobs/{id}/retry", post(actions::retry))
-        .route("/jobs/{id}/throughput", post(actions::limit_job))
+        .route("/jobs/{id}/throughput", post(actions::set_job_limits))
         .route("/jobs/{id}/audit", get(job::audit))
         .route("/dead-letters", get(dead_letters::show))
         .route("/dead-letters/export", get(dead_letters::export))
@@ -55,14 +55,14 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/job-types/{name}", get(job_types::show))
         .route("/job-types/{name}/run", post(run::run))
         .route("/job-types/{name}/dry-run", post(run::dry_run))
-        .route("/job-types/{name}/throughput", post(actions::limit_job_type))
+        .route("/job-types/{name}/throughput", post(actions::set_job_type_limits))
         .route("/schedules", get(schedules::show))
         .route("/schedules/{name}/pause", post(actions::pause_schedule))
         .route("/schedules/{name}/resume", post(actions::resume_schedule))
         .route("/workers", get(workers::show))
-        .route("/sign-in", get(sign_in::show).post(sign_in::enter).layer(small))
-        .route("/sign-out", post(sign_in::leave))
-        .layer(from_fn(same_origin::guard))
+        .route("/sign-in", get(sign_in::show).post(sign_in::sign_in).layer(small))
+        .route("/sign-out", post(sign_in::sign_out))
+        .layer(from_fn(responses::as_page))
         .route("/assets/style.css", get(style))
         .route("/assets/live.js", get(script))
         .route("/assets/icon.svg", get(icon))
@@ -80,7 +80,7 @@ async fn icon() -> impl IntoResponse {
     asset("image/svg+xml", include_str!("icon.svg"))
 }
 
-/// A file of ours. Pages name it by what is in it, so that it may be kept.
+/// A static file. Its URL has the version of the program, so that browsers may cache it.
 fn asset(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=3600")], text)
 }

@@ -1,12 +1,12 @@
-//! Running a job type by hand: a form made of its filters and params, a dry run, and the real thing.
+//! Runs a job type from a form with its filters and params, as a dry run or for real.
 
 use super::actions::{Fields, body, field};
-use super::format::{number, scalar};
-use super::layout::{Frame, Here, Live, heads, job_type_page, nothing};
+use super::format::{count, scalar};
+use super::layout::{LiveUpdates, PageContext, Section, empty_state, job_type_path, table_head};
 use crate::App;
 use crate::auth::Submitter;
-use crate::extract::{Body, Name};
-use crate::problem::Answer;
+use crate::extract::{JsonBody, PathName};
+use crate::problem::ApiResult;
 use crate::routes::jobs;
 use axum::Form;
 use axum::extract::State;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use windlass_core::{JobType, Request};
 use windlass_engine::Sample;
 
-/// The form: empty fields mean the whole source.
+/// The form. Empty fields do not restrict the job.
 pub(super) fn form(job_type: &JobType) -> Markup {
-    let to = |verb: &str| format!("{}/{verb}", job_type_page(&job_type.name));
+    let to = |verb: &str| format!("{}/{verb}", job_type_path(&job_type.name));
     html! {
         form.stack method="post" action=(to("run")) {
             @for (filter, column) in &job_type.source.filters {
                 label {
                     (filter) " "
-                    span.faint { "values of " code { (column) } ", apart by commas; all when empty" }
+                    span.faint { "values of " code { (column) } ", separated by commas; empty for all" }
                     input name=(format!("filter.{filter}")) autocomplete="off";
                 }
             }
@@ -42,18 +42,18 @@ pub(super) fn form(job_type: &JobType) -> Markup {
                 input name="priority" type="number" min="0" max="9" placeholder="5";
             }
             label {
-                "At most so many items a segment " span.faint { "all when empty" }
+                "Maximum items per segment " span.faint { "empty for no limit" }
                 input name="maxItemsPerSegment" type="number" min="1";
             }
             div.actions {
-                button formaction=(to("dry-run")) { "Dry run: change nothing, show a sample" }
+                button formaction=(to("dry-run")) { "Dry run" }
                 button.primary { "Run now" }
             }
         }
     }
 }
 
-/// The params that the definition speaks of.
+/// The params that the definition uses.
 fn params(job_type: &JobType) -> BTreeSet<String> {
     let statements = [job_type.statement(), job_type.reduction()];
     let templates = statements.into_iter().flatten().flatten();
@@ -64,7 +64,7 @@ fn params(job_type: &JobType) -> BTreeSet<String> {
     names
 }
 
-/// The request that a form makes.
+/// The request for the fields of the form.
 fn request(name: &str, fields: &[(String, String)]) -> Json {
     let (mut filter, mut params) = (Map::new(), Map::new());
     for (field, value) in fields {
@@ -92,53 +92,53 @@ fn request(name: &str, fields: &[(String, String)]) -> Json {
 pub(super) async fn run(
     caller: Submitter,
     app: State<Arc<App>>,
-    Name(name): Name,
+    PathName(name): PathName,
     Form(fields): Fields,
-) -> Answer<Redirect> {
-    app.known(&caller.0, &name)?;
+) -> ApiResult<Redirect> {
+    app.check_job_type(&caller.0, &name)?;
     let submitted = jobs::submit(caller, app, body(request(&name, &fields))?).await?;
-    let place = submitted.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-    Ok(Redirect::to(place.and_then(|place| place.strip_prefix("/api/v1")).unwrap_or("/jobs")))
+    let location = submitted.headers().get(LOCATION).and_then(|path| path.to_str().ok());
+    Ok(Redirect::to(location.and_then(|path| path.strip_prefix("/api/v1")).unwrap_or("/jobs")))
 }
 
 pub(super) async fn dry_run(
     Submitter(caller): Submitter,
     State(app): State<Arc<App>>,
-    Name(name): Name,
+    PathName(name): PathName,
     Form(fields): Fields,
-) -> Answer<Html<String>> {
-    app.known(&caller, &name)?;
-    let Body(mut request) = body::<Request>(request(&name, &fields))?;
-    jobs::check(&app, &caller, &mut request).await?;
-    let tried = app.engine.dry_run(request, caller.identity()).await?;
-    let frame = Frame::of(&app, caller).await?;
-    let page = job_type_page(&name);
+) -> ApiResult<Html<String>> {
+    app.check_job_type(&caller, &name)?;
+    let JsonBody(mut request) = body::<Request>(request(&name, &fields))?;
+    jobs::check_request(&app, &caller, &mut request).await?;
+    let result = app.engine.dry_run(request, caller.identity()).await?;
+    let page = PageContext::load(&app, caller).await?;
+    let path = job_type_path(&name);
     let content = html! {
-        h1 { "Dry run of " a href=(page) { (name) } }
+        h1 { "Dry run of " a href=(path) { (name) } }
         p {
-            "It would reach " strong { (number(tried.records)) }
-            " records. Nothing was changed. A few of them, before and after:"
+            "The job would process " strong { (count(result.records, "record", "records")) }
+            ". Nothing was changed. A sample before and after:"
         }
-        @if tried.sample.is_empty() { (nothing("There is no record to show.")) }
-        @for sample in &tried.sample { (shown(sample)) }
-        form.actions method="post" action=(page + "/run") {
+        @if result.sample.is_empty() { (empty_state("No matching records.")) }
+        @for sample in &result.sample { (comparison(sample)) }
+        form.actions method="post" action=(path + "/run") {
             @for (name, value) in &fields { input type="hidden" name=(name) value=(value); }
-            button.primary { "Run it now" }
+            button.primary { "Run now" }
         }
     };
-    Ok(frame.page(Here::JobTypes, "Dry run", Live::Still, content))
+    Ok(page.render(Section::JobTypes, "Dry run", LiveUpdates::Off, content))
 }
 
-/// A record before and after, what differs marked.
-fn shown(sample: &Sample) -> Markup {
+/// A record before and after, with the differences highlighted.
+fn comparison(sample: &Sample) -> Markup {
     let fields = sample.before.as_object().into_iter().flatten();
     let deleted = sample.after.is_null();
     html! {
         section.detail {
-            h2 { (scalar(&sample.key)) " " span.mark { (sample.outcome) } }
+            h2 { (scalar(&sample.key)) " " span.badge { (sample.outcome) } }
             div.scroll {
                 table.record {
-                    (heads(&["Field", "Before", "After"]))
+                    (table_head(&["Field", "Before", "After"]))
                     tbody {
                         @for (name, before) in fields {
                             @let after = sample.after.get(name);

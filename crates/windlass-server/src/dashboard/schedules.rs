@@ -1,11 +1,11 @@
-//! Schedules: what is submitted by itself, when it was and when it will be.
+//! Schedules: their state, next times and last job.
 
-use super::format::{absolute, full_time, length, short, time};
-use super::layout::{Frame, Here, Live, job_type_page, nothing, segment};
+use super::format::{absolute, full_time, short_id, std_duration, time};
+use super::layout::{LiveUpdates, PageContext, Section, empty_state, job_type_path, path_segment};
 use crate::App;
 use crate::auth::Viewer;
-use crate::problem::Answer;
-use crate::routes::schedules::schedules;
+use crate::problem::ApiResult;
+use crate::routes::schedules::visible_schedules;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, Utc};
@@ -18,59 +18,59 @@ use windlass_engine::Scheduled;
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Answer<Html<String>> {
-    let all = schedules(&app, &caller).await?;
-    let frame = Frame::of(&app, caller).await?;
+) -> ApiResult<Html<String>> {
+    let all = visible_schedules(&app, &caller).await?;
+    let page = PageContext::load(&app, caller).await?;
     let content = html! {
         h1 { "Schedules" }
         @if all.is_empty() {
-            (nothing("No job type has a schedule: `schedule = { cron = … }` in windlass.toml gives one."))
+            (empty_state("No schedules. Add `schedule = { cron = … }` to a job type in windlass.toml."))
         }
-        @else { (table(&frame, &all)) }
+        @else { (table(&page, &all)) }
     };
-    Ok(frame.page(Here::Schedules, "Schedules", Live::All, content))
+    Ok(page.render(Section::Schedules, "Schedules", LiveUpdates::AllJobs, content))
 }
 
-fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
-    let may = frame.may(Permission::Administer);
+fn table(page: &PageContext, all: &[Scheduled]) -> Markup {
+    let may = page.may(Permission::Administer);
     html! {
         div.scroll {
             table {
                 thead {
                     tr {
                         th { "Job type" } th { "State" }
-                        @if may { th { span.unseen { "Action" } } }
-                        th { "Next" } th { "When" } th { "Last" } th { "Deadline" }
+                        @if may { th { span.visually-hidden { "Action" } } }
+                        th { "Next" } th { "Cron" } th { "Last" } th { "Deadline" }
                     }
                 }
                 tbody {
                     @for Scheduled { row, schedule, next_times } in all {
                         tr #(format!("schedule-{}", row.job_type)) {
-                            td { a href=(job_type_page(&row.job_type)) { (row.job_type) } }
+                            td { a href=(job_type_path(&row.job_type)) { (row.job_type) } }
                             td {
                                 @if row.paused {
-                                    span.mark.paused { "Paused" }
-                                } @else { span.mark.completed { "On" } }
+                                    span.badge.paused { "Paused" }
+                                } @else { span.badge.completed { "Active" } }
                                 @if let Some(error) = &row.error { div.bad { (error) } }
                             }
                             @if may {
-                                td { @if frame.may_on(Permission::Administer, &row.job_type) {
-                                    @let (verb, word) = if row.paused { ("resume", "Resume") } else { ("pause", "Pause") };
-                                    form method="post" action=(format!("/schedules/{}/{verb}", segment(&row.job_type))) {
-                                        button { (word) }
+                                td { @if page.may_on(Permission::Administer, &row.job_type) {
+                                    @let (verb, label) = if row.paused { ("resume", "Resume") } else { ("pause", "Pause") };
+                                    form method="post" action=(format!("/schedules/{}/{verb}", path_segment(&row.job_type))) {
+                                        button { (label) }
                                     }
                                 } }
                             }
-                            td { @if row.paused { "–" } @else { (times(next_times, schedule, frame.now)) } }
+                            td { @if row.paused { "–" } @else { (times(next_times, schedule, page.now)) } }
                             td { code { (schedule.cron) } div.faint { (schedule.timezone.name()) } }
                             td {
                                 @match (row.last_at, row.last_job) {
-                                    (Some(at), Some(job)) => { (time(at, frame.now)) " " a href=(format!("/jobs/{job}")) { (short(job)) } },
-                                    (Some(at), None) => (time(at, frame.now)),
+                                    (Some(at), Some(job)) => { (time(at, page.now)) " " a href=(format!("/jobs/{job}")) { (short_id(job)) } },
+                                    (Some(at), None) => (time(at, page.now)),
                                     _ => "never",
                                 }
                             }
-                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), length)) }
+                            td { (schedule.deadline.map_or_else(|| "–".to_owned(), std_duration)) }
                         }
                     }
                 }
@@ -79,7 +79,7 @@ fn table(frame: &Frame, all: &[Scheduled]) -> Markup {
     }
 }
 
-/// The next times, in the zone of the schedule; the others on a closer look.
+/// The next times in the time zone of the schedule, with UTC in the tooltip.
 pub(super) fn times(times: &[DateTime<Utc>], schedule: &Schedule, now: DateTime<Utc>) -> Markup {
     html! {
         @for at in times {
@@ -88,6 +88,6 @@ pub(super) fn times(times: &[DateTime<Utc>], schedule: &Schedule, now: DateTime<
             }
         }
         @if times.is_empty() { "never" }
-        @else { span.unseen { "The first is " (full_time(times[0], now)) } }
+        @else { span.visually-hidden { "Next: " (full_time(times[0], now)) } }
     }
 }

@@ -1,10 +1,10 @@
-//! The processes that work.
+//! The worker processes.
 
 use super::format::{number, time};
-use super::layout::{Frame, Here, Live, heads, nothing};
+use super::layout::{LiveUpdates, PageContext, Section, empty_state, table_head};
 use crate::App;
 use crate::auth::Viewer;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use axum::extract::State;
 use axum::response::Html;
 use chrono::{DateTime, Utc};
@@ -15,35 +15,35 @@ use windlass_store::WorkerRow;
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Answer<Html<String>> {
+) -> ApiResult<Html<String>> {
     let workers = app.workers(&caller).await?;
-    let frame = Frame::of(&app, caller).await?;
+    let page = PageContext::load(&app, caller).await?;
     let content = html! {
         h1 { "Workers" }
         p {
-            "The processes that take chunks. One that has been silent for ten seconds has vanished: its chunks go to others."
+            "Processes that lease and process chunks. A worker that sends no heartbeat for ten seconds is lost, and other workers take over its chunks."
         }
-        (table(&workers, frame.now))
+        (table(&workers, page.now))
     };
-    Ok(frame.page(Here::Workers, "Workers", Live::All, content))
+    Ok(page.render(Section::Workers, "Workers", LiveUpdates::AllJobs, content))
 }
 
 pub(super) fn table(workers: &[WorkerRow], now: DateTime<Utc>) -> Markup {
     html! {
         @if workers.is_empty() {
-            (nothing("No process works. `windlass serve` or `windlass worker` starts one."))
+            (empty_state("No workers. Start one with `windlass serve` or `windlass worker`."))
         } @else {
             div.scroll {
                 table {
-                    (heads(&["Process", "State", "#Chunks held", "#At once", "Job types", "Began", "Heard of"]))
+                    (table_head(&["Worker", "State", "#Chunks", "#Slots", "Job types", "Started", "Last heartbeat"]))
                     tbody {
                         @for worker in workers {
                             tr #(format!("worker-{}", worker.name)) {
                                 td { code { (worker.name) } }
                                 td {
-                                    @if worker.vanished { span.mark.failed { "Vanished" } }
-                                    @else if worker.chunks > 0 { span.mark.processing { "Working" } }
-                                    @else { span.mark.completed { "Ready" } }
+                                    @if worker.vanished { span.badge.failed { "Lost" } }
+                                    @else if worker.chunks > 0 { span.badge.processing { "Working" } }
+                                    @else { span.badge.completed { "Idle" } }
                                 }
                                 td.number { (number(worker.chunks)) }
                                 td.number { (number(worker.slots)) }

@@ -3,9 +3,8 @@
 use super::page::{limit, page};
 use crate::App;
 use crate::auth::{Operator, Viewer};
-use crate::extract::{Body, Id, Query};
-use crate::problem::{Answer, Failure};
-use crate::shapes;
+use crate::extract::{JsonBody, PathId, Query};
+use crate::problem::{ApiError, ApiResult};
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -22,43 +21,42 @@ use windlass_store::{DeadLetter, DeadLetterFilter};
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct LettersQuery {
-    /// Only of this job.
+pub(crate) struct DeadLettersQuery {
+    /// Only dead letters of this job.
     job: Option<Uuid>,
-    /// Only of this job type.
+    /// Only dead letters of this job type.
     #[param(pattern = "^[^\\x00]*$")]
     job_type: Option<String>,
-    /// Only those whose error contains this.
+    /// Only dead letters whose error contains this text.
     #[param(pattern = "^[^\\x00]*$")]
     error: Option<String>,
-    /// Only those whose error has this fingerprint, which leaves its values out: `row … is bad`.
+    /// Only dead letters whose error has this fingerprint: the error without its values, as in `row … is bad`.
     #[param(pattern = "^[^\\x00]*$")]
     fingerprint: Option<String>,
-    /// Only in this status.
-    #[param(value_type = Option<shapes::DeadLetterStatus>)]
+    /// Only entries with this status.
     status: Option<DeadLetterStatus>,
-    /// Only those at least this old: `2h`, `7d`.
+    /// Only dead letters at least this old: `2h`, `7d`.
     #[param(pattern = "^[0-9]{1,6}[smhdw]$")]
     older_than: Option<String>,
-    /// Only letters older than this one: the cursor.
+    /// Only dead letters older than this one: the pagination cursor.
     before: Option<Uuid>,
-    /// At most so many; 50 when absent.
+    /// The maximum number of entries; 50 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
 /// List dead letters, newest first
-#[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(LettersQuery), responses(
-    (status = 200, description = "The letters that the caller sees", body = [shapes::DeadLetter],
-        headers(("link" = String, description = "The next page, where there is more"))),
-    (status = 400, description = "The query is wrong"),
+#[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(DeadLettersQuery), responses(
+    (status = 200, description = "The visible dead letters", body = [DeadLetter],
+        headers(("link" = String, description = "The next page, if there are more entries"))),
+    (status = 400, description = "The query is invalid"),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
-    Query(query): Query<LettersQuery>,
-) -> Answer<Response> {
+    Query(query): Query<DeadLettersQuery>,
+) -> ApiResult<Response> {
     let limit = limit(query.limit, 50)?;
     let filter = DeadLetterFilter {
         ids: Vec::new(),
@@ -72,50 +70,50 @@ pub(crate) async fn list(
         limit,
         ..DeadLetterFilter::default()
     };
-    let letters = app.letters(&caller, filter).await?;
+    let letters = app.dead_letters(&caller, filter).await?;
     Ok(page(letters, limit, &uri, "before", |letter| letter.id))
 }
 
 /// Show a dead letter
 #[utoipa::path(get, path = "/dead-letters/{id}", tag = "dead letters",
     params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The letter", body = shapes::DeadLetter),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such letter"),
+    (status = 200, description = "The dead letter", body = DeadLetter),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such dead letter"),
 ))]
 pub(crate) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<Json<DeadLetter>> {
-    Ok(Json(app.letter(&caller, id).await?))
+    PathId(id): PathId,
+) -> ApiResult<Json<DeadLetter>> {
+    Ok(Json(app.dead_letter(&caller, id).await?))
 }
 
-/// Which letters to act on. Everything given must hold, and something must be given.
+/// The dead letters to act on: those that match all given conditions. At least one is required.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Which {
-    /// Exactly these.
+pub(crate) struct DeadLetterSelection {
+    /// These dead letters.
     #[serde(default)]
     ids: Vec<Uuid>,
-    /// Of this job.
+    /// Dead letters of this job.
     job: Option<Uuid>,
-    /// Of this job type.
+    /// Dead letters of this job type.
     job_type: Option<String>,
-    /// Whose error contains this.
+    /// Dead letters whose error contains this text.
     error: Option<String>,
-    /// Whose error has this fingerprint.
+    /// Dead letters whose error has this fingerprint.
     fingerprint: Option<String>,
-    /// At least this old: `2h`, `7d`.
+    /// Dead letters at least this old: `2h`, `7d`.
     #[schema(pattern = "^[0-9]{1,6}[smhdw]$")]
     older_than: Option<String>,
-    /// Every letter there is.
+    /// All dead letters.
     #[serde(default)]
     all: bool,
 }
 
-impl Which {
-    fn filter(self) -> Answer<DeadLetterFilter> {
+impl DeadLetterSelection {
+    fn into_filter(self) -> ApiResult<DeadLetterFilter> {
         let filter = DeadLetterFilter {
             ids: self.ids,
             job: self.job,
@@ -126,66 +124,65 @@ impl Which {
             status: Some(DeadLetterStatus::New),
             ..DeadLetterFilter::default()
         };
-        let unsaid = filter.ids.is_empty()
+        let is_empty = filter.ids.is_empty()
             && filter.job.is_none()
             && filter.job_type.is_none()
             && filter.error.is_none()
             && filter.fingerprint.is_none()
             && filter.older_than.is_none();
-        if unsaid && !self.all {
-            let detail =
-                "say which: ids, job, jobType, error, fingerprint, olderThan, or \"all\": true";
+        if is_empty && !self.all {
+            let detail = "select dead letters by ids, job, jobType, error, fingerprint or olderThan, or set \"all\": true";
             return Err(Problem::new(Code::Request, detail).into());
         }
         Ok(filter)
     }
 }
 
-/// Work the items of dead letters again
+/// Redrive dead letters: process their items again
 ///
-/// New jobs on exactly those keys, under the identity of the original.
-#[utoipa::path(post, path = "/dead-letters/redrive", tag = "dead letters", request_body = Which,
+/// Submits new jobs for exactly these keys, under the identity of the original job.
+#[utoipa::path(post, path = "/dead-letters/redrive", tag = "dead letters", request_body = DeadLetterSelection,
     responses(
-    (status = 200, description = "The jobs that redrive them", body = [shapes::Redriven]),
-    (status = 400, description = "The request is wrong"),
-    (status = 403, description = "Your claims do not cover those of a job"),
+    (status = 200, description = "The jobs that redrive them", body = [Redriven]),
+    (status = 400, description = "The request is invalid"),
+    (status = 403, description = "Your claims do not cover those of an original job"),
 ))]
 pub(crate) async fn redrive(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
-    Body(which): Body<Which>,
-) -> Answer<Json<Vec<Redriven>>> {
-    let filter = app.own(&caller, which.filter()?);
-    Ok(Json(app.engine.redrive_for(&filter, Some(&caller.again(app.engine.config()))).await?))
+    JsonBody(selection): JsonBody<DeadLetterSelection>,
+) -> ApiResult<Json<Vec<Redriven>>> {
+    let filter = app.restrict(&caller, selection.into_filter()?);
+    Ok(Json(app.engine.redrive_for(&filter, Some(&caller.for_engine(app.engine.config()))).await?))
 }
 
-/// How many letters are ignored from now on.
+/// The number of dead letters that are ignored from now on.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Ignored {
     ignored: u64,
 }
 
-/// Decide that dead letters need nothing
-#[utoipa::path(post, path = "/dead-letters/ignore", tag = "dead letters", request_body = Which,
+/// Ignore dead letters: mark them as needing no action
+#[utoipa::path(post, path = "/dead-letters/ignore", tag = "dead letters", request_body = DeadLetterSelection,
     responses(
-    (status = 200, description = "How many", body = Ignored),
-    (status = 400, description = "The request is wrong"),
+    (status = 200, description = "The number of ignored dead letters", body = Ignored),
+    (status = 400, description = "The request is invalid"),
 ))]
 pub(crate) async fn ignore(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
-    Body(which): Body<Which>,
-) -> Answer<Json<Ignored>> {
-    let filter = app.own(&caller, which.filter()?);
+    JsonBody(selection): JsonBody<DeadLetterSelection>,
+) -> ApiResult<Json<Ignored>> {
+    let filter = app.restrict(&caller, selection.into_filter()?);
     let ignored = app.engine.store().mark_dead_letters(&filter, DeadLetterStatus::Ignored).await?;
     Ok(Json(Ignored { ignored }))
 }
 
-/// No letter is older than this, and a database can still count so far back.
-const OLDEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// Larger ages are treated as this one, which every database can subtract from the current time.
+const MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// An age: a number of seconds, minutes, hours, days or weeks.
-fn age(text: String) -> Answer<Duration> {
+fn age(text: String) -> ApiResult<Duration> {
     let parsed = || {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let seconds = match unit {
@@ -198,10 +195,10 @@ fn age(text: String) -> Answer<Duration> {
         };
         let digits = (1..=6).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
         let number: u64 = digits.then(|| number.parse().ok())??;
-        Some(Duration::from_secs(number * seconds).min(OLDEST))
+        Some(Duration::from_secs(number * seconds).min(MAX_AGE))
     };
     parsed().ok_or_else(|| {
-        let detail = format!("is `{text}`; 30s, 15m, 2h, 7d or 4w would be right");
-        Failure::from(Problem::field(Code::Request, "olderThan", detail))
+        let detail = format!("must be an age such as 30s, 15m, 2h, 7d or 4w, got `{text}`");
+        ApiError::from(Problem::field(Code::Request, "olderThan", detail))
     })
 }

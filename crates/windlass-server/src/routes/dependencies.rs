@@ -1,26 +1,25 @@
-//! Dependencies: the rules with what they wait for, and the graph of a job.
+//! Dependencies: the rules with their open join points, and the graph of a job.
 
 use crate::App;
 use crate::auth::Viewer;
-use crate::extract::Id;
-use crate::problem::Answer;
-use crate::shapes;
+use crate::extract::PathId;
+use crate::problem::ApiResult;
 use axum::Json;
 use axum::extract::State;
 use std::sync::Arc;
 use windlass_engine::Dependencies;
 use windlass_store::LinkedJob;
 
-/// Show the rules, and what they wait for
+/// Show the dependency rules and their open join points
 #[utoipa::path(get, path = "/dependencies", tag = "dependencies", responses(
-    (status = 200, description = "The rules", body = shapes::Dependencies),
+    (status = 200, description = "The rules", body = Dependencies),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Answer<Json<Dependencies>> {
+) -> ApiResult<Json<Dependencies>> {
     let mut dependencies = app.engine.dependencies().await?;
-    // They tell of the params and claims of everybody's jobs.
+    // These contain the params and claims of all jobs.
     if !caller.sees_all() {
         dependencies.waiting.clear();
         dependencies.due.clear();
@@ -29,21 +28,21 @@ pub(crate) async fn list(
     Ok(Json(dependencies))
 }
 
-/// Show what a job comes after and what comes after it
+/// Show the jobs that a job depends on and the jobs that depend on it
 ///
-/// Jobs that the caller does not see are left out.
+/// Jobs that the caller may not see are omitted.
 #[utoipa::path(get, path = "/jobs/{id}/dependencies", tag = "dependencies",
     params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The jobs, the oldest first", body = [shapes::Linked]),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such job"),
+    (status = 200, description = "The jobs, oldest first", body = [LinkedJob]),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn of_job(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<Json<Vec<LinkedJob>>> {
-    app.listed(&caller, id).await?;
+    PathId(id): PathId,
+) -> ApiResult<Json<Vec<LinkedJob>>> {
+    app.job_summary(&caller, id).await?;
     let mut graph = app.engine.graph(id).await?;
     graph.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
     Ok(Json(graph))

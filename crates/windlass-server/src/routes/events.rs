@@ -1,11 +1,10 @@
-//! Live events (SSE): how jobs and their chunks come along.
+//! Server-sent events: the progress of jobs and their chunks.
 
 use crate::App;
 use crate::auth::{Caller, Viewer};
-use crate::extract::Id;
-use crate::problem::Answer;
-use crate::shapes;
-use crate::streams::StreamPlace;
+use crate::extract::PathId;
+use crate::problem::ApiResult;
+use crate::streams::StreamPermit;
 use crate::watch::Change;
 use axum::body::Body;
 use axum::extract::State;
@@ -17,80 +16,95 @@ use futures::stream::{self, Stream, StreamExt};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use utoipa::ToSchema;
 
-/// What events are sent as.
+/// One event of a stream. Only for the OpenAPI document: the stream itself is written as text.
+#[derive(ToSchema)]
+#[schema(as = Event)]
+#[allow(dead_code, reason = "documentation of a text format")]
+struct StreamEvent {
+    /// `job` or `chunk`.
+    #[schema(pattern = "^(job|chunk)$")]
+    event: String,
+    /// A new id for each event, which browsers send back as `last-event-id`.
+    id: String,
+    /// The job or the chunk at the time of the event, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
+/// The content type of a stream.
 const EVENT_STREAM: &str = "text/event-stream";
-/// How often a comment says that the stream is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often a comment keeps an idle stream alive.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Follow a job
+/// Stream the events of a job
 ///
-/// Events `job` and `chunk`, each with the job or the chunk as it is by then. The first is the job as
-/// it is now; the stream ends when the job has ended. A chunk that begins and ends between two looks
-/// at the store has no event of its own; the job's counts have it. Whoever comes back with
-/// `last-event-id` after the end is answered 204, so that browsers stop coming back.
+/// Events `job` and `chunk`, each with the current job or chunk. The first event is the current job, and
+/// the stream ends when the job has ended. A chunk that starts and ends between two polls of the store
+/// has no event, but is contained in the counts of the job. A request with `last-event-id` after the end
+/// gets 204, so that browsers stop reconnecting.
 #[utoipa::path(get, path = "/jobs/{id}/events", tag = "jobs",
     params(("id" = Uuid, Path), ("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
-    (status = 204, description = "The job has ended, and the caller has seen it"),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such job"),
+    (status = 200, description = "The events", body = StreamEvent, content_type = EVENT_STREAM),
+    (status = 204, description = "The job has ended, and the client has received its last event"),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn of_job(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
+    PathId(id): PathId,
     headers: HeaderMap,
-) -> Answer<Response> {
-    let job = app.listed(&caller, id).await?;
-    let place = app.streams.open(caller.name());
+) -> ApiResult<Response> {
+    let job = app.job_summary(&caller, id).await?;
+    let permit = app.streams.acquire(caller.name());
     if job.has_ended() {
         return Ok(match headers.contains_key("last-event-id") {
             true => StatusCode::NO_CONTENT.into_response(),
-            false => answer(&caller, place?, stream::iter([Change::of_job(&job)])),
+            false => respond(&caller, permit?, stream::iter([Change::of_job(&job)])),
         });
     }
-    let place = place?;
-    // Followed first and looked at then: nothing falls between the two.
-    let changes = app.watch.follow(Some(id));
-    let now = Change::of_job(&app.listed(&caller, id).await?);
-    Ok(answer(&caller, place, stream::iter([now]).chain(changes)))
+    let permit = permit?;
+    // Subscribe before reading, so that no change is missed in between.
+    let changes = app.watch.subscribe(Some(id));
+    let now = Change::of_job(&app.job_summary(&caller, id).await?);
+    Ok(respond(&caller, permit, stream::iter([now]).chain(changes)))
 }
 
-/// Follow all jobs
+/// Stream the events of all jobs
 ///
-/// An event `job` for every change of a job that the caller sees, until the server stops.
+/// An event `job` for every change of a visible job, until the server stops.
 #[utoipa::path(get, path = "/events", tag = "jobs",
     params(("last-event-id" = Option<String>, Header)), responses(
-    (status = 200, description = "The events", body = shapes::Event, content_type = EVENT_STREAM),
+    (status = 200, description = "The events", body = StreamEvent, content_type = EVENT_STREAM),
     (status = 429, description = "More streams than `server.max_streams_per_caller` or \
-        `server.max_streams`; `retry-after` says when to come again"),
+        `server.max_streams`; retry after `retry-after` seconds"),
 ))]
 pub(crate) async fn of_all(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-) -> Answer<Response> {
-    let place = app.streams.open(caller.name())?;
-    let whose = caller.clone();
-    let own = move |change: &Change| {
-        let seen = whose.sees(&change.job_type, &change.owner);
-        async move { seen }
+) -> ApiResult<Response> {
+    let permit = app.streams.acquire(caller.name())?;
+    let viewer = caller.clone();
+    let visible = move |change: &Change| {
+        let visible = viewer.sees(&change.job_type, &change.submitted_by);
+        async move { visible }
     };
-    Ok(answer(&caller, place, app.watch.follow(None).filter(own)))
+    Ok(respond(&caller, permit, app.watch.subscribe(None).filter(visible)))
 }
 
-/// The stream as it is sent, no longer than the caller's token is good. It has its place until it
-/// ends.
-fn answer(
+/// The response with a stream. It ends when the caller's token expires, and holds its permit until then.
+fn respond(
     caller: &Caller,
-    place: StreamPlace,
+    permit: StreamPermit,
     changes: impl Stream<Item = Change> + Send + 'static,
 ) -> Response {
-    let begin = (Box::pin(changes), place);
-    let events = stream::unfold(begin, |(mut changes, place)| async move {
-        match tokio::time::timeout(HEARTBEAT, changes.next()).await {
-            Ok(change) => Some((change?.text, (changes, place))),
-            Err(_) => Some((Bytes::from_static(b":\n\n"), (changes, place))),
+    let state = (Box::pin(changes), permit);
+    let events = stream::unfold(state, |(mut changes, permit)| async move {
+        match tokio::time::timeout(KEEP_ALIVE_INTERVAL, changes.next()).await {
+            Ok(change) => Some((change?.text, (changes, permit))),
+            Err(_) => Some((Bytes::from_static(b":\n\n"), (changes, permit))),
         }
     });
     let events = events.take_until(caller.expiry()).map(Ok::<_, Infallible>);

@@ -1,11 +1,10 @@
-//! Jobs: submit, list, show, and what they are made of.
+//! Jobs: submit, list, show; their chunks and segments.
 
 use super::page::{limit, page};
 use crate::App;
 use crate::auth::{Caller, Submitter, Viewer};
-use crate::extract::{Body, Id, Query};
-use crate::problem::{Answer, Failure};
-use crate::shapes;
+use crate::extract::{JsonBody, PathId, Query};
+use crate::problem::{ApiError, ApiResult};
 use axum::Json;
 use axum::extract::{OriginalUri, State};
 use axum::http::StatusCode;
@@ -17,37 +16,36 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 use windlass_core::problem::Code;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus, Problem, Request};
-use windlass_store::{JobFilter, SegmentRow, Submitted};
+use windlass_store::{ChunkRow, JobFilter, SegmentRow, Submitted};
 
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct JobsQuery {
-    /// Only of this type.
+    /// Only jobs of this type.
     #[param(pattern = "^[^\\x00]*$")]
     job_type: Option<String>,
-    /// Only in this status.
-    #[param(value_type = Option<shapes::JobStatus>)]
+    /// Only entries with this status.
     status: Option<JobStatus>,
-    /// Only jobs older than this one: the cursor.
+    /// Only jobs older than this one: the pagination cursor.
     before: Option<Uuid>,
-    /// At most so many; 50 when absent.
+    /// The maximum number of entries; 50 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
 /// List jobs, newest first
 #[utoipa::path(get, path = "/jobs", tag = "jobs", params(JobsQuery), responses(
-    (status = 200, description = "The jobs that the caller sees", body = [shapes::Job],
-        headers(("link" = String, description = "The next page, where there is more"))),
-    (status = 400, description = "The query is wrong"),
+    (status = 200, description = "The visible jobs", body = [Job],
+        headers(("link" = String, description = "The next page, if there are more entries"))),
+    (status = 400, description = "The query is invalid"),
 ))]
 pub(crate) async fn list(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
     Query(query): Query<JobsQuery>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let limit = limit(query.limit, 50)?;
     let JobsQuery { job_type, status, before, .. } = query;
     let filter = JobFilter { job_type, status, before, limit, ..JobFilter::default() };
@@ -57,20 +55,20 @@ pub(crate) async fn list(
 
 /// Submit a job
 ///
-/// The same request again under the same `idempotencyKey` gives the same job.
-#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = shapes::Request, responses(
-    (status = 201, description = "A new job", body = shapes::Job,
-        headers(("location" = String, description = "Where it is shown"))),
-    (status = 200, description = "The job that the same request made before", body = shapes::Job),
-    (status = 400, description = "The request is wrong; `field` says where"),
-    (status = 409, description = "The idempotency key was used for another request"),
+/// Repeating a request with the same `idempotencyKey` returns the same job.
+#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Request, responses(
+    (status = 201, description = "A new job", body = Job,
+        headers(("location" = String, description = "The URL of the job"))),
+    (status = 200, description = "The job that was created by an earlier identical request", body = Job),
+    (status = 400, description = "The request is invalid; `field` names the field"),
+    (status = 409, description = "The idempotency key was used for a different request"),
 ))]
 pub(crate) async fn submit(
     Submitter(caller): Submitter,
     State(app): State<Arc<App>>,
-    Body(mut request): Body<Request>,
-) -> Answer<Response> {
-    check(&app, &caller, &mut request).await?;
+    JsonBody(mut request): JsonBody<Request>,
+) -> ApiResult<Response> {
+    check_request(&app, &caller, &mut request).await?;
     let submitted = app.engine.submit(request, caller.identity()).await?;
     let job = app.engine.job(submitted.id()).await?;
     let location = [(LOCATION, format!("/api/v1/jobs/{}", job.id))];
@@ -80,38 +78,42 @@ pub(crate) async fn submit(
     })
 }
 
-/// Refuses what the caller may not ask for. The limits of the request come first, so that what is
-/// looked up is bounded.
-pub(crate) async fn check(app: &App, caller: &Caller, request: &mut Request) -> Answer<()> {
+/// Rejects what the caller may not request. Checks the size limits first, so that the lookups below are
+/// bounded.
+pub(crate) async fn check_request(
+    app: &App,
+    caller: &Caller,
+    request: &mut Request,
+) -> ApiResult<()> {
     request.check_limits()?;
     if app.engine.config().jobs.contains_key(&request.job_type) && !caller.covers(&request.job_type)
     {
         let detail = format!("none of your roles may submit `{}`", request.job_type);
-        return Err(Failure::new(StatusCode::FORBIDDEN, detail));
+        return Err(ApiError::new(StatusCode::FORBIDDEN, detail));
     }
-    let (asked, highest) = (request.priority(), caller.highest_priority(&request.job_type));
-    if asked > highest && asked <= 9 {
+    let (requested, max) = (request.priority(), caller.max_priority(&request.job_type));
+    if requested > max && requested <= 9 {
         if request.priority.is_some() {
-            let detail = format!("must be at most {highest} for your roles, got {asked}");
+            let detail = format!("must be at most {max} for your roles, got {requested}");
             return Err(Problem::field(Code::Request, "priority", detail).into());
         }
-        // The default is above it.
-        request.priority = Some(highest);
+        // The default priority is above the maximum.
+        request.priority = Some(max);
     }
     let parents = request.parents();
     if parents.is_empty() {
         return Ok(());
     }
     let owners = app.engine.store().owners(&parents).await?;
-    let seen = |parent: &JobId| {
+    let visible = |parent: &JobId| {
         let owner = owners.iter().find(|owner| owner.id == *parent);
         owner.is_some_and(|owner| caller.sees(&owner.job_type, &owner.submitted_by))
     };
-    match request.after.iter().flatten().position(|parent| !seen(parent)) {
+    match request.after.iter().flatten().position(|parent| !visible(parent)) {
         None => Ok(()),
-        Some(place) => {
-            let parent = request.after.iter().flatten().nth(place).copied().unwrap_or_default();
-            let (field, detail) = (format!("after[{place}]"), format!("there is no job {parent}"));
+        Some(index) => {
+            let parent = request.after.iter().flatten().nth(index).copied().unwrap_or_default();
+            let (field, detail) = (format!("after[{index}]"), format!("there is no job {parent}"));
             Err(Problem::field(Code::Request, field, detail).into())
         }
     }
@@ -119,15 +121,15 @@ pub(crate) async fn check(app: &App, caller: &Caller, request: &mut Request) -> 
 
 /// Show a job
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)), responses(
-    (status = 200, description = "The job", body = shapes::Job),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such job"),
+    (status = 200, description = "The job", body = Job),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<Json<Job>> {
+    PathId(id): PathId,
+) -> ApiResult<Json<Job>> {
     Ok(Json(app.job(&caller, id).await?))
 }
 
@@ -135,49 +137,48 @@ pub(crate) async fn show(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChunksQuery {
-    /// Only in this status.
-    #[param(value_type = Option<shapes::ChunkStatus>)]
+    /// Only entries with this status.
     status: Option<ChunkStatus>,
-    /// Only after this chunk: the cursor.
+    /// Only chunks after this one: the pagination cursor.
     after: Option<i64>,
-    /// At most so many; 100 when absent.
+    /// The maximum number of entries; 100 by default.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// List the chunks of a job, in order of number
+/// List the chunks of a job in numerical order
 #[utoipa::path(get, path = "/jobs/{id}/chunks", tag = "jobs",
     params(("id" = Uuid, Path), ChunksQuery), responses(
-    (status = 200, description = "Its chunks", body = [shapes::Chunk],
-        headers(("link" = String, description = "The next page, where there is more"))),
-    (status = 400, description = "The id is none, or the query is wrong"),
-    (status = 404, description = "There is no such job"),
+    (status = 200, description = "The chunks", body = [ChunkRow],
+        headers(("link" = String, description = "The next page, if there are more entries"))),
+    (status = 400, description = "The id or the query is invalid"),
+    (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn chunks(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     OriginalUri(uri): OriginalUri,
-    Id(id): Id,
+    PathId(id): PathId,
     Query(query): Query<ChunksQuery>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let limit = limit(query.limit, 100)?;
-    app.listed(&caller, id).await?;
+    app.job_summary(&caller, id).await?;
     let chunks = app.engine.store().chunks(id, query.status, query.after, limit).await?;
     Ok(page(chunks, limit, &uri, "after", |chunk| chunk.chunk))
 }
 
-/// List the segments of a job, in order of number
+/// List the segments of a job in numerical order
 #[utoipa::path(get, path = "/jobs/{id}/segments", tag = "jobs", params(("id" = Uuid, Path)),
     responses(
-    (status = 200, description = "Its segments", body = [shapes::Segment]),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such job"),
+    (status = 200, description = "The segments", body = [SegmentRow]),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn segments(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<Json<Vec<SegmentRow>>> {
-    app.listed(&caller, id).await?;
+    PathId(id): PathId,
+) -> ApiResult<Json<Vec<SegmentRow>>> {
+    app.job_summary(&caller, id).await?;
     Ok(Json(app.engine.store().segments(id).await?))
 }

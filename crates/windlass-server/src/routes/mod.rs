@@ -1,7 +1,8 @@
-//! The routes, a file per topic. Each handler's first extractor says who may call it.
+//! The routes of the API, one file per topic. The first extractor of each handler is the permission that
+//! it requires.
 
 mod alerts;
-pub(crate) mod control;
+pub(crate) mod controls;
 pub(crate) mod dead_letters;
 pub(crate) mod dependencies;
 mod events;
@@ -13,12 +14,12 @@ mod page;
 mod report;
 pub(crate) mod schedules;
 
-use crate::{App, document};
+use crate::{App, openapi};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// All routes, with their document.
+/// All routes, with their OpenAPI document.
 pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
     let api = OpenApiRouter::new()
         .routes(routes!(jobs::list, jobs::submit))
@@ -38,23 +39,23 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(dead_letters::redrive))
         .routes(routes!(dead_letters::ignore))
         .routes(routes!(alerts::list))
-        .routes(routes!(control::list))
-        .routes(routes!(control::limit_job_type))
-        .routes(routes!(control::limit_job))
-        .routes(routes!(control::stop))
-        .routes(routes!(control::start))
-        .routes(routes!(control::workers))
+        .routes(routes!(controls::list))
+        .routes(routes!(controls::set_job_type_limits))
+        .routes(routes!(controls::set_job_limits))
+        .routes(routes!(controls::stop))
+        .routes(routes!(controls::start))
+        .routes(routes!(controls::workers))
         .routes(routes!(dependencies::list))
         .routes(routes!(dependencies::of_job))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
         .routes(routes!(health::document));
-    let mut all = OpenApiRouter::with_openapi(document::begin())
+    let mut all = OpenApiRouter::with_openapi(openapi::base())
         .nest("/api/v1", api)
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics));
-    document::complete(all.get_openapi_mut(), with_auth);
+    openapi::complete(all.get_openapi_mut(), with_auth);
     all
 }

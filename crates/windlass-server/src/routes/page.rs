@@ -1,6 +1,6 @@
-//! Lists a page at a time: an array, and a link to what comes after it.
+//! Pagination: an array, and a `link` header with the URL of the next page.
 
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use axum::Json;
 use axum::http::Uri;
 use axum::http::header::{HeaderValue, LINK};
@@ -9,21 +9,21 @@ use serde::Serialize;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
 
-/// The most rows of a page.
-const MOST: u32 = 1000;
+/// The maximum size of a page.
+const MAX_LIMIT: u32 = 1000;
 
-/// The size of a page that was asked for.
-pub(super) fn limit(asked: Option<u32>, default: u32) -> Answer<u32> {
-    match asked.unwrap_or(default) {
-        limit @ 1..=MOST => Ok(limit),
+/// The requested page size.
+pub(super) fn limit(requested: Option<u32>, default: u32) -> ApiResult<u32> {
+    match requested.unwrap_or(default) {
+        limit @ 1..=MAX_LIMIT => Ok(limit),
         limit => {
-            let detail = format!("is {limit}; 1 to {MOST} would be right");
+            let detail = format!("must be between 1 and {MAX_LIMIT}, got {limit}");
             Err(Problem::field(Code::Request, "limit", detail).into())
         }
     }
 }
 
-/// A page. Where it is full there may be more: `cursor` of its last row, under that name.
+/// A page. If it is full, the link to the next page has `name` set to the cursor of the last row.
 pub(super) fn page<T: Serialize, C: std::fmt::Display>(
     rows: Vec<T>,
     limit: u32,
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_page_names_the_next_with_everything_else_as_it_was() {
+    fn a_full_page_links_to_the_next_with_the_other_parameters_unchanged() {
         assert_eq!(next(1, "/a?limit=2"), None);
         assert_eq!(next(2, "/a"), Some("</a?after=1>; rel=\"next\"".to_owned()));
         let expected = "</a?x=%201&limit=2&after=1>; rel=\"next\"";

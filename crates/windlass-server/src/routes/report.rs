@@ -1,9 +1,9 @@
-//! Downloading the report of a job.
+//! Downloads the report of a job.
 
 use crate::App;
 use crate::auth::Viewer;
-use crate::extract::Id;
-use crate::problem::Answer;
+use crate::extract::PathId;
+use crate::problem::ApiResult;
 use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
@@ -11,29 +11,29 @@ use axum::http::header::{
 };
 use axum::response::IntoResponse;
 use std::sync::Arc;
-use windlass_html::report::POLICY;
+use windlass_html::report::CONTENT_POLICY;
 
 /// Download the report of a job that has ended
 ///
-/// One page of HTML that needs nothing else: what ran, for whom, totals, charts, failures by error,
-/// and the first rows of the result.
+/// A self-contained HTML page: the request, its submitter, totals, charts, failures by error, and the
+/// first rows of the result.
 #[utoipa::path(get, path = "/jobs/{id}/report", tag = "jobs", params(("id" = Uuid, Path)), responses(
     (status = 200, description = "The page", body = String, content_type = "text/html"),
-    (status = 400, description = "The id is none"),
-    (status = 404, description = "There is no such job"),
+    (status = 400, description = "The id is not a UUID"),
+    (status = 404, description = "No such job"),
     (status = 409, description = "The job has not ended"),
 ))]
 pub(crate) async fn report(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Id(id): Id,
-) -> Answer<impl IntoResponse> {
-    app.listed(&caller, id).await?;
+    PathId(id): PathId,
+) -> ApiResult<impl IntoResponse> {
+    app.job_summary(&caller, id).await?;
     let page = app.engine.report(id).await?;
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{id}.html\"")),
-        (CONTENT_SECURITY_POLICY, POLICY.to_owned()),
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY.to_owned()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (CACHE_CONTROL, "no-store".to_owned()),
     ];

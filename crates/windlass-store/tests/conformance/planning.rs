@@ -26,7 +26,7 @@ async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixtur
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     assert_eq!(plan.state, PaginationState::Plan);
-    assert_eq!(fixture.job(job).await.phase, Some(Phase::Loading));
+    assert_eq!(fixture.job(job).await.phase, Some(Phase::Planning));
     assert!(fixture.job(job).await.started_at.is_some());
 
     let split = last_page(plan.lease, PaginationState::Plan, scan(0), vec![]);

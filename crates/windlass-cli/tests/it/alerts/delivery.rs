@@ -1,12 +1,12 @@
-//! Alerts reach their receiver in the end, and nobody waits for it.
+//! Alerts are delivered at least once, and delivery never blocks jobs.
 
 use crate::alerts::fixture::{HIDDEN, SECRET, break_one, listed, sandbox, serve};
-use crate::alerts::receiver::Receiver;
+use crate::alerts::webhook_receiver::Receiver;
 use crate::common::{CliSandbox, Data, eventually};
 use windlass_testkit::free_port;
 
-/// Whether every alert there is has been tried and is still on its way.
-async fn all_wait(sandbox: &CliSandbox) -> bool {
+/// Whether every alert has been tried and is still pending.
+async fn all_pending(sandbox: &CliSandbox) -> bool {
     let alerts = listed(sandbox).await;
     let waits =
         |alert: &serde_json::Value| alert["delivery"] == "pending" && alert["attempts"] != 0;
@@ -18,16 +18,16 @@ async fn all_delivered(sandbox: &CliSandbox) -> bool {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives() {
+async fn alerts_are_delivered_when_the_receiver_is_back() {
     for data in Data::both().await {
         let data = data.with_accounts(3).await;
         let port = free_port();
         let sandbox = sandbox(&data, port, "").await;
         let server = serve(&sandbox);
         break_one(&sandbox).await;
-        eventually("all are raised, and tried", async || all_wait(&sandbox).await).await;
+        eventually("all are raised, and tried", async || all_pending(&sandbox).await).await;
         let error = listed(&sandbox).await[0]["error"].to_string();
-        assert!(error.contains("cannot connect"), "{error}");
+        assert!(error.contains("cannot be reached"), "{error}");
         server.kill9();
         let raised = listed(&sandbox).await;
         let said = server.stderr() + &error;
@@ -36,7 +36,7 @@ async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives(
         let receiver = Receiver::start_on(port).await;
         let _server = serve(&sandbox);
         eventually("all are received", async || receiver.kinds().len() == 3).await;
-        eventually("and that is known", async || all_delivered(&sandbox).await).await;
+        eventually("the deliveries are recorded", async || all_delivered(&sandbox).await).await;
         let ids = |mut ids: Vec<String>| {
             ids.sort();
             ids.dedup();
@@ -50,10 +50,10 @@ async fn a_receiver_that_is_down_gets_them_when_it_is_up_whichever_server_lives(
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_silent_holds_up_nobody() {
+async fn an_unresponsive_receiver_blocks_nothing() {
     let data = Data::sqlite().with_accounts(30).await;
     let receiver = Receiver::start().await;
-    receiver.fall_silent();
+    receiver.stop_responding();
     let sandbox = sandbox(&data, receiver.port, "").await;
     let server = serve(&sandbox);
     break_one(&sandbox).await;
@@ -61,7 +61,7 @@ async fn a_receiver_that_is_silent_holds_up_nobody() {
     let id = sandbox.submit("RAISE").await;
     sandbox.completed(&id).await;
     assert!(listed(&sandbox).await.iter().all(|alert| alert["delivery"] == "pending"));
-    // Nor does it keep a server from ending in order.
+    // It does not delay a shutdown either.
     server.term();
     let ended = server.wait().await.ok();
     assert!(ended.stderr.contains("stopped"), "{}", ended.stderr);
@@ -72,14 +72,14 @@ async fn a_redirect_is_not_followed() {
     let data = Data::sqlite().with_accounts(3).await;
     let (receiver, elsewhere) = (Receiver::start().await, Receiver::start().await);
     let to = format!("307 Temporary Redirect\r\nlocation: http://127.0.0.1:{}/", elsewhere.port);
-    receiver.answer(to.leak());
+    receiver.respond_with(to.leak());
     let sandbox = sandbox(&data, receiver.port, "").await;
     let _server = serve(&sandbox);
     break_one(&sandbox).await;
-    eventually("it is refused", async || all_wait(&sandbox).await).await;
+    eventually("it is refused", async || all_pending(&sandbox).await).await;
     let error = listed(&sandbox).await[0]["error"].to_string();
     assert!(error.contains("307") && error.contains("alerts.webhook"), "{error}");
-    receiver.answer("200 OK");
+    receiver.respond_with("200 OK");
     eventually("they are received", async || all_delivered(&sandbox).await).await;
     assert!(elsewhere.posts().is_empty());
 }

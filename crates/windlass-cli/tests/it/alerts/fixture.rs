@@ -1,21 +1,21 @@
-//! A place where things go wrong, and servers that say so.
+//! Jobs that fail, and servers that raise alerts.
 
 use crate::common::{CliSandbox, Data, job, text};
 use serde_json::Value as Json;
 use windlass_testkit::Running;
 
 pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
-/// Part of the URL that nobody but the receiver is to see.
+/// The part of the webhook URL that must stay secret.
 pub(crate) const HIDDEN: &str = "hook-7f3a";
 
-/// `[alerts]` that are posted to this port.
+/// An `[alerts]` table with a webhook on this port.
 pub(crate) fn alerts(port: u16, more: &str) -> String {
     format!(
         "\n[alerts]\nwebhook = \"http://127.0.0.1:{port}/{HIDDEN}\"\nsecret = \"{SECRET}\"\n{more}\n"
     )
 }
 
-/// A job type of which every item dies and which fails by its budget, and one that goes well.
+/// A job type whose items all fail, so that it exceeds its budget, and one that succeeds.
 pub(crate) fn jobs() -> String {
     let breaks =
         job("BREAK", "UPDATE accounts SET amount = 1 / (amount - amount) WHERE {chunk}", 10);
@@ -23,11 +23,11 @@ pub(crate) fn jobs() -> String {
     format!("{breaks}failures = {{ budget = 0, on_exceeded = \"fail\" }}\n{raises}")
 }
 
-/// A job type that no process here can work.
+/// A job type whose handler no worker has.
 pub(crate) fn unworkable(more: &str) -> String {
     format!(
         "[jobs.WAIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-         step.handler = \"nobody\"\nstep.version = \"version\"\n{more}\n"
+         step.handler = \"missing\"\nstep.version = \"version\"\n{more}\n"
     )
 }
 
@@ -39,12 +39,12 @@ pub(crate) fn serve(sandbox: &CliSandbox) -> Running {
     sandbox.spawn("serve --listen 127.0.0.1:0 --concurrency 2")
 }
 
-/// The alerts as the command lists them.
+/// The alerts that the command lists.
 pub(crate) async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
     sandbox.json("alerts --limit 1000").await.as_array().unwrap().clone()
 }
 
-/// The kinds of all alerts, in order of their names.
+/// The kinds of all alerts, sorted.
 pub(crate) async fn kinds(sandbox: &CliSandbox) -> Vec<String> {
     let mut kinds: Vec<_> =
         listed(sandbox).await.iter().map(|alert| text(&alert["kind"])).collect();
@@ -52,9 +52,9 @@ pub(crate) async fn kinds(sandbox: &CliSandbox) -> Vec<String> {
     kinds
 }
 
-/// Submits a job that fails, and waits until it has.
+/// Submits a job that fails, and waits for its end.
 pub(crate) async fn break_one(sandbox: &CliSandbox) -> String {
-    // One chunk: the job fails with the first that exceeds its budget, whatever the others come to.
+    // With one chunk the counts are deterministic: the job fails with the first chunk over budget.
     let id = sandbox.submit("BREAK --parallel-segments 1").await;
     sandbox.until(&id, "FAILED", |job| job["status"] == "FAILED").await;
     id

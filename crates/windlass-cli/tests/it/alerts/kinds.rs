@@ -1,7 +1,7 @@
-//! Each kind of alert is raised once per occurrence, however many servers look.
+//! Each kind of alert is raised once per occurrence, with any number of servers.
 
 use crate::alerts::fixture::{break_one, kinds, listed, sandbox, serve, unworkable};
-use crate::alerts::receiver::Receiver;
+use crate::alerts::webhook_receiver::Receiver;
 use crate::common::{Data, eventually};
 
 #[tokio::test]
@@ -29,25 +29,25 @@ async fn each_kind_is_raised_once_by_two_servers() {
                 assert_eq!((&alert["details"]["letters"], about_a_job), (&3.into(), false));
             }
             "no-worker" => {
-                assert_eq!((&alert["details"]["handler"], about_a_job), (&"nobody".into(), false));
+                assert_eq!((&alert["details"]["handler"], about_a_job), (&"missing".into(), false));
             }
             _ => assert!(!alert["details"]["deadline"].is_null() && about_a_job, "{alert:#}"),
         }
     }
 
-    // Both servers have looked many times when the next failure is told: nothing else is.
+    // Both servers have checked many times before the next failure, and raised nothing else.
     break_one(&sandbox).await;
     expected.extend(["budget-exceeded", "job-failed"]);
     expected.sort();
     eventually("the second failure", async || receiver.kinds() == expected).await;
 
-    // A condition that is over and comes back is another occurrence.
+    // A condition that ends and returns is a new occurrence.
     sandbox.run("dead ignore --type BREAK").await.ok();
     let over = async || {
         let alerts = listed(&sandbox).await;
         alerts.iter().any(|a| a["kind"] == "dead-letters" && !a["clearedAt"].is_null())
     };
-    eventually("the letters are settled", over).await;
+    eventually("the alert is cleared", over).await;
     break_one(&sandbox).await;
     expected.extend(["budget-exceeded", "dead-letters", "job-failed"]);
     expected.sort();
@@ -58,17 +58,22 @@ async fn each_kind_is_raised_once_by_two_servers() {
 }
 
 #[tokio::test]
-async fn a_worker_that_comes_ends_the_alert_and_nothing_is_posted_without_a_webhook() {
+async fn a_new_worker_clears_the_alert_and_without_a_webhook_it_is_only_logged() {
     let data = Data::sqlite().with_accounts(3).await;
     let jobs = crate::alerts::fixture::jobs() + "\n[alerts]\nno_worker = \"1s\"\n";
     let sandbox = crate::common::CliSandbox::on(&data, &jobs);
     let server = sandbox.spawn("serve --listen 127.0.0.1:0 --concurrency 0");
     let id = sandbox.submit("RAISE").await;
-    eventually("nobody is there", async || kinds(&sandbox).await == ["no-worker"]).await;
+    eventually("the alert is raised", async || kinds(&sandbox).await == ["no-worker"]).await;
     assert_eq!(listed(&sandbox).await[0]["delivery"], "logged");
-    assert!(server.stderr().contains("no worker for RAISE"), "{}", server.stderr());
+    assert!(
+        server.stderr().contains("no worker has been available for RAISE"),
+        "{}",
+        server.stderr()
+    );
     let _worker = sandbox.spawn("worker");
     sandbox.completed(&id).await;
-    eventually("it is over", async || !listed(&sandbox).await[0]["clearedAt"].is_null()).await;
+    eventually("the alert is cleared", async || !listed(&sandbox).await[0]["clearedAt"].is_null())
+        .await;
     assert_eq!(kinds(&sandbox).await, ["no-worker"]);
 }

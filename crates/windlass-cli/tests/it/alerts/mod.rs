@@ -1,7 +1,7 @@
-//! Alerts as whoever receives them sees it: real servers, a real listener.
+//! Tests of alerts with running servers and a webhook receiver.
 
 mod delivery;
 mod fixture;
 mod kinds;
-mod receiver;
 mod signature;
+mod webhook_receiver;

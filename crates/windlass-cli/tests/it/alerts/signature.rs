@@ -1,14 +1,14 @@
-//! The signature, verified as the page for receivers says.
+//! The webhook signature, verified with the example in docs/alerts.md.
 
 use crate::alerts::fixture::{SECRET, break_one, sandbox, serve};
-use crate::alerts::receiver::{Posted, Receiver};
+use crate::alerts::webhook_receiver::{Posted, Receiver};
 use crate::common::{Data, eventually};
 use serde_json::json;
 use windlass_testkit::Windlass;
 
 const PAGE: &str = include_str!("../../../../../docs/alerts.md");
 
-/// What the page's Python says of a request.
+/// The result of the Python example in the documentation.
 async fn is_ours(secret: &str, posted: &Posted) -> String {
     let example = PAGE.split("<!-- test -->\n```python\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
@@ -23,11 +23,11 @@ async fn is_ours(secret: &str, posted: &Posted) -> String {
 }
 
 #[tokio::test]
-async fn it_is_good_as_posted_and_for_nothing_else() {
+async fn the_signature_is_valid_only_for_the_posted_request() {
     let data = Data::sqlite().with_accounts(3).await;
     let receiver = Receiver::start().await;
     let sandbox = sandbox(&data, receiver.port, "").await;
-    // Two secrets, as while one takes the place of the other.
+    // Two secrets, as during a rotation.
     let both = format!("secret = [\"another-secret-of-32-bytes-or-so\", \"{SECRET}\"]");
     let text = sandbox.read("windlass.toml").replace(&format!("secret = \"{SECRET}\""), &both);
     sandbox.write("windlass.toml", &text);

@@ -1,19 +1,19 @@
-//! Events arrive as things happen, and end when the job has.
+//! Event streams: they report changes, and end with their job.
 
-use crate::api::served::{Served, auth, claims, now, signed, token};
+use crate::api::server_fixture::{TestServer, auth, claims, now, signed, token};
 use crate::common::{CliSandbox, Data, raise, text};
 use reqwest::{Method, Response};
 use serde_json::{Value as Json, json};
 
-/// The events of a stream, as they come.
+/// Reads the events of a stream.
 pub(crate) struct Events {
     response: Response,
     text: String,
 }
 
 impl Events {
-    pub(crate) async fn of(served: &Served, path: &str) -> Events {
-        let response = served.request(Method::GET, path).send().await.unwrap();
+    pub(crate) async fn of(server: &TestServer, path: &str) -> Events {
+        let response = server.request(Method::GET, path).send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Events { response, text: String::new() }
@@ -40,7 +40,7 @@ impl Events {
     }
 }
 
-/// Answers when there is a file `go`.
+/// A command that waits for the file `go`.
 const WAITER: &str = r#"
 import json, os, sys, time
 for line in sys.stdin:
@@ -51,21 +51,21 @@ for line in sys.stdin:
 "#;
 
 #[tokio::test]
-async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
+async fn every_subscriber_receives_all_events_of_a_job() {
     for data in Data::both().await {
         let data = data.with_accounts(20).await;
         let jobs = "[jobs.WAIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                     step.version = \"version\"\nstep.command = [\"python3\", \"wait.py\"]\n";
         let sandbox = CliSandbox::on(&data, jobs);
         sandbox.write("wait.py", WAITER);
-        let served = Served::with(sandbox, 1).await;
-        let mut all = Events::of(&served, "/api/v1/events").await;
-        // The chunk begins when both listen: what was before is not told.
-        served.post("/api/v1/stop", &json!({})).await.is(200);
-        let id = served.submit(json!({"jobType": "WAIT"})).await;
+        let server = TestServer::with(sandbox, 1).await;
+        let mut all = Events::of(&server, "/api/v1/events").await;
+        // Both subscribe before the chunk starts: earlier changes are not sent.
+        server.post("/api/v1/stop", &json!({})).await.is(200);
+        let id = server.submit(json!({"jobType": "WAIT"})).await;
         let path = format!("/api/v1/jobs/{id}/events");
-        let mut listeners = [Events::of(&served, &path).await, Events::of(&served, &path).await];
-        served.post("/api/v1/start", &json!({})).await.is(200);
+        let mut listeners = [Events::of(&server, &path).await, Events::of(&server, &path).await];
+        server.post("/api/v1/start", &json!({})).await.is(200);
         for listener in &mut listeners {
             let (first, job) = listener.next().await.unwrap();
             assert_eq!((first.as_str(), text(&job["id"])), ("job", id.clone()));
@@ -78,7 +78,7 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
                 (&json!(id), "PROCESSING".to_owned())
             );
         }
-        served.sandbox.write("go", "");
+        server.sandbox.write("go", "");
         for listener in &mut listeners {
             let mut ended = Vec::new();
             while let Some((name, data)) = listener.next().await {
@@ -86,7 +86,7 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
                     ended.push(name);
                 }
             }
-            assert_eq!(ended, ["chunk", "job"], "in this order, and then the stream is over");
+            assert_eq!(ended, ["chunk", "job"], "in this order, before the stream ends");
         }
         while let Some((name, job)) = all.next().await {
             assert_eq!((name.as_str(), &job["id"]), ("job", &json!(id)));
@@ -98,29 +98,29 @@ async fn a_job_is_followed_to_its_end_by_everybody_who_listens() {
 }
 
 #[tokio::test]
-async fn an_ended_job_is_told_once_and_browsers_do_not_come_back() {
+async fn an_ended_job_has_one_event_and_reconnects_get_204() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::with(CliSandbox::on(&data, &raise(10)), 1).await;
-    let id = served.submit(json!({"jobType": "RAISE"})).await;
-    served.until(&id, "COMPLETED").await;
+    let server = TestServer::with(CliSandbox::on(&data, &raise(10)), 1).await;
+    let id = server.submit(json!({"jobType": "RAISE"})).await;
+    server.until(&id, "COMPLETED").await;
     let path = format!("/api/v1/jobs/{id}/events");
-    let mut events = Events::of(&served, &path).await;
+    let mut events = Events::of(&server, &path).await;
     assert_eq!(events.next().await.unwrap().1["status"], "COMPLETED");
     assert!(events.next().await.is_none());
-    let again = served.request(Method::GET, &path).header("last-event-id", "0");
+    let again = server.request(Method::GET, &path).header("last-event-id", "0");
     assert_eq!(again.send().await.unwrap().status(), 204);
 }
 
 #[tokio::test]
-async fn those_who_follow_all_jobs_hear_of_their_own() {
+async fn the_stream_of_all_jobs_has_only_visible_jobs() {
     let data = Data::sqlite().with_accounts(1).await;
-    let mut served = Served::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
-    let mut ada = Events::of(served.token(&token("ada", "clerk")), "/api/v1/events").await;
-    let mut chief = Events::of(served.token(&token("chief", "chief")), "/api/v1/events").await;
-    // Both follow by now; each job is heard of by the chief before the next is submitted.
+    let mut server = TestServer::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
+    let mut ada = Events::of(server.token(&token("ada", "clerk")), "/api/v1/events").await;
+    let mut chief = Events::of(server.token(&token("chief", "chief")), "/api/v1/events").await;
+    // The chief receives each job before the next is submitted.
     let mut heard = Vec::new();
     for who in ["bob", "ada", "bob", "ada"] {
-        let id = served.token(&token(who, "clerk")).submit(json!({"jobType": "RAISE"})).await;
+        let id = server.token(&token(who, "clerk")).submit(json!({"jobType": "RAISE"})).await;
         let (_, job) = chief.next().await.unwrap();
         assert_eq!(job["id"], id.as_str());
         if who == "ada" {
@@ -134,12 +134,12 @@ async fn those_who_follow_all_jobs_hear_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_stream_is_no_longer_than_its_token() {
+async fn a_stream_ends_when_its_token_expires() {
     let data = Data::sqlite().with_accounts(1).await;
     let config = raise(10) + &auth().replace("[auth]", "[auth]\nleeway = \"0s\"");
-    let mut served = Served::start(CliSandbox::on(&data, &config)).await;
+    let mut server = TestServer::start(CliSandbox::on(&data, &config)).await;
     let mut claims = claims("ada", "clerk");
     claims["exp"] = json!(now() + 5);
-    let mut events = Events::of(served.token(&signed(&claims)), "/api/v1/events").await;
+    let mut events = Events::of(server.token(&signed(&claims)), "/api/v1/events").await;
     assert!(events.next().await.is_none());
 }

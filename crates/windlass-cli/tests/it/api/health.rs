@@ -1,45 +1,46 @@
-//! What machines ask of the server.
+//! Health endpoints and metrics.
 
-use crate::api::accounts_fixture::{savings_accounts, take};
-use crate::api::served::{Served, auth, token};
+use crate::api::server_fixture::{TestServer, auth, token};
+use crate::api::wallets_fixture::{take, wallets};
 use crate::common::{CliSandbox, Data, eventually, slow_raise};
 use serde_json::json;
 use windlass_testkit::{Options, PostgresServer};
 
 #[tokio::test]
-async fn it_is_alive_and_ready_whoever_asks() {
-    let data = savings_accounts(Data::sqlite()).await;
-    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
-    assert_eq!(served.get("/healthz").await.is(200), json!({"status": "alive"}));
-    assert_eq!(served.get("/readyz").await.is(200), json!({"status": "ready"}));
-    served.get("/api/v1/openapi.json").await.is(200);
-    assert_eq!(served.get("/metrics").await.status, 401);
+async fn health_endpoints_need_no_token() {
+    let data = wallets(Data::sqlite()).await;
+    let server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+    assert_eq!(server.get("/healthz").await.is(200), json!({"status": "alive"}));
+    assert_eq!(server.get("/readyz").await.is(200), json!({"status": "ready"}));
+    server.get("/api/v1/openapi.json").await.is(200);
+    assert_eq!(server.get("/metrics").await.status, 401);
 }
 
 #[tokio::test]
-async fn it_is_not_ready_while_the_store_is_away() {
-    let server = PostgresServer::start(Options::default());
-    let database = server.database().await;
-    let served =
-        Served::start(CliSandbox::with(&format!("[store]\nurl = \"{}\"\n", database.url()))).await;
-    served.get("/readyz").await.is(200);
-    server.stop_immediate();
-    eventually("not ready", async || served.get("/readyz").await.status == 503).await;
-    served.get("/healthz").await.is(200);
-    let jobs = served.get("/api/v1/jobs").await;
+async fn the_server_is_not_ready_while_the_store_is_unavailable() {
+    let postgres = PostgresServer::start(Options::default());
+    let database = postgres.database().await;
+    let server =
+        TestServer::start(CliSandbox::with(&format!("[store]\nurl = \"{}\"\n", database.url())))
+            .await;
+    server.get("/readyz").await.is(200);
+    postgres.stop_immediate();
+    eventually("not ready", async || server.get("/readyz").await.status == 503).await;
+    server.get("/healthz").await.is(200);
+    let jobs = server.get("/api/v1/jobs").await;
     assert!(!jobs.text.contains("postgres"), "{jobs:?}");
     assert_eq!(jobs.status, 503);
-    server.start_again();
-    eventually("ready again", async || served.get("/readyz").await.status == 200).await;
+    postgres.start_again();
+    eventually("ready again", async || server.get("/readyz").await.status == 200).await;
 }
 
 #[tokio::test]
-async fn metrics_tell_what_became_of_items() {
-    let data = savings_accounts(Data::sqlite()).await;
-    let mut served = Served::with(CliSandbox::on(&data, &(take("") + &auth())), 1).await;
-    served.token(&token("chief", "chief"));
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
-    served.until(&id, "COMPLETED").await;
+async fn metrics_count_items_by_outcome() {
+    let data = wallets(Data::sqlite()).await;
+    let mut server = TestServer::with(CliSandbox::on(&data, &(take("") + &auth())), 1).await;
+    server.token(&token("chief", "chief"));
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
+    server.until(&id, "COMPLETED").await;
     let expected = [
         "windlass_items_total{job_type=\"TAKE\",outcome=\"processed\"} 38",
         "windlass_items_total{job_type=\"TAKE\",outcome=\"dead\"} 2",
@@ -56,8 +57,8 @@ async fn metrics_tell_what_became_of_items() {
         "windlass_http_requests_total{method=\"POST\",route=\"/api/v1/jobs\",status=\"201\"} 1",
     ];
     let mut text = String::new();
-    eventually("everything is measured", async || {
-        text = served.get("/metrics").await.text;
+    eventually("all metrics are present", async || {
+        text = server.get("/metrics").await.text;
         expected.iter().all(|line| text.lines().any(|found| found == *line))
     })
     .await;
@@ -69,14 +70,15 @@ async fn metrics_tell_what_became_of_items() {
 }
 
 #[tokio::test]
-async fn metrics_move_while_a_job_runs() {
+async fn metrics_change_while_a_job_runs() {
     let data = Data::postgres().await.with_accounts(5000).await;
     data.pace(0.05).await;
-    let served =
-        Served::with(CliSandbox::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1).await;
-    let id = served.submit(json!({"jobType": "RAISE"})).await;
-    let worker = served.sandbox.spawn("worker --concurrency 1");
-    let holds = async || !served.sandbox.held_by(&id, worker.id()).await.is_empty();
+    let server =
+        TestServer::with(CliSandbox::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1)
+            .await;
+    let id = server.submit(json!({"jobType": "RAISE"})).await;
+    let worker = server.sandbox.spawn("worker --concurrency 1");
+    let holds = async || !server.sandbox.held_by(&id, worker.id()).await.is_empty();
     eventually("another process holds a chunk", holds).await;
     worker.kill9();
     let mut text = String::new();
@@ -92,11 +94,11 @@ async fn metrics_move_while_a_job_runs() {
         "windlass_chunks_in_flight{job_type=\"RAISE\"}",
         "windlass_jobs{job_type=\"RAISE\",status=\"PROCESSING\"}",
     ];
-    eventually("everything moves", async || {
-        text = served.get("/metrics").await.text;
+    eventually("all metrics increase", async || {
+        text = server.get("/metrics").await.text;
         moving.iter().all(|name| above_zero(&text, name))
     })
     .await;
-    let job = served.get(&format!("/api/v1/jobs/{id}")).await.is(200);
-    assert_eq!(job["status"], "PROCESSING", "it was measured before the end");
+    let job = server.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+    assert_eq!(job["status"], "PROCESSING", "the job is still running");
 }

@@ -1,31 +1,31 @@
-//! The API as its clients use it: a real `windlass serve`, asked over HTTP.
+//! Tests of the REST API against a running `windlass serve`.
 
 #[macro_use]
-mod accounts_fixture;
+mod wallets_fixture;
 
 mod alerts;
-mod control;
+mod controls;
+mod dead_letters;
 mod dependencies;
-mod document;
 mod events;
-mod forwarding;
 mod health;
-mod injections;
-mod items;
+mod inline_items;
 mod jobs;
 mod jwks;
-mod letters;
-mod limits;
+mod openapi;
 mod output;
 mod permissions;
 mod problems;
+mod rate_limit;
 mod report;
 mod resources;
 mod roles;
-mod rows;
+mod row_level_security;
 mod schedules;
 mod schemathesis;
-pub(crate) mod served;
+pub(crate) mod server_fixture;
 mod shutdown;
-pub(crate) mod stub;
+mod sql_injection;
+pub(crate) mod stub_service;
+mod token_forwarding;
 mod tokens;

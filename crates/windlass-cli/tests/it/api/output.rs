@@ -1,6 +1,6 @@
 //! A job's output, whole and in ranges.
 
-use crate::api::served::{Answer, Served};
+use crate::api::server_fixture::{ApiResponse, TestServer};
 use crate::common::{CliSandbox, Data};
 use reqwest::Method;
 use serde_json::json;
@@ -26,21 +26,25 @@ async fn output_is_downloaded_whole_and_in_ranges() {
     let data = Data::sqlite().with_accounts(2500).await;
     let sandbox = CliSandbox::on(&data, &emit());
     sandbox.write("emit.py", EMITTER);
-    let served = Served::with(sandbox, 2).await;
-    let id = served.submit(json!({"jobType": "EMIT"})).await;
-    served.until(&id, "COMPLETED").await;
+    let server = TestServer::with(sandbox, 2).await;
+    let id = server.submit(json!({"jobType": "EMIT"})).await;
+    server.until(&id, "COMPLETED").await;
     let path = format!("/api/v1/jobs/{id}/output");
-    let whole = served.get(&path).await;
+    let whole = server.get(&path).await;
     assert_eq!((whole.status, whole.header("accept-ranges")), (200, Some("bytes")));
     assert_eq!(whole.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(whole.text.lines().count(), 2500);
-    assert_eq!(whole.text, served.sandbox.run(&format!("output {id}")).await.ok().stdout);
+    assert_eq!(whole.text, server.sandbox.run(&format!("output {id}")).await.ok().stdout);
 
     let total = whole.text.len();
     let ask = async |range: &str, version: &str| {
-        let request = served.request(Method::GET, &path).header("range", range);
-        Answer::of(if version.is_empty() { request } else { request.header("if-range", version) })
-            .await
+        let request = server.request(Method::GET, &path).header("range", range);
+        ApiResponse::of(if version.is_empty() {
+            request
+        } else {
+            request.header("if-range", version)
+        })
+        .await
     };
     for (range, from, to) in [
         ("bytes=0-9".to_owned(), 0, 10),
@@ -63,11 +67,11 @@ async fn output_is_downloaded_whole_and_in_ranges() {
 }
 
 #[tokio::test]
-async fn a_job_at_work_has_no_ranges() {
+async fn a_running_job_has_no_ranges() {
     let data = Data::sqlite().with_accounts(3).await;
-    let served = Served::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
-    let id = served.submit(json!({"jobType": "RAISE"})).await;
-    let request = served.request(Method::GET, &format!("/api/v1/jobs/{id}/output"));
-    let answer = Answer::of(request.header("range", "bytes=0-9")).await;
-    assert_eq!((answer.status, answer.text.as_str(), answer.header("etag")), (200, "", None));
+    let server = TestServer::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
+    let id = server.submit(json!({"jobType": "RAISE"})).await;
+    let request = server.request(Method::GET, &format!("/api/v1/jobs/{id}/output"));
+    let response = ApiResponse::of(request.header("range", "bytes=0-9")).await;
+    assert_eq!((response.status, response.text.as_str(), response.header("etag")), (200, "", None));
 }

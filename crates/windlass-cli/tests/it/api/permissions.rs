@@ -1,28 +1,28 @@
-//! The authorisation table: every route, every role, one's own jobs and others'.
+//! The authorization table: every route with every role, for own jobs and jobs of others.
 
-use crate::api::accounts_fixture::take;
-use crate::api::document::operations;
-use crate::api::served::{Served, auth, token};
+use crate::api::openapi::operations;
+use crate::api::server_fixture::{TestServer, auth, token};
+use crate::api::wallets_fixture::take;
 use crate::common::{CliSandbox, Data, text};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 
-/// What a route asks of its caller.
-enum Asks {
+/// What a route requires of its caller.
+enum Requires {
     Nothing,
     /// A permission.
     For(&'static str),
-    /// A permission, and to see the job or letter in the path.
+    /// A permission, and access to the job or dead letter in the path.
     ForOwn(&'static str),
-    /// A permission, and to see all jobs.
+    /// A permission, and access to all jobs.
     ForAll(&'static str),
 }
 
-use Asks::{For, ForAll, ForOwn, Nothing};
+use Requires::{For, ForAll, ForOwn, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Asks); 32] = [
+const ROUTES: [(&str, &str, Requires); 32] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -61,13 +61,13 @@ const PERMISSIONS: [&str; 5] = ["nobody", "viewer", "submitter", "operator", "ad
 
 const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
 
-/// A server without workers, on which `ada` has a completed job with two letters.
-async fn with_a_job_of_ada(data: &Data) -> (Served, String, String) {
-    let mut served = Served::start(CliSandbox::on(data, &(take(SCHEDULE) + &auth()))).await;
-    let id = served.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
-    served.sandbox.run(&format!("worker --job {id}")).await.ok();
-    let letters = served.get("/api/v1/dead-letters").await.is(200);
-    (served, id, text(&letters[0]["id"]))
+/// A server without workers, on which `ada` has a completed job with two dead letters.
+async fn with_a_job_of_ada(data: &Data) -> (TestServer, String, String) {
+    let mut server = TestServer::start(CliSandbox::on(data, &(take(SCHEDULE) + &auth()))).await;
+    let id = server.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
+    server.sandbox.run(&format!("worker --job {id}")).await.ok();
+    let letters = server.get("/api/v1/dead-letters").await.is(200);
+    (server, id, text(&letters[0]["id"]))
 }
 
 fn body(method: &str, path: &str) -> Option<Json> {
@@ -79,10 +79,10 @@ fn body(method: &str, path: &str) -> Option<Json> {
     }
 }
 
-async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data: Data) {
-    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
+async fn every_route_requires_its_permission_and_hides_jobs_of_others(data: Data) {
+    let (mut server, job, letter) = with_a_job_of_ada(&data).await;
     let mut attempts = 0;
-    for (method, route, asks) in &ROUTES {
+    for (method, route, requires) in &ROUTES {
         let id = if route.contains("dead-letters") { &letter } else { &job };
         let path = route.replace("{id}", id).replace("{jobType}", "TAKE");
         let verb = Method::from_bytes(method.as_bytes()).unwrap();
@@ -92,27 +92,27 @@ async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data:
         }) {
             let full =
                 if all && *role != "nobody" { format!("all-{role}") } else { (*role).to_owned() };
-            served.token(&token(name, &full));
-            let answer = served.send(verb.clone(), &path, body.as_ref()).await;
+            server.token(&token(name, &full));
+            let response = server.send(verb.clone(), &path, body.as_ref()).await;
             attempts += 1;
             let permitted = |needed: &str| needed == *role;
-            let expected = match asks {
+            let expected = match requires {
                 Nothing => None,
                 For(needed) | ForOwn(needed) | ForAll(needed) if !permitted(needed) => Some(403),
                 ForOwn(_) if name != "ada" && !all => Some(404),
                 ForAll(_) if !all => Some(403),
                 _ => None,
             };
-            let refused = [401, 403, 404].contains(&answer.status).then_some(answer.status);
-            assert_eq!(refused, expected, "{method} {path} as {full} {name}: {answer:?}");
+            let refused = [401, 403, 404].contains(&response.status).then_some(response.status);
+            assert_eq!(refused, expected, "{method} {path} as {full} {name}: {response:?}");
         }
-        served.token("stranger");
-        let stranger = served.send(verb, &path, body.as_ref()).await.status;
-        assert_eq!(stranger == 401, !matches!(asks, Nothing), "{method} {path}: {stranger}");
+        server.token("stranger");
+        let stranger = server.send(verb, &path, body.as_ref()).await.status;
+        assert_eq!(stranger == 401, !matches!(requires, Nothing), "{method} {path}: {stranger}");
     }
     assert_eq!(attempts, 32 * 20);
-    // Stop and start are one pair; everything else stands in the table.
-    let document = served.get("/api/v1/openapi.json").await.is(200);
+    // Start requires the same as stop; every other route is in the table.
+    let document = server.get("/api/v1/openapi.json").await.is(200);
     let all: BTreeSet<_> =
         operations(&document).iter().map(|(p, m, _)| (m.clone(), p.clone())).collect();
     let mut known: BTreeSet<_> =
@@ -121,38 +121,38 @@ async fn every_route_asks_for_its_permission_and_others_jobs_are_not_there(data:
     assert_eq!(all, known);
 }
 
-async fn lists_and_acts_reach_ones_own_jobs_only(data: Data) {
-    let (mut served, job, letter) = with_a_job_of_ada(&data).await;
-    served.put(&format!("/api/v1/jobs/{job}/throughput"), &json!({"rate": 5})).await.is(200);
-    served.token(&token("bob", "clerk"));
-    let own = served.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
-    for which in [json!({"all": true}), json!({"job": job}), json!({"ids": [letter]})] {
-        let redriven = served.post("/api/v1/dead-letters/redrive", &which).await.is(200);
-        assert_eq!(redriven, json!([]), "{which}");
-        let ignored = served.post("/api/v1/dead-letters/ignore", &which).await.is(200);
-        assert_eq!(ignored["ignored"], 0, "{which}");
+async fn lists_and_actions_are_limited_to_own_jobs(data: Data) {
+    let (mut server, job, letter) = with_a_job_of_ada(&data).await;
+    server.put(&format!("/api/v1/jobs/{job}/throughput"), &json!({"rate": 5})).await.is(200);
+    server.token(&token("bob", "clerk"));
+    let own = server.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
+    for selection in [json!({"all": true}), json!({"job": job}), json!({"ids": [letter]})] {
+        let redriven = server.post("/api/v1/dead-letters/redrive", &selection).await.is(200);
+        assert_eq!(redriven, json!([]), "{selection}");
+        let ignored = server.post("/api/v1/dead-letters/ignore", &selection).await.is(200);
+        assert_eq!(ignored["ignored"], 0, "{selection}");
     }
-    assert_eq!(served.get("/api/v1/dead-letters").await.is(200), json!([]));
-    assert_eq!(served.get(&format!("/api/v1/dead-letters?job={job}")).await.is(200), json!([]));
-    let limits = served.get("/api/v1/throughput").await;
+    assert_eq!(server.get("/api/v1/dead-letters").await.is(200), json!([]));
+    assert_eq!(server.get(&format!("/api/v1/dead-letters?job={job}")).await.is(200), json!([]));
+    let limits = server.get("/api/v1/throughput").await;
     assert!(!limits.text.contains(&job), "{limits:?}");
-    let listed = async |served: &Served| {
-        let jobs = served.get("/api/v1/jobs").await.is(200);
+    let listed = async |server: &TestServer| {
+        let jobs = server.get("/api/v1/jobs").await.is(200);
         jobs.as_array().unwrap().iter().map(|job| text(&job["id"])).collect::<Vec<_>>()
     };
-    assert_eq!(listed(&served).await, [own.as_str()]);
-    served.token(&token("eve", "chief"));
-    assert_eq!(listed(&served).await, [own, job.clone()]);
-    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    assert_eq!(listed(&server).await, [own.as_str()]);
+    server.token(&token("eve", "chief"));
+    assert_eq!(listed(&server).await, [own, job.clone()]);
+    let letters = server.get("/api/v1/dead-letters").await.is(200);
     assert!(letters.as_array().unwrap().iter().all(|letter| letter["status"] == "new"));
-    // Whoever redrives, the job is its first owner's.
-    let redriven = served.post("/api/v1/dead-letters/redrive", &json!({"job": job})).await.is(200);
-    served.token(&token("ada", "clerk"));
+    // A redrive belongs to the submitter of the original job.
+    let redriven = server.post("/api/v1/dead-letters/redrive", &json!({"job": job})).await.is(200);
+    server.token(&token("ada", "clerk"));
     let path = format!("/api/v1/jobs/{}", text(&redriven[0]["jobId"]));
-    assert_eq!(served.get(&path).await.is(200)["submittedBy"], "ada");
+    assert_eq!(server.get(&path).await.is(200)["submittedBy"], "ada");
 }
 
 on_both!(
-    every_route_asks_for_its_permission_and_others_jobs_are_not_there,
-    lists_and_acts_reach_ones_own_jobs_only,
+    every_route_requires_its_permission_and_hides_jobs_of_others,
+    lists_and_actions_are_limited_to_own_jobs,
 );

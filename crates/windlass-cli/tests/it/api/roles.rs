@@ -1,13 +1,13 @@
-//! Roles for some job types, and what they may submit: everything else is not there.
+//! Roles that are limited to some job types and priorities.
 
-use crate::api::accounts_fixture::take;
 use crate::api::events::Events;
-use crate::api::served::{SECRET, Served, token};
+use crate::api::server_fixture::{SECRET, TestServer, token};
+use crate::api::wallets_fixture::take;
 use crate::common::{CliSandbox, Data, eventually, text};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
 
-/// Two job types of reports, one that is none, and roles for the reports.
+/// Two job types that match `REPORT_*`, one that does not, and roles for the former.
 fn config() -> String {
     let other = |name: &str| take("").replace("jobs.TAKE", &format!("jobs.{name}"));
     let scheduled = take(
@@ -27,38 +27,38 @@ fn config() -> String {
     )
 }
 
-async fn ids(served: &Served, path: &str) -> Vec<String> {
-    let listed = served.get(path).await.is(200);
+async fn ids(server: &TestServer, path: &str) -> Vec<String> {
+    let listed = server.get(path).await.is(200);
     listed.as_array().unwrap().iter().map(|row| text(&row["id"])).collect()
 }
 
-async fn a_role_for_some_job_types_reaches_no_other(data: Data) {
-    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
-    served.token(&token("eve", "chief"));
+async fn a_role_is_limited_to_its_job_types(data: Data) {
+    let mut server = TestServer::start(CliSandbox::on(&data, &config())).await;
+    server.token(&token("eve", "chief"));
     let mut jobs = Vec::new();
     for job_type in ["TAKE", "REPORT_A", "REPORT_B"] {
-        jobs.push(served.submit(json!({"jobType": job_type})).await);
+        jobs.push(server.submit(json!({"jobType": job_type})).await);
     }
     for job in &jobs {
-        served.sandbox.run(&format!("worker --job {job}")).await;
+        server.sandbox.run(&format!("worker --job {job}")).await;
     }
-    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    let letters = server.get("/api/v1/dead-letters").await.is(200);
     let letter = |job: &str| {
         let found = letters.as_array().unwrap().iter().find(|letter| letter["jobId"] == job);
         text(&found.unwrap()["id"])
     };
     let (taken, report) = (letter(&jobs[0]), letter(&jobs[1]));
-    served.put("/api/v1/throughput/TAKE", &json!({"rate": 5})).await.is(200);
+    server.put("/api/v1/throughput/TAKE", &json!({"rate": 5})).await.is(200);
 
-    served.token(&token("ron", "reporter"));
-    assert_eq!(ids(&served, "/api/v1/jobs").await, [jobs[2].clone(), jobs[1].clone()]);
-    assert_eq!(ids(&served, "/api/v1/jobs?jobType=TAKE").await, Vec::<String>::new());
-    let seen = ids(&served, "/api/v1/dead-letters").await;
+    server.token(&token("ron", "reporter"));
+    assert_eq!(ids(&server, "/api/v1/jobs").await, [jobs[2].clone(), jobs[1].clone()]);
+    assert_eq!(ids(&server, "/api/v1/jobs?jobType=TAKE").await, Vec::<String>::new());
+    let seen = ids(&server, "/api/v1/dead-letters").await;
     assert!(seen.contains(&report) && !seen.contains(&taken), "{seen:?}");
     let mut attempts = 0;
     let mut missing = async |method: Method, path: String, body: Option<Json>, expected: u16| {
-        let answer = served.send(method, &path, body.as_ref()).await;
-        assert_eq!(answer.status, expected, "{path}: {answer:?}");
+        let response = server.send(method, &path, body.as_ref()).await;
+        assert_eq!(response.status, expected, "{path}: {response:?}");
         attempts += 1;
     };
     for rest in ["", "/chunks", "/segments", "/output", "/report", "/events", "/dependencies"] {
@@ -84,69 +84,69 @@ async fn a_role_for_some_job_types_reaches_no_other(data: Data) {
     missing(Method::GET, "/metrics".to_owned(), None, 403).await;
     assert_eq!(attempts, 23);
     for which in [json!({"ids": [taken]}), json!({"job": jobs[0]}), json!({"jobType": "TAKE"})] {
-        let redriven = served.post("/api/v1/dead-letters/redrive", &which).await.is(200);
+        let redriven = server.post("/api/v1/dead-letters/redrive", &which).await.is(200);
         assert_eq!(redriven, json!([]), "{which}");
-        let ignored = served.post("/api/v1/dead-letters/ignore", &which).await.is(200);
+        let ignored = server.post("/api/v1/dead-letters/ignore", &which).await.is(200);
         assert_eq!(ignored["ignored"], 0, "{which}");
     }
-    let said = served.get("/api/v1/throughput").await;
+    let said = server.get("/api/v1/throughput").await;
     assert!(!said.text.contains("TAKE"), "{said:?}");
-    assert_eq!(served.get("/api/v1/schedules").await.is(200), json!([]));
+    assert_eq!(server.get("/api/v1/schedules").await.is(200), json!([]));
     for page in ["/", "/jobs", "/dead-letters?status=", "/job-types", "/schedules"] {
-        let page = served.get(page).await;
+        let page = server.get(page).await;
         assert!(page.status == 200 && !page.text.contains("TAKE"), "{page:?}");
     }
     for page in [format!("/jobs/{}", jobs[0]), "/job-types/TAKE".to_owned()] {
-        let request = served.request(Method::GET, &page).send().await.unwrap();
+        let request = server.request(Method::GET, &page).send().await.unwrap();
         assert_eq!(request.status(), 404, "{page}");
     }
-    // Of their own types they may do everything.
-    served.post("/api/v1/stop?jobType=REPORT_B", &json!({})).await.is(200);
-    served.post("/api/v1/start?jobType=REPORT_B", &json!({})).await.is(200);
-    served.get(&format!("/api/v1/jobs/{}", jobs[1])).await.is(200);
-    let mut events = Events::of(&served, "/api/v1/events").await;
-    served.token(&token("eve", "chief")).submit(json!({"jobType": "TAKE"})).await;
+    // They may do everything with their own job types.
+    server.post("/api/v1/stop?jobType=REPORT_B", &json!({})).await.is(200);
+    server.post("/api/v1/start?jobType=REPORT_B", &json!({})).await.is(200);
+    server.get(&format!("/api/v1/jobs/{}", jobs[1])).await.is(200);
+    let mut events = Events::of(&server, "/api/v1/events").await;
+    server.token(&token("eve", "chief")).submit(json!({"jobType": "TAKE"})).await;
     let heard =
-        served.token(&token("ron", "reporter")).submit(json!({"jobType": "REPORT_A"})).await;
+        server.token(&token("ron", "reporter")).submit(json!({"jobType": "REPORT_A"})).await;
     assert_eq!(events.next().await.unwrap().1["id"], heard.as_str());
-    served.token(&token("will", "watcher"));
-    let mut all = ids(&served, "/api/v1/jobs").await;
+    server.token(&token("will", "watcher"));
+    let mut all = ids(&server, "/api/v1/jobs").await;
     all.retain(|id| *id != heard);
     assert_eq!(all, [jobs[1].clone()]);
-    let refused = served.post("/api/v1/jobs", &json!({"jobType": "REPORT_A"})).await;
+    let refused = server.post("/api/v1/jobs", &json!({"jobType": "REPORT_A"})).await;
     assert_eq!(refused.status, 403);
 }
 
-async fn the_highest_priority_is_that_of_the_role(data: Data) {
-    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
+async fn a_role_limits_the_priority(data: Data) {
+    let mut server = TestServer::start(CliSandbox::on(&data, &config())).await;
     for (role, highest) in [("low", 2), ("clerk", 7), ("chief", 9)] {
-        served.token(&token("ada", role));
+        server.token(&token("ada", role));
         for priority in 0..=9 {
             let request = json!({"jobType": "TAKE", "priority": priority});
-            let answer = served.post("/api/v1/jobs", &request).await;
+            let response = server.post("/api/v1/jobs", &request).await;
             match priority <= highest {
-                true => drop(answer.is(201)),
-                false => answer.refuses(400, "priority"),
+                true => drop(response.is(201)),
+                false => response.is_rejected(400, "priority"),
             }
         }
-        let answer = served.post("/api/v1/jobs", &json!({"jobType": "TAKE"})).await.is(201);
-        assert_eq!(answer["priority"], highest.min(5), "the default is no way around it");
+        let response = server.post("/api/v1/jobs", &json!({"jobType": "TAKE"})).await.is(201);
+        assert_eq!(response["priority"], highest.min(5), "the default priority is limited too");
     }
 }
 
-async fn what_a_schedule_submits_is_for_those_who_see_its_jobs(data: Data) {
-    let mut served = Served::start(CliSandbox::on(&data, &config())).await;
-    served.token(&token("eve", "chief"));
+async fn schedule_params_are_shown_to_those_who_see_its_jobs(data: Data) {
+    let mut server = TestServer::start(CliSandbox::on(&data, &config())).await;
+    server.token(&token("eve", "chief"));
     eventually("the schedule is there", async || {
-        served.get("/api/v1/schedules").await.is(200) != json!([])
+        server.get("/api/v1/schedules").await.is(200) != json!([])
     })
     .await;
-    let params = async |served: &Served| {
-        let listed = served.get("/api/v1/schedules").await;
+    let params = async |server: &TestServer| {
+        let listed = server.get("/api/v1/schedules").await;
         (listed.text.contains("hush"), listed.is(200)[0]["schedule"]["params"].clone())
     };
-    assert_eq!(params(served.token(&token("ada", "clerk"))).await, (false, Json::Null));
-    let shown = params(served.token(&token("eve", "chief"))).await;
+    assert_eq!(params(server.token(&token("ada", "clerk"))).await, (false, Json::Null));
+    let shown = params(server.token(&token("eve", "chief"))).await;
     assert_eq!(shown, (true, json!({"secret": "hush"})));
 }
 
@@ -160,17 +160,17 @@ async fn a_secret_of_a_command_is_neither_shown_nor_stored() {
                   items = json.loads(line)['items']\n    \
                   print(json.dumps({'results': [{'key': i['key'], 'skip': True} for i in items]}), flush=True)\n";
     sandbox.write("run.py", script);
-    let served = Served::with(sandbox, 1).await;
-    let id = served.submit(json!({"jobType": "RUN"})).await;
-    let job = served.until(&id, "COMPLETED").await;
+    let server = TestServer::with(sandbox, 1).await;
+    let id = server.submit(json!({"jobType": "RUN"})).await;
+    let job = server.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["skipped"], 3, "the command had its secret: {job:#}");
-    let shown = served.sandbox.run(&format!("job {id} --json")).await.ok().stdout;
-    let mut all = vec![shown, served.process.stderr()];
+    let shown = server.sandbox.run(&format!("job {id} --json")).await.ok().stdout;
+    let mut all = vec![shown, server.process.stderr()];
     for path in ["/job-types", "/job-types/RUN", &format!("/jobs/{id}"), "/api/v1/jobs"] {
-        all.push(served.get(path).await.text);
+        all.push(server.get(path).await.text);
     }
     assert!(all[3].contains("command python3 …"), "{}", all[3]);
-    for file in std::fs::read_dir(served.sandbox.path(".")).unwrap().flatten() {
+    for file in std::fs::read_dir(server.sandbox.path(".")).unwrap().flatten() {
         if file.file_name().to_string_lossy().starts_with("windlass.db") {
             all.push(String::from_utf8_lossy(&std::fs::read(file.path()).unwrap()).into_owned());
         }
@@ -182,7 +182,7 @@ async fn a_secret_of_a_command_is_neither_shown_nor_stored() {
 }
 
 on_both!(
-    a_role_for_some_job_types_reaches_no_other,
-    the_highest_priority_is_that_of_the_role,
-    what_a_schedule_submits_is_for_those_who_see_its_jobs,
+    a_role_is_limited_to_its_job_types,
+    a_role_limits_the_priority,
+    schedule_params_are_shown_to_those_who_see_its_jobs,
 );

@@ -1,24 +1,24 @@
 //! The API against its own document: schemathesis makes requests of all kinds, right and wrong, and
-//! holds every answer to what the document says.
+//! compares every response with the document.
 
-use crate::api::accounts_fixture::take;
-use crate::api::document::operations;
+use crate::api::openapi::operations;
 use crate::api::output::{EMITTER, emit};
-use crate::api::served::{Served, auth, token};
+use crate::api::server_fixture::{TestServer, auth, token};
+use crate::api::wallets_fixture::take;
 use crate::common::{CliSandbox, Data, text};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
-/// Fails for good: there is no such column.
-const BREAK: &str = "[jobs.BREAK]\nsource.connection = \"app\"\nsource.table = \"savings\"\n\
-                     step.sql = \"UPDATE savings SET seen = 1 WHERE {chunk}\"\n\
+/// A job that always fails: the column does not exist.
+const BREAK: &str = "[jobs.BREAK]\nsource.connection = \"app\"\nsource.table = \"wallets\"\n\
+                     step.sql = \"UPDATE wallets SET seen = 1 WHERE {chunk}\"\n\
                      retry = { attempts = 1 }\n";
 const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
 const SERVER: &str = "[server]\nrequests_per_second = 1000000\n";
 
-async fn every_answer_is_as_the_document_says(data: Data) {
+async fn every_response_matches_the_openapi_document(data: Data) {
     let data = data.with_accounts(30).await;
     let jobs = [&take(SCHEDULE), &emit(), BREAK, &auth(), SERVER].concat();
     let sandbox = CliSandbox::on(&data, &jobs);
@@ -26,13 +26,13 @@ async fn every_answer_is_as_the_document_says(data: Data) {
     sandbox.write("schemathesis.toml", include_str!("schemathesis/schemathesis.toml"));
     sandbox.write("hooks.py", include_str!("schemathesis/hooks.py"));
     let known = known(&sandbox).await;
-    let mut served = Served::start(sandbox).await;
-    served.token(&token("eve", "chief"));
+    let mut server = TestServer::start(sandbox).await;
+    server.token(&token("eve", "chief"));
     let tried = Command::new(program())
-        .args(["run", &format!("{}/api/v1/openapi.json", served.url), "--checks", "all"])
-        .current_dir(served.sandbox.path(""))
+        .args(["run", &format!("{}/api/v1/openapi.json", server.url), "--checks", "all"])
+        .current_dir(server.sandbox.path(""))
         .env("SCHEMATHESIS_HOOKS", "hooks")
-        .env("PYTHONPATH", served.sandbox.path(""))
+        .env("PYTHONPATH", server.sandbox.path(""))
         .env("TOKEN", token("eve", "chief"))
         .env("KNOWN", known.to_string())
         .kill_on_drop(true)
@@ -41,11 +41,11 @@ async fn every_answer_is_as_the_document_says(data: Data) {
         .unwrap();
     let said = String::from_utf8_lossy(&tried.stdout) + String::from_utf8_lossy(&tried.stderr);
     assert!(tried.status.success(), "{said}");
-    let never = never_served(&served).await;
-    assert!(never.is_empty(), "no request of these was a good one: {never:?}\n{said}");
+    let never = never_served(&server).await;
+    assert!(never.is_empty(), "no request to these operations succeeded: {never:?}\n{said}");
 }
 
-/// Jobs in every status, and letters: by what can be done to them.
+/// Jobs in every status and dead letters, by the actions that they allow.
 async fn known(sandbox: &CliSandbox) -> Json {
     let (taken, emitted) = (sandbox.submit("TAKE").await, sandbox.submit("EMIT").await);
     let failed = sandbox.submit("BREAK").await;
@@ -72,10 +72,10 @@ async fn known(sandbox: &CliSandbox) -> Json {
     })
 }
 
-/// The operations that no request got a good answer from: the log has all of them.
-async fn never_served(served: &Served) -> BTreeSet<(String, String)> {
-    let document = served.get("/api/v1/openapi.json").await.is(200);
-    let log = served.process.stderr();
+/// The operations without a successful request, according to the log.
+async fn never_served(server: &TestServer) -> BTreeSet<(String, String)> {
+    let document = server.get("/api/v1/openapi.json").await.is(200);
+    let log = server.process.stderr();
     let good: Vec<_> = log.lines().filter(|line| line.contains(" status=2")).collect();
     let was_served = |method: &str, route: &str| {
         good.iter().any(|line| {
@@ -86,7 +86,7 @@ async fn never_served(served: &Served) -> BTreeSet<(String, String)> {
     };
     let all = operations(&document).into_iter().map(|(path, method, _)| (method, path));
     let never = all.filter(|(method, path)| !was_served(method, path));
-    // Its first event comes when something happens, so it is not asked.
+    // Its first event arrives only when a job changes, so schemathesis does not call it.
     never.filter(|(_, path)| path != "/api/v1/events").collect()
 }
 
@@ -96,16 +96,16 @@ fn fits(path: &str, route: &str) -> bool {
         && path.zip(route).all(|(part, name)| name.starts_with('{') || part == name)
 }
 
-/// Where `cargo xtask test` puts it: beside what cargo builds.
+/// The program that `cargo xtask test` installs in the target folder.
 fn program() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let program = target.join("schemathesis/bin/schemathesis");
     assert!(
         program.exists(),
-        "there is no {}: `cargo xtask test` makes it, and says why if it cannot",
+        "there is no {}: `cargo xtask test` installs it, or reports why it cannot",
         program.display()
     );
     program
 }
 
-on_both!(every_answer_is_as_the_document_says);
+on_both!(every_response_matches_the_openapi_document);

@@ -1,7 +1,7 @@
-//! Tokens: the good are let in, and the others learn nothing.
+//! Valid tokens are accepted; the response to an invalid one does not say what is wrong with it.
 
-use crate::api::accounts_fixture::take;
-use crate::api::served::{ROLES, SECRET, Served, auth, claims, now, signed, token};
+use crate::api::server_fixture::{ROLES, SECRET, TestServer, auth, claims, now, signed, token};
+use crate::api::wallets_fixture::take;
 use crate::common::{CliSandbox, Data, refused};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,7 +27,7 @@ fn by(algorithm: Algorithm, key: &EncodingKey) -> String {
     jsonwebtoken::encode(&Header::new(algorithm), &claims("ada", "clerk"), key).unwrap()
 }
 
-/// A good signature under a header that asks for more than we know.
+/// A valid signature with a header that has critical extensions.
 fn critical() -> String {
     let unsigned = unsigned("HS256", "");
     let (_, claims) = unsigned.trim_end_matches('.').split_once('.').unwrap();
@@ -38,7 +38,7 @@ fn critical() -> String {
     format!("{text}.{signature}")
 }
 
-/// A token that says it has no signature.
+/// A token without a valid signature.
 fn unsigned(algorithm: &str, signature: &str) -> String {
     let encode = |json: Json| URL_SAFE_NO_PAD.encode(json.to_string());
     let header = encode(json!({"alg": algorithm, "typ": "JWT"}));
@@ -46,13 +46,13 @@ fn unsigned(algorithm: &str, signature: &str) -> String {
 }
 
 #[track_caller]
-fn is_unknown(served: &Served, why: &str) -> impl Future<Output = ()> {
+fn is_unknown(server: &TestServer, why: &str) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
-        let answer = served.get("/api/v1/jobs").await;
+        let response = server.get("/api/v1/jobs").await;
         let expected = json!({"type": "about:blank", "title": "Unauthorized", "status": 401});
-        assert_eq!(answer.json(), expected, "{why}, {caller}");
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{why}");
+        assert_eq!(response.json(), expected, "{why}, {caller}");
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"), "{why}");
     }
 }
 
@@ -72,7 +72,7 @@ fn payload() -> String {
     claims("ada", "clerk").to_string()
 }
 
-/// Forged and malformed tokens. The answer does not say what is wrong with them.
+/// Forged and malformed tokens.
 fn forged() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |why: String, token: String| all.push((why, token));
@@ -124,14 +124,14 @@ fn forged() -> Vec<(String, String)> {
         add(format!("header {header}"), headed(header));
     }
     add("a header that must be understood".to_owned(), critical());
-    // Keys that the token brings along are not believed.
+    // Keys inside a token are ignored.
     let another = EncodingKey::from_secret(b"another secret of thirty-two bytes");
     let key = URL_SAFE_NO_PAD.encode("another secret of thirty-two bytes");
     let extras = [
         json!({"jwk": {"kty": "oct", "k": key}}),
         json!({"jku": "http://127.0.0.1:1/keys"}),
         json!({"x5u": "http://127.0.0.1:1/keys"}),
-        json!({"kid": "../../../../../dev/null"}),
+        json!({"kid": "../../../../dev/null"}),
         json!({"kid": "' OR 1=1 --"}),
     ];
     for mut header in extras {
@@ -171,17 +171,17 @@ fn forged() -> Vec<(String, String)> {
     all
 }
 
-async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
-    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
-    is_unknown(&served, "no token").await;
+async fn invalid_tokens_are_rejected_without_a_reason(data: Data) {
+    let mut server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+    is_unknown(&server, "no token").await;
     let forged = forged();
     assert_eq!(forged.len(), 103);
     for (why, bad) in &forged {
-        served.token(bad);
-        is_unknown(&served, why).await;
-        assert!(bad.len() < 20 || !served.process.stderr().contains(bad), "{why}");
+        server.token(bad);
+        is_unknown(&server, why).await;
+        assert!(bad.len() < 20 || !server.process.stderr().contains(bad), "{why}");
     }
-    // A good token that is sent in another way is none.
+    // A valid token in any other sandbox is ignored.
     let good = token("ada", "clerk");
     for (name, value) in [
         ("authorization", good.clone()),
@@ -191,28 +191,28 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
         ("x-authorization", format!("Bearer {good}")),
         ("cookie", format!("session={good}")),
     ] {
-        let request = reqwest::Client::new().get(format!("{}/api/v1/jobs", served.url));
-        let answer = request.header(name, value).send().await.unwrap();
-        assert_eq!(answer.status(), 401, "{name}");
+        let request = reqwest::Client::new().get(format!("{}/api/v1/jobs", server.url));
+        let response = request.header(name, value).send().await.unwrap();
+        assert_eq!(response.status(), 401, "{name}");
     }
-    let query = format!("{}/api/v1/jobs?access_token={good}", served.url);
+    let query = format!("{}/api/v1/jobs?access_token={good}", server.url);
     assert_eq!(reqwest::get(query).await.unwrap().status(), 401);
-    // Genuine tokens that cannot be used: the answer says why.
+    // Valid tokens with an unusable name: the response says why.
     let long = "x".repeat(256);
     let names = ["", "ada\u{0}", "ada\nbob", "\u{7f}", &long];
     let taken =
         ["schedule", "outbox", "rule", "local", "Schedule", "LOCAL", " local ", "rule\u{a0}"];
     for name in names.iter().chain(&taken) {
-        let answer = served.token(&with("sub", json!(name))).get("/api/v1/jobs").await;
-        let detail = answer.is(401)["detail"].as_str().unwrap_or_default().to_owned();
-        assert!(detail.contains("`sub`") && detail.len() < 200, "{name:?}: {answer:?}");
+        let response = server.token(&with("sub", json!(name))).get("/api/v1/jobs").await;
+        let detail = response.is(401)["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(detail.contains("`sub`") && detail.len() < 200, "{name:?}: {response:?}");
     }
-    // No NumericDate that a clock could show.
-    let endless = served.token(&with("exp", json!(1e300))).get("/api/v1/jobs").await;
+    // Beyond the range of a NumericDate.
+    let endless = server.token(&with("exp", json!(1e300))).get("/api/v1/jobs").await;
     assert_eq!(endless.status, 401);
     for name in [json!(null), json!(1), json!([]), json!({}), json!(true), json!(["ada"])] {
-        let answer = served.token(&with("sub", name.clone())).get("/api/v1/jobs").await;
-        assert_eq!(answer.status, 401, "{name}");
+        let response = server.token(&with("sub", name.clone())).get("/api/v1/jobs").await;
+        assert_eq!(response.status, 401, "{name}");
     }
     for (why, good) in [
         ("plain", token("ada", "clerk")),
@@ -224,47 +224,47 @@ async fn bad_tokens_are_refused_without_a_word_why(data: Data) {
         ("the longest name", with("sub", json!("x".repeat(255)))),
         ("a list of roles", with("roles", json!(["unknown", "clerk"]))),
     ] {
-        let answer = served.token(&good).get("/api/v1/jobs").await;
-        assert_eq!(answer.status, 200, "{why}");
-        served.submit(json!({"jobType": "TAKE"})).await;
+        let response = server.token(&good).get("/api/v1/jobs").await;
+        assert_eq!(response.status, 200, "{why}");
+        server.submit(json!({"jobType": "TAKE"})).await;
     }
-    assert!(!served.process.stderr().contains("panicked"));
-    // Known, and with no role that we know.
-    assert_eq!(served.token(&token("ada", "stranger")).get("/api/v1/jobs").await.status, 403);
+    assert!(!server.process.stderr().contains("panicked"));
+    // A valid token whose role does not exist.
+    assert_eq!(server.token(&token("ada", "stranger")).get("/api/v1/jobs").await.status, 403);
 }
 
-async fn a_public_key_is_no_secret(data: Data) {
+async fn a_public_key_is_not_accepted_as_a_secret(data: Data) {
     let auth = format!("\n[auth]\nkey_file = \"rsa.pub.pem\"\n{ROLES}");
     let sandbox = CliSandbox::on(&data, &(take("") + &auth));
     sandbox.write("rsa.pub.pem", RSA_PUBLIC);
-    let mut served = Served::start(sandbox).await;
+    let mut server = TestServer::start(sandbox).await;
     let good = by(Algorithm::RS256, &EncodingKey::from_rsa_pem(RSA.as_bytes()).unwrap());
-    assert_eq!(served.token(&good).get("/api/v1/jobs").await.status, 200);
+    assert_eq!(server.token(&good).get("/api/v1/jobs").await.status, 200);
     for text in [RSA_PUBLIC, RSA_PUBLIC.trim()] {
         let confused = by(Algorithm::HS256, &EncodingKey::from_secret(text.as_bytes()));
-        served.token(&confused);
-        is_unknown(&served, "the public key taken for a secret").await;
+        server.token(&confused);
+        is_unknown(&server, "the public key taken for a secret").await;
     }
     let rs512 = by(Algorithm::RS512, &EncodingKey::from_rsa_pem(RSA.as_bytes()).unwrap());
-    served.token(&rs512);
-    is_unknown(&served, "another algorithm of the same key").await;
+    server.token(&rs512);
+    is_unknown(&server, "another algorithm of the same key").await;
 }
 
-async fn the_command_line_makes_tokens_for_development(data: Data) {
+async fn the_command_line_creates_development_tokens(data: Data) {
     let jobs = take("source.claims = { county = \"county\" }\n");
-    data.run("CREATE INDEX savings_county ON savings (county, id)").await;
-    let mut served = Served::start(CliSandbox::on(&data, &(jobs + &auth()))).await;
-    let made = served
+    data.run("CREATE INDEX wallets_county ON wallets (county, id)").await;
+    let mut server = TestServer::start(CliSandbox::on(&data, &(jobs + &auth()))).await;
+    let made = server
         .sandbox
         .run("token --subject ada --role clerk --claim county=Kent,Essex --expires 1h")
         .await
         .ok();
-    served.token(made.stdout.trim());
-    served.submit(json!({"jobType": "TAKE"})).await;
-    let expired = served.sandbox.run("token --subject ada --role clerk --expires 0s").await.ok();
+    server.token(made.stdout.trim());
+    server.submit(json!({"jobType": "TAKE"})).await;
+    let expired = server.sandbox.run("token --subject ada --role clerk --expires 0s").await.ok();
     assert_eq!(expired.stdout.trim().split('.').count(), 3);
-    refused(&served.sandbox.run("token --subject ada --role king").await, &["king", "`clerk`"]);
-    refused(&served.sandbox.run("token --subject ada").await, &["--role"]);
+    refused(&server.sandbox.run("token --subject ada --role king").await, &["king", "`clerk`"]);
+    refused(&server.sandbox.run("token --subject ada").await, &["--role"]);
     let open = CliSandbox::on(&data, &take(""));
     refused(&open.run("token --subject ada --role clerk").await, &["[auth]"]);
     let public = format!("\n[auth]\njwks = \"keys.json\"\n{ROLES}");
@@ -272,12 +272,12 @@ async fn the_command_line_makes_tokens_for_development(data: Data) {
     refused(&sandbox.run("token --subject ada --role clerk").await, &["auth.jwks", "issuer"]);
 }
 
-async fn keys_that_cannot_be_used_are_refused_at_the_start(data: Data) {
+async fn unusable_keys_are_rejected_at_startup(data: Data) {
     for (key, expected) in [
-        ("key = \"short\"", "32 or more"),
+        ("key = \"short\"", "at least 32 bytes"),
         ("key_file = \"nowhere.pem\"", "nowhere.pem"),
         ("key_file = \"rsa.pem\"", "private key"),
-        ("key_file = \"broken.pem\"", "no public key"),
+        ("key_file = \"broken.pem\"", "not a valid RSA"),
         ("jwks = \"http://issuer.example/keys\"", "https://"),
     ] {
         let sandbox = CliSandbox::on(&data, &format!("{}\n[auth]\n{key}\n{ROLES}", take("")));
@@ -288,8 +288,8 @@ async fn keys_that_cannot_be_used_are_refused_at_the_start(data: Data) {
 }
 
 on_both!(
-    bad_tokens_are_refused_without_a_word_why,
-    a_public_key_is_no_secret,
-    the_command_line_makes_tokens_for_development,
-    keys_that_cannot_be_used_are_refused_at_the_start,
+    invalid_tokens_are_rejected_without_a_reason,
+    a_public_key_is_not_accepted_as_a_secret,
+    the_command_line_creates_development_tokens,
+    unusable_keys_are_rejected_at_startup,
 );

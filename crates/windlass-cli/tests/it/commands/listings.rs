@@ -58,7 +58,7 @@ async fn the_report_of_a_job_is_written_to_a_file() {
     sandbox.run(&format!("job {id} --html r.html")).await.ok();
     let page = sandbox.read("r.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains(&id), "{page}");
-    assert!(page.contains("10 items: every one was processed or skipped."), "{page}");
+    assert!(page.contains("10 items processed or skipped; no failed items."), "{page}");
     refused(&sandbox.run(&format!("job {id} --html r.html --json")).await, &["--json"]);
     let nowhere = sandbox.run(&format!("job {id} --html no/r.html")).await;
     refused(&nowhere, &["--html no/r.html"]);

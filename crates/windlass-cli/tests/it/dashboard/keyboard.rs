@@ -1,26 +1,26 @@
-//! Everything by the keyboard alone, on pages that change meanwhile.
+//! Keyboard use, on pages that update at the same time.
 
 use crate::common::eventually;
-use crate::dashboard::fixture::{slow, with_letters};
-use windlass_testkit::{Browser, Key};
-
+use crate::dashboard::wallets_fixture::{server_with_dead_letters, throttled_server};
 use serde_json::json;
+use windlass_testkit::Browser;
+use windlass_testkit::Key;
 
 #[tokio::test]
-async fn a_job_is_found_looked_into_paused_and_resumed() {
-    let (_data, served) = slow().await;
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
-    let browser = Browser::start(&served.url).await;
+async fn a_job_is_paused_and_resumed_with_the_keyboard() {
+    let (_data, server) = throttled_server().await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/").await;
     browser.sees("Running").await;
     browser.key(Key::Tab).await;
-    assert_eq!(browser.focused().await, "To the content");
+    assert_eq!(browser.focused().await, "Skip to content");
     browser.key(Key::Enter).await;
     browser.tab_to("TAKE").await;
     browser.enter().await;
     browser.is_at(&format!("/jobs/{id}")).await;
     browser.tab_to("Pause").await;
-    // The page moves under the finger, which stays where it is.
+    // The page updates, and the focus stays.
     let done = "return Number(document.querySelector('main progress').value)";
     let before = browser.run(done).await.as_f64().unwrap();
     eventually("the bar moves", async || browser.run(done).await.as_f64().unwrap() > before).await;
@@ -30,7 +30,7 @@ async fn a_job_is_found_looked_into_paused_and_resumed() {
     browser.tab_to("Resume").await;
     browser.enter().await;
     browser.sees("Running").await;
-    browser.tab_to("Chunks one by one").await;
+    browser.tab_to("Chunk list").await;
     browser.key(Key::Enter).await;
     browser.tab_to("3").await;
     browser.enter().await;
@@ -39,31 +39,31 @@ async fn a_job_is_found_looked_into_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn a_letter_is_chosen_and_redriven() {
-    let (data, served, _) = with_letters().await;
-    data.run("UPDATE savings SET amount = 50 WHERE id = 8").await;
-    let browser = Browser::start(&served.url).await;
+async fn a_dead_letter_is_selected_and_redriven() {
+    let (data, server, _) = server_with_dead_letters().await;
+    data.run("UPDATE wallets SET amount = 50 WHERE id = 8").await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/dead-letters").await;
-    browser.tab_to("Choose letter 8").await;
+    browser.tab_to("Select dead letter 8").await;
     browser.key(' ').await;
-    browser.tab_to("Redrive the chosen").await;
+    browser.tab_to("Redrive selected").await;
     browser.enter().await;
     let left = "return document.querySelectorAll('[name=ids]').length";
     eventually("letter 8 goes", async || browser.run(left).await == json!(1)).await;
-    assert_eq!(data.number("SELECT amount FROM savings WHERE id = 8").await, 40);
+    assert_eq!(data.number("SELECT amount FROM wallets WHERE id = 8").await, 40);
 }
 
 #[tokio::test]
-async fn the_focus_stays_when_a_row_before_it_goes() {
-    let (_data, served, id) = with_letters().await;
-    let letters = served.get(&format!("/api/v1/dead-letters?job={id}")).await.is(200);
-    let [first, second] = [0, 1].map(|index| &letters[index]);
-    let browser = Browser::start(&served.url).await;
+async fn the_focus_stays_when_an_earlier_row_is_removed() {
+    let (_data, server, id) = server_with_dead_letters().await;
+    let letters = server.get(&format!("/api/v1/dead-letters?job={id}")).await.is(200);
+    let [first, second] = [0, 1].map(|sandbox| &letters[sandbox]);
+    let browser = Browser::start(&server.url).await;
     browser.open("/dead-letters").await;
-    let name = format!("Choose letter {}", second["key"]);
+    let name = format!("Select dead letter {}", second["key"]);
     browser.tab_to(&name).await;
     browser.key(' ').await;
-    served.post("/api/v1/dead-letters/ignore", &json!({"ids": [first["id"]]})).await.is(200);
+    server.post("/api/v1/dead-letters/ignore", &json!({"ids": [first["id"]]})).await.is(200);
     let left = "return document.querySelectorAll('[name=ids]').length";
     eventually("the first letter goes", async || browser.run(left).await == json!(1)).await;
     assert_eq!(browser.focused().await, name);

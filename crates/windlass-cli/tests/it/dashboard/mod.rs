@@ -1,15 +1,15 @@
-//! The dashboard as people use it: a real `windlass serve`, in a real browser without a screen.
+//! Tests of the dashboard: a running `windlass serve` in a headless browser.
 
-mod doors;
-mod fixture;
+mod appearance;
+mod cross_site;
+mod dead_letters;
 mod keyboard;
-mod large;
-mod letters;
-mod live;
+mod large_job;
+mod live_updates;
 mod pages;
-mod pictures;
-mod private;
 mod report;
 mod roles;
-mod scene;
-mod scripts;
+mod screenshots;
+mod script_injection;
+mod visibility;
+mod wallets_fixture;

@@ -1,43 +1,43 @@
-//! The pages one after another: what a form is made of, a dry run, a search, schedules.
+//! Pages: forms, dry run, filters, schedules, retries, dependencies, deadlines, limits.
 
-use crate::api::served::Served;
+use crate::api::server_fixture::TestServer;
 use crate::common::{CliSandbox, text};
-use crate::dashboard::fixture::{savings_accounts, take, with_letters};
+use crate::dashboard::wallets_fixture::{server_with_dead_letters, take, wallets};
 use serde_json::json;
 use windlass_testkit::Browser;
 
 #[tokio::test]
 async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
-    let data = savings_accounts().await;
-    let served = Served::with(CliSandbox::on(&data, &take("")), 1).await;
-    let browser = Browser::start(&served.url).await;
+    let data = wallets().await;
+    let server = TestServer::with(CliSandbox::on(&data, &take("")), 1).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/job-types").await;
-    browser.sees("Debit every account").await;
+    browser.sees("Take a little from every wallet").await;
     browser.go("TAKE").await;
     browser.sees("exactly once").await;
     browser.fill("filter.counties", "Kent").await;
-    browser.go("Dry run: change nothing, show a sample").await;
-    browser.sees("It would reach 200 records.").await;
+    browser.go("Dry run").await;
+    browser.sees("The job would process 200 records.").await;
     browser.sees("4990").await;
     browser.sees("CHECK constraint failed").await;
-    assert_eq!(data.number("SELECT count(*) FROM savings WHERE amount % 5000 = 4990").await, 0);
-    browser.go("Run it now").await;
+    assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount % 5000 = 4990").await, 0);
+    browser.go("Run now").await;
     browser.sees("Completed").await;
     browser.sees("199\nprocessed").await;
-    assert_eq!(data.number("SELECT count(*) FROM savings WHERE amount = 4990").await, 199);
+    assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount = 4990").await, 199);
 }
 
 #[tokio::test]
-async fn jobs_and_letters_are_found() {
-    let (_data, served, id) = with_letters().await;
-    let other = served.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
-    served.until(&other, "COMPLETED").await;
-    let browser = Browser::start(&served.url).await;
+async fn jobs_and_dead_letters_are_filtered() {
+    let (_data, server, id) = server_with_dead_letters().await;
+    let other = server.submit(json!({"jobType": "TAKE", "ids": [1]})).await;
+    server.until(&other, "COMPLETED").await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/jobs?status=COMPLETED").await;
     let rows = "return document.querySelectorAll('main tbody tr').length";
     assert_eq!(browser.run(rows).await, json!(2));
     browser.open("/jobs?status=FAILED").await;
-    browser.sees("No such job.").await;
+    browser.sees("No matching jobs.").await;
     browser.open(&format!("/jobs/{id}?status=COMPLETED")).await;
     browser.sees("40 chunks").await;
     browser.go("More chunks").await;
@@ -46,18 +46,18 @@ async fn jobs_and_letters_are_found() {
     browser.sees("By error").await;
     browser.open("/jobs?status=NONSENSE").await;
     browser.sees("NONSENSE").await;
-    browser.go("To the overview").await;
-    browser.sees("The last 24 hours").await;
+    browser.go("Go to the overview").await;
+    browser.sees("Last 24 hours").await;
     browser.sees("2 jobs submitted: 2 completed").await;
 }
 
 #[tokio::test]
 async fn a_schedule_is_paused_and_resumed() {
-    let data = savings_accounts().await;
+    let data = wallets().await;
     let schedule =
         "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
-    let served = Served::start(CliSandbox::on(&data, &take(schedule))).await;
-    let browser = Browser::start(&served.url).await;
+    let server = TestServer::start(CliSandbox::on(&data, &take(schedule))).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/schedules").await;
     browser.sees("JST").await;
     browser.go("Pause").await;
@@ -68,35 +68,35 @@ async fn a_schedule_is_paused_and_resumed() {
 
 #[tokio::test]
 async fn a_failed_job_says_why_and_is_retried() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
-    data.run("ALTER TABLE savings RENAME TO away").await;
-    served.sandbox.run(&format!("worker --job {id}")).await;
-    served.until(&id, "FAILED").await;
-    let browser = Browser::start(&served.url).await;
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &take(""))).await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
+    data.run("ALTER TABLE wallets RENAME TO away").await;
+    server.sandbox.run(&format!("worker --job {id}")).await;
+    server.until(&id, "FAILED").await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/").await;
-    browser.sees("What went wrong").await;
+    browser.sees("Alerts").await;
     browser.sees("1 failed").await;
     browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("savings").await;
-    data.run("ALTER TABLE away RENAME TO savings").await;
-    browser.go("Retry what failed").await;
+    browser.sees("wallets").await;
+    data.run("ALTER TABLE away RENAME TO wallets").await;
+    browser.go("Retry failed chunks").await;
     browser.sees("Queued").await;
-    served.sandbox.run(&format!("worker --job {id}")).await.ok();
+    server.sandbox.run(&format!("worker --job {id}")).await.ok();
     browser.sees("Completed").await;
 }
 
 #[tokio::test]
-async fn jobs_that_come_after_one_another_are_a_graph() {
-    let data = savings_accounts().await;
+async fn dependent_jobs_are_shown_as_a_graph() {
+    let data = wallets().await;
     let after = take("").replace("jobs.TAKE", "jobs.SUM_UP");
     let rule = "[[dependencies]]\njob = \"SUM_UP\"\nafter = [\"TAKE\"]\n";
-    let served = Served::with(CliSandbox::on(&data, &(take("") + &after + rule)), 2).await;
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
-    let browser = Browser::start(&served.url).await;
+    let server = TestServer::with(CliSandbox::on(&data, &(take("") + &after + rule)), 2).await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
+    let browser = Browser::start(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Comes after, comes before").await;
+    browser.sees("Dependencies").await;
     let boxes = "return [...document.querySelectorAll('.graph a')].map(a => a.textContent)";
     let boxes = browser.run(boxes).await;
     assert!(
@@ -110,53 +110,53 @@ async fn jobs_that_come_after_one_another_are_a_graph() {
 }
 
 #[tokio::test]
-async fn a_job_that_will_be_late_says_so() {
-    let data = savings_accounts().await;
+async fn a_job_that_will_miss_its_deadline_is_marked() {
+    let data = wallets().await;
     let schedule = "throughput = { items_per_second = 5 }\n\
         schedule = { cron = \"0 3 1 1 *\", deadline = \"30s\", missed = \"run-once\" }\n";
     let sandbox = CliSandbox::on(&data, &take(schedule));
     sandbox.run("schedules").await.ok();
-    // It should have been submitted ten seconds ago.
+    // The schedule was due ten seconds ago.
     let store = rusqlite::Connection::open(sandbox.path("windlass.db")).unwrap();
     let past = "UPDATE windlass_schedules SET next_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) - 10000";
     store.execute(past, []).unwrap();
-    let served = Served::with(sandbox, 1).await;
-    let browser = Browser::start(&served.url).await;
+    let server = TestServer::with(sandbox, 1).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/").await;
     browser.sees("At risk: due").await;
     browser.go("TAKE").await;
     browser.sees("At risk: due").await;
-    browser.sees("left, until").await;
-    // When its time has passed, it is not a risk any more.
-    browser.sees("Late: was due").await;
+    browser.sees("remaining, until").await;
+    // After the deadline the job is overdue.
+    browser.sees("Overdue: was due").await;
 }
 
 #[tokio::test]
 async fn a_job_type_is_limited_and_stopped_from_its_page() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
-    let browser = Browser::start(&served.url).await;
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &take(""))).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/job-types/TAKE").await;
     browser.press("Throughput…").await;
     browser.fill("concurrency", "3").await;
     browser.fill("rate", "1,500").await;
-    browser.go("Set").await;
+    browser.go("Apply").await;
     let said = async || {
-        let controls = served.get("/api/v1/throughput").await.is(200);
+        let controls = server.get("/api/v1/throughput").await.is(200);
         controls.as_array().unwrap().iter().find(|said| said["subject"] == "TAKE").cloned().unwrap()
     };
     assert_eq!((&said().await["concurrency"], &said().await["rate"]), (&json!(3), &json!(1500)));
     browser.press("Throughput…").await;
-    browser.sees("Items a second (now 1,500)").await;
+    browser.sees("Items per second (now 1,500)").await;
     browser.press("Stop this job type…").await;
-    browser.go("Stop it").await;
+    browser.go("Stop job type").await;
     browser.sees("This job type is stopped").await;
     assert_eq!(said().await["stopped"], true);
-    browser.go("Start it again").await;
+    browser.go("Start job type").await;
     browser.misses("This job type is stopped").await;
     browser.press("Throughput…").await;
     browser.fill("rate", "much").await;
-    browser.go("Set").await;
-    browser.sees("About rate:").await;
-    browser.sees("a number from 1").await;
+    browser.go("Apply").await;
+    browser.sees("Field rate:").await;
+    browser.sees("at least 1").await;
 }

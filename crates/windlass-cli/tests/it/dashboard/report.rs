@@ -1,27 +1,27 @@
-//! The report of a job, opened as the file that it is: it needs no server, runs nothing, and can be
-//! read by everybody, on any screen.
+//! The report of a job, opened as a file: it needs no server, runs no script, and is accessible on every
+//! screen.
 
 use crate::common::CliSandbox;
-use crate::dashboard::fixture::{SCRIPT, savings_accounts, take, with_letters};
+use crate::dashboard::wallets_fixture::{SCRIPT, server_with_dead_letters, take, wallets};
 use serde_json::json;
 use std::path::PathBuf;
 use windlass_testkit::{Browser, Screen};
 
-/// Sums the savings by county and names the first account of each. One name is a script.
+/// Sums the wallets by county. The first name of one county is a script.
 const SUMS: &str = r#"
 [jobs.SUMS]
-description = "Savings by county"
+description = "What the wallets of each county hold"
 source.connection = "app"
-source.table = "savings"
-step.map = "SELECT county, min(name) AS first_name, count(*) AS accounts, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY county"
-reduce = "SELECT county, min(first_name) AS first_name, sum(accounts) AS accounts, sum(total) AS total FROM parts GROUP BY county ORDER BY county"
+source.table = "wallets"
+step.map = "SELECT county, min(name) AS first_name, count(*) AS wallets, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY county"
+reduce = "SELECT county, min(first_name) AS first_name, sum(wallets) AS wallets, sum(total) AS total FROM parts GROUP BY county ORDER BY county"
 report = { to = "file:reports/sums.csv" }
 chunk.items = 40
 "#;
 
 #[tokio::test]
-async fn it_fits_every_screen_and_runs_nothing() {
-    let data = savings_accounts().await;
+async fn a_report_fits_the_screen_and_runs_no_script() {
+    let data = wallets().await;
     let schedule =
         "schedule = { cron = \"0 3 * * *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
     let sandbox = CliSandbox::on(&data, &(take(schedule) + SUMS));
@@ -32,24 +32,24 @@ async fn it_fits_every_screen_and_runs_nothing() {
         .await
         .ok();
     let failed = sandbox.submit("TAKE").await;
-    data.run("ALTER TABLE savings RENAME TO away").await;
+    data.run("ALTER TABLE wallets RENAME TO away").await;
     sandbox.run(&format!("worker --job {failed}")).await;
     sandbox.run(&format!("job {failed} --html reports/failed.html")).await.ok();
 
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
     std::fs::create_dir_all(&folder).unwrap();
     let base = format!("file://{}", sandbox.path("reports").display());
-    for (look, name) in [
+    for (viewport, name) in [
         (Screen::Desktop, "desk-light"),
         (Screen::DesktopDark, "desk-dark"),
         (Screen::Phone, "phone-light"),
         (Screen::PhoneDark, "phone-dark"),
     ] {
-        let browser = Browser::with_screen(&base, look).await;
+        let browser = Browser::with_screen(&base, viewport).await;
         for (file, sentence) in [
-            ("sums.csv.html", "Savings by county"),
-            ("take.html", "2 are dead letters"),
-            ("failed.html", "It ended before any item was planned."),
+            ("sums.csv.html", "What the wallets of each county hold"),
+            ("take.html", "2 dead letters"),
+            ("failed.html", "The job ended before any items were planned."),
         ] {
             let about = format!("{file} {name}");
             browser.open(&format!("/{file}")).await;
@@ -69,14 +69,14 @@ async fn it_fits_every_screen_and_runs_nothing() {
 }
 
 #[tokio::test]
-async fn it_is_downloaded_from_the_page_of_a_job_that_has_ended() {
-    let (_data, served, id) = with_letters().await;
-    let browser = Browser::start(&served.url).await;
+async fn a_report_is_downloaded_from_the_job_page() {
+    let (_data, server, id) = server_with_dead_letters().await;
+    let browser = Browser::start(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
-    assert!(browser.offers("Download the report").await);
+    assert!(browser.offers("Download report").await);
     let link = "return document.querySelector('a[download$=\".html\"]').getAttribute('href')";
     let path = browser.run(link).await;
-    let report = served.get(path.as_str().unwrap()).await;
+    let report = server.get(path.as_str().unwrap()).await;
     assert_eq!(
         (report.status, report.header("content-type")),
         (200, Some("text/html; charset=utf-8"))

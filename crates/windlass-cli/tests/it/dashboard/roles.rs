@@ -1,8 +1,8 @@
 //! Signing in as three roles: each sees the buttons that it may press, and no others.
 
-use crate::api::served::{Served, auth, token};
+use crate::api::server_fixture::{TestServer, auth, token};
 use crate::common::{CliSandbox, text};
-use crate::dashboard::fixture::{savings_accounts, take};
+use crate::dashboard::wallets_fixture::{take, wallets};
 use serde_json::json;
 use windlass_testkit::Browser;
 
@@ -15,20 +15,20 @@ async fn sign_in(browser: &Browser, token: &str) {
 
 #[tokio::test]
 async fn three_roles_see_three_sets_of_buttons() {
-    let data = savings_accounts().await;
+    let data = wallets().await;
     let jobs = take(
         "throughput = { items_per_second = 1 }\nschedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n",
     );
-    let mut served = Served::with(CliSandbox::on(&data, &(jobs + &auth())), 1).await;
-    served.token(&token("eve", "chief"));
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
+    let mut server = TestServer::with(CliSandbox::on(&data, &(jobs + &auth())), 1).await;
+    server.token(&token("eve", "chief"));
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
     let job = format!("/jobs/{id}");
     for (name, role, pause, run, stop) in [
         ("vic", "all-viewer", false, false, false),
         ("oda", "clerk", true, true, false),
         ("eve", "chief", true, true, true),
     ] {
-        let browser = Browser::start(&served.url).await;
+        let browser = Browser::start(&server.url).await;
         sign_in(&browser, &token(name, role)).await;
         browser.sees("Overview").await;
         browser.sees(name).await;
@@ -38,8 +38,8 @@ async fn three_roles_see_three_sets_of_buttons() {
             "clerk" => {
                 browser.open(&job).await;
                 browser.sees("there is no job").await;
-                served.token(&token(name, role));
-                format!("/jobs/{}", served.submit(json!({"jobType": "TAKE"})).await)
+                server.token(&token(name, role));
+                format!("/jobs/{}", server.submit(json!({"jobType": "TAKE"})).await)
             }
             _ => job.clone(),
         };
@@ -54,7 +54,7 @@ async fn three_roles_see_three_sets_of_buttons() {
         browser.open("/schedules").await;
         browser.sees("0 3 1 1 *").await;
         assert_eq!(browser.offers("Pause").await, stop, "{role}");
-        // The page is kept true by events, which the cookie lets in.
+        // The cookie also authorizes the event stream.
         browser.sees("Live").await;
         assert_eq!(browser.run("return document.cookie").await, json!(""));
         browser.go("Sign out").await;
@@ -65,9 +65,9 @@ async fn three_roles_see_three_sets_of_buttons() {
 }
 
 #[tokio::test]
-async fn who_is_signed_in_at_one_server_is_at_the_other() {
-    let data = savings_accounts().await;
-    let first = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+async fn a_session_is_valid_on_every_server() {
+    let data = wallets().await;
+    let first = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let listen = "serve -v --listen 127.0.0.1:0 --concurrency 1";
     let other = first.sandbox.spawn(listen);
     let mut url = None;
@@ -83,33 +83,33 @@ async fn who_is_signed_in_at_one_server_is_at_the_other() {
     .await;
     let browser = Browser::start(&first.url).await;
     sign_in(&browser, &token("eve", "chief")).await;
-    browser.sees("Work is on.").await;
-    // A cookie is of a host, whatever the port: as two servers behind one address would see it.
+    browser.sees("Processing is enabled.").await;
+    // A cookie belongs to a host, not to a port: this is as with two servers behind a load balancer.
     browser.client.goto(&format!("{}/job-types/TAKE", url.unwrap())).await.unwrap();
     browser.go("Run now").await;
     browser.sees("Completed").await;
     browser.open("/").await;
-    browser.sees("Ended last").await;
+    browser.sees("Recently finished jobs").await;
     browser.sees("TAKE").await;
 }
 
 #[tokio::test]
-async fn one_comes_back_to_where_one_wanted_to_go() {
-    let data = savings_accounts().await;
-    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+async fn sign_in_returns_to_the_requested_page() {
+    let data = wallets().await;
+    let mut server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let id = text(
-        &served
+        &server
             .token(&token("eve", "chief"))
             .post("/api/v1/jobs", &json!({"jobType": "TAKE"}))
             .await
             .is(201)["id"],
     );
-    let browser = Browser::start(&served.url).await;
+    let browser = Browser::start(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
     browser.sees("Sign in").await;
     browser.fill("token", "no.such.token").await;
     browser.go("Sign in").await;
-    browser.sees("That token is not good here").await;
+    browser.sees("The token is not valid.").await;
     browser.fill("token", &token("eve", "chief")).await;
     browser.go("Sign in").await;
     browser.is_at(&format!("/jobs/{id}")).await;
@@ -117,7 +117,7 @@ async fn one_comes_back_to_where_one_wanted_to_go() {
     browser.fill("token", &token("eve", "chief")).await;
     browser.go("Sign in").await;
     browser.is_at("/").await;
-    // A name is shown as it is, whatever it is.
+    // The name is escaped.
     let name = "<img src=x onerror=\"window.pwned=true\">";
     browser.go("Sign out").await;
     browser.is_at("/sign-in").await;

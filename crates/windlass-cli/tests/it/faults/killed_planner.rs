@@ -14,7 +14,7 @@ async fn planning_continues_where_a_killed_planner_stopped() {
 
     let first = sandbox.spawn("worker");
     let in_the_middle = |job: &serde_json::Value| {
-        job["phase"] == "loading" && job["chunks"]["total"].as_i64() >= Some(200)
+        job["phase"] == "planning" && job["chunks"]["total"].as_i64() >= Some(200)
     };
     sandbox.until(&id, "some pages are planned", in_the_middle).await;
     first.kill9();

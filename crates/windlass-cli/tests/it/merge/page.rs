@@ -10,15 +10,18 @@ async fn the_page_is_beside_its_report(fixture: MergeFixture) {
     fixture.report_is_right().await;
     fixture.page_is_of(&id).await;
     let page = fixture.text(PAGE).await;
-    for part in
-        ["totals.csv", "totals on app", "&quot;day&quot;: &quot;monday&quot;", "10 chunks by"]
-    {
+    for part in [
+        "totals.csv",
+        "totals on app",
+        "&quot;day&quot;: &quot;monday&quot;",
+        "Duration of 10 chunks",
+    ] {
         assert!(page.contains(part), "`{part}` is not in: {page}");
     }
     // A page that is requested later is the same except for its time.
     fixture.sandbox.run(&format!("job {id} --html later.html")).await.ok();
     let later = fixture.sandbox.read("later.html");
-    let rows = |page: &str| page.split("The first rows").nth(1).map(str::to_owned);
+    let rows = |page: &str| page.split("First rows of the result").nth(1).map(str::to_owned);
     let rows = |page: &str| rows(page).unwrap().split("</table>").next().unwrap().to_owned();
     assert_eq!(rows(&later), rows(&page));
 

@@ -44,8 +44,8 @@ impl Engine {
     ) -> Result<()> {
         let end = job.projected_end(now);
         let what = match end {
-            _ if deadline < now => "has passed its deadline",
-            Some(end) if deadline < end => "will miss its deadline at its present rate",
+            _ if deadline < now => "is past its deadline",
+            Some(end) if deadline < end => "is projected to miss its deadline",
             _ => return Ok(()),
         };
         let mut details = job_summary(&job);
@@ -55,7 +55,7 @@ impl Engine {
         self.raise(NewAlert {
             kind,
             subject: format!("{}@{}", job.id, deadline.timestamp_millis()),
-            message: format!("job {} of {} {what}, {deadline}", job.id, job.job_type),
+            message: format!("job {} of {} {what} {deadline}", job.id, job.job_type),
             job_type: job.job_type,
             job: Some((job.id, job.submitted_by)),
             details,

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::{AlertKind, Job};
+use windlass_html::format::count;
 use windlass_store::{NewAlert, Occurrence, Unclaimable};
 
 /// Failures older than this raise no alert. Alerts are kept for longer, so that none is raised twice.
@@ -27,7 +28,7 @@ impl Engine {
             details["happenedAt"] = json!(found.at);
             let Occurrence { kind, subject, job, job_type, submitted_by, error, .. } = found;
             let what = match kind {
-                AlertKind::BudgetExceeded => "has exceeded its failure budget",
+                AlertKind::BudgetExceeded => "exceeded its failure budget",
                 _ => "failed",
             };
             let why = error.map(|error| format!(": {}", truncate(&error))).unwrap_or_default();
@@ -71,9 +72,8 @@ impl Engine {
         {
             if letters > limit && !known(&job_type) {
                 let details = json!({"letters": letters, "limit": limit});
-                let message = format!(
-                    "{job_type} has {letters} dead letters, more than the limit of {limit}"
-                );
+                let count = count(letters, "dead letter", "dead letters");
+                let message = format!("{job_type} has {count}, above the limit of {limit}");
                 self.raise(self.condition(kind, job_type, message, details, limit)).await?;
             }
         }
@@ -95,9 +95,10 @@ impl Engine {
                 Some(handler) => format!("connection `{connection}` and handler `{handler}`"),
                 None => format!("connection `{connection}`"),
             };
+            let waiting = count(jobs, "job is", "jobs are");
             let message = format!(
-                "no worker for {job_type} for {after:?}: {jobs} of its jobs wait for a worker with \
-                 {needs}"
+                "no worker has been available for {job_type} for {after:?}: {waiting} waiting for a worker \
+                 with {needs}"
             );
             let details = json!({"jobs": jobs, "connection": connection, "handler": handler});
             let alert = self.condition(kind, job_type, message, details, 0);

@@ -1,4 +1,4 @@
-"""What schemathesis cannot read in the document: which ids there are, and when no is the right answer."""
+"""What the document cannot express: existing ids, and when a rejection is correct."""
 
 import json
 import os
@@ -7,11 +7,11 @@ import uuid
 import schemathesis
 
 KNOWN = json.loads(os.environ["KNOWN"])
-MOVES = ("cancel", "pause", "resume", "retry")
+ACTIONS = ("cancel", "pause", "resume", "retry")
 
 
 def known(value, names):
-    """One that is there, for most ids; what is no id stays what it is, since it must be refused."""
+    """Replaces most ids by existing ones. Invalid ids stay as they are: they must be rejected."""
     try:
         number = uuid.UUID(value).int
     except (AttributeError, TypeError, ValueError):
@@ -20,18 +20,18 @@ def known(value, names):
 
 
 def known_type(value):
-    """A job type that is there, for most texts."""
+    """Replaces most names by an existing job type."""
     if not isinstance(value, str) or len(value) % 4 == 3:
         return value
     return KNOWN["types"][len(value) % len(KNOWN["types"])]
 
 
 def ids_of(path):
-    """The ids that fit a path: a job that is moved must be in a status that can be left."""
+    """The ids for a path. For an action, jobs in a status that allows it."""
     if "dead-letters" in path:
         return KNOWN["letters"]
-    move = path.rsplit("/", 1)[-1]
-    return KNOWN[move] if move in MOVES else KNOWN["jobs"]
+    action = path.rsplit("/", 1)[-1]
+    return KNOWN[action] if action in ACTIONS else KNOWN["jobs"]
 
 
 @schemathesis.hook
@@ -58,16 +58,16 @@ def map_body(context, body):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Drops refusals of requests that follow the document and are wrong for another reason."""
+    """Drops correct rejections of requests that match the document but are invalid for another reason."""
     if type(failure).__name__ != "RejectedPositiveData" or response.status_code != 400:
         return True
     problem, path = response.json(), case.operation.path
     detail = problem.get("detail", "")
-    # No text may have this character, wherever in the body it stands.
-    if case.method == "POST" and "has the character \\u0000" in detail:
+    # This character is not allowed anywhere in a body.
+    if case.method == "POST" and "contains \\u0000" in detail:
         return False
-    # The job type, its filters, its params or its keys, which the problem names.
+    # An invalid job type, filter, param or key, which the problem names.
     if path == "/api/v1/jobs":
         return problem.get("code") not in ("WL0002", "WL0003") or "field" not in problem
-    # At least one condition must be given, whichever.
-    return not (path.startswith("/api/v1/dead-letters/") and detail.startswith("say which"))
+    # At least one condition is required.
+    return not (path.startswith("/api/v1/dead-letters/") and detail.startswith("select dead letters by"))

@@ -1,22 +1,22 @@
-//! A small service of the test's own, which keeps what it is asked.
+//! A stub HTTP service that records its requests.
 
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers every request with the same body.
-pub(crate) struct Stub {
+/// Responds to every request with the same body.
+pub(crate) struct StubService {
     pub(crate) url: String,
     body: Arc<Mutex<String>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Stub {
-    pub(crate) async fn answering(body: &str) -> Stub {
+impl StubService {
+    pub(crate) async fn responding(body: &str) -> StubService {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (body, requests) = (Arc::new(Mutex::new(body.to_owned())), Arc::default());
-        let stub = Stub { url, body, requests };
+        let stub = StubService { url, body, requests };
         let (body, requests) = (stub.body.clone(), stub.requests.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -26,12 +26,12 @@ impl Stub {
         stub
     }
 
-    /// Answers with another body from now on.
-    pub(crate) fn answer(&self, body: &str) {
+    /// Changes the body of the responses.
+    pub(crate) fn respond_with(&self, body: &str) {
         *self.body.lock().unwrap() = body.to_owned();
     }
 
-    /// The heads of all requests so far, in small letters.
+    /// The headers of all requests so far, in lower case.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

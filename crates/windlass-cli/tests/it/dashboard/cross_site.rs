@@ -1,14 +1,14 @@
-//! What other sites' pages can make a browser do here: nothing.
+//! Pages of other sites cannot make a browser act on the dashboard.
 
-use crate::api::served::{Served, auth, token};
-use crate::api::stub::Stub;
+use crate::api::server_fixture::{TestServer, auth, token};
+use crate::api::stub_service::StubService;
 use crate::common::{CliSandbox, text};
-use crate::dashboard::fixture::{savings_accounts, take};
+use crate::dashboard::wallets_fixture::{take, wallets};
 use reqwest::{Client, StatusCode, redirect};
 use serde_json::json;
 use windlass_testkit::Browser;
 
-/// Every form of the dashboard.
+/// Every form action of the dashboard.
 const POSTS: [&str; 14] = [
     "/stop",
     "/start",
@@ -32,11 +32,11 @@ fn client() -> Client {
 }
 
 #[tokio::test]
-async fn a_form_of_another_site_is_refused() {
-    let data = savings_accounts().await;
-    let mut served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+async fn a_form_of_another_site_is_rejected() {
+    let data = wallets().await;
+    let mut server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let chief = token("eve", "chief");
-    let id = served.token(&chief).submit(json!({"jobType": "TAKE"})).await;
+    let id = server.token(&chief).submit(json!({"jobType": "TAKE"})).await;
     let (client, cookie) = (client(), format!("windlass_session={chief}"));
     let mut attempts = 0;
     for path in POSTS {
@@ -50,77 +50,77 @@ async fn a_form_of_another_site_is_refused() {
             Some("file://"),
         ] {
             attempts += 1;
-            let address = format!("{}{}", served.url, path.replace("{id}", &id));
+            let address = format!("{}{}", server.url, path.replace("{id}", &id));
             let mut post = client.post(address).header("cookie", &cookie);
             post = post.header("content-type", "application/x-www-form-urlencoded").body("all=yes");
             if let Some(origin) = origin {
                 post = post.header("origin", origin);
             }
-            let answer = post.send().await.unwrap();
-            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {origin:?}");
-            let location = answer.headers()["location"].to_str().unwrap().to_owned();
-            assert!(location.starts_with("/sign-in"), "{path} {origin:?}: {location}");
+            let response = post.send().await.unwrap();
+            assert_eq!(response.status(), StatusCode::SEE_OTHER, "{path} {origin:?}");
+            let sandbox = response.headers()["location"].to_str().unwrap().to_owned();
+            assert!(sandbox.starts_with("/sign-in"), "{path} {origin:?}: {sandbox}");
         }
     }
     assert_eq!(attempts, 14 * 7);
-    // Nor is anybody signed in or out by another site.
+    // Another site cannot sign a user in or out.
     for path in ["/sign-in", "/sign-out"] {
-        let post = client.post(format!("{}{path}", served.url)).header("cookie", &cookie);
+        let post = client.post(format!("{}{path}", server.url)).header("cookie", &cookie);
         let post = post.header("origin", "https://evil.example");
         let post = post.header("content-type", "application/x-www-form-urlencoded");
-        let answer = post.body(format!("token={chief}")).send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
-        assert!(!answer.headers().contains_key("set-cookie"), "{path}");
+        let response = post.body(format!("token={chief}")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{path}");
+        assert!(!response.headers().contains_key("set-cookie"), "{path}");
     }
-    // The same cookie from our own page is good.
-    let pause = client.post(format!("{}/jobs/{id}/pause", served.url)).header("cookie", &cookie);
-    let answer = pause.header("origin", &served.url).send().await.unwrap();
-    assert_eq!(answer.headers()["location"], format!("/jobs/{id}"));
-    assert_eq!(served.get(&format!("/api/v1/jobs/{id}")).await.is(200)["status"], "PAUSED");
-    let controls = served.get("/api/v1/throughput").await.is(200);
+    // The same cookie works from our own page.
+    let pause = client.post(format!("{}/jobs/{id}/pause", server.url)).header("cookie", &cookie);
+    let response = pause.header("origin", &server.url).send().await.unwrap();
+    assert_eq!(response.headers()["location"], format!("/jobs/{id}"));
+    assert_eq!(server.get(&format!("/api/v1/jobs/{id}")).await.is(200)["status"], "PAUSED");
+    let controls = server.get("/api/v1/throughput").await.is(200);
     assert!(controls.as_array().unwrap().iter().all(|said| said["stopped"] == false), "{controls}");
 }
 
 #[tokio::test]
-async fn without_auth_a_form_of_another_site_is_refused_as_well() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
+async fn without_auth_a_form_of_another_site_is_rejected_too() {
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &take(""))).await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
     for path in POSTS {
-        let address = format!("{}{}", served.url, path.replace("{id}", &id));
+        let address = format!("{}{}", server.url, path.replace("{id}", &id));
         let post = client().post(address).header("origin", "https://evil.example");
-        let answer = post.send().await.unwrap();
-        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        let response = post.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_page_on_the_next_port_cannot_stop_everything() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+async fn a_page_on_another_port_cannot_stop_processing() {
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let evil = format!(
         "<form id=f method=post action=\"{}/stop\"></form><script>f.submit()</script>",
-        served.url
+        server.url
     );
     let head = "<!doctype html><meta charset=utf-8>";
-    let stub = Stub::answering(&format!("{head}{evil}")).await;
-    let browser = Browser::start(&served.url).await;
+    let stub = StubService::responding(&format!("{head}{evil}")).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/").await;
     browser.fill("token", &token("eve", "chief")).await;
     browser.go("Sign in").await;
-    browser.sees("Work is on.").await;
-    // Another port of the same machine is the same site to a browser, which sends the cookie along.
+    browser.sees("Processing is enabled.").await;
+    // For a browser, another port is the same site, so it sends the cookie.
     browser.client.goto(&stub.url).await.unwrap();
     browser.sees("Sign in").await;
     browser.open("/").await;
-    browser.sees("Work is on.").await;
+    browser.sees("Processing is enabled.").await;
 }
 
 #[tokio::test]
-async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &take(""))).await;
-    let id = served.submit(json!({"jobType": "TAKE"})).await;
+async fn pages_allow_only_own_scripts_and_assets_are_small() {
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &take(""))).await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
     let job = format!("/jobs/{id}");
     for path in [
         "/",
@@ -132,7 +132,7 @@ async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
         "/schedules",
         "/workers",
     ] {
-        let page = served.get(path).await;
+        let page = server.get(path).await;
         assert_eq!(page.status, 200, "{path}");
         let policy = page.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
@@ -143,11 +143,11 @@ async fn every_page_forbids_scripts_but_ours_and_assets_are_small() {
     }
     let mut bytes = 0;
     for asset in ["/assets/style.css", "/assets/live.js", "/assets/icon.svg"] {
-        bytes += served.get(asset).await.text.len();
+        bytes += server.get(asset).await.text.len();
     }
     assert!(bytes < 150_000, "{bytes} bytes of assets");
     let missing =
-        client().get(format!("{}/jobs/{}", served.url, uuid::Uuid::nil())).send().await.unwrap();
+        client().get(format!("{}/jobs/{}", server.url, uuid::Uuid::nil())).send().await.unwrap();
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
     assert!(text(&json!(missing.text().await.unwrap())).contains("there is no job"));
 }
@@ -170,30 +170,30 @@ const ELSEWHERE: [&str; 12] = [
 
 #[tokio::test]
 async fn no_redirect_leaves_the_site_and_no_path_reads_a_file() {
-    let data = savings_accounts().await;
-    let served = Served::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
+    let data = wallets().await;
+    let server = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
     let (client, chief) = (client(), token("eve", "chief"));
     let mut attempts = 0;
-    for address in ELSEWHERE {
+    for sandbox in ELSEWHERE {
         for (path, field) in
             [("/sign-in", "to"), ("/start", "back"), ("/job-types/TAKE/throughput", "back")]
         {
-            let encoded: String = address.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let encoded: String = sandbox.bytes().map(|byte| format!("%{byte:02X}")).collect();
             let form = format!("token={chief}&{field}={encoded}");
-            let post = client.post(format!("{}{path}", served.url)).header("origin", &served.url);
+            let post = client.post(format!("{}{path}", server.url)).header("origin", &server.url);
             let post = post.header("cookie", format!("windlass_session={chief}"));
             let post = post.header("content-type", "application/x-www-form-urlencoded");
-            let answer = post.body(form).send().await.unwrap();
-            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {address:?}");
-            assert_eq!(answer.headers()["location"], "/", "{path} {address:?}");
+            let response = post.body(form).send().await.unwrap();
+            assert_eq!(response.status(), StatusCode::SEE_OTHER, "{path} {sandbox:?}");
+            assert_eq!(response.headers()["location"], "/", "{path} {sandbox:?}");
             attempts += 1;
         }
     }
-    let address = served.url.trim_start_matches("http://");
+    let address = server.url.trim_start_matches("http://");
     for start in ["/", "/assets/", "/jobs/", "/api/v1/jobs/", "/job-types/"] {
         for path in [
             "../windlass.toml",
-            "../../../../../etc/passwd",
+            "../../../../etc/passwd",
             "..%2f..%2f..%2fetc%2fpasswd",
             "%2e%2e/%2e%2e/etc/passwd",
             "..%5c..%5cetc%5cpasswd",
@@ -201,7 +201,7 @@ async fn no_redirect_leaves_the_site_and_no_path_reads_a_file() {
             "%00windlass.toml",
             "windlass.toml%00.css",
         ] {
-            // As it is, which clients would tidy up.
+            // Sent as raw bytes, because HTTP clients normalize paths.
             use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
             let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
             let head = format!(
@@ -209,10 +209,13 @@ async fn no_redirect_leaves_the_site_and_no_path_reads_a_file() {
                  authorization: Bearer {chief}\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            assert!(answer.starts_with("HTTP/1.1 40"), "{start}{path}: {answer}");
-            assert!(!answer.contains("root:") && !answer.contains("[connections"), "{answer}");
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            assert!(response.starts_with("HTTP/1.1 40"), "{start}{path}: {response}");
+            assert!(
+                !response.contains("root:") && !response.contains("[connections"),
+                "{response}"
+            );
             attempts += 1;
         }
     }

@@ -1,7 +1,7 @@
-//! SQL in every text that the API takes: bodies, listing parameters, path segments, headers and claims.
-//! It is refused, or it is a value: no other row changes, no table vanishes, and no answer is a 500.
+//! SQL in every text that the API accepts: bodies, queries, path segments, headers and claims.
+//! It is rejected or used as a value: no other row changes, no table is dropped, no response is a 500.
 
-use crate::api::served::{Answer, Served, auth, claims, signed};
+use crate::api::server_fixture::{ApiResponse, TestServer, auth, claims, signed};
 use crate::common::{CliSandbox, Data, text};
 use reqwest::Method;
 use serde_json::{Value as Json, json};
@@ -38,7 +38,7 @@ const JOB: &str = "[jobs.NOTE]\nsource.connection = \"app\"\nsource.table = \"vi
 const KENT: i64 = 6;
 const ALL: i64 = 12;
 
-async fn served(data: &Data) -> Served {
+async fn start_server(data: &Data) -> TestServer {
     data.run(
         "CREATE TABLE visits (id bigint PRIMARY KEY NOT NULL, county varchar(100) NOT NULL,
              year integer NOT NULL, note varchar(200));
@@ -52,7 +52,7 @@ async fn served(data: &Data) -> Served {
         let county = if id <= KENT { "Kent" } else { "Essex" };
         data.run(&format!("INSERT INTO visits VALUES ({id}, '{county}', 2024, NULL)")).await;
     }
-    Served::with(CliSandbox::on(data, &(JOB.to_owned() + &auth())), 1).await
+    TestServer::with(CliSandbox::on(data, &(JOB.to_owned() + &auth())), 1).await
 }
 
 /// A token of a caller with this county.
@@ -74,39 +74,39 @@ fn encoded(text: &str) -> String {
 }
 
 struct Attack<'a> {
-    served: &'a mut Served,
+    server: &'a mut TestServer,
     attempts: usize,
 }
 
 impl Attack<'_> {
-    /// One attempt: whatever the answer is, the server has not failed.
-    async fn send(&mut self, method: Method, path: &str, body: Option<&Json>) -> Answer {
+    /// One attempt. The server must not fail.
+    async fn send(&mut self, method: Method, path: &str, body: Option<&Json>) -> ApiResponse {
         self.attempts += 1;
-        let answer = self.served.send(method, path, body).await;
-        assert!(answer.status < 500, "{path} {body:?}: {answer:?}");
-        answer
+        let response = self.server.send(method, path, body).await;
+        assert!(response.status < 500, "{path} {body:?}: {response:?}");
+        response
     }
 
-    /// Submits a request and waits for its job; gives the number of its items if it was taken.
+    /// Submits a request and waits for its job; returns the number of its items if it was accepted.
     async fn submit(&mut self, more: Json) -> Option<i64> {
         let mut request = json!({"jobType": "NOTE", "params": {"note": "x"}});
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let answer = self.send(Method::POST, "/api/v1/jobs", Some(&request)).await;
-        if answer.status >= 400 {
+        let response = self.send(Method::POST, "/api/v1/jobs", Some(&request)).await;
+        if response.status >= 400 {
             return None;
         }
-        let job = self.served.until(&text(&answer.json()["id"]), "COMPLETED").await;
+        let job = self.server.until(&text(&response.json()["id"]), "COMPLETED").await;
         Some(job["items"]["total"].as_i64().unwrap())
     }
 }
 
-async fn sql_in_a_request_is_never_run(data: Data) {
-    let mut served = served(&data).await;
-    let mut attack = Attack { served: &mut served, attempts: 0 };
+async fn sql_in_a_request_is_never_executed(data: Data) {
+    let mut server = start_server(&data).await;
+    let mut attack = Attack { server: &mut server, attempts: 0 };
     let kent = of("ada", "clerk", Some("Kent"));
     for payload in PAYLOADS {
-        attack.served.token(&kent);
-        // Where a text is a value, it finds only what equals it.
+        attack.server.token(&kent);
+        // As a value, it matches only an equal value.
         assert_eq!(attack.submit(json!({"filter": {"counties": [payload]}})).await, Some(0));
         let mixed = json!({"filter": {"counties": [payload, "Kent", "Essex"]}});
         assert_eq!(attack.submit(mixed).await, Some(KENT));
@@ -119,7 +119,7 @@ async fn sql_in_a_request_is_never_run(data: Data) {
         {
             assert!(attack.submit(more).await.is_none_or(|items| items == KENT), "{payload}");
         }
-        // Elsewhere it is refused.
+        // Everywhere else it is rejected.
         for more in [
             json!({"filter": {"years": [payload]}}),
             json!({"filter": {payload: ["Kent"]}}),
@@ -139,20 +139,20 @@ async fn sql_in_a_request_is_never_run(data: Data) {
         ] {
             assert_eq!(attack.submit(more.clone()).await, None, "{more}");
         }
-        // Claims and names of a token.
+        // As a claim or a name of a token.
         for token in [of("ada", "clerk", Some(payload)), of(payload, payload, Some("Kent"))] {
-            attack.served.token(&token);
+            attack.server.token(&token);
             let items = attack.submit(json!({})).await;
             assert!(items.is_none_or(|items| items == 0), "{payload}: {items:?}");
         }
-        attack.served.token(&of("eve", "chief", None));
+        attack.server.token(&of("eve", "chief", None));
         in_urls(&mut attack, payload).await;
-        in_letters(&mut attack, payload).await;
+        in_dead_letters(&mut attack, payload).await;
     }
     assert_eq!(attack.attempts, PAYLOADS.len() * 61, "attempts");
 
-    served.token(&of("eve", "chief", None));
-    served.get("/api/v1/jobs").await.is(200);
+    server.token(&of("eve", "chief", None));
+    server.get("/api/v1/jobs").await.is(200);
     assert_eq!(data.number("SELECT sum(n) + 10 * count(*) FROM canary").await, 37);
     assert_eq!(data.number("SELECT count(*) FROM visits").await, ALL);
     let others = "SELECT count(*) FROM visits WHERE note IS NOT NULL AND county <> 'Kent'";
@@ -189,9 +189,9 @@ async fn in_urls(attack: &mut Attack<'_>, payload: &str) {
         format!("/api/v1/alerts?before={word}"),
         format!("/api/v1/alerts?limit={word}"),
     ] {
-        let answer = attack.send(Method::GET, &path, None).await;
-        let found = answer.status == 200 && answer.json() != json!([]);
-        assert!(!found, "{path}: {answer:?}");
+        let response = attack.send(Method::GET, &path, None).await;
+        let found = response.status == 200 && response.json() != json!([]);
+        assert!(!found, "{path}: {response:?}");
     }
     for path in [
         format!("/api/v1/jobs/{word}/cancel"),
@@ -202,17 +202,17 @@ async fn in_urls(attack: &mut Attack<'_>, payload: &str) {
         format!("/api/v1/start?jobType={word}"),
         format!("/api/v1/schedules/{word}/pause"),
     ] {
-        let answer = attack.send(Method::POST, &path, Some(&json!({}))).await;
-        assert!(answer.status >= 400, "{path}: {answer:?}");
+        let response = attack.send(Method::POST, &path, Some(&json!({}))).await;
+        assert!(response.status >= 400, "{path}: {response:?}");
     }
     for path in [format!("/api/v1/throughput/{word}"), format!("/api/v1/jobs/{word}/throughput")] {
-        let answer = attack.send(Method::PUT, &path, Some(&json!({"concurrency": 1}))).await;
-        assert!(answer.status >= 400, "{path}: {answer:?}");
+        let response = attack.send(Method::PUT, &path, Some(&json!({"concurrency": 1}))).await;
+        assert!(response.status >= 400, "{path}: {response:?}");
     }
 }
 
-/// What operators say of dead letters.
-async fn in_letters(attack: &mut Attack<'_>, payload: &str) {
+/// Selections of dead letters.
+async fn in_dead_letters(attack: &mut Attack<'_>, payload: &str) {
     for which in [
         json!({"ids": [payload]}),
         json!({"job": payload}),
@@ -221,9 +221,10 @@ async fn in_letters(attack: &mut Attack<'_>, payload: &str) {
         json!({"fingerprint": payload}),
         json!({"olderThan": payload}),
     ] {
-        // There are no letters, and none is found by what is not its text.
-        let answer = attack.send(Method::POST, "/api/v1/dead-letters/redrive", Some(&which)).await;
-        assert!(answer.status >= 400 || answer.json() == json!([]), "{which}: {answer:?}");
+        // There are no dead letters, so none may be found.
+        let response =
+            attack.send(Method::POST, "/api/v1/dead-letters/redrive", Some(&which)).await;
+        assert!(response.status >= 400 || response.json() == json!([]), "{which}: {response:?}");
     }
 }
 
@@ -237,16 +238,16 @@ fn note_as_hex(data: &Data) -> &'static str {
 }
 
 #[tokio::test]
-async fn sql_in_a_request_is_never_run_on_postgres() {
-    sql_in_a_request_is_never_run(Data::postgres().await).await;
+async fn sql_in_a_request_is_never_executed_on_postgres() {
+    sql_in_a_request_is_never_executed(Data::postgres().await).await;
 }
 
 #[tokio::test]
-async fn sql_in_a_request_is_never_run_on_sqlite() {
-    sql_in_a_request_is_never_run(Data::sqlite()).await;
+async fn sql_in_a_request_is_never_executed_on_sqlite() {
+    sql_in_a_request_is_never_executed(Data::sqlite()).await;
 }
 
 #[tokio::test]
-async fn sql_in_a_request_is_never_run_on_mariadb() {
-    sql_in_a_request_is_never_run(Data::mariadb().await).await;
+async fn sql_in_a_request_is_never_executed_on_mariadb() {
+    sql_in_a_request_is_never_executed(Data::mariadb().await).await;
 }

@@ -1,16 +1,16 @@
-//! The pictures of the documentation: a bank's night, in the middle of it. `cargo xtask screenshots`
-//! runs this and takes what it leaves in `target/dashboard/scene` to `docs/images`.
+//! The screenshots of the documentation: the nightly jobs of a bank. `cargo xtask screenshots` runs this
+//! test and copies the files from `target/dashboard/scene` to `docs/images`.
 
-use crate::api::served::Served;
+use crate::api::server_fixture::TestServer;
 use crate::common::{CliSandbox, Data, eventually, text};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 use windlass_testkit::{Browser, Screen};
 
-/// How many transactions the night has.
+/// The number of transactions.
 const TRANSACTIONS: i64 = 120_000;
 
-/// What the bank does by itself and by hand.
+/// The job types of the bank.
 const JOBS: &str = r#"
 [jobs.SETTLE]
 description = "Settle the day's transactions with every branch"
@@ -66,7 +66,7 @@ job = "SUMMARY"
 after = ["INVOICES"]
 "#;
 
-/// Some customers cannot be invoiced, for the reasons that there are in life.
+/// Some customers cannot be invoiced, for different reasons.
 const INVOICE: &str = r#"
 import json, sys
 
@@ -85,16 +85,16 @@ for line in sys.stdin:
 "#;
 
 #[tokio::test]
-async fn the_documentation_has_its_pictures() {
+async fn documentation_screenshots() {
     let data = bank().await;
     let sandbox = CliSandbox::on(&data, JOBS);
     sandbox.write("invoice.py", INVOICE);
-    let served = Served::with(sandbox, 4).await;
-    a_day_of_work(&served, &data).await;
-    what_went_wrong(&served, &data).await;
-    let night = the_night(&served, &data).await;
+    let server = TestServer::with(sandbox, 4).await;
+    a_day_of_work(&server, &data).await;
+    what_went_wrong(&server, &data).await;
+    let night = the_night(&server, &data).await;
 
-    let desk = Browser::with_screen(&served.url, Screen::Desktop).await;
+    let desk = Browser::with_screen(&server.url, Screen::Desktop).await;
     let job = format!("/jobs/{night}");
     for (name, path, height) in [
         ("overview", "/", 1250),
@@ -105,13 +105,13 @@ async fn the_documentation_has_its_pictures() {
         desk.client.set_window_size(1280, height).await.unwrap();
         picture(&desk, name, path).await;
     }
-    let dark = Browser::with_screen(&served.url, Screen::DesktopDark).await;
+    let dark = Browser::with_screen(&server.url, Screen::DesktopDark).await;
     dark.client.set_window_size(1280, 1250).await.unwrap();
     picture(&dark, "overview-dark", "/").await;
-    let phone = Browser::with_screen(&served.url, Screen::Phone).await;
+    let phone = Browser::with_screen(&server.url, Screen::Phone).await;
     picture(&phone, "phone", "/").await;
-    let job = served.get(&format!("/api/v1{job}")).await.is(200);
-    assert_eq!(job["status"], "PROCESSING", "it was over before the last picture");
+    let job = server.get(&format!("/api/v1{job}")).await.is(200);
+    assert_eq!(job["status"], "PROCESSING", "the job ended before the last screenshot");
 }
 
 async fn picture(browser: &Browser, name: &str, path: &str) {
@@ -146,17 +146,17 @@ async fn bank() -> Data {
     data
 }
 
-/// Cards are cleared every half hour or so. The jobs are real; that they are of a whole day is not.
-async fn a_day_of_work(served: &Served, data: &Data) {
+/// Runs the jobs of a day. Their times are then spread over the last 24 hours.
+async fn a_day_of_work(server: &TestServer, data: &Data) {
     let mut last = String::new();
     for run in 0..46 {
         let branches = json!([format!("branch {}", run % 40), format!("branch {}", run * 7 % 40)]);
-        last = served
+        last = server
             .submit(json!({"jobType": "CLEAR_CARDS", "filter": {"branches": branches}}))
             .await;
     }
-    served.until(&last, "COMPLETED").await;
-    eventually("all have ended", async || count(served, "CLEAR_CARDS", "COMPLETED").await == 46)
+    server.until(&last, "COMPLETED").await;
+    eventually("all have ended", async || count(server, "CLEAR_CARDS", "COMPLETED").await == 46)
         .await;
     data.run(
         "WITH spread AS (
@@ -170,26 +170,26 @@ async fn a_day_of_work(served: &Served, data: &Data) {
     .await;
 }
 
-/// Letters of customers that cannot be invoiced, a job that failed and one that somebody paused.
-async fn what_went_wrong(served: &Served, data: &Data) {
-    let invoices = served.submit(json!({"jobType": "INVOICES"})).await;
-    served.until(&invoices, "COMPLETED").await;
-    served.sandbox.run("stop ARCHIVE").await.ok();
-    let archive = served.submit(json!({"jobType": "ARCHIVE"})).await;
+/// Creates dead letters, a failed job and a paused job.
+async fn what_went_wrong(server: &TestServer, data: &Data) {
+    let invoices = server.submit(json!({"jobType": "INVOICES"})).await;
+    server.until(&invoices, "COMPLETED").await;
+    server.sandbox.run("stop ARCHIVE").await.ok();
+    let archive = server.submit(json!({"jobType": "ARCHIVE"})).await;
     data.run("ALTER TABLE statements RENAME COLUMN archived TO archived_on").await;
-    served.sandbox.run("start ARCHIVE").await.ok();
-    served.until(&archive, "FAILED").await;
-    let interest = served.submit(json!({"jobType": "INTEREST"})).await;
-    done(served, &interest, 2000).await;
-    served.post(&format!("/api/v1/jobs/{interest}/pause"), &json!({})).await.is(200);
-    eventually("the failure is told", async || {
-        served.get("/api/v1/alerts").await.text.contains("job-failed")
+    server.sandbox.run("start ARCHIVE").await.ok();
+    server.until(&archive, "FAILED").await;
+    let interest = server.submit(json!({"jobType": "INTEREST"})).await;
+    done(server, &interest, 2000).await;
+    server.post(&format!("/api/v1/jobs/{interest}/pause"), &json!({})).await.is(200);
+    eventually("the alert is raised", async || {
+        server.get("/api/v1/alerts").await.text.contains("job-failed")
     })
     .await;
 }
 
-/// The schedule's own job, half of it done.
-async fn the_night(served: &Served, data: &Data) -> String {
+/// The scheduled job, partly done.
+async fn the_night(server: &TestServer, data: &Data) -> String {
     data.run(
         "UPDATE windlass_schedules SET next_at = date_trunc('minute', clock_timestamp())
          WHERE job_type = 'SETTLE'",
@@ -197,30 +197,30 @@ async fn the_night(served: &Served, data: &Data) -> String {
     .await;
     let mut id = String::new();
     eventually("the night begins", async || {
-        let jobs = jobs(served, "SETTLE").await;
+        let jobs = jobs(server, "SETTLE").await;
         id = jobs.first().map(|job| text(&job["id"])).unwrap_or_default();
         !id.is_empty()
     })
     .await;
-    done(served, &id, TRANSACTIONS * 4 / 10).await;
+    done(server, &id, TRANSACTIONS * 4 / 10).await;
     id
 }
 
-/// Waits until so many items of a job are processed.
-async fn done(served: &Served, id: &str, items: i64) {
+/// Waits until this many items of a job are processed.
+async fn done(server: &TestServer, id: &str, items: i64) {
     eventually("a part is done", async || {
-        let job = served.get(&format!("/api/v1/jobs/{id}")).await.is(200);
-        assert!(job["status"] != "COMPLETED", "too fast for a picture");
+        let job = server.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+        assert!(job["status"] != "COMPLETED", "too fast for a screenshot");
         job["items"]["processed"].as_i64().unwrap() >= items
     })
     .await;
 }
 
-async fn jobs(served: &Served, job_type: &str) -> Vec<Json> {
+async fn jobs(server: &TestServer, job_type: &str) -> Vec<Json> {
     let path = format!("/api/v1/jobs?jobType={job_type}&limit=100");
-    served.get(&path).await.is(200).as_array().unwrap().clone()
+    server.get(&path).await.is(200).as_array().unwrap().clone()
 }
 
-async fn count(served: &Served, job_type: &str, status: &str) -> usize {
-    jobs(served, job_type).await.iter().filter(|job| job["status"] == status).count()
+async fn count(server: &TestServer, job_type: &str, status: &str) -> usize {
+    jobs(server, job_type).await.iter().filter(|job| job["status"] == status).count()
 }

@@ -1,13 +1,13 @@
-//! Whatever people, records and databases say is shown, not run, wherever it is shown: keys, values,
-//! errors, params, claims, descriptions, and names of filters, columns, tables and submitters.
+//! Scripts in keys, values, errors, params, claims, descriptions, and in names of filters, columns, tables
+//! and submitters are escaped on every page.
 
-use crate::api::served::{Served, auth, claims, signed};
+use crate::api::server_fixture::{TestServer, auth, claims, signed};
 use crate::common::{CliSandbox, Data, text};
-use crate::dashboard::fixture::SCRIPT;
+use crate::dashboard::wallets_fixture::SCRIPT;
 use serde_json::{Value as Json, json};
 use windlass_testkit::Browser;
 
-/// A script in few letters.
+/// A short script.
 const EVIL: &str = "<img src=x onerror=pwned=1>";
 
 const JOBS: &str = r#"[jobs.'EVIL /?#%']
@@ -20,7 +20,7 @@ source.claims = { county = "county" }
 step.sql = 'UPDATE "EVIL" SET amount = amount - 10 WHERE {chunk}'
 "#;
 
-async fn evil() -> (Data, Served, String) {
+async fn server_with_scripts() -> (Data, TestServer, String) {
     let data = Data::sqlite();
     data.run(&format!(
         "CREATE TABLE \"{EVIL}\" (id text PRIMARY KEY NOT NULL, county text NOT NULL, \"{EVIL}\" text,
@@ -30,26 +30,26 @@ async fn evil() -> (Data, Served, String) {
     ))
     .await;
     let jobs = JOBS.replace("EVIL", EVIL) + &auth();
-    let mut served = Served::with(CliSandbox::on(&data, &jobs), 2).await;
+    let mut server = TestServer::with(CliSandbox::on(&data, &jobs), 2).await;
     let mut said = claims(EVIL, "chief");
     said["county"] = EVIL.into();
     let token = signed(&said);
-    served.token(&token);
-    (data, served, token)
+    server.token(&token);
+    (data, server, token)
 }
 
 #[tokio::test]
-async fn nothing_that_is_shown_is_run() {
-    let (data, served, token) = evil().await;
+async fn no_page_executes_injected_scripts() {
+    let (data, server, token) = server_with_scripts().await;
     let name = format!("{EVIL} /?#%");
     let request = json!({"jobType": name, "params": {EVIL: SCRIPT}, "filter": {EVIL: [EVIL]}});
-    let id = served.submit(request).await;
-    let job: Json = served.until(&id, "COMPLETED").await;
+    let id = server.submit(request).await;
+    let job: Json = server.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["dead"], 1, "{job:#}");
-    let letters = served.get("/api/v1/dead-letters").await.is(200);
+    let letters = server.get("/api/v1/dead-letters").await.is(200);
     let letter = format!("/dead-letters/{}", text(&letters[0]["id"]));
     let chunk = format!("/jobs/{id}?chunk=0&after=-1");
-    let browser = Browser::start(&served.url).await;
+    let browser = Browser::start(&server.url).await;
     browser.open("/").await;
     browser.fill("token", &token).await;
     browser.go("Sign in").await;
@@ -67,17 +67,17 @@ async fn nothing_that_is_shown_is_run() {
         browser.open(path).await;
         browser.run("document.querySelectorAll('details').forEach(one => one.open = true)").await;
         browser.sees(shown).await;
-        is_sound(&browser, path).await;
+        assert_escaped(&browser, path).await;
     }
     browser.open("/job-types").await;
     browser.go(&name).await;
-    browser.sees("What it does").await;
-    is_sound(&browser, "a job type").await;
+    browser.sees("Definition").await;
+    assert_escaped(&browser, "a job type").await;
     browser.fill(&format!("filter.{EVIL}"), EVIL).await;
-    browser.go("Dry run: change nothing, show a sample").await;
+    browser.go("Dry run").await;
     browser.sees(SCRIPT).await;
-    is_sound(&browser, "a dry run").await;
-    // What a link brings: a search, a place to go to, an address that is none.
+    assert_escaped(&browser, "a dry run").await;
+    // In a URL: a filter, a redirect target, an unknown path.
     for path in [
         "/dead-letters?error=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
         "/dead-letters?fingerprint=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E",
@@ -88,22 +88,22 @@ async fn nothing_that_is_shown_is_run() {
         "/%3Cimg%20src=x%20onerror=window.pwned=1%3E",
     ] {
         browser.open(path).await;
-        is_sound(&browser, path).await;
+        assert_escaped(&browser, path).await;
     }
-    // A job that fails says which table is not there.
-    served.post("/api/v1/stop", &json!({})).await.is(200);
-    let id = served.submit(json!({"jobType": name})).await;
+    // The error of a failed job contains the name of the table.
+    server.post("/api/v1/stop", &json!({})).await.is(200);
+    let id = server.submit(json!({"jobType": name})).await;
     data.run(&format!("ALTER TABLE \"{EVIL}\" RENAME TO away")).await;
-    served.post("/api/v1/start", &json!({})).await.is(200);
-    served.until(&id, "FAILED").await;
+    server.post("/api/v1/start", &json!({})).await.is(200);
+    server.until(&id, "FAILED").await;
     for path in [format!("/jobs/{id}"), "/".to_owned()] {
         browser.open(&path).await;
         browser.sees("onerror=pwned").await;
-        is_sound(&browser, &path).await;
+        assert_escaped(&browser, &path).await;
     }
 }
 
-/// Texts that end the text, attribute, comment or element that they stand in.
+/// Texts that try to end the surrounding text, attribute, comment or element.
 const PAYLOADS: [&str; 12] = [
     "<script>pwned=1</script>",
     "\"><script>pwned=1</script>",
@@ -119,7 +119,7 @@ const PAYLOADS: [&str; 12] = [
     "<style>@import \"//evil.example\"</style>",
 ];
 
-/// Where a link can carry a text into a page.
+/// URLs that contain a text of the caller.
 const PLACES: [&str; 12] = [
     "/dead-letters?error={}",
     "/dead-letters?fingerprint={}",
@@ -136,25 +136,25 @@ const PLACES: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn no_page_repeats_a_link_as_markup() {
+async fn no_page_reflects_a_url_as_markup() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
+    let server = TestServer::start(CliSandbox::on(&data, &crate::common::raise(10))).await;
     let mut attempts = 0;
     for payload in PAYLOADS {
         let encoded: String = payload.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        for template in PLACES {
-            let request = served.request(reqwest::Method::GET, &template.replace("{}", &encoded));
-            let answer = request.send().await.unwrap();
-            assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{template}");
-            let kind = answer.headers().get("content-type").cloned();
+        for sandbox in PLACES {
+            let request = server.request(reqwest::Method::GET, &sandbox.replace("{}", &encoded));
+            let response = request.send().await.unwrap();
+            assert_eq!(response.headers()["x-content-type-options"], "nosniff", "{sandbox}");
+            let kind = response.headers().get("content-type").cloned();
             let kind = kind.as_ref().map_or("", |kind| kind.to_str().unwrap());
             match kind.split(';').next() {
                 Some("text/html") => {
-                    let page = answer.text().await.unwrap();
-                    assert!(!page.contains(payload), "{template} {payload}: {page}");
+                    let page = response.text().await.unwrap();
+                    assert!(!page.contains(payload), "{sandbox} {payload}: {page}");
                 }
                 Some("application/json" | "application/problem+json" | "") => {}
-                other => panic!("{template}: {other:?}"),
+                other => panic!("{sandbox}: {other:?}"),
             }
             attempts += 1;
         }
@@ -162,8 +162,8 @@ async fn no_page_repeats_a_link_as_markup() {
     assert_eq!(attempts, 144);
 }
 
-/// No element has come to be of what was said, and no script has run.
-async fn is_sound(browser: &Browser, what: &str) {
+/// Asserts that no element was injected and no script was executed.
+async fn assert_escaped(browser: &Browser, what: &str) {
     let made = "return [window.pwned === undefined, document.querySelectorAll('img').length, \
         document.querySelectorAll('script').length]";
     assert_eq!(browser.run(made).await, json!([true, 0, 1]), "{what}");

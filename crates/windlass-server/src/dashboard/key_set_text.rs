@@ -1,46 +1,46 @@
-//! Which records a chunk is made of, said in words.
+//! Describes the key set of a chunk in words.
 
 use super::format::{count, number};
 use windlass_core::{Key, KeyRange, KeySet, Keys, Value};
 
-/// Keys of a list that are named.
-const MOST: usize = 10;
+/// The maximum number of keys that are listed.
+const MAX_KEYS: usize = 10;
 
-/// The records of a chunk: `id from 41 to 50`. The columns of a key are not named where the definition
-/// leaves them to the table's primary key.
-pub(super) fn records(key_set: &KeySet, columns: &[String]) -> String {
+/// Describes the records of a chunk: `id from 41 to 50`. Without key columns in the definition, the key is
+/// called `key`.
+pub(super) fn describe(key_set: &KeySet, columns: &[String]) -> String {
     let name = match columns {
         [] => "key".to_owned(),
         columns => columns.join(", "),
     };
-    let said = match &key_set.keys {
-        Keys::Range(range) => within(&name, range),
-        Keys::List(keys) => listed(&name, keys),
+    let keys = match &key_set.keys {
+        Keys::Range(range) => describe_range(&name, range),
+        Keys::List(keys) => describe_list(&name, keys),
     };
     match &key_set.within {
-        Some(within) => format!("{} {}: {said}", within.filter, within.value),
-        None => said,
+        Some(within) => format!("{} {}: {keys}", within.filter, within.value),
+        None => keys,
     }
 }
 
-fn within(name: &str, range: &KeyRange) -> String {
+fn describe_range(name: &str, range: &KeyRange) -> String {
     match (&range.after, &range.upto) {
-        (None, None) => "all".to_owned(),
-        (None, Some(upto)) => format!("{name} up to {}", one(upto)),
-        (Some(after), None) => format!("{name} after {}", one(after)),
+        (None, None) => "all records".to_owned(),
+        (None, Some(upto)) => format!("{name} up to {}", key_text(upto)),
+        (Some(after), None) => format!("{name} after {}", key_text(after)),
         (Some(after), Some(upto)) => match (after.0.as_slice(), upto.0.as_slice()) {
             ([Value::Int(after)], [Value::Int(upto)]) if after < upto => {
                 format!("{name} from {} to {upto}", after + 1)
             }
-            _ => format!("{name} after {}, up to {}", one(after), one(upto)),
+            _ => format!("{name} after {}, up to {}", key_text(after), key_text(upto)),
         },
     }
 }
 
-fn listed(name: &str, keys: &[Key]) -> String {
-    let named: Vec<String> = keys.iter().take(MOST).map(one).collect();
+fn describe_list(name: &str, keys: &[Key]) -> String {
+    let named: Vec<String> = keys.iter().take(MAX_KEYS).map(key_text).collect();
     let named = named.join(if keys.iter().any(|key| key.0.len() > 1) { "; " } else { ", " });
-    match keys.len() - keys.len().min(MOST) {
+    match keys.len() - keys.len().min(MAX_KEYS) {
         0 => format!("{name} {named}"),
         more => {
             let all = count(keys.len() as i64, "record", "records");
@@ -49,8 +49,8 @@ fn listed(name: &str, keys: &[Key]) -> String {
     }
 }
 
-/// A key; an empty text can be seen.
-fn one(key: &Key) -> String {
+/// A key as text. Quotes make empty values and spaces visible.
+fn key_text(key: &Key) -> String {
     let value = |value: &Value| match value {
         Value::Text(text) if text.trim() != text || text.is_empty() => format!("‘{text}’"),
         other => other.to_string(),
@@ -69,31 +69,31 @@ mod tests {
     }
 
     #[test]
-    fn what_a_chunk_has_is_said_in_words() {
+    fn every_kind_of_key_set_is_described() {
         let id = ["id".to_owned()];
         let range = |after: &[&str], upto: &[&str]| {
             let bound = |values: &[&str]| (!values.is_empty()).then(|| key(values));
             KeySet::range(bound(after), bound(upto))
         };
-        assert_eq!(records(&range(&["40"], &["50"]), &id), "id from 41 to 50");
-        assert_eq!(records(&range(&["a"], &["b"]), &id), "id after a, up to b");
-        assert_eq!(records(&range(&[], &["50"]), &id), "id up to 50");
-        assert_eq!(records(&range(&["50"], &[]), &[]), "key after 50");
-        assert_eq!(records(&range(&[], &[]), &id), "all");
+        assert_eq!(describe(&range(&["40"], &["50"]), &id), "id from 41 to 50");
+        assert_eq!(describe(&range(&["a"], &["b"]), &id), "id after a, up to b");
+        assert_eq!(describe(&range(&[], &["50"]), &id), "id up to 50");
+        assert_eq!(describe(&range(&["50"], &[]), &[]), "key after 50");
+        assert_eq!(describe(&range(&[], &[]), &id), "all records");
         let both = ["county".to_owned(), "id".to_owned()];
-        let said = records(&range(&["Kent", "1"], &["Kent", "9"]), &both);
-        assert_eq!(said, "county, id after Kent, 1, up to Kent, 9");
+        let text = describe(&range(&["Kent", "1"], &["Kent", "9"]), &both);
+        assert_eq!(text, "county, id after Kent, 1, up to Kent, 9");
         let of_kent = KeySet {
             within: Some(FilterValue { filter: "counties".to_owned(), value: "Kent".into() }),
             ..range(&["40"], &["50"])
         };
-        assert_eq!(records(&of_kent, &id), "counties Kent: id from 41 to 50");
+        assert_eq!(describe(&of_kent, &id), "counties Kent: id from 41 to 50");
         let keys = |count: usize| {
             KeySet::keys((1..=count).map(|n| Key(vec![Value::Int(n as i64)])).collect())
         };
-        assert_eq!(records(&keys(3), &id), "id 1, 2, 3");
+        assert_eq!(describe(&keys(3), &id), "id 1, 2, 3");
         let many = "1,200 records by id: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 1,190 more";
-        assert_eq!(records(&keys(1200), &id), many);
-        assert_eq!(records(&KeySet::keys(vec![key(&[""])]), &id), "id ‘’");
+        assert_eq!(describe(&keys(1200), &id), many);
+        assert_eq!(describe(&KeySet::keys(vec![key(&[""])]), &id), "id ‘’");
     }
 }

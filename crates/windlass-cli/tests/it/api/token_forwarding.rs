@@ -1,15 +1,15 @@
-//! The caller's own token goes with the job where its type asks for it, sealed until then.
+//! `step.forward_token`: the submitter's token is stored sealed and sent to the step.
 
-use crate::api::served::{Served, auth, token};
-use crate::api::stub::Stub;
+use crate::api::server_fixture::{TestServer, auth, token};
+use crate::api::stub_service::StubService;
 use crate::common::{CliSandbox, Data};
 use serde_json::json;
 
 const KEY: &str = "2026:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 #[tokio::test]
-async fn the_token_that_submitted_a_job_is_sent_and_kept_nowhere_in_the_clear() {
-    let stub = Stub::answering("").await;
+async fn the_submitters_token_is_forwarded_and_never_stored_in_plain_text() {
+    let stub = StubService::responding("").await;
     let data = Data::sqlite().with_accounts(3).await;
     let jobs = format!(
         "[jobs.SEND]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -17,22 +17,22 @@ async fn the_token_that_submitted_a_job_is_sent_and_kept_nowhere_in_the_clear() 
         stub.url
     );
     let sandbox = CliSandbox::on(&data, &(jobs + &auth())).env("WINDLASS_TOKEN_KEYS", KEY);
-    let mut served = Served::with(sandbox, 1).await;
+    let mut server = TestServer::with(sandbox, 1).await;
     let own = token("ada", "clerk");
-    served.token(&own);
-    let id = served.submit(json!({"jobType": "SEND"})).await;
-    served.until(&id, "COMPLETED").await;
+    server.token(&own);
+    let id = server.submit(json!({"jobType": "SEND"})).await;
+    server.until(&id, "COMPLETED").await;
     let sent = stub.requests();
     assert!(!sent.is_empty());
     for request in sent {
         assert!(request.contains(&format!("authorization: bearer {}", own.to_lowercase())));
     }
     let signature = own.rsplit('.').next().unwrap();
-    assert!(!served.process.stderr().contains(signature));
-    let shown = served.get(&format!("/api/v1/jobs/{id}")).await;
+    assert!(!server.process.stderr().contains(signature));
+    let shown = server.get(&format!("/api/v1/jobs/{id}")).await;
     assert!(!shown.text.contains(signature) && !shown.text.contains("ealed"), "{shown:?}");
     let store =
-        ["windlass.db", "windlass.db-wal"].map(|name| std::fs::read(served.sandbox.path(name)));
+        ["windlass.db", "windlass.db-wal"].map(|name| std::fs::read(server.sandbox.path(name)));
     for file in store.into_iter().flatten() {
         assert!(!file.windows(signature.len()).any(|window| window == signature.as_bytes()));
     }

@@ -1,15 +1,15 @@
-//! A job of 100,000 chunks and some more: what is drawn is bounded, and every chunk can be reached.
+//! A job with more than 100,000 chunks: the page stays small, and every chunk can be reached.
 
-use crate::api::served::Served;
+use crate::api::server_fixture::TestServer;
 use crate::common::{CliSandbox, Data, eventually};
 use serde_json::{Value as Json, json};
 use windlass_testkit::Browser;
 
-/// The last page of a cell is not full, and neither is the last cell.
+/// Chosen so that the last cell and the last page of a cell are not full.
 const CHUNKS: i64 = 100_500;
 
 #[tokio::test]
-async fn aggregates_are_drawn_and_the_rest_is_paged() {
+async fn a_large_job_is_aggregated_and_paginated() {
     let data = Data::sqlite();
     let numbers = data.numbers(CHUNKS);
     data.run(&format!(
@@ -20,25 +20,25 @@ async fn aggregates_are_drawn_and_the_rest_is_paged() {
     let jobs = "[jobs.SOW]\nsource.connection = \"app\"\nsource.table = \"grains\"\n\
         step.sql = \"UPDATE grains SET sown = 1 WHERE {chunk}\"\nchunk.items = 1\n\
         throughput = { items_per_second = 10 }\n";
-    let served = Served::with(CliSandbox::on(&data, jobs), 2).await;
-    let id = served.submit(json!({"jobType": "SOW"})).await;
+    let server = TestServer::with(CliSandbox::on(&data, jobs), 2).await;
+    let id = server.submit(json!({"jobType": "SOW"})).await;
     eventually("all chunks are cut", async || {
-        let job = served.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+        let job = server.get(&format!("/api/v1/jobs/{id}")).await.is(200);
         job["chunks"]["total"] == CHUNKS && job["phase"] == "working"
     })
     .await;
-    let browser = Browser::start(&served.url).await;
+    let browser = Browser::start(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("A cell stands for 101 chunks").await;
+    browser.sees("Each cell represents 101 consecutive chunks.").await;
     let elements = "return document.querySelectorAll('*').length";
     assert!(browser.run(elements).await.as_i64().unwrap() < 3000);
-    // It goes on while somebody looks.
+    // The page updates while it is open.
     let done = "return document.querySelector('main .line:has(.big)').innerText";
     let before = browser.run(done).await;
     eventually("it moves", async || browser.run(done).await != before).await;
     assert!(browser.run(elements).await.as_i64().unwrap() < 3000);
 
-    // The cells are all chunks, one stretch after another.
+    // The cells cover all chunks without gaps.
     let cells = "return [...document.querySelectorAll('.cells a')].map(cell => { \
         const asked = new URL(cell.href).searchParams; \
         return [Number(asked.get('after')), Number(asked.get('upto'))] })";
@@ -50,7 +50,7 @@ async fn aggregates_are_drawn_and_the_rest_is_paged() {
     }
     assert_eq!((cells.len(), reached), (996, CHUNKS - 1));
 
-    // A cell opens its chunks, a page at a time, and nothing beyond them.
+    // A cell links to its chunks, paginated, and to no others.
     browser.run("document.querySelectorAll('.cells a')[500].click()").await;
     let mut chunks: Vec<i64> = Vec::new();
     browser.sees("Chunks 50500 to 50600").await;

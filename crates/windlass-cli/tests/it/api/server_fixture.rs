@@ -1,4 +1,4 @@
-//! A running `windlass serve`, and a client that holds every answer to what holds for all of them.
+//! A running `windlass serve`, and a client that checks what every response must have.
 
 use crate::common::{CliSandbox, PATIENCE, eventually, text};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -6,8 +6,8 @@ use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value as Json, json};
 use windlass_testkit::Running;
 
-/// The server, and where it is.
-pub(crate) struct Served {
+/// A server process, with the URL and token to call it.
+pub(crate) struct TestServer {
     pub(crate) sandbox: CliSandbox,
     pub(crate) process: Running,
     pub(crate) url: String,
@@ -15,39 +15,39 @@ pub(crate) struct Served {
     token: Option<String>,
 }
 
-/// What was answered.
+/// A response of the API.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Served {
-    /// Serves the API alone.
-    pub(crate) async fn start(sandbox: CliSandbox) -> Served {
-        Served::with(sandbox, 0).await
+impl TestServer {
+    /// Starts a server without workers.
+    pub(crate) async fn start(sandbox: CliSandbox) -> TestServer {
+        TestServer::with(sandbox, 0).await
     }
 
-    /// Serves the API and works with so many slots.
-    pub(crate) async fn with(sandbox: CliSandbox, workers: u32) -> Served {
+    /// Starts a server with this many slots.
+    pub(crate) async fn with(sandbox: CliSandbox, concurrency: u32) -> TestServer {
         let process =
-            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
-        Served::of(sandbox, process).await
+            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {concurrency}"));
+        TestServer::of(sandbox, process).await
     }
 
-    /// Serves with so few descriptors for files, children and connections.
+    /// Starts a server that may open only this many file descriptors.
     pub(crate) async fn with_descriptors(
         sandbox: CliSandbox,
         descriptors: u32,
-        workers: u32,
-    ) -> Served {
-        let command = format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}");
+        concurrency: u32,
+    ) -> TestServer {
+        let command = format!("serve -v --listen 127.0.0.1:0 --concurrency {concurrency}");
         let process = sandbox.spawn_with_descriptors(descriptors, &command);
-        Served::of(sandbox, process).await
+        TestServer::of(sandbox, process).await
     }
 
-    async fn of(sandbox: CliSandbox, process: Running) -> Served {
+    async fn of(sandbox: CliSandbox, process: Running) -> TestServer {
         let mut url = None;
         eventually("the server listens", async || {
             let said = process.stderr();
@@ -59,16 +59,16 @@ impl Served {
             url.is_some()
         })
         .await;
-        Served { sandbox, process, url: url.unwrap(), client: client(), token: None }
+        TestServer { sandbox, process, url: url.unwrap(), client: client(), token: None }
     }
 
-    /// The same server, asked with another token.
-    pub(crate) fn token(&mut self, token: &str) -> &Served {
+    /// Uses another token for the next requests.
+    pub(crate) fn token(&mut self, token: &str) -> &TestServer {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// A request that is not sent yet.
+    /// A request with the current token.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));
         match &self.token {
@@ -77,33 +77,38 @@ impl Served {
         }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        Answer::of(self.request(Method::GET, path)).await
+    pub(crate) async fn get(&self, path: &str) -> ApiResponse {
+        ApiResponse::of(self.request(Method::GET, path)).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Json) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Json) -> ApiResponse {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &Json) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: &Json) -> ApiResponse {
         self.send(Method::PUT, path, Some(body)).await
     }
 
-    /// A request, with a body where there is one.
-    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Json>) -> Answer {
+    /// Sends a request with an optional body.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Json>,
+    ) -> ApiResponse {
         let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        Answer::of(request).await
+        ApiResponse::of(request).await
     }
 
-    /// Submits a job that must be taken, and gives its id.
+    /// Submits a job that must be accepted; returns its id.
     pub(crate) async fn submit(&self, request: Json) -> String {
         text(&self.post("/api/v1/jobs", &request).await.is(201)["id"])
     }
 
-    /// Asks until a job is in a status.
+    /// Waits until a job has a status.
     pub(crate) async fn until(&self, id: &str, status: &str) -> Json {
         let mut job = Json::Null;
         eventually(&format!("job {id} is {status}"), async || {
@@ -115,16 +120,16 @@ impl Served {
     }
 }
 
-impl Answer {
-    pub(crate) async fn of(request: RequestBuilder) -> Answer {
+impl ApiResponse {
+    pub(crate) async fn of(request: RequestBuilder) -> ApiResponse {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let answer = Answer { status, headers, text: read(response).await };
-        answer.check();
-        answer
+        let response = ApiResponse { status, headers, text: read(response).await };
+        response.check();
+        response
     }
 
-    /// What holds for every answer: it names its request, and an error is a problem.
+    /// Checks the common headers, and that an error is a problem.
     fn check(&self) {
         assert!(self.headers.contains_key("x-request-id"), "{self:?}");
         assert_eq!(self.headers["x-content-type-options"], "nosniff", "{self:?}");
@@ -137,16 +142,16 @@ impl Answer {
         }
     }
 
-    /// The body of an answer with this status.
+    /// Asserts the status; returns the body.
     #[track_caller]
     pub(crate) fn is(&self, status: u16) -> Json {
         assert_eq!(self.status, status, "{self:?}");
         self.json()
     }
 
-    /// A refusal with this status, about this field.
+    /// Asserts an error with this status for this field.
     #[track_caller]
-    pub(crate) fn refuses(&self, status: u16, field: &str) {
+    pub(crate) fn is_rejected(&self, status: u16, field: &str) {
         assert_eq!(self.is(status)["field"], field, "{self:?}");
     }
 
@@ -160,7 +165,7 @@ impl Answer {
 }
 
 async fn read(mut response: Response) -> String {
-    // Events go on for as long as something happens.
+    // An event stream does not end by itself.
     if response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
         return String::new();
     }
@@ -172,20 +177,20 @@ async fn read(mut response: Response) -> String {
 }
 
 fn client() -> Client {
-    // Whoever comes second finds it installed.
+    // Fails if it is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().timeout(PATIENCE).build().unwrap()
 }
 
-/// A secret that tokens are signed with.
+/// The secret that signs tokens.
 pub(crate) const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// `[auth]` with that secret, and a role for every kind of caller.
+/// An `[auth]` table with that secret and all roles.
 pub(crate) fn auth() -> String {
     format!("\n[auth]\nkey = \"{SECRET}\"\nissuer = \"tests\"\naudience = \"windlass\"\n{ROLES}")
 }
 
-/// Each permission as a role, alone and with everybody's jobs.
+/// One role for each permission, with and without `all_jobs`.
 pub(crate) const ROLES: &str = r#"[auth.roles]
 nobody = { may = [] }
 viewer = { may = ["view"] }

@@ -1,4 +1,4 @@
-//! The receiver of a webhook, in the test itself: it takes what is posted, or takes it and is silent.
+//! A webhook receiver that records requests, and can be made unresponsive.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What was posted.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Posted {
     pub(crate) headers: BTreeMap<String, String>,
@@ -20,7 +20,7 @@ impl Posted {
     }
 }
 
-/// A listener that goes away with this value.
+/// A receiver that stops when it is dropped.
 pub(crate) struct Receiver {
     pub(crate) port: u16,
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ struct Shared {
 }
 
 impl Receiver {
-    /// Takes everything, at any port.
+    /// Starts a receiver on a free port.
     pub(crate) async fn start() -> Receiver {
         Receiver::start_on(0).await
     }
@@ -53,22 +53,22 @@ impl Receiver {
         Receiver { port, shared, listening }
     }
 
-    /// Reads requests from now on, and never answers them.
-    pub(crate) fn fall_silent(&self) {
+    /// Reads requests from now on, but does not respond.
+    pub(crate) fn stop_responding(&self) {
         self.shared.silent.store(true, Ordering::SeqCst);
     }
 
-    /// Answers with this status line and these headers from now on.
-    pub(crate) fn answer(&self, answer: &'static str) {
+    /// Responds with this status line and these headers from now on.
+    pub(crate) fn respond_with(&self, answer: &'static str) {
         *self.shared.answer.lock().unwrap() = Some(answer);
     }
 
-    /// Everything that was posted so far, answered or not.
+    /// All requests so far.
     pub(crate) fn posts(&self) -> Vec<Posted> {
         self.shared.posts.lock().unwrap().clone()
     }
 
-    /// The kinds of the alerts that came, in order of their names; an id that came twice is once.
+    /// The sorted kinds of the received alerts; repeated ids count once.
     pub(crate) fn kinds(&self) -> Vec<String> {
         let posts = self.posts();
         let by_id: BTreeMap<_, _> =
@@ -111,7 +111,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     let body = String::from_utf8(text[head..].to_vec()).unwrap();
     shared.posts.lock().unwrap().push(Posted { headers, body });
     if shared.silent.load(Ordering::SeqCst) {
-        // Until the other end gives up.
+        // Until the sender gives up.
         let _ = stream.read_buf(&mut text).await;
         return;
     }

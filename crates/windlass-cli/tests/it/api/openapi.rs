@@ -1,15 +1,15 @@
-//! The OpenAPI document names every route, and nothing in it leads nowhere.
+//! The OpenAPI document describes every route, and its references resolve.
 
-use crate::api::served::{Served, auth};
+use crate::api::server_fixture::{TestServer, auth};
 use crate::common::{CliSandbox, Data, raise, text};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 #[tokio::test]
-async fn it_is_whole() {
+async fn the_document_is_complete_and_consistent() {
     let data = Data::sqlite().with_accounts(1).await;
-    let served = Served::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
-    let document = served.get("/api/v1/openapi.json").await.is(200);
+    let server = TestServer::start(CliSandbox::on(&data, &(raise(10) + &auth()))).await;
+    let document = server.get("/api/v1/openapi.json").await.is(200);
     assert_eq!(document["openapi"], "3.1.0");
     let mut names = BTreeSet::new();
     for (path, method, operation) in operations(&document) {
@@ -28,8 +28,8 @@ async fn it_is_whole() {
     let mut references = Vec::new();
     collect(&document, &mut references);
     for reference in references {
-        let place = reference.trim_start_matches('#');
-        assert!(document.pointer(place).is_some(), "{reference}");
+        let pointer = reference.trim_start_matches('#');
+        assert!(document.pointer(pointer).is_some(), "{reference}");
     }
 }
 
