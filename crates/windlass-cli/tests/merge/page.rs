@@ -10,9 +10,12 @@ async fn is_beside_its_report(world: World) {
     world.report_is_right().await;
     world.page_is_of(&id).await;
     let page = world.text(PAGE).await;
-    for part in
-        ["totals.csv", "totals on app", "&quot;day&quot;: &quot;monday&quot;", "Duration of 10 chunks"]
-    {
+    for part in [
+        "totals.csv",
+        "totals on app",
+        "&quot;day&quot;: &quot;monday&quot;",
+        "Duration of 10 chunks",
+    ] {
         assert!(page.contains(part), "`{part}` is not in: {page}");
     }
     // Whoever asks for it later gets the same but for the moment.
