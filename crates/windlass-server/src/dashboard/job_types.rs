@@ -227,5 +227,5 @@ fn history(jobs: &[Job], page: &PageContext) -> Markup {
         }
     };
     let columns: Vec<Bar> = jobs.iter().rev().map(column).collect();
-    bars(&columns, "s", "Duration of the last jobs in seconds, newest on the right")
+    bars(&columns, "seconds", "Duration of the last jobs in seconds, newest on the right")
 }

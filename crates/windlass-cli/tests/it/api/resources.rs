@@ -108,7 +108,7 @@ fn reset_peak_memory(server: &TestServer) {
     std::fs::write(format!("/proc/{}/clear_refs", server.process.id()), "5").unwrap();
 }
 
-const LARGE_JOBS: usize = 6;
+const LARGE_JOBS: usize = 4;
 
 #[tokio::test]
 async fn large_requests_are_not_read_by_lists_metrics_and_events() {
