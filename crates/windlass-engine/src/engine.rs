@@ -199,6 +199,10 @@ impl Builder {
         if let Some(problem) = self.config.plaintext_problems().into_iter().next() {
             return Err(problem.into());
         }
+        #[cfg(not(feature = "export"))]
+        for job_type in self.config.jobs.values() {
+            crate::merge::destination::check(job_type)?;
+        }
         let store = windlass_store::connect(&self.config.store.url).await?;
         store.migrate().await?;
         let (mut connections, mut replicas) = (BTreeMap::new(), BTreeMap::new());

@@ -4,7 +4,10 @@
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_drivers::{Row, rusqlite};
+#[cfg(feature = "postgres")]
+use windlass_drivers::Row;
+#[cfg(feature = "sqlite")]
+use windlass_drivers::rusqlite;
 
 use crate::{Result, StoreError};
 
@@ -52,6 +55,7 @@ pub(crate) trait Fields {
     }
 }
 
+#[cfg(feature = "postgres")]
 impl Fields for Row {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
@@ -78,6 +82,7 @@ impl Fields for Row {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl Fields for rusqlite::Row<'_> {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.get(name).map_err(windlass_drivers::Error::from)?)

@@ -38,6 +38,7 @@ pub use windlass_engine::{
     Options, Pruned, Redriven, Result, Sample, Scheduled, Step, StepBatch, StepError, StepItem,
     Verdict, Worker, WorkerStats, step_problem,
 };
+#[cfg(feature = "server")]
 pub use windlass_server::{Server, ServerError};
 pub use windlass_store::{
     ChunkRow, Control, DeadLetter, DeadLetterFilter, JobFilter, Submitted, WorkerRow,

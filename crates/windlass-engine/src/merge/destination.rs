@@ -156,6 +156,7 @@ pub(crate) async fn report(
 
 /// Writes the page of a report beside it, under the same condition. Its name is the report's own and
 /// `.html`, so that reports that differ in their format alone do not share one.
+#[cfg(feature = "html")]
 pub(crate) async fn page(
     job: &JobContext,
     report: &Report,

@@ -10,6 +10,7 @@ use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
 use windlass_core::{Counts, Cursor, KeySet, Problem, Value};
+#[cfg(feature = "export")]
 use windlass_export::PartName;
 use windlass_store::NewPart;
 
@@ -17,6 +18,7 @@ use windlass_store::NewPart;
 const MOST_BYTES: usize = 16 << 20;
 
 /// Batches that are read ahead of the writer.
+#[cfg(feature = "export")]
 const AHEAD: usize = 2;
 
 /// Makes the part of a chunk.
@@ -45,6 +47,7 @@ pub(crate) async fn run_batch(
 }
 
 /// Writes the records of a chunk while they are read.
+#[cfg(feature = "export")]
 async fn export(chunk: &Chunk, destination: &JobDestination, rest: &KeySet) -> Result<NewPart> {
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
@@ -53,6 +56,12 @@ async fn export(chunk: &Chunk, destination: &JobDestination, rest: &KeySet) -> R
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written
+}
+
+/// No chunk has a destination in this build.
+#[cfg(not(feature = "export"))]
+async fn export(_: &Chunk, destination: &JobDestination, _: &KeySet) -> Result<NewPart> {
+    match *destination {}
 }
 
 /// Rows as the store keeps them.

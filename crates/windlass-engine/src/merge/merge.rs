@@ -101,8 +101,15 @@ async fn merge_all(
     Ok(Kept::Yes)
 }
 
+/// The report page is HTML, which this build leaves out.
+#[cfg(not(feature = "html"))]
+async fn write_page(_: &Engine, _: &JobContext, _: &Report, _: SegmentLease) -> Kept {
+    Kept::Yes
+}
+
 /// Puts a page for people beside the report. It comes of what the store has, so that it can be had
 /// again at any time: one that cannot be written is no reason to fail a job whose result is there.
+#[cfg(feature = "html")]
 async fn write_page(
     engine: &Engine,
     job: &JobContext,
@@ -130,6 +137,7 @@ pub(crate) async fn merged(engine: &Engine, job: JobId) -> Result<Option<NewPart
 }
 
 /// The names of a result's columns, and its rows.
+#[cfg(feature = "html")]
 pub(crate) fn rows_of(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     let mut rows = map_export::decode(merged)?.into_iter();
     let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();

@@ -3,11 +3,13 @@
 use super::verdict::Notes;
 use crate::Result;
 use crate::engine::Engine;
+#[cfg(feature = "export")]
 use crate::merge::destination;
 use crate::merge::merge;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use windlass_core::{JobType, StepKind};
+#[cfg(feature = "export")]
 use windlass_export::{Destination, Manifest, survey};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED, NewPart, PartRow};
 
@@ -108,6 +110,7 @@ impl<'a> OutputCheck<'a> {
     }
 
     /// The manifest is the one that was recorded, and every part it lists is there.
+    #[cfg(feature = "export")]
     async fn exported(&self, to: &str, merged: &NewPart, notes: &mut Notes) -> Result<()> {
         let place = Destination::open(&destination::fill(self.snapshot, to)?)?;
         let Some(found) = Manifest::read(&place).await? else {
@@ -130,7 +133,20 @@ impl<'a> OutputCheck<'a> {
         Ok(())
     }
 
+    #[cfg(not(feature = "export"))]
+    async fn exported(&self, _to: &str, _merged: &NewPart, notes: &mut Notes) -> Result<()> {
+        notes.not_judged("the exported parts: this build lacks the cargo feature `export`");
+        Ok(())
+    }
+
+    #[cfg(not(feature = "export"))]
+    async fn reported(&self, _to: &str, notes: &mut Notes) -> Result<()> {
+        notes.not_judged("the report: this build lacks the cargo feature `export`");
+        Ok(())
+    }
+
     /// A report may have been replaced by that of a later job, so that only its place is looked at.
+    #[cfg(feature = "export")]
     async fn reported(&self, to: &str, notes: &mut Notes) -> Result<()> {
         let url = destination::fill(self.snapshot, to)?;
         let (folder, name) = Destination::split(&url)?;
