@@ -14,6 +14,7 @@ use crate::problem::{Code, Problem};
 use crate::{Dependency, JobType, Secret, StepKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Everything windlass.toml says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +50,39 @@ impl Default for Store {
 }
 
 impl Config {
+    /// Reads a windlass.toml. `${VAR}` is replaced by the environment variable of that name.
+    ///
+    /// ```no_run
+    /// let config = windlass_core::Config::from_path("windlass.toml")?;
+    /// println!("{} job types", config.jobs.len());
+    /// # Ok::<(), windlass_core::Problem>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file cannot be read, is not valid, or names a variable that is not set. The problem names the
+    /// line where there is one.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Config, Problem> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let detail = format!("{} cannot be read: {error}", path.display());
+            Problem::new(Code::Configuration, detail)
+        })?;
+        Config::parse(&text, |name| std::env::var(name).ok())
+    }
+
     /// Reads the text of a windlass.toml. `${VAR}` is looked up with `env`.
+    ///
+    /// ```
+    /// use windlass_core::Config;
+    ///
+    /// let text = "[connections.app]\nurl = \"${DATABASE_URL}\"";
+    /// let config = Config::parse(text, |_| Some("sqlite:app.db".to_owned()))?;
+    /// assert_eq!(config.connections["app"].url, "sqlite:app.db");
+    /// # Ok::<(), windlass_core::Problem>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is not valid TOML, has an unknown key, or names a variable that `env` does not know.
     pub fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, Problem> {
         let substituted = substitute(text, env)?;
         let text = &substituted.expanded;
@@ -74,6 +107,28 @@ impl Config {
         });
         let File { store, connections, server, auth, .. } = file;
         Ok(Config { store, connections, jobs, dependencies, server, auth, alerts })
+    }
+
+    /// A configuration made in code, with its state in this store: `sqlite:FILE` or `postgres://…`.
+    ///
+    /// ```
+    /// use windlass_core::Config;
+    ///
+    /// let config = Config::new("sqlite:windlass.db").connection("app", "sqlite:app.db");
+    /// assert!(config.problems().is_empty());
+    /// ```
+    pub fn new(store_url: impl Into<String>) -> Config {
+        Config { store: Store { url: store_url.into() }, ..Config::default() }
+    }
+
+    /// Adds a connection: a URL, or a [`Connection`] with settings.
+    pub fn connection(
+        mut self,
+        name: impl Into<String>,
+        connection: impl Into<Connection>,
+    ) -> Config {
+        self.connections.insert(name.into(), connection.into());
+        self
     }
 
     /// Everything that is wrong with the file by itself, without asking a database.

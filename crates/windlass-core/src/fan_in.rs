@@ -18,6 +18,30 @@ fn yes() -> bool {
     true
 }
 
+impl Report {
+    /// A report written to this file or object.
+    pub fn to(to: impl Into<String>) -> Report {
+        Report { to: to.into(), page: true }
+    }
+
+    /// Leaves out the page that is written beside the report.
+    pub fn without_page(self) -> Report {
+        Report { page: false, ..self }
+    }
+}
+
+impl Load {
+    /// Loads the result into a table; rows that have the same values of `replace` are replaced.
+    pub fn into_table<C: Into<String>>(
+        connection: impl Into<String>,
+        table: impl Into<String>,
+        replace: impl IntoIterator<Item = C>,
+    ) -> Load {
+        let replace = replace.into_iter().map(Into::into).collect();
+        Load { connection: connection.into(), table: table.into(), replace }
+    }
+}
+
 /// `load = { connection = "warehouse", table = "daily_report", replace = ["date"] }`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -105,9 +105,21 @@ impl ItemError {
     }
 }
 
+/// An ordinary error is transient: `?` in a handler means that the item is retried. The message holds
+/// the error and its sources.
 impl<E: std::error::Error> From<E> for ItemError {
     fn from(error: E) -> ItemError {
-        ItemError::permanent(error.to_string())
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            // Many errors already repeat their source in their own text.
+            if !message.contains(&cause_text) {
+                message = format!("{message}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        ItemError::transient(message)
     }
 }
 
@@ -141,5 +153,26 @@ impl std::ops::AddAssign for Counts {
         self.skipped += other.skipped;
         self.dead += other.dead;
         self.conflicts += other.conflicts;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the service did not answer")]
+    struct Unanswered(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn an_ordinary_error_is_transient_and_giving_up_is_explicit() {
+        fn handler() -> Result<Outcome, ItemError> {
+            let source = "x".parse::<i32>().map_err(Unanswered)?;
+            Ok(Outcome::set("n", i64::from(source)))
+        }
+        let error = handler().unwrap_err();
+        assert!(error.retryable);
+        assert_eq!(error.message, "the service did not answer: invalid digit found in string");
+        assert!(!ItemError::permanent("no such customer").retryable);
     }
 }

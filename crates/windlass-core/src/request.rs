@@ -87,6 +87,60 @@ impl Request {
         Request { job_type: job_type.into(), ..Request::default() }
     }
 
+    /// Adds a param.
+    ///
+    /// ```
+    /// use windlass_core::Request;
+    ///
+    /// let request = Request::new("REPORT")
+    ///     .with_param("month", "2025-01")
+    ///     .with_filter("region", ["north", "south"])
+    ///     .with_priority(8);
+    /// assert_eq!(request.params["month"], "2025-01");
+    /// ```
+    pub fn with_param(mut self, name: impl Into<String>, value: impl Into<Json>) -> Request {
+        self.params.insert(name.into(), value.into());
+        self
+    }
+
+    /// Restricts the request to records with one of these values.
+    pub fn with_filter<V: Into<Json>>(
+        mut self,
+        name: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Request {
+        let values = values.into_iter().map(Into::into).collect();
+        self.filter.get_or_insert_default().insert(name.into(), Some(values));
+        self
+    }
+
+    /// Restricts the request to these keys; a key of several columns is a list.
+    pub fn with_ids<V: Into<Json>>(mut self, ids: impl IntoIterator<Item = V>) -> Request {
+        self.ids = Some(ids.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Carries the records in the request, for job types with `source.items`.
+    pub fn with_items<V: Into<Json>>(mut self, items: impl IntoIterator<Item = V>) -> Request {
+        self.items = Some(items.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the priority, 0 to 9; higher runs first.
+    pub fn with_priority(self, priority: u8) -> Request {
+        Request { priority: Some(priority), ..self }
+    }
+
+    /// Makes the submission idempotent: the same request under the same key is the same job.
+    pub fn with_idempotency_key(self, key: impl Into<String>) -> Request {
+        Request { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// Runs the job after these jobs have ended.
+    pub fn with_parents(self, parents: impl IntoIterator<Item = JobId>) -> Request {
+        Request { after: Some(parents.into_iter().collect()), ..self }
+    }
+
     /// The filters that restrict anything.
     pub fn filters(&self) -> impl Iterator<Item = (&str, &[Json])> {
         let all = self.filter.iter().flatten();

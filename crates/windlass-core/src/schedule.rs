@@ -77,6 +77,31 @@ fn utc() -> Tz {
 }
 
 impl Schedule {
+    /// A cron expression, in UTC.
+    ///
+    /// ```
+    /// use windlass_core::Schedule;
+    ///
+    /// let nightly = Schedule::new("0 3 * * *").in_timezone(chrono_tz::Asia::Tokyo);
+    /// assert_eq!(nightly.timezone, chrono_tz::Asia::Tokyo);
+    /// ```
+    pub fn new(cron: impl Into<String>) -> Schedule {
+        Schedule {
+            cron: cron.into(),
+            timezone: Tz::UTC,
+            deadline: None,
+            missed: Missed::default(),
+            overlap: Overlap::default(),
+            claims: BTreeMap::new(),
+            params: BTreeMap::new(),
+        }
+    }
+
+    /// The same schedule in another time zone.
+    pub fn in_timezone(self, timezone: Tz) -> Schedule {
+        Schedule { timezone, ..self }
+    }
+
     /// The first time after this one, if there ever is one.
     ///
     /// A clock that is set back shows an hour twice. What runs at a time of day runs once then; what

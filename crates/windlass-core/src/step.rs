@@ -249,6 +249,11 @@ impl Step {
 }
 
 impl Export {
+    /// All columns to this folder, as `parquet`, `csv` or `jsonl`.
+    pub fn to(to: impl Into<String>, format: impl Into<String>) -> Export {
+        Export { to: to.into(), format: format.into(), columns: Vec::new(), compression: None }
+    }
+
     fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let is_folder = self.to.starts_with("file:") || self.to.starts_with("s3://");

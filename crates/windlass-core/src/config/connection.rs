@@ -53,6 +53,23 @@ fn default_connections() -> usize {
 }
 
 impl Connection {
+    /// A connection to this database, with the default settings.
+    ///
+    /// ```
+    /// let connection = windlass_core::config::Connection::new("postgres://localhost/app");
+    /// assert_eq!(connection.max_connections, 16);
+    /// ```
+    pub fn new(url: impl Into<String>) -> Connection {
+        Connection {
+            url: url.into(),
+            replicas: Vec::new(),
+            max_lag: default_lag(),
+            max_connections: default_connections(),
+            outbox: false,
+            health: None,
+        }
+    }
+
     /// Everything that is wrong with it by itself.
     pub(super) fn problems(&self, name: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -123,6 +140,18 @@ fn kind(url: &str) -> &str {
         "postgresql" => "postgres",
         "mariadb" => "mysql",
         other => other,
+    }
+}
+
+impl From<&str> for Connection {
+    fn from(url: &str) -> Connection {
+        Connection::new(url)
+    }
+}
+
+impl From<String> for Connection {
+    fn from(url: String) -> Connection {
+        Connection::new(url)
     }
 }
 

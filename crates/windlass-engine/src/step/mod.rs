@@ -13,6 +13,7 @@ mod registry;
 mod wire;
 
 pub(crate) use function::FunctionStep;
+pub use function::JobDefinition;
 pub(crate) use registry::Refusing;
 pub use registry::Steps;
 

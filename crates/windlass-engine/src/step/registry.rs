@@ -1,5 +1,5 @@
-//! The steps that one process has: handlers registered by code, commands and endpoints made when
-//! a job needs them and kept for the next.
+//! The steps of one process: registered handlers, and commands and endpoints that are created on first
+//! use and kept.
 
 use super::command::CommandStep;
 use super::http::HttpStep;
@@ -22,12 +22,12 @@ pub struct Steps {
     made: Mutex<HashMap<String, Arc<dyn Step>>>,
 }
 
-/// Steps kept at once. They are few; the limit only keeps memory flat over the years.
-const MOST_STEPS: usize = 1000;
+/// Commands and endpoints that are kept. There are few; the limit bounds memory.
+const MAX_STEPS: usize = 1000;
 
 impl Steps {
-    /// Registers a function under the name a job type's `step.handler` gives. It is called once
-    /// per record, which arrives as any type that serde can read.
+    /// Registers a function under the name in `step.handler`. It is called once per record, which
+    /// arrives as any type that implements `Deserialize`.
     pub fn handler<T, F, Fut>(self, name: &str, function: F) -> Steps
     where
         T: DeserializeOwned + Send + 'static,
@@ -37,14 +37,17 @@ impl Steps {
         self.step(name, Arc::new(FunctionStep::new(function)))
     }
 
-    /// Registers a step that takes whole batches.
+    /// Registers a step that processes whole batches.
     pub fn step(mut self, name: &str, step: Arc<dyn Step>) -> Steps {
         self.handlers.insert(name.to_owned(), step);
         self
     }
 
-    /// The step of a definition; none when it is a statement. A job keeps the definition it was
-    /// submitted with, but secrets come from this machine's own file.
+    /// The step of a definition; none for a statement. The definition is the one that the job was
+    /// submitted with; secrets come from this process's own configuration.
+    ///
+    /// # Errors
+    /// This process has no such handler, or its configuration lacks a variable or header of the step.
     pub fn of(
         &self,
         definition: &JobType,
@@ -74,7 +77,7 @@ impl Steps {
         }
     }
 
-    /// Asks the step of a job type an empty batch: is it there, and does it answer?
+    /// Sends an empty batch to the step of a job type, to test that it answers.
     pub(crate) async fn ask(
         &self,
         job_type: &JobType,
@@ -90,7 +93,7 @@ impl Steps {
         answer.map(drop)
     }
 
-    /// Ends what has not been used for so long.
+    /// Closes what has been idle for this long.
     pub async fn rest(&self, unused: Duration) {
         let made: Vec<_> = self.made().values().cloned().collect();
         join_all(made.iter().chain(self.handlers.values()).map(|step| step.rest(unused))).await;
@@ -112,13 +115,13 @@ impl Steps {
         definition: &JobType,
         make: impl FnOnce() -> Result<Arc<dyn Step>, Problem>,
     ) -> Result<Option<Arc<dyn Step>>, Problem> {
-        // What was snapshot with another definition is another step.
+        // Another definition is another step.
         let name = format!("{} {}", definition.name, definition.to_json());
         let mut made = self.made();
         if let Some(step) = made.get(&name) {
             return Ok(Some(step.clone()));
         }
-        if made.len() >= MOST_STEPS {
+        if made.len() >= MAX_STEPS {
             made.clear();
         }
         let step = make()?;
@@ -126,13 +129,13 @@ impl Steps {
         Ok(Some(step))
     }
 
-    /// Plain values, which a panic elsewhere cannot leave half changed.
+    /// A panic elsewhere cannot leave the map half changed, so poisoning is ignored.
     fn made(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Step>>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Stands where a step cannot be made here: the job is paused with the reason.
+/// Replaces a step that cannot be created in this process: it pauses the job with the reason.
 pub(crate) struct Refusing(pub(crate) String);
 
 #[async_trait]
@@ -142,8 +145,7 @@ impl Step for Refusing {
     }
 }
 
-/// A text of a step with the values that its variables have on this machine. The job keeps their
-/// names alone.
+/// Replaces `${VAR}` in a text of a step by the values of this process. The job stores only the names.
 fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<String, Problem> {
     let Some(here) = config.jobs.get(&definition.name).filter(|_| text.contains("${")) else {
         return Ok(text.to_owned());
@@ -151,7 +153,7 @@ fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<S
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
-        // A job type that was made in code has no variables: its text is as it is.
+        // A job type that was defined in code has no variables.
         if here.line > 0 && !here.variables.contains_key(name) {
             let detail = format!(
                 "the job was submitted with `${{{name}}}`, and this process's windlass.toml has no \
@@ -164,7 +166,7 @@ fn with_variables(definition: &JobType, text: &str, config: &Config) -> Result<S
     Ok(here.expand(text))
 }
 
-/// The endpoint with its headers' values, which are never stored with a job.
+/// The endpoint with the values of its headers, which are never stored with a job.
 fn with_secrets(
     definition: &JobType,
     endpoint: &Endpoint,
@@ -181,7 +183,7 @@ fn with_secrets(
         _ => None,
     };
     let here = here.as_ref();
-    // A secret is for the place the file names beside it, and for no other.
+    // A secret is sent only to the origin that the file names with it.
     if let Some(here) = here.filter(|here| here.origin() != endpoint.origin())
         && !endpoint.headers.is_empty()
     {
