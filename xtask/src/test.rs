@@ -15,12 +15,14 @@ pub(crate) fn run(filter: Option<&str>) -> anyhow::Result<ExitCode> {
     python::make();
     let mut failed_checks = Vec::new();
     if filter.is_none() {
-        let checks: [(&str, Check); 5] = [
+        let checks: [(&str, Check); 7] = [
             ("tidy", tidy::is_clean),
             ("dependencies", tidy::are_accepted),
+            ("embedding", tidy::embedding_is_lean),
             ("advisories", tidy::have_no_advisories),
             ("format", tidy::is_formatted),
             ("lints", tidy::has_no_lints),
+            ("documentation", tidy::is_documented),
         ];
         for (name, check) in checks {
             if !check()? {
