@@ -13,6 +13,7 @@ pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// The user's input cannot be served.
     #[error(transparent)]

@@ -121,7 +121,7 @@ pub fn word(status: JobStatus) -> &'static str {
 /// What a job is busy with.
 pub fn phase(phase: Phase) -> &'static str {
     match phase {
-        Phase::Loading => "Loading: cutting the table into chunks",
+        Phase::Planning => "Loading: cutting the table into chunks",
         Phase::Working => "Working through the chunks",
         Phase::Merging => "Merging the parts into the result",
     }
@@ -186,7 +186,7 @@ pub fn took(job: &Job, now: DateTime<Utc>) -> String {
 /// When a running job will end as it goes; unknown before it has done anything, and while it is
 /// still finding out how much there is.
 pub fn end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let running = job.status == JobStatus::Processing && job.phase != Some(Phase::Loading);
+    let running = job.status == JobStatus::Processing && job.phase != Some(Phase::Planning);
     (running && job.items.done() > 0).then(|| job.projected_end(now))?
 }
 

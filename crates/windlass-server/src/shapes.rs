@@ -380,7 +380,7 @@ statuses! {
         Failed = "FAILED", Cancelled = "CANCELLED",
     }
     /// What a `PROCESSING` job is busy with.
-    Phase { Loading = "loading", Working = "working", Merging = "merging", }
+    Phase { Planning = "planning", Working = "working", Merging = "merging", }
     /// Where a chunk or a segment is in its life.
     ChunkStatus {
         Pending = "PENDING", Processing = "PROCESSING", Completed = "COMPLETED", Failed = "FAILED",

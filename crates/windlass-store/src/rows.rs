@@ -30,7 +30,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     let phase = (status == JobStatus::Processing).then_some(match row.int("open_segments")? {
         0 => Phase::Working,
         _ if merges => Phase::Merging,
-        _ => Phase::Loading,
+        _ => Phase::Planning,
     });
     let mut request: serde_json::Value = row.json("request")?;
     let omitted = request.as_object_mut().and_then(|request| request.remove(OMITTED));

@@ -64,6 +64,7 @@ pub struct Entry {
 
 /// Why a request could not be put into the outbox.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnqueueError {
     /// It would be refused.
     #[error(transparent)]

@@ -30,6 +30,7 @@ const ROWS: u32 = 1000;
 
 /// What `--after-restore` found and did.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct AfterRestore {
     /// The chunks whose epochs were raised to those of the ledger.
     pub raised: u64,

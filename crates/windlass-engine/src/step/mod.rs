@@ -41,6 +41,7 @@ pub trait Step: Send + Sync {
 
 /// Why there are no outcomes for a batch.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StepError {
     /// The batch cannot be worked as it is: it is halved until the items that cause it are alone.
     /// Those fail with this error, the others are done.

@@ -22,6 +22,7 @@ use windlass_store::{NewJob, Submitted};
 
 /// A job type that fits its table.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Checked {
     /// The definition with its key columns resolved.
     pub definition: JobType,

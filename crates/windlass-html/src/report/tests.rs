@@ -116,7 +116,7 @@ fn it_says_what_ran_for_whom_and_how_it_ended() {
         "2 of 40 rows.",
         "40 rows, 2.0 KiB",
         "windlass audit 00000000-0000-0000-0000-000000000000",
-        "reads only: each chunk is one part",
+        "read-only: each chunk is one part",
         "10 chunks by how long they took",
         "null",
     ] {

@@ -231,7 +231,7 @@ pub(super) fn progress(job: &Job) -> Markup {
     html! {
         @match job.phase {
             _ if job.items.total == 0 && job.status != Completed => "No item is loaded yet",
-            Some(Phase::Loading) => { (number(job.items.done())) " of " (known) " found so far" },
+            Some(Phase::Planning) => { (number(job.items.done())) " of " (known) " found so far" },
             _ => { strong { (percent(job)) " %" } " · " (number(job.items.done())) " of " (known) },
         }
     }

@@ -33,7 +33,7 @@ fn every_shape_is_that_of_its_value() {
         id,
         job_type: "J".to_owned(),
         status: core::JobStatus::Queued,
-        phase: Some(core::Phase::Loading),
+        phase: Some(core::Phase::Planning),
         priority: 5,
         request,
         submitted_by: "me".to_owned(),

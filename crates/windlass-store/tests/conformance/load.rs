@@ -24,7 +24,7 @@ async fn a_plan_makes_segments_and_segments_make_chunks(bench: Bench) {
     let job = bench.submit().await;
     let plan = bench.segment_of(job).await;
     assert_eq!(plan.state, PaginationState::Plan);
-    assert_eq!(bench.job(job).await.phase, Some(Phase::Loading));
+    assert_eq!(bench.job(job).await.phase, Some(Phase::Planning));
     assert!(bench.job(job).await.started_at.is_some());
 
     let split = last_page(plan.lease, PaginationState::Plan, scan(0), vec![]);
