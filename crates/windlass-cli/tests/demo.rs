@@ -59,9 +59,9 @@ fn writes(stdout: &str) -> (&str, &str) {
     (made, rest.split_once(" still there").unwrap().0)
 }
 
-/// The commands after "Look around", without what they are for.
+/// The commands after "Inspect it", without what they are for.
 fn suggestions(stdout: &str) -> Vec<String> {
-    let (_, farewell) = stdout.split_once("Look around").unwrap();
+    let (_, farewell) = stdout.split_once("Inspect it").unwrap();
     let commands = farewell.lines().filter_map(|line| line.trim().strip_prefix("windlass "));
     commands.map(|line| line.split("   ").next().unwrap().trim().to_owned()).collect()
 }

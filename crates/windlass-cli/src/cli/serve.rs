@@ -1,4 +1,4 @@
-//! `windlass serve`: the API and the dashboard, schedules, dependencies and alerts, and workers beside them.
+//! `windlass serve`: the API, the dashboard, schedules, dependencies, alerts, the outbox relay and workers.
 
 use super::config;
 use super::progress::Interrupt;
@@ -11,13 +11,13 @@ use windlass::{Engine, Service};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   windlass serve                        dashboard and API on 127.0.0.1:8080, schedules, workers
-  windlass serve --concurrency 0            the API and the schedules alone
+  windlass serve --concurrency 0        the API and the schedules, without workers
   windlass serve --listen 0.0.0.0:80    for other machines; needs [auth] in windlass.toml")]
 pub(super) struct Args {
-    /// Chunks at work at once in this process; 0 works none
+    /// Chunks in progress at once in this process; 0 runs no jobs here
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     concurrency: Option<u16>,
-    /// The address, instead of what [server] says
+    /// The address, instead of server.listen
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     #[command(flatten)]

@@ -129,7 +129,7 @@ async fn ignored_letters_are_left_alone() {
         let (place, _) = with_three_letters(&data).await;
         let all = letters(&place, "").await;
         let output = place.run(&format!("dead ignore {}", text(&all[0]["id"]))).await.ok();
-        assert!(output.stdout.contains("1 letters are ignored"), "{}", output.stdout);
+        assert!(output.stdout.contains("1 dead letter ignored"), "{}", output.stdout);
         assert_eq!(keys(&letters(&place, "--status ignored").await), [7]);
         assert_eq!(place.json("dead ignore --all").await["ignored"], 2);
         assert_eq!(letters(&place, "--status new").await.len(), 0);

@@ -14,7 +14,7 @@ async fn a_load_goes_on_where_a_killed_loader_left_it() {
 
     let first = place.spawn("worker");
     let in_the_middle = |job: &serde_json::Value| {
-        job["phase"] == "loading" && job["chunks"]["total"].as_i64() >= Some(200)
+        job["phase"] == "planning" && job["chunks"]["total"].as_i64() >= Some(200)
     };
     place.until(&id, "some pages are loaded", in_the_middle).await;
     first.kill9();

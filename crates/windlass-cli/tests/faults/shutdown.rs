@@ -56,7 +56,7 @@ async fn a_worker_that_is_asked_to_leave_hands_back_and_says_so() {
     assert_eq!(job["chunks"]["processing"], 0, "{job:#}");
     assert!(pending.as_i64() > Some(0), "the job was over: {job:#}");
     assert!(
-        left.stderr.contains(&format!("{completed} chunks were completed here")),
+        left.stderr.contains(&format!("stopped: {completed} chunk")),
         "{completed} were: {}",
         left.stderr
     );

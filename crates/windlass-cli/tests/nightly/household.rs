@@ -29,7 +29,7 @@ async fn a_night_is_let_go_of_with_everything_but_its_output() {
     world.complete("DAILY_REPORT").await;
     let export = world.complete("TRANSACTIONS_EXPORT").await;
     let kept = world.place.run("prune").await.ok();
-    assert!(said(&kept).contains("removed 0 jobs, 0 chunks"), "{kept:?}");
+    assert!(said(&kept).contains("deleted 0 jobs, 0 chunks"), "{kept:?}");
     world.edit("retention = { chunks = \"7d\" }", "retention = { chunks = \"0s\" }");
     let pruned = world.place.json("prune").await;
     assert_eq!(pruned["emptied"], 2, "{pruned:#}");

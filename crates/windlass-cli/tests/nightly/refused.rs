@@ -42,7 +42,7 @@ async fn a_report_to_a_full_disk_fails_and_is_made_again_of_the_parts_there_are(
     assert_eq!(files(&world, "reports"), [""; 0]);
     let before = world.place.chunks(&id).await;
     let retried = world.place.run(&format!("retry {id}")).await.ok();
-    let skipped = format!("0 go again; {} are done and skipped", before.len());
+    let skipped = format!("0 chunks will run again; {} completed before", before.len());
     assert!(said(&retried).contains(&skipped), "{retried:?}");
     world.work(&id).await;
     assert_eq!(world.place.chunks(&id).await, before, "no chunk was run again");
@@ -71,7 +71,7 @@ async fn an_endpoint_that_begins_to_refuse_fails_the_rest_and_only_that_is_retri
     let done = before.iter().filter(|chunk| chunk["status"] == "COMPLETED").count();
     assert!(done >= 3 && done < before.len(), "{done} of {}", before.len());
     let retried = world.place.run(&format!("retry {export}")).await.ok();
-    let counts = format!("{} go again; {done} are done and skipped", before.len() - done);
+    let counts = format!("{} chunks will run again; {done} completed before", before.len() - done);
     assert!(said(&retried).contains(&counts), "{retried:?} has no `{counts}`");
     world.work(&export).await;
     for (before, after) in before.iter().zip(world.place.chunks(&export).await) {

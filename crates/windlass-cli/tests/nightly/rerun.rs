@@ -66,7 +66,7 @@ async fn a_retry_runs_what_failed_and_says_what_it_skips() {
     world.bank.run("UPDATE transactions SET memo = 'mended' WHERE memo = 'broken'").await;
     let before = world.place.chunks(&id).await;
     let retried = world.place.run(&format!("retry {id}")).await.ok();
-    let counts = format!("2 go again; {} are done and skipped", before.len() - 2);
+    let counts = format!("2 chunks will run again; {} completed before", before.len() - 2);
     assert!(said(&retried).contains(&counts), "{retried:?}");
     world.work(&id).await;
     let after = world.place.chunks(&id).await;

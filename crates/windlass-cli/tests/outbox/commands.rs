@@ -12,7 +12,10 @@ async fn an_outbox_that_is_not_made_yet_is_said_to_be_missing() {
         assert!(said.contains("no outboxes; `outbox = true`"), "{said}");
         let place = Place::with(&config("sqlite:store.db", &data.url(), "outbox = true\n"));
         let said = place.run("outbox").await.ok().stdout;
-        assert!(said.contains("has no table `windlass_outbox` yet; `windlass migrate`"), "{said}");
+        assert!(
+            said.contains("no table `windlass_outbox`; create it with `windlass migrate`"),
+            "{said}"
+        );
         assert_eq!(place.json("outbox").await[0]["hasTable"], false);
         let printed = place.run("migrate --print").await.ok().stdout;
         let needed = match &data {

@@ -59,7 +59,7 @@ async fn work_slows_down_and_recovers_and_says_so() {
 async fn a_health_statement_is_checked() {
     let (data, place) = with_health(100, &slow_raise(50)).await;
     let said = place.run("check").await.ok().stdout;
-    assert!(said.contains("connection app measures 3; work slows down above 5"), "{said}");
+    assert!(said.contains("connection app: health is 3; work is throttled above 5"), "{said}");
     data.run("DROP TABLE health").await;
     let said = place.run("check").await;
     refused(&said, &["connections.app.health.sql", "health", "a SELECT of one number"]);

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 /// Looks at ten accounts of which the third is refused, and gives the JSON of the same.
 async fn shows(place: &Place, data: &Data) -> Json {
     let output = place.run("run RAISE --dry-run").await.ok();
-    for part in ["10 records would be worked", "nothing was changed", "amount: 7 → 8"] {
+    for part in ["10 records would be processed", "nothing was changed", "amount: 7 → 8"] {
         assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
     }
     assert!(!output.stdout.contains("owner:"), "only what changes is shown: {}", output.stdout);
