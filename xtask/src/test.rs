@@ -22,8 +22,12 @@ const QUICK_CHECKS: [Check; 3] = [
     ("format", tidy::is_formatted),
 ];
 
-const SLOW_CHECKS: [Check; 2] =
-    [("advisories", tidy::have_no_advisories), ("lints", tidy::has_no_lints)];
+const SLOW_CHECKS: [Check; 4] = [
+    ("embedding", tidy::embedding_is_lean),
+    ("advisories", tidy::have_no_advisories),
+    ("lints", tidy::has_no_lints),
+    ("documentation", tidy::is_documented),
+];
 
 /// The tests of `--quick`, as arguments of `cargo test`.
 const QUICK_TESTS: [&[&str]; 3] = [

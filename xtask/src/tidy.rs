@@ -10,13 +10,13 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, ensure};
 
 use crate::cargo;
-pub(crate) use dependencies::{are_accepted, have_no_advisories};
+pub(crate) use dependencies::{are_accepted, embedding_is_lean, have_no_advisories};
 
 /// Formats the code, then runs the checks that need no tests.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let formatted = cargo::succeeds(&["fmt", "--all"])?;
     let clean = is_clean()?;
-    let accepted = are_accepted()? && have_no_advisories()?;
+    let accepted = are_accepted()? && embedding_is_lean()? && have_no_advisories()?;
     let lint_free = has_no_lints()?;
     Ok(if formatted && clean && accepted && lint_free {
         ExitCode::SUCCESS
@@ -36,6 +36,13 @@ pub(crate) fn has_no_lints() -> anyhow::Result<bool> {
 
     Ok(cargo::succeeds(&all)?
         && cargo::succeeds(&["clippy", "-p", "windlass-cli", "--", "-D", "warnings"])?)
+}
+
+/// Whether the documentation builds without warnings: no broken link, no missing item.
+pub(crate) fn is_documented() -> anyhow::Result<bool> {
+    let args = ["doc", "--no-deps", "--workspace", "--all-features"];
+    eprintln!("xtask: cargo {}", args.join(" "));
+    Ok(cargo::command(&args).env("RUSTDOCFLAGS", "-D warnings").status()?.success())
 }
 
 /// Whether all files follow the house rules. Prints each violation.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
+#[cfg(feature = "postgres")]
 use windlass_drivers::Param;
 
 /// Values of one column. Integers, floats, booleans and bytes travel as they are where the column
@@ -55,6 +56,7 @@ impl<'a> Array<'a> {
     }
 
     /// The parameter.
+    #[cfg(feature = "postgres")]
     pub(crate) fn param(&self) -> Param<'_> {
         match self {
             Array::Ints(values) => Param::Ints(Cow::Borrowed(values)),

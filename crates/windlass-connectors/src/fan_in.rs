@@ -9,6 +9,7 @@ use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, KeySet, Load, Template, Value};
 use windlass_drivers::{Class, Error};
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 /// Rows with their columns.
@@ -40,6 +41,7 @@ pub trait FanIn: Send + Sync {
     ) -> Result<Vec<Vec<Value>>>;
     /// Reads the rows of an key_set in key order, on one snapshot, and sends them as batches of these
     /// columns. Whoever takes them no more ends it.
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,
@@ -130,6 +132,7 @@ pub(crate) const BATCH: usize = 8192;
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
 
 /// A value that fits no column is an error of the data.
+#[cfg(feature = "export")]
 pub(crate) fn misfit(error: windlass_export::Error) -> DataError {
     Error::new(Class::Data, error.to_string()).into()
 }

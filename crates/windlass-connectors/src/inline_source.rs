@@ -18,6 +18,7 @@ use windlass_core::{
     ChunkId, Column, ColumnType, Columns, FilterValue, Index, JobId, Key, KeyRange, KeySet, Keys,
     Load, Problem, Record, Table, Template, Value, problem::Code,
 };
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 /// The items of one request as a source, and the connection that their effects go to.
@@ -298,6 +299,7 @@ impl FanIn for Items {
         Err(no_table())
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         _: &Scope,

@@ -14,6 +14,7 @@ use windlass_core::{
     ChunkId, Column, Counts, Cursor, FilterValue, JobId, Key, KeyRange, KeySet, Load, Table,
     Template, Value,
 };
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 /// The connection without its ledger.
@@ -195,6 +196,7 @@ impl FanIn for ReadOnly {
         self.0.map(scope, columns, key_set).await
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! How many dead letters a job may have before it stops by itself.
+//! The failure budget: how many dead letters a job may have before it is paused or fails.
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub struct Failures {
     /// The limit.
     pub budget: Budget,
-    /// What happens beyond it.
+    /// What happens when it is exceeded.
     #[serde(default)]
     pub on_exceeded: OnExceeded,
 }
@@ -18,32 +18,34 @@ pub struct Failures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExceeded {
-    /// It pauses; resuming grants another budget.
+    /// The job is paused; resuming it grants another budget.
     #[default]
     Pause,
-    /// It fails.
+    /// The job fails.
     Fail,
 }
 
 /// A share of the planned items, or a count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// That many dead letters.
+    /// A number of dead letters.
     Count(u64),
-    /// That share of the items planned, between 0 and 1.
+    /// A share of the items planned, from 0 to 1.
     Share(f64),
 }
 
-/// A share is taken of at least this many items, so that one bad record among the first hundred
-/// does not stop a job of millions.
-const LEAST_BASE: u64 = 10_000;
+/// A share is taken of at least this many items, so that one bad record among the first hundred does
+/// not stop a job of millions.
+const MIN_SHARE_BASE: u64 = 10_000;
 
 impl Budget {
-    /// How many dead letters one grant of the budget allows, with so many items planned.
+    /// The number of dead letters that one grant of the budget allows.
     pub fn allowance(self, items_planned: u64) -> u64 {
         match self {
             Budget::Count(count) => count,
-            Budget::Share(share) => (share * items_planned.max(LEAST_BASE) as f64).floor() as u64,
+            Budget::Share(share) => {
+                (share * items_planned.max(MIN_SHARE_BASE) as f64).floor() as u64
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who asked for a job, and what of the source they may reach.
+//! The identity of a submitter, and which records it may reach.
 
 use crate::problem::{Code, Problem};
 use crate::{Secret, Value};
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// The verified claims of a submitter. A claim with several values means any of them.
 pub type Claims = BTreeMap<String, Vec<Value>>;
 
-/// The value of a claim that restricts nothing. Only configuration and operators may say it: the
-/// server drops it from tokens and the relay refuses it in an outbox.
+/// The value of a claim that restricts nothing. Only configuration and operators may use it: the server
+/// drops it from tokens, and the relay refuses it in an outbox.
 pub const UNRESTRICTED: &str = "*";
 
 /// Whether the values of a claim restrict nothing.
@@ -18,7 +18,18 @@ pub fn is_unrestricted(values: &[Value]) -> bool {
     matches!(values, [Value::Text(text)] if text == UNRESTRICTED)
 }
 
-/// The identity a job keeps: it filters every scan, retry and redrive of the job.
+/// The identity stored with a job: it filters every scan, retry and redrive of the job.
+///
+/// ```
+/// use windlass_core::{Identity, Value};
+///
+/// let identity = Identity {
+///     name: "ada".to_owned(),
+///     claims: [("county".to_owned(), vec![Value::from("Kent")])].into(),
+///     ..Identity::default()
+/// };
+/// assert_eq!(identity.claims["county"], [Value::from("Kent")]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// The submitter's name, shown as `submittedBy`.
@@ -26,13 +37,13 @@ pub struct Identity {
     /// The claims that `source.claims` turns into a row filter.
     #[serde(default)]
     pub claims: Claims,
-    /// When the token that they came from is no longer good.
+    /// When the token that they came from expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<DateTime<Utc>>,
-    /// The submitter's own token, as long as the request is at the door.
+    /// The submitter's own token, while the request is being submitted.
     #[serde(skip)]
     pub token: Option<Secret>,
-    /// The same, sealed, for jobs that forward it.
+    /// The token, encrypted, for jobs that forward it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_token: Option<String>,
 }
@@ -58,8 +69,8 @@ impl Identity {
                     && !is_unrestricted(theirs)
                     && theirs.iter().all(|value| mine.iter().any(|have| text(have) == text(value)));
             if !covered {
-                let detail = "your claims do not cover those of the job, which was submitted with \
-                              others; submit a job of your own, or let an operator do it";
+                let detail = "your claims do not cover those of the job; submit a job of your own, or ask \
+                              an operator";
                 return Err(Problem::field(Code::Request, format!("claims.{claim}"), detail));
             }
         }

@@ -14,9 +14,18 @@ use crate::problem::{Code, Problem};
 use crate::{Dependency, JobType, Secret, StepKind};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
-/// Everything windlass.toml says.
+/// The configuration: the content of windlass.toml.
+///
+/// ```
+/// use windlass_core::Config;
+///
+/// let config = Config::new("sqlite:windlass.db").connection("app", "sqlite:app.db");
+/// assert_eq!(config.connections["app"].url, "sqlite:app.db");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
     /// Where Windlass keeps its own state.
     pub store: Store,
@@ -24,13 +33,13 @@ pub struct Config {
     pub connections: BTreeMap<String, Connection>,
     /// The job types by name.
     pub jobs: BTreeMap<String, JobType>,
-    /// Which job follows which.
+    /// Which job types run after which.
     pub dependencies: Vec<Dependency>,
     /// Where the API listens.
     pub server: Server,
-    /// Who may do what there; nobody is asked where it is missing.
+    /// Who may use the API; without it the API is open to this machine.
     pub auth: Option<Auth>,
-    /// What is told to whom when something goes wrong.
+    /// Which alerts are posted where.
     pub alerts: Alerts,
 }
 
@@ -49,7 +58,39 @@ impl Default for Store {
 }
 
 impl Config {
+    /// Reads a windlass.toml. `${VAR}` is replaced by the environment variable of that name.
+    ///
+    /// ```no_run
+    /// let config = windlass_core::Config::from_path("windlass.toml")?;
+    /// println!("{} job types", config.jobs.len());
+    /// # Ok::<(), windlass_core::Problem>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file cannot be read, is not valid, or names a variable that is not set. The problem names the
+    /// line where there is one.
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Config, Problem> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let detail = format!("{} cannot be read: {error}", path.display());
+            Problem::new(Code::Configuration, detail)
+        })?;
+        Config::parse(&text, |name| std::env::var(name).ok())
+    }
+
     /// Reads the text of a windlass.toml. `${VAR}` is looked up with `env`.
+    ///
+    /// ```
+    /// use windlass_core::Config;
+    ///
+    /// let text = "[connections.app]\nurl = \"${DATABASE_URL}\"";
+    /// let config = Config::parse(text, |_| Some("sqlite:app.db".to_owned()))?;
+    /// assert_eq!(config.connections["app"].url, "sqlite:app.db");
+    /// # Ok::<(), windlass_core::Problem>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is not valid TOML, has an unknown key, or names a variable that `env` does not know.
     pub fn parse(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Config, Problem> {
         let substituted = substitute(text, env)?;
         let text = &substituted.expanded;
@@ -76,7 +117,29 @@ impl Config {
         Ok(Config { store, connections, jobs, dependencies, server, auth, alerts })
     }
 
-    /// Everything that is wrong with the file by itself, without asking a database.
+    /// A configuration made in code, with its state in this store: `sqlite:FILE` or `postgres://…`.
+    ///
+    /// ```
+    /// use windlass_core::Config;
+    ///
+    /// let config = Config::new("sqlite:windlass.db").connection("app", "sqlite:app.db");
+    /// assert!(config.problems().is_empty());
+    /// ```
+    pub fn new(store_url: impl Into<String>) -> Config {
+        Config { store: Store { url: store_url.into() }, ..Config::default() }
+    }
+
+    /// Adds a connection: a URL, or a [`Connection`] with settings.
+    pub fn connection(
+        mut self,
+        name: impl Into<String>,
+        connection: impl Into<Connection>,
+    ) -> Config {
+        self.connections.insert(name.into(), connection.into());
+        self
+    }
+
+    /// All problems that can be found without a database.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut messages = BTreeMap::new();
@@ -84,7 +147,8 @@ impl Config {
             problems.extend(job_type.problems());
             if let Some(other) = messages.insert(job_type.message_type(), &job_type.name) {
                 let message = job_type.message_type();
-                let detail = format!("`{message}` is a message of `{other}` too; name another");
+                let detail =
+                    format!("`{message}` is already the message of `{other}`; choose another name");
                 problems.push(job_type.problem("queue.message", detail));
             }
             let named = [
@@ -97,7 +161,7 @@ impl Config {
                 if !self.connections.contains_key(connection) {
                     let known = names(self.connections.keys());
                     let detail =
-                        format!("`{connection}` is not in [connections]; there is {known}");
+                        format!("unknown connection `{connection}`; known connections are {known}");
                     problems.push(job_type.problem(field, detail));
                 }
             }
@@ -112,23 +176,31 @@ impl Config {
         problems
     }
 
-    /// Secrets that would be sent, and keys that would be read, without TLS. No process works with
-    /// such a configuration, whatever else it does.
+    /// Secrets that would be sent, and keys that would be read, without TLS. No process starts with such
+    /// a configuration.
     pub fn plaintext_problems(&self) -> Vec<Problem> {
         plaintext::problems(self)
     }
 
     /// The job type of that name.
+    ///
+    /// # Errors
+    /// There is none; the problem proposes similar names.
     pub fn job_type(&self, name: &str) -> Result<&JobType, Problem> {
         self.jobs.get(name).ok_or_else(|| {
-            let known = names(self.jobs.keys());
-            let detail = format!("there is no job type `{name}`; there is {known}");
+            let detail = match similar(name, self.jobs.keys()).as_slice() {
+                [] => {
+                    let known = names(self.jobs.keys());
+                    format!("there is no job type `{name}`; known job types are {known}")
+                }
+                close => format!("there is no job type `{name}`; did you mean {}?", names(close)),
+            };
             Problem::field(Code::UnknownJobType, "jobType", detail)
         })
     }
 }
 
-/// Names for a message: "nothing" rather than an empty list.
+/// A list of names for a message; `none` if it is empty.
 pub fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -153,11 +225,24 @@ struct File {
     alerts: Option<toml::Spanned<Alerts>>,
 }
 
+/// The names that differ in few letters from this one, the most similar first, at most three. Case and
+/// the part before a dot, such as a schema, are ignored.
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a String>) -> Vec<String> {
+    let fold = |text: &str| text.rsplit('.').next().unwrap_or(text).to_lowercase();
+    let wanted = fold(name);
+    let distance = |known: &'a String| (strsim::levenshtein(&wanted, &fold(known)), known);
+    let mut ranked: Vec<_> = known.into_iter().map(distance).collect();
+    ranked.retain(|(distance, _)| *distance <= 1 + wanted.len() / 3);
+    ranked.sort();
+    ranked.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+}
+
 fn line_at(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The text with the values of its variables, and with their names where they stand in strings.
+/// The text with the values of its variables (`expanded`), and with their names inside strings
+/// (`named`).
 struct Substituted {
     expanded: String,
     named: String,
@@ -172,11 +257,11 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substi
         named: String::with_capacity(text.len()),
         variables: BTreeMap::new(),
     };
-    // What the string that we are in ends with.
+    // The quote that ends the current string.
     let mut quote: Option<&str> = None;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let mut rest = line;
-        // Only a string of three quotes goes over lines.
+        // Only a string in triple quotes spans lines.
         quote = quote.filter(|quote| quote.len() == 3);
         while let Some(c) = rest.chars().next() {
             if c == '#' && quote.is_none() {
@@ -203,7 +288,7 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substi
                 None => {
                     ["\"\"\"", "'''", "\"", "'"].into_iter().find(|open| rest.starts_with(open))
                 }
-                // A quote that is escaped does not end its string.
+                // An escaped quote does not end its string.
                 Some(end) if end.starts_with('"') && c == '\\' => None,
                 Some(end) => Some(end).filter(|end| rest.starts_with(end)),
             };
@@ -227,7 +312,7 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substi
     Ok(out)
 }
 
-/// What of a job type is kept with the names of its variables.
+/// The texts of a job type that keep the names of their variables.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Named {
@@ -247,10 +332,9 @@ struct NamedStep {
     http: Option<String>,
 }
 
-/// Puts the names of variables back where their values would be stored with every job, and the
-/// values beside them.
+/// Restores `${VAR}` in texts that are stored with every job, and keeps the values beside them.
 fn name_variables(jobs: &mut BTreeMap<String, JobType>, text: &Substituted) -> Result<(), Problem> {
-    // The same text but for values in strings; it cannot be wrong if the other is right.
+    // Differs from the expanded text only inside strings, so it parses if that one does.
     let mut named: Named = toml::from_str(&text.named)
         .map_err(|error| Problem::new(Code::Configuration, error.message()))?;
     for (name, job_type) in jobs {
@@ -346,7 +430,7 @@ match = ["month"]
             ("attempts = 3", "attempts = 0", &["retry.attempts"]),
             ("chunk.items = 1000", "chunk.items = 0", &["chunk.items"]),
             ("step.version = \"version\"", "step.version = \"identifier\"", &["another chunk"]),
-            ("job = \"REINDEX\"", "job = \"INDEX\"", &["line 31", "`INDEX` is no job type"]),
+            ("job = \"REINDEX\"", "job = \"INDEX\"", &["line 31", "unknown job type `INDEX`"]),
             ("after = [\"REFRESH_CANDIDATES\"]", "after = []", &["line 31", "dependencies.after"]),
             ("after = [\"", "after = [\"REINDEX\", \"", &["REINDEX → REINDEX"]),
             ("match = [\"month\"]", "on_failed = \"wait\"", &["line 34", "`block`"]),
@@ -365,7 +449,10 @@ match = ["month"]
         assert_eq!(message, "");
         let one = "max_connections = 1\noutbox = true";
         let message = refusal(|text| text.replace("max_connections = 16", one));
-        assert!(message.contains("connections.app.max_connections: is 1"), "{message}");
+        assert!(
+            message.contains("connections.app.max_connections: must be at least 2"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::{Key, KeyRange, KeySet, Keys};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::{Serialize, Serializer};
 
-/// The place in a chunk up to which everything is committed. Kept in the ledger as JSON:
+/// The position in a chunk up to which everything is committed. Stored in the ledger as JSON:
 /// `null`, a key, a number of keys, or `"end"`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cursor {
@@ -13,7 +13,7 @@ pub enum Cursor {
     Start,
     /// Every record of the range up to this key is committed.
     Key(Key),
-    /// That many keys of the list are committed.
+    /// This many keys of the list are committed.
     Index(u64),
     /// The whole chunk is committed.
     End,
@@ -35,7 +35,7 @@ impl Cursor {
         Some(KeySet { within: key_set.within.clone(), keys })
     }
 
-    /// The text kept in the ledger.
+    /// The text stored in the ledger.
     pub fn to_text(&self) -> String {
         match self {
             Cursor::Start => "null".to_owned(),

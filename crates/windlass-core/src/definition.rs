@@ -1,5 +1,4 @@
-//! A job type: what `[jobs.NAME]` in windlass.toml says, and what of it can be checked without a
-//! database.
+//! A job type: `[jobs.NAME]` in windlass.toml, and the checks that need no database.
 
 use crate::problem::{Code, Problem};
 use crate::{
@@ -10,18 +9,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The definition of a job type. A job keeps the one it was submitted with.
+/// The definition of a job type. A job runs by the definition that it was submitted with.
+/// [`JobType::builder`] makes one in code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct JobType {
-    /// Its name; the table's name in the file.
+    /// The name; `NAME` of `[jobs.NAME]`.
     #[serde(skip)]
     pub name: String,
-    /// The line of the file it begins at; zero when it was made in code.
+    /// The line of the file it begins at; 0 if it was defined in code.
     #[serde(skip)]
     pub line: usize,
-    /// The values of the variables that its step names as `${VAR}`. They are of this machine: a job
-    /// keeps the names.
+    /// The values of the variables in its step. They stay on this machine: a job stores the names.
     #[serde(skip)]
     pub variables: BTreeMap<String, Secret>,
     /// What it is for.
@@ -31,49 +31,49 @@ pub struct JobType {
     pub source: Source,
     /// What to do with each.
     pub step: Step,
-    /// How they are cut, leased and committed.
+    /// How they are split into chunks, leased and committed.
     #[serde(default)]
     pub chunk: ChunkOptions,
     /// A SELECT over the table `parts`, run once after the last chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce: Option<String>,
-    /// The connection it runs on; the source's own when absent.
+    /// The connection that runs `reduce`; the source's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_in: Option<String>,
-    /// A file that is made of the result.
+    /// The file that the result is written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// A table that the result goes into.
+    /// The table that the result is loaded into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// When failures are tried again.
+    /// How failures are retried.
     #[serde(default)]
     pub retry: RetryPolicy,
-    /// When the job stops by itself.
+    /// The failure budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<Failures>,
-    /// How fast it may go, over all machines.
+    /// Limits over all machines.
     #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
     pub throughput: Throughput,
-    /// How its items travel where a queue carries them.
+    /// The messages of its items on an SQS queue.
     #[serde(default, skip_serializing_if = "QueueOptions::is_default")]
     pub queue: QueueOptions,
-    /// When it is submitted by itself.
+    /// When the scheduler submits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// How long what has ended is kept.
+    /// How long ended jobs are kept.
     #[serde(default, skip_serializing_if = "Retention::is_default")]
     pub retention: Retention,
 }
 
-/// How fast a job type may go, over all machines; no limit where nothing is said.
+/// Limits of a job type over all machines; unlimited by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Throughput {
-    /// Chunks at work at once.
+    /// Chunks in progress at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
-    /// Items worked a second.
+    /// Items per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items_per_second: Option<u32>,
 }
@@ -84,13 +84,13 @@ impl Throughput {
     }
 }
 
-/// Which records a job type works on.
+/// The records of a job type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Source {
     /// The connection's name.
     pub connection: String,
-    /// The table; or else a query.
+    /// The table, unless there is a query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
     /// A SELECT whose rows are the records.
@@ -99,38 +99,38 @@ pub struct Source {
     /// Whether the requests carry the records themselves, as `items`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub items: bool,
-    /// The field that all items of one request must have in common.
+    /// The field that must have the same value in all items of one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The key columns, or the key fields of an item; the primary key when empty.
+    /// The key columns, or the key fields of an item; the primary key if empty.
     pub key: Vec<String>,
-    /// A fixed condition.
+    /// A condition that restricts every job.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Request filters and their indexed columns.
     pub filters: BTreeMap<String, String>,
     /// The submitter's claims and the columns they filter.
     pub claims: BTreeMap<String, String>,
-    /// Whether a job ends when the token that its claims came from does. Otherwise they are good
-    /// for as long as it runs.
+    /// Whether a job ends when the token of its claims expires. Otherwise they stay valid until the job
+    /// ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub claims_expire: bool,
 }
 
-/// How the source is cut, leased and committed.
+/// How the source is split into chunks, leased and committed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkOptions {
-    /// Items a chunk; see [`JobType::chunk_items`].
+    /// Items per chunk; see [`JobType::chunk_items`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
-    /// Items a commit; the whole chunk when absent.
+    /// Items per commit; the whole chunk by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<u32>,
-    /// No claim of a chunk lasts longer than this.
+    /// The longest time that one attempt of a chunk may take.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
-    /// A worker silent for this long loses its chunk.
+    /// How long a lease lasts without a heartbeat.
     #[serde(with = "humantime_serde")]
     pub lease: Duration,
 }
@@ -146,36 +146,42 @@ impl Default for ChunkOptions {
     }
 }
 
-/// Items a chunk where nothing is said. What adds up a chunk or writes it out is done in one go, and
-/// more of that at once is faster.
-const ITEMS: u32 = 1000;
-const ITEMS_OF_A_PART: u32 = 100_000;
+/// Default items per chunk. `map` and `export` process a chunk in one go, so larger chunks are faster.
+const DEFAULT_CHUNK_ITEMS: u32 = 1000;
+const DEFAULT_PART_ITEMS: u32 = 100_000;
 
 impl JobType {
-    /// Items a chunk.
+    /// Items per chunk.
     pub fn chunk_items(&self) -> u32 {
-        let default = if self.step.kind.makes_parts() { ITEMS_OF_A_PART } else { ITEMS };
+        let default =
+            if self.step.kind.makes_parts() { DEFAULT_PART_ITEMS } else { DEFAULT_CHUNK_ITEMS };
         self.chunk.items.unwrap_or(default)
     }
 
-    /// Items a commit.
+    /// Items per commit.
     pub fn commit_items(&self) -> u32 {
         self.chunk.commit.unwrap_or(self.chunk_items())
     }
 
-    /// The definition as it is snapshot in a job.
+    /// The definition as it is stored with a job.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads a snapshot definition.
+    /// Reads a definition that was stored with a job.
+    ///
+    /// # Errors
+    /// The JSON is not a definition.
     pub fn from_json(name: &str, json: serde_json::Value) -> Result<JobType, serde_json::Error> {
         let mut job_type: JobType = serde_json::from_value(json)?;
         job_type.name = name.to_owned();
         Ok(job_type)
     }
 
-    /// The statement of a `sql` or `map` step, taken apart.
+    /// The parsed statement of a `sql` or `map` step.
+    ///
+    /// # Errors
+    /// The statement has an unknown placeholder.
     pub fn statement(&self) -> Result<Option<Template>, Problem> {
         match &self.step.kind {
             kind @ (StepKind::Sql(sql) | StepKind::Map(sql)) => {
@@ -185,8 +191,11 @@ impl JobType {
         }
     }
 
-    /// Whether the rows that the step's statement affects are rows of the source, and so items. True
-    /// for steps that have an outcome per item, or change nothing.
+    /// Whether the rows that the step's statement affects are rows of the source, and so items. True for
+    /// steps that have an outcome per item, or change nothing.
+    ///
+    /// # Errors
+    /// The statement has an unknown placeholder.
     pub fn changes_source(&self) -> Result<bool, Problem> {
         match (&self.step.kind, self.statement()?, &self.source.table) {
             (StepKind::Sql(_), Some(statement), Some(table)) => Ok(statement.changes(table)),
@@ -195,46 +204,49 @@ impl JobType {
         }
     }
 
-    /// The statement over the parts, taken apart.
+    /// The parsed statement over the parts.
+    ///
+    /// # Errors
+    /// The statement has an unknown placeholder.
     pub fn reduction(&self) -> Result<Option<Template>, Problem> {
         let template = self.reduce.as_deref().map(Template::parse).transpose();
         template.map_err(|detail| self.problem("reduce", detail))
     }
 
-    /// How long a `command` or `http` step may take for one batch. The default leaves time to halve
-    /// a batch that hangs before the claim of its chunk ends.
+    /// How long a `command` or `http` step may take for one batch. The default leaves time to halve a batch
+    /// that hangs before the chunk times out.
     pub fn step_timeout(&self) -> Duration {
         self.step.timeout.unwrap_or(self.chunk.timeout / 4)
     }
 
-    /// What the job type promises, in the words `windlass check` says it.
+    /// The guarantee of the job type, as `windlass check` prints it.
     pub fn guarantee(&self) -> &'static str {
         match (&self.step.kind, &self.step.version) {
             (StepKind::Sql(_), None) => {
                 "exactly once: each commit's effect and its ledger row are one transaction. \
-                 There is no version column, so the statement decides by itself what a concurrent \
-                 write means: it sees the rows as they are when it locks them"
+                 Without a version column the statement handles concurrent writes itself: it sees \
+                 the rows as they are when it locks them"
             }
             (StepKind::Sql(_) | StepKind::Refresh, _) => {
                 "exactly once: each commit's effect and its ledger row are one transaction"
             }
             (StepKind::Export(_) | StepKind::Map(_), _) => {
-                "reads only: each chunk is one part, read at its own instant and counted exactly \
-                 once; what is made of the parts is made of exactly those"
+                "read-only: each chunk is one part, read at its own instant and counted exactly once; \
+                 the result is made of exactly these parts"
             }
             _ if self.source.items => {
-                "inserts exactly once, in one transaction with the ledger row; what the handler \
-                 does elsewhere at least once, with a stable idempotency key"
+                "inserts exactly once, in one transaction with the ledger row; other effects of the \
+                 handler at least once, with a stable idempotency key"
             }
             (StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_), _) => {
                 "updates and inserts exactly once, under the version check, in one transaction \
-                 with the ledger row; what the handler does elsewhere at least once, with a \
-                 stable idempotency key"
+                 with the ledger row; other effects of the handler at least once, with a stable \
+                 idempotency key"
             }
         }
     }
 
-    /// A text of its step with the values of the variables in it; what is no variable stays.
+    /// Replaces the variables in a text of its step. Unknown variables stay.
     pub fn expand(&self, text: &str) -> String {
         let (mut out, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
@@ -256,7 +268,7 @@ impl JobType {
         out + rest
     }
 
-    /// Everything that is wrong with the definition by itself.
+    /// All problems of the definition that can be found without a database.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |field: &str, detail: String| problems.push(self.problem(field, detail));
@@ -269,9 +281,10 @@ impl JobType {
             (None, None) => {
                 refuse("source.table", "is missing; name a table, or give source.query".into())
             }
-            (Some(_), Some(_)) if !source.items => {
-                refuse("source.query", "stands beside source.table; keep one".into())
-            }
+            (Some(_), Some(_)) if !source.items => refuse(
+                "source.query",
+                "cannot be combined with source.table; keep one of them".into(),
+            ),
             (None, Some(_)) if source.key.is_empty() && !source.items => {
                 refuse("source.key", "is missing; a query has no primary key to take".into());
             }
@@ -280,30 +293,35 @@ impl JobType {
         let chunk = &self.chunk;
         let (items, commit) = (self.chunk_items(), self.commit_items());
         if !(1..=10_000_000).contains(&items) {
-            refuse("chunk.items", format!("is {items}; 1 to 10000000 would be right"));
+            refuse("chunk.items", format!("must be 1 to 10000000, got {items}"));
         }
         if !(1..=items.max(1)).contains(&commit) {
-            refuse("chunk.commit", format!("is {commit}; 1 to chunk.items would be right"));
+            refuse("chunk.commit", format!("must be 1 to chunk.items, got {commit}"));
         }
         if chunk.commit.is_some() && self.step.kind.makes_parts() {
-            let detail =
-                format!("{} makes one part of a chunk; leave it out", self.step.kind.field());
+            let detail = format!(
+                "does not apply to {}, which makes one part of a chunk",
+                self.step.kind.field()
+            );
             refuse("chunk.commit", detail);
         }
         if chunk.lease < Duration::from_millis(100) || chunk.lease > chunk.timeout {
             refuse("chunk.lease", "must be at least 100ms and at most chunk.timeout".into());
         }
         if self.retry.attempts == 0 {
-            refuse("retry.attempts", "is 0; 1 means one try, 3 is the default".into());
+            refuse("retry.attempts", "must be at least 1, got 0; the default is 3".into());
         }
         if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
-            refuse("retry.factor", format!("is {}; 1.0 or more would be right", self.retry.factor));
+            refuse("retry.factor", format!("must be at least 1.0, got {}", self.retry.factor));
         }
         if self.throughput.concurrency == Some(0) {
-            refuse("throughput.concurrency", "is 0; `windlass stop` stops a job type".into());
+            refuse(
+                "throughput.concurrency",
+                "must be at least 1, got 0; `windlass stop` stops a job type".into(),
+            );
         }
         if self.throughput.items_per_second == Some(0) {
-            refuse("throughput.items_per_second", "is 0; 1 or more would be right".into());
+            refuse("throughput.items_per_second", "must be at least 1, got 0".into());
         }
         if let Some((field, detail)) = self.schedule.as_ref().and_then(Schedule::problem) {
             refuse(field, detail);
@@ -316,8 +334,8 @@ impl JobType {
         problems
     }
 
-    /// The columns a step must not set: a row whose key, filter or claim changed would move into
-    /// another chunk.
+    /// The columns that a step must not set: a row whose key, filter or claim changes would move to another
+    /// chunk.
     pub fn fixed_columns(&self) -> Vec<&str> {
         let source = &self.source;
         let named = source.filters.values().chain(source.claims.values());

@@ -1,4 +1,4 @@
-//! Dependencies: which job follows which, and when enough of its parents have ended.
+//! Dependencies: which job types run after which, and when all parents have ended.
 
 use crate::problem::{Code, Problem};
 use crate::{Claims, JobId, JobStatus, JobType, Request, config};
@@ -11,32 +11,32 @@ use std::collections::{BTreeMap, BTreeSet};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Dependency {
-    /// The line of the file it begins at; zero when it was made in code.
+    /// The line of the file it begins at; 0 if it was defined in code.
     #[serde(skip)]
     pub line: usize,
-    /// The job type that follows.
+    /// The job type that is submitted.
     pub job: String,
-    /// The job types it follows: all of them.
+    /// Its parents; all of them must have ended.
     pub after: Vec<String>,
-    /// Params that the parents must have in common.
+    /// Params that must be equal in all parents.
     #[serde(default, rename = "match")]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub matched: Vec<String>,
-    /// What a parent that failed or was cancelled means.
+    /// What happens when a parent failed or was cancelled.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub on_failed: OnFailed,
 }
 
-/// What a parent that failed or was cancelled means to the job that waits for it.
+/// What happens to a job when a parent failed or was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailed {
-    /// It goes on waiting: the parent may be retried.
+    /// It keeps waiting: the parent may be retried.
     #[default]
     Block,
-    /// It runs all the same.
+    /// It runs anyway.
     Run,
     /// It is cancelled.
     Cancel,
@@ -52,7 +52,7 @@ impl OnFailed {
         }
     }
 
-    /// What a parent in this status means.
+    /// The consequence of a parent in this status.
     pub fn judge(self, parent: JobStatus) -> Verdict {
         match (parent, self) {
             (JobStatus::Completed, _) => Verdict::Go,
@@ -63,10 +63,10 @@ impl OnFailed {
     }
 }
 
-/// What a parent's status means to a job that is to come after it.
+/// The consequence of a parent's status for a job that depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It need not wait for this parent any more.
+    /// It does not wait for this parent any longer.
     Go,
     /// It waits.
     Wait,
@@ -93,7 +93,7 @@ pub struct JoinArrival {
     pub priority: u8,
 }
 
-/// The parents that have ended since a rule last fired for some values, by their job type.
+/// The parents that have ended since a rule last fired for some values, by job type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JoinPoint {
@@ -101,13 +101,13 @@ pub struct JoinPoint {
 }
 
 impl JoinPoint {
-    /// A parent has ended. Of several jobs of one type the last counts.
+    /// Records a parent that has ended. Of several jobs of one type the last counts.
     pub fn arrive(&mut self, job_type: &str, arrival: JoinArrival) {
         self.arrived.insert(job_type.to_owned(), arrival);
     }
 
-    /// The request that a rule makes when all its parents are here; none while one is missing, or
-    /// stands in the way since it failed.
+    /// The request that a rule makes when all its parents have ended; none while one is missing or blocks
+    /// because it failed.
     pub fn fire(&self, rule: &Dependency) -> Option<Request> {
         let parents = rule.after.iter().map(|job_type| self.arrived.get(job_type));
         let parents = parents.collect::<Option<Vec<_>>>()?;
@@ -123,13 +123,13 @@ impl JoinPoint {
         })
     }
 
-    /// Who is here, by job type.
+    /// The parents that have ended, by job type.
     pub fn arrived(&self) -> &BTreeMap<String, JoinArrival> {
         &self.arrived
     }
 }
 
-/// The params of which no two parents have different values.
+/// The params whose values do not differ between parents.
 fn agreed(parents: &[&JoinArrival]) -> BTreeMap<String, Json> {
     let all = parents.iter().flat_map(|parent| &parent.params);
     let same = |name: &str, value: &Json| {
@@ -141,12 +141,12 @@ fn agreed(parents: &[&JoinArrival]) -> BTreeMap<String, Json> {
 }
 
 impl Dependency {
-    /// The values for which the parents of one firing must agree: those of `match`, and the
-    /// submitters' claims. A param that is missing is null.
+    /// The values that must be equal in all parents of one firing: the params in `match`, and the
+    /// submitters' claims. A missing param is null.
     pub fn values(&self, params: &BTreeMap<String, Json>, claims: &Claims) -> Json {
         let value = |name: &String| params.get(name).cloned().unwrap_or_default();
         let matched: BTreeMap<_, _> = self.matched.iter().map(|name| (name, value(name))).collect();
-        // A claim with several values means any of them, in whatever order they are given.
+        // A claim with several values means any of them, in any order.
         let any = |values: &Vec<crate::Value>| {
             values
                 .iter()
@@ -161,7 +161,7 @@ impl Dependency {
         serde_json::json!({ "match": matched, "claims": claims })
     }
 
-    /// Everything that is wrong with the rules of a file.
+    /// All problems of the rules of a file.
     pub fn problems(rules: &[Dependency], jobs: &BTreeMap<String, JobType>) -> Vec<Problem> {
         let mut problems = Vec::new();
         for rule in rules {
@@ -173,14 +173,14 @@ impl Dependency {
             let named = rule.after.iter().map(|name| ("after", name)).chain([("job", &rule.job)]);
             for (field, name) in named.filter(|(_, name)| !jobs.contains_key(*name)) {
                 let known = config::names(jobs.keys());
-                refuse(field, format!("`{name}` is no job type; there is {known}"));
+                refuse(field, format!("unknown job type `{name}`; known job types are {known}"));
             }
             if rule.after.is_empty() {
-                refuse("after", "is an empty list; name the job types that come before".into());
+                refuse("after", "is empty; name at least one parent job type".into());
             }
             let mut seen = BTreeSet::new();
             if let Some(twice) = rule.after.iter().find(|name| !seen.insert(*name)) {
-                refuse("after", format!("names `{twice}` twice; once would be right"));
+                refuse("after", format!("names `{twice}` twice"));
             }
             if let Some(path) = cycle(rules, rule) {
                 refuse("after", format!("is a cycle: {}", path.join(" → ")));
@@ -190,7 +190,7 @@ impl Dependency {
     }
 }
 
-/// The way from a rule's job back to itself, if there is one.
+/// The path from a rule's job back to itself, if there is one.
 fn cycle(rules: &[Dependency], from: &Dependency) -> Option<Vec<String>> {
     let mut paths = vec![vec![from.job.clone()]];
     let mut seen = BTreeSet::new();

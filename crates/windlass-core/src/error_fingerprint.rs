@@ -1,8 +1,7 @@
-//! What errors have in common: the text of one without the values in it.
+//! Groups errors: the text of an error without the values in it.
 
-/// The pattern of an error: every word with a digit in it and every text in quotes is `…`, so that
-/// `row 17 is bad` and `row 18 is bad` have one. A quoted name stays, since it is what tells one
-/// constraint or column from another.
+/// The fingerprint of an error: every word with a digit and every quoted text is replaced by `…`, so that
+/// `row 17 is bad` and `row 18 is bad` have the same. The quoted name of a constraint or column stays.
 pub fn error_fingerprint(error: &str) -> String {
     let mut rest = error;
     let mut made = Pattern::default();
@@ -39,10 +38,10 @@ pub fn error_fingerprint(error: &str) -> String {
     made.cut()
 }
 
-/// A pattern is the key of an index, which takes no long ones.
+/// The fingerprint is an index key, so its length is limited.
 const MOST: usize = 300;
 
-/// What is called by its name, in the messages of databases.
+/// Words after which databases quote the name of an object.
 const CALLED: [&str; 10] = [
     "constraint",
     "column",
@@ -72,7 +71,7 @@ impl Pattern {
         }
     }
 
-    /// Leaves a value out. Values with nothing but marks between them are one: a time, a list.
+    /// Replaces a value. Values with only punctuation between them are one: a time, a list.
     fn hole(&mut self) {
         let before = self.text.trim_end_matches([' ', '.', ',', ':', ';', '/', '+', '-']);
         if before.ends_with('…') {
@@ -86,7 +85,7 @@ impl Pattern {
         self.text.ends_with(|letter| is_word(letter) || letter == '…')
     }
 
-    /// Whether what comes next is the name of something.
+    /// Whether the name of an object follows.
     fn calls_a_name(&self) -> bool {
         let last = self.text.trim_end().rsplit(|letter| !is_word(letter)).next();
         last.is_some_and(|word| CALLED.iter().any(|called| word.eq_ignore_ascii_case(called)))
@@ -103,7 +102,7 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// The text from a quote to where it closes: before something that is no letter.
+/// The text from a quote to its end, which is followed by something other than a letter.
 fn quoted(text: &str, quote: char) -> Option<&str> {
     let inside = &text[1..];
     let mut closes = inside.match_indices(quote).map(|(at, _)| at + 1);

@@ -1,4 +1,4 @@
-//! Fan-in: what is made of the parts after the last chunk, as a job type says it.
+//! Fan-in: what a job type makes of the parts after the last chunk.
 
 use crate::{JobType, StepKind, Template};
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,37 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// A file or object; its ending says the format: `.parquet`, `.csv`, `.json`.
     pub to: String,
-    /// Whether a page for people is put beside it.
+    /// Whether an HTML page is written beside it.
     #[serde(default = "yes")]
     pub page: bool,
 }
 
 fn yes() -> bool {
     true
+}
+
+impl Report {
+    /// A report written to this file or object.
+    pub fn to(to: impl Into<String>) -> Report {
+        Report { to: to.into(), page: true }
+    }
+
+    /// Leaves out the page that is written beside the report.
+    pub fn without_page(self) -> Report {
+        Report { page: false, ..self }
+    }
+}
+
+impl Load {
+    /// Loads the result into a table; rows that have the same values of `replace` are replaced.
+    pub fn into_table<C: Into<String>>(
+        connection: impl Into<String>,
+        table: impl Into<String>,
+        replace: impl IntoIterator<Item = C>,
+    ) -> Load {
+        let replace = replace.into_iter().map(Into::into).collect();
+        Load { connection: connection.into(), table: table.into(), replace }
+    }
 }
 
 /// `load = { connection = "warehouse", table = "daily_report", replace = ["date"] }`
@@ -32,12 +56,12 @@ pub struct Load {
 }
 
 impl JobType {
-    /// Whether something is made of the parts when all of them are there.
+    /// Whether the parts are merged after the last chunk.
     pub fn merges(&self) -> bool {
         self.step.kind.makes_parts() || self.reduces()
     }
 
-    /// Whether the parts come together in a table.
+    /// Whether the result of the job is a table.
     pub fn reduces(&self) -> bool {
         matches!(self.step.kind, StepKind::Map(_))
             || self.reduce.is_some()
@@ -45,7 +69,7 @@ impl JobType {
             || self.load.is_some()
     }
 
-    /// Everything that is wrong with the fan-in by itself.
+    /// All problems of the fan-in.
     pub(crate) fn fan_in_problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let mut refuse = |field, detail: &str| problems.push((field, detail.to_owned()));
@@ -77,8 +101,8 @@ impl JobType {
             if !(is_place && is_known) {
                 refuse(
                     "report.to",
-                    "`file:reports/{date}.parquet` or `s3://BUCKET/NAME.csv` would be right; the \
-                     ending is .parquet, .csv or .json",
+                    "must be a file such as `file:reports/{date}.parquet` or `s3://BUCKET/NAME.csv`; \
+                     the ending is .parquet, .csv or .json",
                 );
             }
         }
@@ -89,8 +113,8 @@ impl JobType {
         problems
     }
 
-    /// What submitters of different claims would overwrite for each other: rows of the loaded table
-    /// that are not told apart by the claim, and a report with one name for all.
+    /// Outputs that submitters of different claims would overwrite for each other: rows of the loaded table
+    /// without the claim, and a report with one name for all.
     fn shared_problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let claims = &self.source.claims;
@@ -126,8 +150,9 @@ impl JobType {
                 let name = rest.split('}').next().unwrap_or_default();
                 if !claims.contains_key(name) {
                     let known = crate::config::names(claims.keys());
-                    let detail =
-                        format!("`{{claim:{name}}}` is not in source.claims; there is {known}");
+                    let detail = format!(
+                        "`{{claim:{name}}}` is not in source.claims; known claims are {known}"
+                    );
                     problems.push((field, detail));
                 }
             }

@@ -1,17 +1,17 @@
-//! Requests that carry their records: which job types take them, and what an item must be.
+//! Requests that carry their records: which job types accept them, and what an item must be.
 
 use crate::problem::{Code, Problem};
 use crate::{JobType, Key, Request, StepKind, Value};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// What is wrong with the definition of a job type whose requests carry the records.
+/// The problems of a job type whose requests carry the records.
 pub(crate) fn problems(job_type: &JobType) -> Vec<(&'static str, String)> {
     let source = &job_type.source;
     let mut problems = Vec::new();
     if !source.items {
         if source.unit.is_some() {
-            problems.push(("source.unit", "goes with source.items = true only".to_owned()));
+            problems.push(("source.unit", "requires source.items = true".to_owned()));
         }
         return problems;
     }
@@ -20,45 +20,49 @@ pub(crate) fn problems(job_type: &JobType) -> Vec<(&'static str, String)> {
             problems.push((field, detail.to_owned()));
         }
     };
-    let beside = "stands beside source.items, whose records come with the request; keep one";
+    let beside = "cannot be combined with source.items, whose records come with the request; keep one of them";
     refuse("source.table", source.table.is_some(), beside);
     refuse("source.query", source.query.is_some(), beside);
     let key = "is missing; name the fields of an item that identify it, as [\"id\"]";
     refuse("source.key", source.key.is_empty(), key);
-    let filters = "filters a table, and source.items has none; a request carries what it means";
+    let filters = "filters a table, and source.items has none; send only the items to process";
     refuse("source.where", source.condition.is_some(), filters);
     refuse("source.filters", !source.filters.is_empty(), filters);
-    let claims = "filters the rows that a submitter may reach, and source.items reads none: who \
-                  submits items has them already";
+    let claims = "filters the rows that a submitter may read, and source.items reads none: the submitter \
+                  already has the items";
     refuse("source.claims", !source.claims.is_empty(), claims);
     let by_item = matches!(
         job_type.step.kind,
         StepKind::Command(_) | StepKind::Http(_) | StepKind::Handler(_)
     );
-    let step = "works on a table; source.items goes with step.command, step.http and step.handler";
+    let step = "requires a table; source.items works with step.command, step.http and step.handler";
     refuse(job_type.step.kind.field(), !by_item, step);
     let version = "guards what is written back, and there is no table to write items back to";
     refuse("step.version", job_type.step.version.is_some(), version);
-    let schedule = "has no items to submit; an application or `windlass submit --items-file` has";
+    let schedule = "has no items to submit; submit them from an application or with `windlass submit --items-file`";
     refuse("schedule", job_type.schedule.is_some(), schedule);
     problems
 }
 
-/// Refuses a request whose items the job type cannot work.
+/// Refuses a request whose items the job type cannot process.
 pub(crate) fn check(request: &Request, job_type: &JobType) -> Result<(), Problem> {
     let source = &job_type.source;
     let name = &job_type.name;
     let items = match &request.items {
         None if !source.items => return Ok(()),
         Some(_) if !source.items => {
-            let detail = format!("`{name}` reads its records itself; it has no source.items");
+            let detail =
+                format!("`{name}` reads its records from a database; it has no source.items");
             return refuse("items", detail);
         }
         None => {
-            return refuse("items", format!("is missing; `{name}` works on the request's items"));
+            return refuse(
+                "items",
+                format!("is missing; `{name}` processes the items of the request"),
+            );
         }
         Some(items) if items.is_empty() => {
-            return refuse("items", "is an empty list, so that there is nothing to do");
+            return refuse("items", "is empty, so there is nothing to do");
         }
         Some(items) => items,
     };
@@ -69,13 +73,13 @@ pub(crate) fn check(request: &Request, job_type: &JobType) -> Result<(), Problem
         ("maxItemsPerSegment", request.max_items_per_segment.is_some()),
     ] {
         if given {
-            return refuse(field, "goes with a table; send just the items that are meant");
+            return refuse(field, "requires a table; send only the items to process");
         }
     }
     let mut places = HashMap::with_capacity(items.len());
     for (place, item) in items.iter().enumerate() {
         if has_nul(item) {
-            let detail = "has the character \\u0000, which no text may have";
+            let detail = "contains the character \\u0000, which databases do not accept";
             return refuse(format!("items[{place}]"), detail);
         }
         let key = key_of(item, &source.key).map_err(|(field, detail)| {
@@ -89,17 +93,19 @@ pub(crate) fn check(request: &Request, job_type: &JobType) -> Result<(), Problem
     source.unit.as_ref().map_or(Ok(()), |unit| is_one_unit(request, items, unit))
 }
 
-/// The key of an item: the values of its key fields, text or whole numbers. Otherwise which part of
-/// it is wrong, and how.
+/// The key of an item: the values of its key fields, strings or integers.
+///
+/// # Errors
+/// The field that is missing or has another type, and why.
 pub fn key_of(item: &Json, fields: &[String]) -> Result<Key, (String, String)> {
     let Json::Object(item) = item else {
-        return Err((String::new(), "is no JSON object".to_owned()));
+        return Err((String::new(), "is not a JSON object".to_owned()));
     };
     let part = |field: &String| match item.get(field) {
         None | Some(Json::Null) => Err("is missing; it identifies the item".to_owned()),
         Some(Json::String(text)) => Ok(Value::from(text.as_str())),
         Some(Json::Number(number)) if number.is_i64() => Ok(Value::from(number.as_i64())),
-        Some(other) => Err(format!("is {other}; text or a whole number would be right")),
+        Some(other) => Err(format!("must be a string or an integer, got {other}")),
     };
     let parts = fields.iter().map(|field| part(field).map_err(|why| (format!(".{field}"), why)));
     Ok(Key(parts.collect::<Result<_, _>>()?))
@@ -204,10 +210,10 @@ mod tests {
                 "items[0]: has the character",
             ),
             (json!({"items": one, "params": {"fileId": 2}}), "params.fileId: is 2"),
-            (json!({"items": one, "ids": [1]}), "ids: goes with a table"),
-            (json!({"items": one, "filter": {"a": [1]}}), "filter: goes with a table"),
-            (json!({"items": one, "parallelSegments": 2}), "parallelSegments: goes with a table"),
-            (json!({"items": one, "maxItemsPerSegment": 2}), "maxItemsPerSegment: goes with"),
+            (json!({"items": one, "ids": [1]}), "ids: requires a table"),
+            (json!({"items": one, "filter": {"a": [1]}}), "filter: requires a table"),
+            (json!({"items": one, "parallelSegments": 2}), "parallelSegments: requires a table"),
+            (json!({"items": one, "maxItemsPerSegment": 2}), "maxItemsPerSegment: requires"),
         ] {
             let message = refusal(POINTS, request.clone());
             assert!(message.contains(expected), "{request}: {message}");
@@ -221,8 +227,8 @@ mod tests {
     fn what_cannot_go_with_items_is_refused_in_the_definition() {
         assert_eq!(job_type(POINTS).problems(), []);
         for (more, expected) in [
-            ("source.table = \"t\"", "source.table: stands beside"),
-            ("source.query = \"SELECT 1\"", "source.query: stands beside"),
+            ("source.table = \"t\"", "source.table: cannot be combined"),
+            ("source.query = \"SELECT 1\"", "source.query: cannot be combined"),
             ("source.where = \"true\"", "source.where: filters a table"),
             ("source.filters = { a = \"b\" }", "source.filters: filters a table"),
             ("source.claims = { a = \"b\" }", "source.claims: filters the rows"),
@@ -242,7 +248,7 @@ mod tests {
                 "step.sql: works on a table",
             ),
             ("source.key = [\"id\"]", "", "source.key: is missing"),
-            ("source.items = true", "source.query = \"q\"", "source.unit: goes with source.items"),
+            ("source.items = true", "source.query = \"q\"", "source.unit: requires source.items"),
         ] {
             let problems = job_type(&POINTS.replace(from, to)).problems();
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -5,10 +5,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A job's id. Version 7, so that ids sort by age and a deleted store never meets old ledger rows.
+/// The id of a job: a UUID of version 7, so that ids sort by age, and jobs of a new store never match old
+/// ledger rows.
 pub type JobId = uuid::Uuid;
 
-/// A chunk's name: the job and a number, dense from zero within the job.
+/// The id of a chunk: its job and its number, counted from 0 without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChunkId {
     /// The job.
@@ -23,7 +24,7 @@ impl std::fmt::Display for ChunkId {
     }
 }
 
-/// One run of a job type.
+/// One run of a job type, as the CLI and the API show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -33,20 +34,20 @@ pub struct Job {
     pub id: JobId,
     /// The job type.
     pub job_type: String,
-    /// Where it is in its life.
+    /// The status.
     pub status: JobStatus,
-    /// What it is busy with, while `PROCESSING`.
+    /// The phase, while `PROCESSING`.
     pub phase: Option<Phase>,
-    /// 0 to 9, higher first.
+    /// 0 to 9; higher runs first.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: u8,
-    /// What was asked for; the items that came with it are left out.
+    /// The request, without its items.
     pub request: Request,
-    /// What a listing leaves out of the request: how many `ids`, `items`, `after` and values of
-    /// `filter.NAME`, and how many bytes of `params.NAME`.
+    /// What a listing omits of the request: the number of `ids`, `items`, `after` and values of
+    /// `filter.NAME`, and the bytes of `params.NAME`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub omitted: BTreeMap<String, u64>,
-    /// Who asked.
+    /// The submitter.
     pub submitted_by: String,
     /// When it was submitted.
     pub created_at: DateTime<Utc>,
@@ -54,7 +55,7 @@ pub struct Job {
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
-    /// Its items by what became of them.
+    /// Its items by outcome.
     pub items: ItemCounts,
     /// Its chunks by status.
     pub chunks: ChunkCounts,
@@ -63,13 +64,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// Whether nothing will happen to it any more, unless somebody retries it.
+    /// Whether it has ended. A failed job can still be retried.
     pub fn has_ended(&self) -> bool {
         self.status.is_final() && self.finished_at.is_some()
     }
 
-    /// When it will end if it goes on as it has; now at the earliest. Unknown before it has begun
-    /// to work.
+    /// When it will end at its current rate; now at the earliest. Unknown before its first item is done.
     pub fn projected_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let done = self.items.done();
         let so_far = now - self.started_at?;
@@ -79,7 +79,7 @@ impl Job {
     }
 }
 
-/// A job's items. While it works, chunks in flight count as far as they are committed.
+/// The items of a job. Chunks in progress count as far as they are committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ItemCounts {
@@ -87,34 +87,34 @@ pub struct ItemCounts {
     pub total: i64,
     /// Items processed.
     pub processed: i64,
-    /// Items passed over.
+    /// Items skipped.
     pub skipped: i64,
     /// Items that became dead letters.
     pub dead: i64,
-    /// Concurrent writes found in time.
+    /// Concurrent writes that were detected and not overwritten.
     pub conflicts: i64,
 }
 
 impl ItemCounts {
-    /// Items that nothing is left to do for.
+    /// Items that are processed, skipped or dead letters.
     pub fn done(&self) -> i64 {
         self.processed + self.skipped + self.dead
     }
 }
 
-/// A job's chunks.
+/// The chunks of a job by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChunkCounts {
-    /// Chunks cut so far.
+    /// Chunks planned so far.
     pub total: i64,
-    /// Waiting.
+    /// Waiting for a worker.
     pub pending: i64,
-    /// At work.
+    /// In progress.
     pub processing: i64,
-    /// Done.
+    /// Completed.
     pub completed: i64,
-    /// Given up.
+    /// Failed.
     pub failed: i64,
     /// Cancelled.
     pub cancelled: i64,

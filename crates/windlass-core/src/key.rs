@@ -1,4 +1,4 @@
-//! Keys, and the half-open key ranges that chunks are made of.
+//! Keys, and the half-open key ranges of chunks.
 
 use crate::Value;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Key(pub Vec<Value>);
 
 impl Key {
-    /// The key as a request's `ids` writes it: the value itself, or a list for several columns.
+    /// The key as in `ids` of a request: the value itself, or a list for several columns.
     pub fn to_id(&self) -> serde_json::Value {
         match self.0.as_slice() {
             [single] => single.to_json(),
@@ -27,18 +27,18 @@ impl Key {
         }
     }
 
-    /// Whether a part of it is null: no comparison finds the record of such a key.
+    /// Whether one of its values is null. No comparison finds the record of such a key.
     pub fn has_null(&self) -> bool {
         self.0.iter().any(Value::is_null)
     }
 
-    /// Writes [`Key::to_text`] somewhere that cannot fail, such as a hash.
+    /// Writes [`Key::to_text`] to a writer that cannot fail, such as a hash.
     pub fn write_text(&self, to: impl std::io::Write) {
-        // A key is made of plain values, which can always be written.
+        // Plain values can always be written.
         let _ = serde_json::to_writer(to, self);
     }
 
-    /// The one text that stands for the key in the ledger and the store.
+    /// The text of the key in the ledger and the store.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -92,8 +92,8 @@ impl KeyRange {
     /// Every key.
     pub const ALL: KeyRange = KeyRange { after: None, upto: None };
 
-    /// ChunkPage the range at these ascending keys into ranges that cover it and never overlap: each
-    /// begins where the one before ends. A cut at the range's own end makes no empty last range.
+    /// Splits the range at these ascending keys into ranges that cover it without overlap: each begins where
+    /// the previous one ends. A split at the end of the range adds no empty range.
     pub fn cut(&self, cuts: impl IntoIterator<Item = Key>) -> Vec<KeyRange> {
         let mut ranges = Vec::new();
         let mut after = self.after.clone();
@@ -108,8 +108,10 @@ impl KeyRange {
         ranges
     }
 
-    /// Whether these ranges, in order, tile this one: no gap and no overlap. On the first place
-    /// where they do not, the error is that place.
+    /// Checks that these ranges, in order, tile this one: no gap and no overlap.
+    ///
+    /// # Errors
+    /// The first range that leaves a gap or overlaps.
     pub fn check_tiling<'a>(
         &self,
         ranges: impl IntoIterator<Item = &'a KeyRange>,
@@ -129,9 +131,9 @@ impl KeyRange {
 
 /// Ranges that leave a gap or overlap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the ranges do not tile: range {place} does not begin where the one before ends")]
+#[error("the ranges do not tile: range {place} does not begin where the previous one ends")]
 pub struct NotTiled {
-    /// Which range, counted from zero; `usize::MAX` when the last one does not reach the end.
+    /// The index of the range; `usize::MAX` if the last one does not reach the end.
     pub place: usize,
 }
 

@@ -1,14 +1,14 @@
-//! Which records a chunk holds.
+//! The records of a chunk.
 
 use crate::{Key, KeyRange, Value};
 use serde::{Deserialize, Serialize};
 
-/// The records of a chunk: a part of the source's keys, within one value of a filter when the
-/// segment was loaded by that filter's index.
+/// The records of a chunk: a set of keys, within one value of a filter if the segment was planned by the
+/// index of that filter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeySet {
-    /// The filter value the segment was loaded by. Ranges of different values overlap as ranges
-    /// and are disjoint only together with it.
+    /// The filter value that the segment was planned by. Key ranges of different values may overlap; with
+    /// the value they are disjoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<FilterValue>,
     /// The keys.
@@ -35,12 +35,12 @@ pub enum Keys {
 }
 
 impl KeySet {
-    /// An key_set that is a plain key range.
+    /// A key set that is a key range.
     pub fn range(after: Option<Key>, upto: Option<Key>) -> KeySet {
         KeySet { within: None, keys: Keys::Range(KeyRange { after, upto }) }
     }
 
-    /// An key_set of exactly these keys.
+    /// A key set of exactly these keys.
     pub fn keys(keys: Vec<Key>) -> KeySet {
         KeySet { within: None, keys: Keys::List(keys) }
     }

@@ -1,8 +1,7 @@
-//! The domain of Windlass, pure: no I/O, no clock, no SQL dialect.
+//! The domain types of Windlass: no database, no clock, no SQL dialect.
 //!
-//! Everything here is a value or arithmetic on values, so that the store, the connectors and the
-//! engine agree on what a job, a chunk, a key range and an outcome are, and so that all of it can
-//! be tested without a database.
+//! The store, the connectors and the engine share these definitions of a job, a chunk, a key range and
+//! an outcome. Everything can be tested without a database. The only I/O is [`Config::from_path`].
 
 pub mod backoff;
 pub mod budget;
@@ -16,6 +15,7 @@ pub mod error_kind;
 pub mod fan_in;
 pub mod inline_items;
 pub mod job;
+pub mod job_type_builder;
 pub mod key;
 pub mod key_set;
 pub mod outcome;
@@ -45,6 +45,7 @@ pub use error_fingerprint::error_fingerprint;
 pub use error_kind::ErrorKind;
 pub use fan_in::{Load, Report};
 pub use job::{ChunkCounts, ChunkId, ItemCounts, Job, JobId};
+pub use job_type_builder::JobTypeBuilder;
 pub use key::{Key, KeyRange};
 pub use key_set::{FilterValue, KeySet, Keys};
 pub use outcome::{Change, Counts, Insert, ItemError, Outcome, Row};

@@ -1,15 +1,26 @@
-//! What a step says of an item, and the counts that come of it.
+//! The outcome of an item, and the counts of outcomes.
 
 use crate::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What became of one item.
+/// The outcome of one item, as a step reports it.
+///
+/// ```
+/// use windlass_core::{Change, Outcome, Value};
+///
+/// // Write one column back.
+/// let raised = Outcome::set("balance", 1010);
+/// // Write back, insert into another table and skip.
+/// let change = Change::default().set("balance", 1010).insert("log", [("text", Value::from("raised"))]);
+/// assert_ne!(Outcome::from(change), raised);
+/// assert_ne!(Outcome::Skip, raised);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The item is processed, with these effects; none at all is allowed.
+    /// The item is processed, with these effects. There may be none.
     Done(Change),
-    /// Nothing was to be done.
+    /// The item needed no processing.
     Skip,
     /// The item failed.
     Error(ItemError),
@@ -22,16 +33,16 @@ impl Outcome {
     }
 }
 
-/// The effects of one item, committed together with the ledger.
+/// The effects of one item, committed in one transaction with the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Changed columns, written back to the item's own record under the version check.
+    /// Changed columns, written back to the item's record under the version check.
     #[serde(default)]
     pub update: BTreeMap<String, Value>,
     /// Rows for other tables of the same database.
     #[serde(default)]
     pub insert: Vec<Insert>,
-    /// Rows of the job's output.
+    /// Rows for the output of the job.
     #[serde(default)]
     pub emit: Vec<Row>,
 }
@@ -40,7 +51,7 @@ pub struct Change {
 pub type Row = BTreeMap<String, Value>;
 
 impl Change {
-    /// Whether there is nothing to commit but that the item is done.
+    /// Whether there is no effect.
     pub fn is_empty(&self) -> bool {
         self.update.is_empty() && self.insert.is_empty() && self.emit.is_empty()
     }
@@ -79,57 +90,84 @@ pub struct Insert {
     pub rows: Vec<Row>,
 }
 
-/// Why an item failed.
+/// Why an item failed, and whether a retry may help.
+///
+/// `?` on an ordinary error makes a transient one: the item is retried. Giving up is explicit.
+///
+/// ```
+/// use windlass_core::ItemError;
+///
+/// fn parse(text: &str) -> Result<i64, ItemError> {
+///     if text.is_empty() {
+///         return Err(ItemError::permanent("the field is empty"));
+///     }
+///     Ok(text.parse()?)
+/// }
+/// assert!(!parse("").unwrap_err().retryable);
+/// assert!(parse("x").unwrap_err().retryable);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemError {
-    /// What went wrong, for people.
+    /// What went wrong.
     pub message: String,
-    /// Whether trying again may help; otherwise the item is a dead letter at once.
+    /// Whether a retry may help. Otherwise the item becomes a dead letter at once.
     #[serde(default)]
     pub retryable: bool,
-    /// Anything that helps to understand it.
+    /// Details, stored with the dead letter.
     #[serde(default)]
     pub context: serde_json::Value,
 }
 
 impl ItemError {
-    /// A failure that trying again will not mend.
+    /// A failure that a retry cannot fix: the item becomes a dead letter at once.
     pub fn permanent(message: impl Into<String>) -> ItemError {
         ItemError { message: message.into(), ..ItemError::default() }
     }
 
-    /// A failure that may pass.
+    /// A failure that may pass: the item is retried.
     pub fn transient(message: impl Into<String>) -> ItemError {
         ItemError { message: message.into(), retryable: true, ..ItemError::default() }
     }
 }
 
+/// An ordinary error is transient: `?` in a handler means that the item is retried. The message holds
+/// the error and its sources.
 impl<E: std::error::Error> From<E> for ItemError {
     fn from(error: E) -> ItemError {
-        ItemError::permanent(error.to_string())
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            // Many errors already repeat their source in their own text.
+            if !message.contains(&cause_text) {
+                message = format!("{message}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        ItemError::transient(message)
     }
 }
 
-/// How many items came to which end. Kept in the ledger, the chunk and the job.
+/// The number of items by outcome, stored in the ledger, the chunk and the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Records that committing transactions read; the others must add up to it.
+    /// Records that committed transactions read: the sum of the next three.
     pub read: i64,
-    /// Items with an effect, or that needed none.
+    /// Items processed.
     pub processed: i64,
-    /// Items that were passed over.
+    /// Items skipped.
     pub skipped: i64,
     /// Items that became dead letters.
     pub dead: i64,
-    /// How often a concurrent write was found in time; not an end, so not part of the sum.
+    /// Concurrent writes that were detected. Not an outcome, so not part of the sum.
     pub conflicts: i64,
 }
 
 impl Counts {
-    /// Whether every record read has come to an end.
+    /// Whether every record read has an outcome: no item is deferred.
     pub fn add_up(&self) -> bool {
         self.read == self.processed + self.skipped + self.dead
     }
@@ -142,5 +180,26 @@ impl std::ops::AddAssign for Counts {
         self.skipped += other.skipped;
         self.dead += other.dead;
         self.conflicts += other.conflicts;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the service did not answer")]
+    struct Unanswered(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn an_ordinary_error_is_transient_and_giving_up_is_explicit() {
+        fn handler() -> Result<Outcome, ItemError> {
+            let source = "x".parse::<i32>().map_err(Unanswered)?;
+            Ok(Outcome::set("n", i64::from(source)))
+        }
+        let error = handler().unwrap_err();
+        assert!(error.retryable);
+        assert_eq!(error.message, "the service did not answer: invalid digit found in string");
+        assert!(!ItemError::permanent("no such customer").retryable);
     }
 }

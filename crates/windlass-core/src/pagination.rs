@@ -1,33 +1,33 @@
-//! Where the loading of a segment stands, as it is kept in the store.
+//! How far a segment is planned, as stored in the store.
 
 use crate::{Key, Value};
 use serde::{Deserialize, Serialize};
 
-/// The state of a segment's load, committed with the chunks it produced, so that a load survives
-/// a crash between two pages.
+/// The state of a segment's planning, committed with the chunks it produced, so that planning continues
+/// after a crash between two pages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub enum PaginationState {
-    /// The job is not split into segments yet; doing that is the first load of every job.
+    /// The job is not split into segments yet. Every job begins with this.
     Plan,
-    /// All chunks are completed; what is made of their parts is the last load of such a job.
+    /// All chunks are completed and their parts are merged. Jobs with fan-in end with this.
     Merge,
     /// A part of the whole table, walked by its key.
     TableScan {
-        /// Which part, counted from zero.
+        /// The index of the segment, counted from 0.
         segment: u32,
-        /// Of how many.
+        /// The number of segments.
         total_segments: u32,
         /// The last key that was enqueued, by column.
         last_evaluated_key: Option<LastKey>,
         /// How many items are enqueued so far.
         items_enqueued: u64,
     },
-    /// Look-ups in a filter's index, value after value.
+    /// Lookups in a filter's index, one value after the other.
     IndexQuery {
         /// The filter's name.
         filter: String,
-        /// The values still to do; the first is being walked.
+        /// The values that remain; the first is in progress.
         remaining_values: Vec<Value>,
         /// The last key of the first value that was enqueued, by column.
         last_evaluated_key: Option<LastKey>,
@@ -36,10 +36,10 @@ pub enum PaginationState {
     },
 }
 
-/// A key written with its column names, which is how people meet it.
+/// A key with its column names.
 pub type LastKey = serde_json::Map<String, serde_json::Value>;
 
-/// Writes a key with its columns' names.
+/// Adds the column names to a key.
 pub fn name_key(columns: &[String], key: &Key) -> LastKey {
     columns.iter().cloned().zip(key.0.iter().map(Value::to_json)).collect()
 }

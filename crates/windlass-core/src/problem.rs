@@ -1,8 +1,8 @@
-//! Bad input, said so that the reader knows which field is wrong and what would be right.
+//! Errors in the user's input: which field is wrong, why, and what is expected.
 
 use serde::Serialize;
 
-/// What kind of problem it is. Each code has a section in `docs/errors.md` that says what to do.
+/// The kind of a problem. Each code has a section in `docs/errors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The configuration cannot be read.
@@ -15,7 +15,7 @@ pub enum Code {
     Source,
     /// A database cannot be reached.
     Unreachable,
-    /// The ledger's tables are not there and may not be made.
+    /// The tables of the ledger are missing and cannot be created.
     Ledger,
     /// The idempotency key was used for another request.
     IdempotencyKey,
@@ -65,7 +65,14 @@ impl Serialize for Code {
     }
 }
 
-/// One problem with what a user wrote.
+/// One problem of the configuration or of a request.
+///
+/// ```
+/// use windlass_core::Config;
+///
+/// let problem = Config::parse("[stoer]", |_| None).unwrap_err();
+/// assert_eq!(problem.line, Some(1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct Problem {
     /// The kind of problem.
@@ -76,7 +83,7 @@ pub struct Problem {
     /// The line of the configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what is expected.
     pub detail: String,
 }
 
@@ -91,7 +98,7 @@ impl Problem {
         Problem { field: Some(field.into()), ..Problem::new(code, detail) }
     }
 
-    /// Says where in the configuration file it stands.
+    /// Adds the line of the configuration file.
     pub fn at_line(mut self, line: usize) -> Problem {
         self.line = (line > 0).then_some(line);
         self

@@ -1,4 +1,4 @@
-//! How a job type's items travel over a queue, one message for each or for several.
+//! The messages of a job type's items on an SQS queue.
 
 use crate::JobType;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueOptions {
-    /// The `type` of its messages; the job type's name when absent.
+    /// The `type` of its messages; the name of the job type by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The field of a message that has the key; the key's column when absent.
+    /// The field of a message with the key; the key column by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Items a message; those of more than one have a list.
+    /// Items per message. With more than one the field is a list.
     pub items_per_message: u32,
-    /// Whether the values of a filter are loaded side by side, and not one after the other.
+    /// Whether the values of a filter are planned in parallel instead of one after the other.
     pub side_by_side: bool,
-    /// How many jobs a record remembers, so that none of them is done to it twice.
+    /// How many jobs a record remembers, so that none of them processes it twice.
     pub remember: u32,
 }
 
@@ -38,7 +38,7 @@ impl QueueOptions {
         *self == QueueOptions::default()
     }
 
-    /// Everything that is wrong with it: the field and what is wrong.
+    /// All problems, each with its field.
     pub(crate) fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let mut refuse = |field, wrong: bool, detail: String| {
@@ -47,25 +47,25 @@ impl QueueOptions {
             }
         };
         let is_empty = |name: &Option<String>| name.as_ref().is_some_and(String::is_empty);
-        let name = |right: &str| format!("is empty; `{right}` would be right");
+        let name = |right: &str| format!("is empty; expected a name such as `{right}`");
         refuse("queue.message", is_empty(&self.message), name("REFRESH_CANDIDATE"));
         refuse("queue.field", is_empty(&self.field), name("identifier"));
-        let taken = "is `type`, which says the kind of a message; name another field";
+        let taken = "must not be `type`, which is the kind of a message; choose another name";
         refuse("queue.field", self.field.as_deref() == Some("type"), taken.to_owned());
         let items = self.items_per_message;
-        let detail = format!("is {items}; 1 to {MOST_ITEMS} would be right");
-        refuse("queue.items_per_message", !(1..=MOST_ITEMS).contains(&items), detail);
+        let detail = format!("must be 1 to {MAX_ITEMS_PER_MESSAGE}, got {items}");
+        refuse("queue.items_per_message", !(1..=MAX_ITEMS_PER_MESSAGE).contains(&items), detail);
         let remember = self.remember;
-        let detail = format!("is {remember}; 1 to {MOST_REMEMBERED} would be right");
-        refuse("queue.remember", !(1..=MOST_REMEMBERED).contains(&remember), detail);
+        let detail = format!("must be 1 to {MAX_REMEMBERED_JOBS}, got {remember}");
+        refuse("queue.remember", !(1..=MAX_REMEMBERED_JOBS).contains(&remember), detail);
         problems
     }
 }
 
-/// A message is worked within the time of one delivery.
-const MOST_ITEMS: u32 = 1000;
-/// What a record remembers is read and written with it.
-const MOST_REMEMBERED: u32 = 1000;
+/// A message must be processed within its visibility timeout.
+const MAX_ITEMS_PER_MESSAGE: u32 = 1000;
+/// The list of jobs is read and written with its record.
+const MAX_REMEMBERED_JOBS: u32 = 1000;
 
 impl JobType {
     /// The `type` of its messages.
@@ -73,7 +73,7 @@ impl JobType {
         self.queue.message.as_deref().unwrap_or(&self.name)
     }
 
-    /// The field of a message that has one key; where it has several, the name ends with an s.
+    /// The field of a message with one key. With several keys, an s is appended.
     pub fn message_field(&self) -> &str {
         let key = match self.source.key.as_slice() {
             [column] => column,

@@ -1,11 +1,11 @@
-//! A record as a step sees it: column names shared by the batch, values of its own.
+//! A record as a step sees it: its values, with column names shared by the batch.
 
 use crate::Value;
 use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
 use std::sync::Arc;
 
-/// The names of a batch's columns, in the order of each record's values.
+/// The column names of a batch, in the order of the values.
 pub type Columns = Arc<[String]>;
 
 /// One record of the source. Cheap to clone: steps, write-back and dead letters share one copy.
@@ -16,12 +16,12 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record with these columns; a missing value at the end reads as null.
+    /// A record with these columns. A missing value at the end is null.
     pub fn new(columns: Columns, values: Vec<Value>) -> Record {
         Record { columns, values: values.into() }
     }
 
-    /// The value of a column, `None` when there is no such column.
+    /// The value of a column; `None` if there is no such column.
     pub fn get(&self, column: &str) -> Option<&Value> {
         let place = self.columns.iter().position(|name| name == column)?;
         self.values.get(place)
@@ -37,20 +37,23 @@ impl Record {
         &self.values
     }
 
-    /// The record as a type of the user's own. Text is read as a number where the field is one,
-    /// since exact decimals arrive as text.
+    /// The record as a type of the caller. Text is parsed as a number where the field is one, because exact
+    /// decimals arrive as text.
+    ///
+    /// # Errors
+    /// The record does not fit the type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
         T::deserialize(MapDeserializer::new(
             self.iter().map(|(name, value)| (StrDeserializer::new(name), Field(value))),
         ))
     }
 
-    /// The record as a JSON object, for dead letters and for people.
+    /// The record as a JSON object.
     pub fn to_json(&self) -> serde_json::Value {
         self.iter().map(|(name, value)| (name.to_owned(), value.to_json())).collect()
     }
 
-    /// About how many bytes of memory the record takes.
+    /// The approximate size in memory, in bytes.
     pub fn size(&self) -> usize {
         self.values.iter().map(Value::size).sum()
     }
@@ -62,7 +65,7 @@ impl serde::Serialize for Record {
     }
 }
 
-/// A record that does not fit the type it was to be read as.
+/// A record does not fit the type it was read as.
 pub type RecordError = serde::de::value::Error;
 
 struct Field<'a>(&'a Value);
@@ -74,7 +77,7 @@ impl<'de> IntoDeserializer<'de, RecordError> for Field<'_> {
     }
 }
 
-/// Numbers that may arrive as text: the parsed form is tried first, the text's own otherwise.
+/// Numbers may arrive as text: the parsed form is tried first, then the text.
 macro_rules! numbers {
     ($($method:ident => $visit:ident),+) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RecordError> {
@@ -113,7 +116,7 @@ impl<'de> Deserializer<'de> for Field<'_> {
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RecordError> {
         match self.0 {
-            // SQLite has no booleans of its own.
+            // SQLite has no booleans.
             Value::Int(0) => visitor.visit_bool(false),
             Value::Int(1) => visitor.visit_bool(true),
             _ => self.deserialize_any(visitor),

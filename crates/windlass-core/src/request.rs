@@ -1,4 +1,4 @@
-//! The request: what the command line, the API, cron, dependencies and the outbox all submit.
+//! The request: what the command line, the API, schedules, dependencies and the outbox submit.
 
 use crate::problem::{Code, Problem};
 use crate::{ColumnType, Identity, JobId, JobType, OnFailed, Table, claims, config, inline_items};
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// A request for one job. Only `jobType` is needed.
+/// A request for one job. Only `jobType` is required.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
-    /// Which job type.
+    /// The job type.
     pub job_type: String,
-    /// Values by filter; none, null and empty lists mean all. At most 10,000 values per filter, each of at
-    /// most 4096 bytes.
+    /// Values by filter; missing, null and empty lists mean all. At most 10,000 values per filter, each of
+    /// at most 4096 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<BTreeMap<String, Option<Vec<Json>>>>,
-    /// How many segments are loaded side by side; chosen by the table's size when absent.
+    /// The number of segments planned in parallel; chosen by the size of the table by default.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
     pub parallel_segments: Option<u32>,
-    /// A segment stops after so many items.
+    /// A segment stops after this many items.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 1))]
     pub max_items_per_segment: Option<u64>,
@@ -30,27 +30,27 @@ pub struct Request {
     /// JSON; a name has at most 200 bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Json>,
-    /// 0 to 9, higher first; 5 when absent. The highest priority that a caller may request is the
+    /// 0 to 9; higher runs first; 5 when absent. The highest priority that a caller may request is the
     /// `max_priority` of their roles: by default 7, or 9 for roles that may administer.
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: Option<u8>,
-    /// The same request again under the same key is the same job.
+    /// The same request with the same key is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 255))]
     pub idempotency_key: Option<String>,
-    /// Only after these jobs have ended.
+    /// Run after these jobs have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_items = 1000, value_type = Option<Vec<Uuid>>))]
     pub after: Option<Vec<JobId>>,
-    /// What one of them that failed or was cancelled means; `block` when absent.
+    /// What happens if one of them failed or was cancelled; `block` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failed: Option<OnFailed>,
     /// Only these keys, each of at most 4096 bytes; a key of several columns is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 500000))]
     pub ids: Option<Vec<Json>>,
-    /// The records themselves, for job types with `source.items`.
+    /// The records, for job types with `source.items`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(min_items = 1))]
     pub items: Option<Vec<Json>>,
@@ -72,25 +72,25 @@ pub const MAX_VALUE_BYTES: usize = 4 << 10;
 pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 /// The most bytes of a submitter's name.
 pub const MAX_SUBMITTER_BYTES: usize = 255;
-/// Submitters that are Windlass itself: a schedule, an outbox, a dependency, this machine. No token
-/// may name them.
+/// Submitters that Windlass uses itself: a schedule, an outbox, a dependency, this machine. No token may
+/// have these names.
 pub const RESERVED_SUBMITTERS: [&str; 4] = ["schedule", "outbox", "rule", "local"];
 /// The most bytes of a value that listings show.
 const LISTED_VALUE_BYTES: usize = 256;
 /// The most entries of a list that listings show.
 const LISTED_ENTRIES: usize = 20;
 
-/// The number of segments when the request does not say.
+/// The default number of segments.
 pub const DEFAULT_SEGMENTS: u32 = 10;
-/// The most segments a request may ask for.
+/// The most segments of a request.
 pub const MOST_SEGMENTS: u32 = 1000;
-/// The most jobs that a request may wait for.
+/// The most parents of a request.
 pub const MOST_PARENTS: usize = 1000;
-/// The priority when the request does not say.
+/// The default priority.
 pub const DEFAULT_PRIORITY: u8 = 5;
 
 impl Request {
-    /// The most bytes of a request as JSON: it is kept with its job, and read as a whole.
+    /// The most bytes of a request as JSON: it is stored with its job, and read as a whole.
     pub const MOST_BYTES: usize = 8 << 20;
 
     /// A request for the whole source of a job type.
@@ -98,7 +98,61 @@ impl Request {
         Request { job_type: job_type.into(), ..Request::default() }
     }
 
-    /// The filters that restrict anything.
+    /// Adds a param.
+    ///
+    /// ```
+    /// use windlass_core::Request;
+    ///
+    /// let request = Request::new("REPORT")
+    ///     .with_param("month", "2025-01")
+    ///     .with_filter("region", ["north", "south"])
+    ///     .with_priority(8);
+    /// assert_eq!(request.params["month"], "2025-01");
+    /// ```
+    pub fn with_param(mut self, name: impl Into<String>, value: impl Into<Json>) -> Request {
+        self.params.insert(name.into(), value.into());
+        self
+    }
+
+    /// Restricts the request to records with one of these values.
+    pub fn with_filter<V: Into<Json>>(
+        mut self,
+        name: impl Into<String>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Request {
+        let values = values.into_iter().map(Into::into).collect();
+        self.filter.get_or_insert_default().insert(name.into(), Some(values));
+        self
+    }
+
+    /// Restricts the request to these keys; a key of several columns is a list.
+    pub fn with_ids<V: Into<Json>>(mut self, ids: impl IntoIterator<Item = V>) -> Request {
+        self.ids = Some(ids.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Carries the records in the request, for job types with `source.items`.
+    pub fn with_items<V: Into<Json>>(mut self, items: impl IntoIterator<Item = V>) -> Request {
+        self.items = Some(items.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the priority, 0 to 9; higher runs first.
+    pub fn with_priority(self, priority: u8) -> Request {
+        Request { priority: Some(priority), ..self }
+    }
+
+    /// Makes the submission idempotent: the same request under the same key is the same job.
+    pub fn with_idempotency_key(self, key: impl Into<String>) -> Request {
+        Request { idempotency_key: Some(key.into()), ..self }
+    }
+
+    /// Runs the job after these jobs have ended.
+    pub fn with_parents(self, parents: impl IntoIterator<Item = JobId>) -> Request {
+        Request { after: Some(parents.into_iter().collect()), ..self }
+    }
+
+    /// The filters with at least one value.
     pub fn filters(&self) -> impl Iterator<Item = (&str, &[Json])> {
         let all = self.filter.iter().flatten();
         all.filter_map(|(name, values)| match values.as_deref() {
@@ -112,7 +166,7 @@ impl Request {
         self.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
-    /// The jobs it is to come after, each once.
+    /// The jobs it runs after, without duplicates.
     pub fn parents(&self) -> Vec<JobId> {
         let mut parents = self.after.clone().unwrap_or_default();
         parents.sort();
@@ -175,8 +229,7 @@ impl Request {
         Ok(())
     }
 
-    /// The request as listings show it, and what they leave out, with its number of entries or
-    /// bytes.
+    /// The request as listings show it, and what they omit, with the number of entries or bytes.
     pub fn summary(&self) -> (Request, BTreeMap<String, u64>) {
         let mut omitted = BTreeMap::new();
         let (ids, items) = (self.ids.as_ref().map(Vec::len), self.items.as_ref().map(Vec::len));
@@ -224,7 +277,10 @@ impl Request {
         (shown, omitted)
     }
 
-    /// Refuses a request that is too large to be kept.
+    /// Refuses a request that is too large.
+    ///
+    /// # Errors
+    /// It has more than [`Request::MOST_BYTES`] as JSON.
     pub fn check_size(&self) -> Result<(), Problem> {
         let (bytes, most) = (bytes(self), Request::MOST_BYTES);
         if bytes <= most {
@@ -232,13 +288,16 @@ impl Request {
         }
         let field = if self.items.is_some() { "items" } else { "request" };
         let detail = format!(
-            "the request has {bytes} bytes as JSON, and {most} are the most; make several of it, or \
-             put what is large where the step can read it"
+            "the request has {bytes} bytes as JSON, more than the limit of {most}; split it, or store \
+             large values where the step can read them"
         );
         Err(Problem::field(Code::Request, field, detail))
     }
 
-    /// Refuses a request that the job type cannot serve, before anything is written.
+    /// Refuses a request that does not fit the job type, before anything is written.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
     pub fn check(
         &self,
         job_type: &JobType,
@@ -251,26 +310,30 @@ impl Request {
         if let Some(segments) = self.parallel_segments
             && !(1..=MOST_SEGMENTS).contains(&segments)
         {
-            let detail = format!("is {segments}; 1 to {MOST_SEGMENTS} would be right");
+            let detail = format!("must be 1 to {MOST_SEGMENTS}, got {segments}");
             return refuse("parallelSegments", detail);
         }
         if self.max_items_per_segment == Some(0) {
-            return refuse("maxItemsPerSegment", "is 0; leave it out for no limit".into());
+            return refuse(
+                "maxItemsPerSegment",
+                "must be at least 1, got 0; omit it for no limit".into(),
+            );
         }
         if self.priority() > 9 {
-            return refuse("priority", format!("is {}; 0 to 9 would be right", self.priority()));
+            return refuse("priority", format!("must be 0 to 9, got {}", self.priority()));
         }
         if self.parents().len() > MOST_PARENTS {
             return refuse("after", format!("names more than {MOST_PARENTS} jobs"));
         }
         if self.on_failed.is_some() && self.parents().is_empty() {
-            return refuse("onFailed", "says something of `after`, which is missing".into());
+            return refuse("onFailed", "requires `after`".into());
         }
         for (name, values) in self.filters() {
             let field = format!("filter.{name}");
             let Some(column) = job_type.source.filters.get(name) else {
                 let known = config::names(job_type.source.filters.keys());
-                let detail = format!("`{}` has no such filter; there is {known}", job_type.name);
+                let detail =
+                    format!("`{}` has no such filter; known filters are {known}", job_type.name);
                 return refuse(&field, detail);
             };
             let column = table.column(column);
@@ -285,7 +348,7 @@ impl Request {
                 .or_else(|detail| refuse(&format!("ids[{place}]"), detail))?;
         }
         if self.ids.as_ref().is_some_and(Vec::is_empty) {
-            return refuse("ids", "is an empty list; leave it out for the whole source".into());
+            return refuse("ids", "is empty; omit it for the whole source".into());
         }
         if let Some(template) = job_type.statement()? {
             for name in template.params() {
@@ -293,7 +356,7 @@ impl Request {
                     None => {
                         return refuse(
                             &format!("params.{name}"),
-                            "is missing; the step binds it".into(),
+                            "is missing; the step uses it".into(),
                         );
                     }
                     Some(Json::Array(_) | Json::Object(_)) => {
@@ -308,7 +371,7 @@ impl Request {
             let values = identity.claims.get(claim).map(Vec::as_slice).unwrap_or_default();
             if values.is_empty() {
                 let detail = format!(
-                    "`{}` is filtered by this claim and the submitter has none",
+                    "`{}` is filtered by this claim, which the submitter does not have",
                     job_type.name
                 );
                 return refuse(&field, detail);
@@ -319,8 +382,8 @@ impl Request {
             if values.contains(&crate::Value::from(claims::UNRESTRICTED)) {
                 return refuse(&field, "`*` must be the only value".into());
             }
-            // A database would compare a value of another type by its own rules: MySQL takes the
-            // text `x` for the number 0.
+            // Databases convert a value of another type by their own rules: MySQL compares the text `x`
+            // as the number 0.
             let column = table.column(column);
             for value in values {
                 let json = value.to_json();
@@ -336,7 +399,7 @@ impl Request {
 /// The bytes of a value as JSON.
 fn bytes(value: &impl Serialize) -> usize {
     let mut counted = Counted(0);
-    // Plain values, which can always be written.
+    // Plain values can always be written.
     let _ = serde_json::to_writer(&mut counted, value);
     counted.0
 }

@@ -1,4 +1,4 @@
-//! How long what has ended is kept.
+//! How long ended jobs are kept.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -7,15 +7,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
-    /// The chunks of a completed or cancelled job, its ledger and the rows it emitted. A failed job
-    /// keeps them until it goes itself, since it may be retried.
+    /// How long the chunks, the ledger and the emitted rows of a completed or cancelled job are kept. A
+    /// failed job keeps them until it is deleted, because it may be retried.
     #[serde(with = "humantime_serde")]
     pub chunks: Duration,
-    /// A job that has ended, with its letters that are settled.
+    /// How long an ended job is kept, with its dead letters that are not `new`.
     #[serde(with = "humantime_serde")]
     pub jobs: Duration,
-    /// Dead letters, whatever their status. Where nothing is said, a letter that is still `new` is
-    /// kept until somebody decides about it, and its job with it.
+    /// How long dead letters of any status are kept. By default a `new` one is kept until it is redriven or
+    /// ignored, and its job with it.
     #[serde(with = "humantime_serde", skip_serializing_if = "Option::is_none")]
     pub dead_letters: Option<Duration>,
 }
@@ -27,7 +27,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Everything that has ended longer ago than this, letters included.
+    /// One age for everything, dead letters included.
     pub fn of(age: Duration) -> Retention {
         Retention { chunks: age, jobs: age, dead_letters: Some(age) }
     }

@@ -1,4 +1,4 @@
-//! When something that failed is tried again.
+//! When failures are retried.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
-    /// How often the work is tried in all.
+    /// The number of attempts, the first included.
     pub attempts: u32,
     /// The wait after the first failure.
     #[serde(with = "humantime_serde")]
     pub backoff: Duration,
-    /// By how much each further wait is longer than the one before.
+    /// The factor between one wait and the next.
     pub factor: f64,
-    /// No wait is longer than this.
+    /// The longest wait.
     #[serde(with = "humantime_serde")]
     pub max: Duration,
 }
@@ -31,21 +31,21 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait before the next try after this many failures, `None` when the attempts are used up.
+    /// The wait before the next attempt; `None` if the attempts are used up.
     pub fn wait_after(&self, failures: u32) -> Option<Duration> {
         (failures < self.attempts).then(|| self.backoff_after(failures))
     }
 
-    /// The wait after this many failures, for work that is tried without a limit.
+    /// The wait after this many failures, for work that is retried without limit.
     pub fn backoff_after(&self, failures: u32) -> Duration {
         let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.backoff.as_secs_f64() * self.factor.powi(exponent);
-        // A power that overflows is infinite, and the limit holds for it as for any long wait.
+        // An overflow is infinite, and limited by `max` like any long wait.
         Duration::from_secs_f64(seconds.min(self.max.as_secs_f64()).max(0.0))
     }
 
-    /// The wait after this many failures, shortened by chance (from 0 to 1) to as little as half,
-    /// so that many who failed together do not come back together.
+    /// The wait after this many failures with jitter: shortened by `chance` (0 to 1) to as little as half, so
+    /// that work which failed together is not retried together.
     pub fn jittered(&self, failures: u32, chance: f64) -> Duration {
         self.backoff_after(failures).mul_f64(1.0 - chance.clamp(0.0, 1.0) / 2.0)
     }

@@ -15,62 +15,62 @@ use std::time::Duration;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ScheduleDefinition))]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Five fields, or `@daily` and its like.
+    /// A cron expression of five fields, or `@daily` and the like.
     pub cron: String,
-    /// Any zone of the IANA database; UTC when nothing is said.
+    /// A time zone of the IANA database; UTC by default.
     #[serde(default = "utc")]
     #[cfg_attr(feature = "openapi", schema(value_type = String, required = true))]
     pub timezone: Tz,
-    /// How long after its time a job should have ended.
+    /// How long after its firing a job should have ended.
     #[serde(default, with = "humantime_serde", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub deadline: Option<Duration>,
-    /// What becomes of times at which nobody was there.
+    /// What happens with firings that were missed because no scheduler ran.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub missed: Missed,
-    /// What happens when the job before has not ended.
+    /// What happens if the previous job has not ended.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub overlap: Overlap,
-    /// The claims its jobs have.
+    /// The claims of its jobs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
     pub claims: BTreeMap<String, OneOrMore>,
-    /// The params of its jobs; `{date}` and `{time}` in a text are those of the firing, in its zone.
+    /// The params of its jobs. `{date}` and `{time}` are replaced by those of the firing in its time zone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Json>,
 }
 
-/// What becomes of times at which nobody was there.
+/// What happens with firings that were missed because no scheduler ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missed {
-    /// They are left out.
+    /// They are skipped.
     Skip,
-    /// The last of them is made up for.
+    /// The last one is run.
     #[default]
     RunOnce,
-    /// Each is made up for.
+    /// All of them are run.
     RunAll,
 }
 
-/// What happens when the job before has not ended.
+/// What happens if the previous job has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
-    /// This time is left out.
+    /// The firing is skipped.
     Skip,
-    /// Both are worked, the older first.
+    /// Both run, the older one first.
     #[default]
     Queue,
-    /// The job before is cancelled.
+    /// The previous job is cancelled.
     CancelRunning,
 }
 
-/// A claim's value, or several of which any will do.
+/// One value of a claim, or several alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {
@@ -85,17 +85,42 @@ fn utc() -> Tz {
 }
 
 impl Schedule {
-    /// The first time after this one, if there ever is one.
+    /// A cron expression, in UTC.
     ///
-    /// A clock that is set back shows an hour twice. What runs at a time of day runs once then; what
-    /// runs every hour goes on running every hour.
+    /// ```
+    /// use windlass_core::Schedule;
+    ///
+    /// let nightly = Schedule::new("0 3 * * *").in_timezone(chrono_tz::Asia::Tokyo);
+    /// assert_eq!(nightly.timezone, chrono_tz::Asia::Tokyo);
+    /// ```
+    pub fn new(cron: impl Into<String>) -> Schedule {
+        Schedule {
+            cron: cron.into(),
+            timezone: Tz::UTC,
+            deadline: None,
+            missed: Missed::default(),
+            overlap: Overlap::default(),
+            claims: BTreeMap::new(),
+            params: BTreeMap::new(),
+        }
+    }
+
+    /// The same schedule in another time zone.
+    pub fn in_timezone(self, timezone: Tz) -> Schedule {
+        Schedule { timezone, ..self }
+    }
+
+    /// The first firing after a time, if there is one.
+    ///
+    /// When clocks are set back, an hour occurs twice. A schedule with a fixed time of day fires once then;
+    /// an hourly one fires every hour.
     pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let cron = self.parse().ok()?;
-        // The library keeps the part of a second that it was given.
+        // The library keeps fractions of a second.
         let after = after.with_nanosecond(0)?;
         let next = |from: DateTime<Tz>| cron.find_next_occurrence(&from, false).ok();
         let local = after.with_timezone(&self.timezone);
-        // Within the hour that comes again, the library may find the first of the two once more.
+        // Within the repeated hour the library may return the first of the two again.
         let hours = (0..=2).map(|hours| next(local + TimeDelta::hours(hours)));
         let once = hours.flatten().find(|time| *time > after);
         let straight = || {
@@ -108,15 +133,15 @@ impl Schedule {
         once.into_iter().chain(again).min().map(|time| time.with_timezone(&Utc))
     }
 
-    /// The times that are due now, oldest first, by what `missed` says; and the next one to come.
-    /// `due` is the first that has not been seen to.
+    /// The firings that are due now by the policy `missed`, oldest first, and the next future one. `due` is
+    /// the first that was not handled yet.
     pub fn due(
         &self,
         due: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> (Vec<DateTime<Utc>>, Option<DateTime<Utc>>) {
         let (first, most) = match self.missed {
-            Missed::RunAll => (due, MOST_AT_ONCE),
+            Missed::RunAll => (due, MAX_FIRINGS_AT_ONCE),
             Missed::RunOnce | Missed::Skip => (self.recent(due, now), usize::MAX),
         };
         let (mut times, mut next) = (Vec::new(), Some(first));
@@ -133,7 +158,7 @@ impl Schedule {
         (times, next)
     }
 
-    /// A time to begin with where only the last one counts: of a year's minutes, not all.
+    /// A recent firing to start from if only the last one counts, so that a year of minutes is not walked.
     fn recent(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> DateTime<Utc> {
         let recent = self.next_after(now - TimeDelta::days(2));
         recent.filter(|time| due < *time && *time <= now).unwrap_or(due)
@@ -160,15 +185,16 @@ impl Schedule {
         self.claims.iter().map(|(name, value)| (name.clone(), values(value))).collect()
     }
 
-    /// What is wrong with it.
+    /// Its problem, with the field.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         if let Err(error) = self.parse() {
-            let detail = format!("`{}`: {error}; five fields, as in `0 3 * * *`", self.cron);
+            let detail =
+                format!("`{}`: {error}; expected five fields, such as `0 3 * * *`", self.cron);
             return Some(("schedule.cron", detail));
         }
         let epoch = Utc.timestamp_opt(0, 0).single()?;
         if self.next_after(epoch).is_none() {
-            return Some(("schedule.cron", format!("`{}` never comes", self.cron)));
+            return Some(("schedule.cron", format!("`{}` never fires", self.cron)));
         }
         None
     }
@@ -184,10 +210,10 @@ impl Schedule {
     }
 }
 
-/// A firing that is not later than this is on time.
+/// A firing that is less late than this is on time.
 const ON_TIME: Duration = Duration::from_secs(60);
-/// Times seen to in one go; what is left is seen to in the next.
-const MOST_AT_ONCE: usize = 1000;
+/// Firings handled at once; the rest follows in the next round.
+const MAX_FIRINGS_AT_ONCE: usize = 1000;
 
 #[cfg(test)]
 mod tests {

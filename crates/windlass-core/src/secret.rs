@@ -1,14 +1,14 @@
-//! Text that must not be shown, logged or stored.
+//! Text that must not be printed, logged or stored.
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A secret of this machine's configuration. It prints as dots and is written as nothing.
+/// A secret of the configuration. It is printed as `…` and serialized as an empty string.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself, for the one place that sends it.
+    /// The secret itself, for the code that sends it.
     pub fn expose(&self) -> &str {
         &self.0
     }

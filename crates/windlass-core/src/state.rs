@@ -41,30 +41,30 @@ macro_rules! status {
 }
 
 status! {
-    /// Where a job is in its life.
+    /// The status of a job.
     JobStatus {
-        /// Submitted; nothing is loaded yet.
+        /// Submitted and not planned yet.
         Queued = "QUEUED",
-        /// Being loaded or worked.
+        /// Being planned, processed or merged.
         Processing = "PROCESSING",
-        /// Nothing new is claimed until somebody resumes it.
+        /// No new work is claimed until it is resumed.
         Paused = "PAUSED",
         /// Every item is processed, skipped or a dead letter.
         Completed = "COMPLETED",
-        /// Something could not be done; `error` says what.
+        /// It ended with an error, which is in `error`.
         Failed = "FAILED",
-        /// An operator cancelled it, and nothing of it can commit any more. Until that is so, the job
-        /// is `PROCESSING` and says that it is being cancelled.
+        /// Cancelled, and nothing of it can commit any more. Until then it is `PROCESSING` and being
+        /// cancelled.
         Cancelled = "CANCELLED",
     }
 }
 
 status! {
-    /// What a `PROCESSING` job is busy with.
+    /// The phase of a `PROCESSING` job.
     Phase {
-        /// Segments are still being cut into chunks.
+        /// Segments are being split into chunks.
         Planning = "planning",
-        /// All chunks are known and being worked.
+        /// All chunks are planned and being processed.
         Working = "working",
         /// The parts are being merged.
         Merging = "merging",
@@ -72,11 +72,11 @@ status! {
 }
 
 status! {
-    /// Where a chunk is in its life. Segments use the same statuses.
+    /// The status of a chunk. Segments have the same.
     ChunkStatus {
-        /// Waits to be claimed.
+        /// Waiting to be claimed.
         Pending = "PENDING",
-        /// A worker holds its lease.
+        /// A worker has its lease.
         Processing = "PROCESSING",
         /// Its effect is committed.
         Completed = "COMPLETED",
@@ -88,56 +88,56 @@ status! {
 }
 
 status! {
-    /// What became of a dead letter.
+    /// The status of a dead letter.
     DeadLetterStatus {
-        /// Nobody has dealt with it yet.
+        /// Open: neither redriven nor ignored.
         New = "new",
-        /// A redrive succeeded on its item.
+        /// A redrive processed its item.
         Reprocessed = "reprocessed",
-        /// Somebody decided that it needs nothing.
+        /// An operator decided that it needs no action.
         Ignored = "ignored",
     }
 }
 
 status! {
-    /// What an alert is about.
+    /// The kind of an alert.
     AlertKind {
         /// A job ended `FAILED`.
         JobFailed = "job-failed",
-        /// More items of a job died than its budget allows.
+        /// A job has more dead letters than its budget allows.
         BudgetExceeded = "budget-exceeded",
-        /// A job is late, or will be as it goes.
+        /// A job is late, or will be at its current rate.
         DeadlineAtRisk = "deadline-at-risk",
-        /// A job type has more dead letters than it should.
+        /// A job type has more open dead letters than the configured limit.
         DeadLetters = "dead-letters",
-        /// Nobody can take the work that waits.
+        /// No worker can run the work that waits.
         NoWorker = "no-worker",
     }
 }
 
 status! {
-    /// How the delivery of an alert stands.
+    /// The state of the delivery of an alert.
     Delivery {
-        /// It is in the log and here, and nowhere else.
+        /// Logged and listed, but not posted.
         Logged = "logged",
-        /// It is on its way.
+        /// Waiting to be posted.
         Pending = "pending",
-        /// The receiver has taken it.
+        /// The receiver accepted it.
         Delivered = "delivered",
-        /// The receiver did not take it for so long that nobody tries any more.
+        /// The receiver did not accept it in time; no further attempt is made.
         GivenUp = "given-up",
     }
 }
 
-/// A text that names no status.
+/// A text is not the name of a status.
 #[derive(Debug, thiserror::Error)]
-#[error("`{text}` is not a status; one of {known:?} would be")]
+#[error("`{text}` is not a status; expected one of {known:?}")]
 pub struct UnknownStatus {
     text: String,
     known: &'static [&'static str],
 }
 
-/// A move that the table of edges does not contain.
+/// A transition that the table of edges does not contain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} cannot go from {from} to {to}")]
 pub struct IllegalEdge {
@@ -150,19 +150,19 @@ pub struct IllegalEdge {
 pub const JOB_EDGES: &[(JobStatus, JobStatus, &str)] = {
     use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     &[
-        (Queued, Processing, "a loader has claimed its first segment"),
-        (Queued, Paused, "somebody paused it before it began"),
-        (Queued, Cancelled, "somebody cancelled it before it began"),
-        (Processing, Completed, "its last chunk has ended and none failed"),
-        (Processing, Failed, "its last chunk has ended and some failed, or it cannot go on"),
-        (Processing, Cancelled, "somebody cancelled it at work"),
-        (Processing, Paused, "somebody paused it, or its failure budget is exceeded"),
-        (Paused, Queued, "somebody resumed it and it had not begun"),
-        (Paused, Processing, "somebody resumed it and it had begun"),
-        (Paused, Cancelled, "somebody cancelled it while it was paused"),
-        (Paused, Failed, "a chunk in flight when it was paused found that it cannot go on"),
-        (Failed, Queued, "somebody retries what failed"),
-        (Failed, Cancelled, "an operator gives up a failed redrive, which releases its letters"),
+        (Queued, Processing, "a worker claimed its first segment"),
+        (Queued, Paused, "paused before it began"),
+        (Queued, Cancelled, "cancelled before it began"),
+        (Processing, Completed, "its last chunk ended and none failed"),
+        (Processing, Failed, "its last chunk ended and some failed, or it cannot continue"),
+        (Processing, Cancelled, "cancelled while it was processed"),
+        (Processing, Paused, "paused, or its failure budget is exceeded"),
+        (Paused, Queued, "resumed before it had begun"),
+        (Paused, Processing, "resumed after it had begun"),
+        (Paused, Cancelled, "cancelled while it was paused"),
+        (Paused, Failed, "a chunk that was in progress found that it cannot continue"),
+        (Failed, Queued, "its failed chunks are retried"),
+        (Failed, Cancelled, "a failed redrive is given up, which releases its dead letters"),
     ]
 };
 
@@ -170,30 +170,36 @@ pub const JOB_EDGES: &[(JobStatus, JobStatus, &str)] = {
 pub const CHUNK_EDGES: &[(ChunkStatus, ChunkStatus, &str)] = {
     use ChunkStatus::{Cancelled, Completed, Failed, Pending, Processing};
     &[
-        (Pending, Processing, "a worker has claimed it at a new epoch"),
-        (Pending, Cancelled, "its job was cancelled and no worker ever claimed it"),
+        (Pending, Processing, "a worker leased it at a new epoch"),
+        (Pending, Cancelled, "its job was cancelled and no worker ever leased it"),
         (Processing, Pending, "its lease was lost, or its worker handed it back"),
-        (Processing, Completed, "its cursor reached the end and no item waits"),
+        (Processing, Completed, "its cursor reached the end and no item is deferred"),
         (Processing, Failed, "its attempts are used up"),
         (Processing, Cancelled, "its job was cancelled and the ledger is fenced"),
-        (Failed, Pending, "somebody retries what failed"),
+        (Failed, Pending, "its failed chunks are retried"),
     ]
 };
 
 impl JobStatus {
-    /// Refuses a move that is not in [`JOB_EDGES`].
+    /// Checks that a transition is in [`JOB_EDGES`].
+    ///
+    /// # Errors
+    /// It is not.
     pub fn check_edge(self, to: JobStatus) -> Result<(), IllegalEdge> {
         check(JOB_EDGES, "a job", self, to, JobStatus::as_str)
     }
 
-    /// Whether the job has ended; a failed one may still be retried.
+    /// Whether the job has ended. A failed one can still be retried.
     pub const fn is_final(self) -> bool {
         matches!(self, JobStatus::Completed | JobStatus::Failed | JobStatus::Cancelled)
     }
 }
 
 impl ChunkStatus {
-    /// Refuses a move that is not in [`CHUNK_EDGES`].
+    /// Checks that a transition is in [`CHUNK_EDGES`].
+    ///
+    /// # Errors
+    /// It is not.
     pub fn check_edge(self, to: ChunkStatus) -> Result<(), IllegalEdge> {
         check(CHUNK_EDGES, "a chunk", self, to, ChunkStatus::as_str)
     }

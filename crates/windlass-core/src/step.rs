@@ -1,4 +1,4 @@
-//! What a job type does with each record: its `step`.
+//! The step of a job type: what it does with each record.
 
 use crate::{JobType, Secret, Template};
 use serde::{Deserialize, Serialize};
@@ -14,31 +14,31 @@ pub struct Step {
     pub kind: StepKind,
     /// The optimistic lock column.
     pub version: Option<String>,
-    /// What a version conflict comes to.
+    /// What happens when another writer changed the record.
     pub on_conflict: OnConflict,
-    /// A column of the user's that marks the rows of a running chunk.
+    /// A column that marks the rows of a running chunk.
     pub mark: Option<String>,
     /// How long a command or endpoint may take for one batch; see [`JobType::step_timeout`].
     pub timeout: Option<Duration>,
-    /// The variables of our environment that a command gets; see [`Step::environment`].
+    /// The environment variables that a command gets; see [`Step::environment`].
     pub env: Vec<String>,
 }
 
 /// The kinds of step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
-    /// Write each record back as it is, version + 1.
+    /// Write each record back unchanged, with its version raised by one.
     Refresh,
     /// One set-based statement per commit.
     Sql(String),
     /// A Rust function registered under this name.
     Handler(String),
-    /// A long-lived child process per worker slot: the program and its arguments, in which `${VAR}`
-    /// stands for a value of the machine that starts it.
+    /// A long-lived child process per slot: the program and its arguments. `${VAR}` is replaced on the
+    /// machine that starts it.
     Command(Vec<String>),
     /// A POST per batch.
     Http(Endpoint),
-    /// Records out as parts.
+    /// Write the records to files.
     Export(Export),
     /// A SELECT that the source database computes for each chunk; its rows are the chunk's part.
     Map(String),
@@ -52,7 +52,7 @@ pub struct Export {
     pub to: String,
     /// `parquet`, `csv` or `jsonl`.
     pub format: String,
-    /// The columns; all of them when empty.
+    /// The columns; all of them if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
     /// `gzip`, for csv and jsonl.
@@ -60,14 +60,14 @@ pub struct Export {
     pub compression: Option<String>,
 }
 
-/// Where an `http` step sends its batches, and how.
+/// The endpoint of an `http` step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Endpoint {
-    /// `http://…` or `https://…`, in which `${VAR}` stands for a value of the machine that sends.
+    /// `http://…` or `https://…`. `${VAR}` is replaced on the machine that sends.
     pub url: String,
-    /// Headers of every request. A job keeps their names; each machine has the values in its file.
+    /// Headers of every request. A job stores their names; each machine has the values in its configuration.
     pub headers: BTreeMap<String, Secret>,
-    /// Requests at once from one process; one per worker slot when absent.
+    /// Concurrent requests of one process; one per slot by default.
     pub concurrency: Option<u32>,
     /// Whether the submitter's own token is sent as `Authorization`.
     pub forward_token: bool,
@@ -75,20 +75,20 @@ pub struct Endpoint {
     pub insecure: bool,
 }
 
-/// What a version conflict comes to.
+/// What happens when another writer changed the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnConflict {
-    /// The record is read and worked again, at most [`MOST_CONFLICTS`] times, then set aside.
+    /// The record is read and processed again, at most [`MOST_CONFLICTS`] times, then becomes a dead letter.
     #[default]
     Retry,
-    /// The item is skipped: the other writer's word stands.
+    /// The item is skipped: the other write stays.
     Skip,
     /// The item is a dead letter at once.
     DeadLetter,
 }
 
-/// How often one item may meet a concurrent write before it becomes a dead letter.
+/// The most concurrent writes to one item before it becomes a dead letter.
 pub const MOST_CONFLICTS: u32 = 10;
 
 impl StepKind {
@@ -105,31 +105,30 @@ impl StepKind {
         }
     }
 
-    /// Whether a chunk's effect is a part, and nothing in the source.
+    /// Whether a chunk makes a part and changes nothing in the source.
     pub fn makes_parts(&self) -> bool {
         matches!(self, StepKind::Export(_) | StepKind::Map(_))
     }
 
-    /// Whether the submitter's own token is sent along.
+    /// Whether the submitter's own token is sent.
     pub fn forwards_token(&self) -> bool {
         matches!(self, StepKind::Http(endpoint) if endpoint.forward_token)
     }
 }
 
-/// Variables that every command gets: programs are found, and texts and times read, by them.
+/// Variables that every command gets.
 const ALWAYS: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-/// Variables that open or are the tokens of jobs. No command gets them.
+/// Variables with tokens of jobs, or the keys that decrypt them. No command gets them.
 const TOKENS: [&str; 2] = ["WINDLASS_TOKEN_KEYS", "WINDLASS_TOKEN"];
 
 impl Step {
-    /// The names of the variables that a command gets of our environment: all others may hold
-    /// secrets that are not meant for it.
+    /// The names of the environment variables that a command gets. All others may hold secrets.
     pub fn environment(&self) -> impl Iterator<Item = &str> {
         let named = self.env.iter().map(String::as_str).filter(|name| !TOKENS.contains(name));
         ALWAYS.into_iter().chain(named)
     }
 
-    /// What is wrong with `step.env`.
+    /// The problems of `step.env`.
     fn env_problems(&self) -> Vec<(&'static str, String)> {
         let is_name = |name: &str| {
             let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -137,13 +136,13 @@ impl Step {
         };
         let mut problems = Vec::new();
         if !self.env.is_empty() && !matches!(self.kind, StepKind::Command(_)) {
-            problems.push(("step.env", "goes with step.command only".to_owned()));
+            problems.push(("step.env", "requires step.command".to_owned()));
         }
         for name in &self.env {
             if !is_name(name) {
                 let detail = format!(
-                    "`{name}` is not the name of a variable; [\"ENRICH_URL\"] would be right, \
-                     without its value"
+                    "`{name}` is not the name of a variable; expected names without values, such as \
+                     [\"ENRICH_URL\"]"
                 );
                 problems.push(("step.env", detail));
             }
@@ -156,7 +155,7 @@ impl Step {
         problems
     }
 
-    /// Everything that is wrong with the step of this job type: the field and what is wrong.
+    /// All problems of the step, each with its field.
     pub(crate) fn problems(&self, job_type: &JobType) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let mut refuse = |field: &'static str, detail: String| problems.push((field, detail));
@@ -184,8 +183,8 @@ impl Step {
                 Err(detail) => refuse(field, detail),
                 Ok(template) if !template.is_confined() => refuse(
                     field,
-                    "has no {chunk}, so every chunk would add up the whole table; \
-                     `SELECT … FROM {source} WHERE {chunk} GROUP BY …` would be right"
+                    "has no {chunk}, so every chunk would read the whole table; \
+                     write `SELECT … FROM {source} WHERE {chunk} GROUP BY …`"
                         .into(),
                 ),
                 Ok(_) => {}
@@ -199,7 +198,7 @@ impl Step {
                 refuse(field, "needs source.table: a query cannot be written back".into());
             }
             StepKind::Command(words) if words.first().is_none_or(String::is_empty) => {
-                refuse(field, "is empty; [\"python3\", \"enrich.py\"] would be right".into());
+                refuse(field, "is empty; expected a program with its arguments, such as [\"python3\", \"enrich.py\"]".into());
             }
             StepKind::Http(endpoint) => {
                 let url = job_type.expand(&endpoint.url);
@@ -215,18 +214,21 @@ impl Step {
             refuse(
                 "step.version",
                 "is missing; name the integer column that every writer of the table increments. \
-                 Only `sql` steps may go without, since they never write back what they read before"
+                 Only `sql` steps work without one, because they do not write back records read earlier"
                     .into(),
             );
         }
         if self.version.is_some() && self.kind.makes_parts() {
-            refuse("step.version", format!("goes with steps that write records back, not {field}"));
+            refuse(
+                "step.version",
+                format!("does not apply to {field}, which writes no records back"),
+            );
         }
         if job_type.source.items && self.kind.makes_parts() {
             refuse(field, "needs source.table or source.query".into());
         }
         if self.mark.is_some() && (is_query || !matches!(self.kind, StepKind::Sql(_))) {
-            refuse("step.mark", "goes with step.sql on a source.table only".into());
+            refuse("step.mark", "requires step.sql on a source.table".into());
         }
         if let Some(version) = self.version.as_deref().filter(|version| fixed.contains(version)) {
             refuse("step.version", moves(version));
@@ -236,7 +238,7 @@ impl Step {
         }
         if let Some(timeout) = self.timeout {
             if !matches!(self.kind, StepKind::Command(_) | StepKind::Http(_)) {
-                refuse("step.timeout", "goes with step.command and step.http only".into());
+                refuse("step.timeout", "requires step.command or step.http".into());
             }
             if timeout < Duration::from_millis(10) || timeout > job_type.chunk.timeout / 4 {
                 let detail = "must be at least 10ms and at most a quarter of chunk.timeout, so that \
@@ -249,30 +251,36 @@ impl Step {
 }
 
 impl Export {
+    /// All columns to this folder, as `parquet`, `csv` or `jsonl`.
+    pub fn to(to: impl Into<String>, format: impl Into<String>) -> Export {
+        Export { to: to.into(), format: format.into(), columns: Vec::new(), compression: None }
+    }
+
     fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
         let is_folder = self.to.starts_with("file:") || self.to.starts_with("s3://");
         if !(is_folder && self.to.ends_with('/')) {
             let detail = format!(
-                "`{}` is no place for parts; `file:FOLDER/` or `s3://BUCKET/PREFIX/` would be right",
+                "`{}` is not a folder; expected `file:FOLDER/` or `s3://BUCKET/PREFIX/`",
                 self.to
             );
             problems.push(("step.export.to", detail));
         }
         if is_folder && !self.to.contains("{job_id}") {
-            let detail = "has no {job_id}, so the parts of two jobs would lie together; \
-                          `s3://BUCKET/{job_id}/` would be right";
+            let detail = "has no {job_id}, so the parts of two jobs would be in one folder; \
+                          use a folder such as `s3://BUCKET/{job_id}/`";
             problems.push(("step.export.to", detail.to_owned()));
         }
         if !["parquet", "csv", "jsonl"].contains(&self.format.as_str()) {
-            let detail = format!("`{}`: `parquet`, `csv` or `jsonl` would be right", self.format);
+            let detail =
+                format!("unknown format `{}`; expected `parquet`, `csv` or `jsonl`", self.format);
             problems.push(("step.export.format", detail));
         }
         match self.compression.as_deref() {
             None => {}
             Some("gzip") if self.format != "parquet" => {}
             Some(_) => {
-                let detail = "`gzip` goes with csv and jsonl; parquet is compressed by itself";
+                let detail = "must be `gzip`, with csv or jsonl; parquet is always compressed";
                 problems.push(("step.export.compression", detail.to_owned()));
             }
         }
@@ -308,7 +316,7 @@ impl Endpoint {
                 problems.push(("step.headers", format!("`{name}` is not a header's name")));
             }
             if OUR_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                let detail = format!("`{name}` is set by Windlass itself; leave it out");
+                let detail = format!("`{name}` is set by Windlass; remove it");
                 problems.push(("step.headers", detail));
             }
             if value.expose().chars().any(|c| c.is_control()) {
@@ -316,12 +324,12 @@ impl Endpoint {
                 problems.push(("step.headers", detail));
             }
             if self.forward_token && name.eq_ignore_ascii_case("authorization") {
-                let detail = "stands beside step.forward_token, which sends Authorization itself";
+                let detail = "must not set Authorization, because step.forward_token sends it";
                 problems.push(("step.headers", detail.to_owned()));
             }
         }
         if self.concurrency == Some(0) {
-            problems.push(("step.concurrency", "is 0; 1 or more would be right".to_owned()));
+            problems.push(("step.concurrency", "must be at least 1, got 0".to_owned()));
         }
         problems
     }
@@ -330,11 +338,11 @@ impl Endpoint {
 fn moves(column: &str) -> String {
     format!(
         "sets `{column}`, which is a key, filter or claim column: the row would move into \
-         another chunk and be worked again; set another column"
+         another chunk and be processed again; set another column"
     )
 }
 
-/// The step's fields as they stand in the file, where every kind is an optional field.
+/// The fields of a step in the file, where every kind is optional.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct StepFields {
@@ -379,8 +387,8 @@ impl TryFrom<StepFields> for Step {
         let is_http = fields.http.is_some();
         let is_sent = headers.is_some() || concurrency.is_some() || forward_token.is_some();
         if !is_http && (is_sent || insecure.is_some()) {
-            let message = "`headers`, `concurrency`, `forward_token` and `insecure` go with \
-                           `step.http` only";
+            let message = "`headers`, `concurrency`, `forward_token` and `insecure` require \
+                           `step.http`";
             return Err(message.to_owned());
         }
         let endpoint = |url| Endpoint {

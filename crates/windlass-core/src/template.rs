@@ -1,11 +1,11 @@
-//! A statement of the user's with `{chunk}` and `:params` in it, taken apart.
+//! Parses a user's statement with `{chunk}` and `:params`.
 //!
-//! Strings, quoted names, comments, dollar quotes and `::` casts are passed over, so that a colon
-//! or a brace inside them stays what it is.
+//! Strings, quoted names, comments, dollar quotes and `::` casts are skipped, so that a colon or a brace
+//! inside them is not a placeholder.
 
 use std::collections::BTreeSet;
 
-/// A statement in pieces, ready for a database to fill in its own placeholders.
+/// A parsed statement, ready for a database to fill in its own placeholders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     fragments: Vec<Fragment>,
@@ -20,15 +20,18 @@ pub enum Fragment {
     Chunk(Option<String>),
     /// `:name`, a bound request param.
     Param(String),
-    /// `{source}`, the source's table or query; whether the statement gives it a name of its own.
+    /// `{source}`, the table or query of the source.
     Source {
-        /// Whether a name follows.
+        /// Whether an alias follows.
         named: bool,
     },
 }
 
 impl Template {
-    /// Takes a statement apart; an unknown `{…}` is refused.
+    /// Parses a statement.
+    ///
+    /// # Errors
+    /// It has an unknown `{…}`.
     pub fn parse(sql: &str) -> Result<Template, String> {
         let mut fragments = Vec::new();
         let mut text = String::new();
@@ -80,7 +83,7 @@ impl Template {
         self.fragments.iter().filter_map(name).collect()
     }
 
-    /// Whether the statement is confined to the chunk at all.
+    /// Whether the statement contains `{chunk}`.
     pub fn is_confined(&self) -> bool {
         self.fragments.iter().any(|fragment| matches!(fragment, Fragment::Chunk(_)))
     }
@@ -223,12 +226,12 @@ fn placeholder(name: &str, after: &str) -> Result<Fragment, String> {
         None if name == "source" => Ok(Fragment::Source { named: is_named(after) }),
         Some(("chunk", alias)) if is_name(alias) => Ok(Fragment::Chunk(Some(alias.to_owned()))),
         _ => Err(format!(
-            "`{{{name}}}` is unknown; `{{chunk}}`, `{{chunk:alias}}` or `{{source}}` would be right"
+            "unknown `{{{name}}}`; expected `{{chunk}}`, `{{chunk:alias}}` or `{{source}}`"
         )),
     }
 }
 
-/// Whether what follows `{source}` is a name for it.
+/// Whether an alias follows `{source}`.
 fn is_named(after: &str) -> bool {
     const NO_NAMES: [&str; 16] = [
         "WHERE", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ON", "USING",

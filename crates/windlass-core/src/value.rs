@@ -3,10 +3,10 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-/// A value. Types that JSON or Rust has no exact form for (numeric, uuid, date, timestamp) are
-/// their database's text, and the column's type says how to read them.
+/// A value. Types without an exact form in JSON or Rust (numeric, uuid, date, timestamp) are the text of
+/// the database; the type of the column tells how to read them.
 ///
-/// Two values are equal where a database takes them for equal: NaN equals NaN, and 0 equals -0.
+/// Two values are equal if databases consider them equal: NaN equals NaN, and 0 equals -0.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// SQL `NULL`.
@@ -17,7 +17,7 @@ pub enum Value {
     Int(i64),
     /// A binary floating point number.
     Float(f64),
-    /// Text, and the exact text of every type without a variant of its own.
+    /// Text, and the exact text of every type without its own variant.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -31,7 +31,7 @@ impl PartialEq for Value {
             (Value::Null, Value::Null) => true,
             (Value::Bool(one), Value::Bool(other)) => one == other,
             (Value::Int(one), Value::Int(other)) => one == other,
-            // A boundary that is NaN must be found again, or its ranges do not tile.
+            // A boundary that is NaN must equal itself, or its ranges do not tile.
             (Value::Float(one), Value::Float(other)) => {
                 one == other || (one.is_nan() && other.is_nan())
             }
@@ -49,7 +49,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// About how many bytes of memory the value takes, for the byte limit of a batch.
+    /// The approximate size in memory in bytes, for the byte limit of a batch.
     pub fn size(&self) -> usize {
         16 + match self {
             Value::Text(text) => text.len(),
@@ -74,7 +74,7 @@ impl Value {
         }
     }
 
-    /// The value in a record shown to people and handed to steps.
+    /// The value as JSON, as steps and people see it.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl Value {
     }
 }
 
-/// The one-field objects that stand for what JSON has no form of its own for.
+/// The keys of one-field objects that represent values without a JSON form.
 const BYTES: &str = "$bytes";
 const FLOAT: &str = "$float";
 
@@ -122,7 +122,7 @@ fn non_finite(value: f64) -> Option<&'static str> {
     }
 }
 
-/// What a one-field object stands for; any other spelling is a document of the user's.
+/// The value that a one-field object represents. Any other object is a document of the user.
 fn tagged(map: &serde_json::Map<String, serde_json::Value>) -> Option<Value> {
     let (tag, json) = map.iter().next().filter(|_| map.len() == 1)?;
     let text = json.as_str()?;

@@ -1,11 +1,11 @@
-//! What one process has: the store, the connections, the job types and the handlers.
+//! The engine of one process: its store, connections, job types and handlers.
 
 use crate::Result;
 use crate::merge::job_result::JobResult;
 use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
-use crate::step::{ItemContext, Step, Steps};
+use crate::step::{ItemContext, JobDefinition, Step, Steps};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -17,7 +17,20 @@ use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
 use windlass_store::{Capabilities, Store};
 
-/// The engine. Cheap to clone; every clone is the same engine.
+/// The engine of one process: it submits jobs, answers questions about them, and runs them. Cloning is
+/// cheap; all clones share the same connections.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use windlass_core::{Config, Request};
+/// use windlass_engine::Engine;
+///
+/// let engine = Engine::builder(Config::from_path("windlass.toml")?).connect().await?;
+/// let job = engine.run(Request::new("REFRESH")).await?;
+/// println!("{}: {} items processed", job.status, job.items.processed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) shared: Arc<Shared>,
@@ -26,34 +39,50 @@ pub struct Engine {
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) store: Arc<dyn Store>,
-    /// A connection that could not be opened is kept as the reason: looking at jobs needs none.
+    /// A connection that could not be opened is kept as its error: listing jobs needs no connection.
     pub(crate) connections: BTreeMap<String, std::result::Result<Arc<dyn Connection>, Problem>>,
-    /// The replicas of the connections that have some.
+    /// The replicas, by connection.
     replicas: BTreeMap<String, Arc<Replicas>>,
     pub(crate) steps: Steps,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job_context::JobContext>>>,
     pub(crate) schema_cache: crate::plan::schema_cache::SchemaCache,
     pub(crate) controls: Arc<Controls>,
     throttles: BTreeMap<String, Arc<Throttle>>,
-    /// Of the connections that could be opened.
+    /// The availability of each connection that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
 }
 
-/// Puts an engine together.
+/// Builds an [`Engine`]: configuration, job types and handlers.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use windlass_core::{Config, JobType};
+/// use windlass_engine::Engine;
+///
+/// let close = JobType::builder("CLOSE_VISITS")
+///     .connection("app")
+///     .table("visits")
+///     .sql("UPDATE visits SET open = false WHERE {chunk}");
+/// let engine = Engine::builder(Config::from_path("windlass.toml")?).job(close).connect().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
+#[must_use = "a builder does nothing until `connect` is called"]
 pub struct Builder {
     config: Config,
     steps: Steps,
+    problems: Vec<Problem>,
 }
 
 impl Engine {
-    /// An engine for this configuration, read from windlass.toml or made in code.
+    /// A builder with this configuration, which was read from windlass.toml or made in code.
     pub fn builder(config: Config) -> Builder {
         Builder { config, ..Builder::default() }
     }
 
-    /// The identity of somebody at this machine's command line, or of code that submits by
-    /// itself: a name and no claims.
+    /// The identity of a user of the command line, or of code that submits jobs: the user's name and
+    /// no claims.
     pub fn local_identity() -> Identity {
         let name = std::env::var("USER").unwrap_or_else(|_| "local".to_owned());
         Identity { name, ..Identity::default() }
@@ -64,12 +93,15 @@ impl Engine {
         &self.shared.config
     }
 
-    /// The store, for looking.
+    /// The store, for queries.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.shared.store
     }
 
     /// The connection of that name.
+    ///
+    /// # Errors
+    /// No connection has that name, or it could not be opened.
     pub fn connection(&self, name: &str) -> Result<&Arc<dyn Connection>> {
         match self.shared.connections.get(name) {
             Some(Ok(connection)) => Ok(connection),
@@ -82,17 +114,20 @@ impl Engine {
         }
     }
 
-    /// The replicas of that connection, where it has some.
+    /// The replicas of a connection, if it has any.
     pub fn replicas(&self, name: &str) -> Option<&Arc<Replicas>> {
         self.shared.replicas.get(name)
     }
 
-    /// How far work on a connection is slowed.
+    /// How much work on a connection is throttled.
     pub(crate) fn throttle(&self, name: &str) -> Arc<Throttle> {
         self.shared.throttles.get(name).cloned().unwrap_or_default()
     }
 
-    /// A job, or a problem that says there is none.
+    /// A job with its status and counters.
+    ///
+    /// # Errors
+    /// There is no such job, or the store cannot be read.
     pub async fn job(&self, id: JobId) -> Result<Job> {
         self.shared.store.job(id).await?.ok_or_else(|| {
             Problem::new(
@@ -103,17 +138,26 @@ impl Engine {
         })
     }
 
-    /// Pauses a job. Chunks in flight are handed back after the commit they are at.
+    /// Pauses a job. Chunks in progress are handed back after their current commit.
+    ///
+    /// # Errors
+    /// There is no such job, its status does not allow it, or the store cannot be written.
     pub async fn pause(&self, job: JobId) -> Result<JobStatus> {
         Ok(self.shared.store.pause(job, None).await?)
     }
 
-    /// Resumes a paused job, with another failure budget.
+    /// Resumes a paused job and grants it another failure budget.
+    ///
+    /// # Errors
+    /// There is no such job, it is not paused, or the store cannot be written.
     pub async fn resume(&self, job: JobId) -> Result<JobStatus> {
         Ok(self.shared.store.resume(job).await?)
     }
 
-    /// Queues what failed again.
+    /// Queues the failed chunks of a failed job again.
+    ///
+    /// # Errors
+    /// There is no such job, it has not failed, or the store cannot be written.
     pub async fn retry(&self, job: JobId) -> Result<JobStatus> {
         Ok(self.shared.store.retry(job).await?)
     }
@@ -158,7 +202,7 @@ impl Engine {
         open.map(|(name, _)| name.clone()).collect()
     }
 
-    /// What this process can work on.
+    /// Which jobs this process can run.
     pub(crate) fn capabilities(&self, worker: &str, only: Option<JobId>) -> Capabilities {
         Capabilities {
             worker: worker.to_owned(),
@@ -170,15 +214,65 @@ impl Engine {
     }
 }
 
-/// Whether this process may work at all: `WINDLASS_PROCESSING_ENABLED=false` is its own stop switch.
+/// `WINDLASS_PROCESSING_ENABLED=false` stops this process alone from claiming work.
 pub(crate) fn processing_enabled() -> bool {
-    let said = std::env::var("WINDLASS_PROCESSING_ENABLED").unwrap_or_default();
-    !matches!(said.trim().to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off")
+    let value = std::env::var("WINDLASS_PROCESSING_ENABLED").unwrap_or_default();
+    !matches!(value.trim().to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off")
 }
 
 impl Builder {
-    /// Registers a function under the name a job type's `step.handler` gives. It is called once
-    /// per record, which arrives as any type that serde can read.
+    /// Adds a job type that is defined in Rust, with its handler where it has one. The compiler checks
+    /// that the handler takes a record and an [`ItemContext`] and returns an [`Outcome`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serde::Deserialize;
+    /// use windlass_core::{Config, ItemError, JobType, Outcome};
+    /// use windlass_engine::{Engine, ItemContext};
+    ///
+    /// #[derive(Deserialize)]
+    /// struct Account {
+    ///     balance: i64,
+    /// }
+    ///
+    /// async fn add_interest(account: Account, _: ItemContext) -> Result<Outcome, ItemError> {
+    ///     Ok(Outcome::set("balance", account.balance + account.balance / 100))
+    /// }
+    ///
+    /// let interest = JobType::builder("ADD_INTEREST")
+    ///     .connection("app")
+    ///     .table("accounts")
+    ///     .handler(add_interest)
+    ///     .version("version");
+    /// let request = interest.request();
+    /// let engine =
+    ///     Engine::builder(Config::from_path("windlass.toml")?).job(interest).connect().await?;
+    /// engine.run(request).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn job<Record>(mut self, definition: impl JobDefinition<Record>) -> Builder {
+        let (job_type, step) = definition.into_job();
+        self.problems.extend(job_type.problems());
+        let name = job_type.name.clone();
+        if self.config.jobs.contains_key(&name) {
+            let detail = "is defined twice; remove it from windlass.toml or from the code";
+            let field = format!("jobs.{name}");
+            self.problems.push(Problem::field(Code::Configuration, field, detail));
+        }
+        if let Some(step) = step {
+            self.steps = self.steps.step(&name, step);
+        }
+        self.config.jobs.insert(name, job_type);
+        self
+    }
+
+    /// Registers a function under the name that `step.handler` of a job type in windlass.toml has. The
+    /// function is called once per record, which arrives as any type that implements `Deserialize`.
+    /// [`Builder::job`] needs no name.
+    ///
+    /// An error that `?` returns is transient: the item is retried. [`ItemError::permanent`] makes it
+    /// a dead letter at once.
     pub fn handler<T, F, Fut>(self, name: &str, function: F) -> Builder
     where
         T: DeserializeOwned + Send + 'static,
@@ -188,16 +282,29 @@ impl Builder {
         Builder { steps: self.steps.handler(name, function), ..self }
     }
 
-    /// Registers a step that takes whole batches.
+    /// Registers a [`Step`] that processes whole batches, under the name in `step.handler`.
     pub fn step(self, name: &str, step: Arc<dyn Step>) -> Builder {
         Builder { steps: self.steps.step(name, step), ..self }
     }
 
-    /// Connects to the store, brings its schema up to date, and makes the connections ready.
-    /// The user's databases are first reached when something is asked of them.
+    /// Connects to the store, migrates its schema, and prepares the connections. The user's databases
+    /// are contacted when they are first used; a connection that cannot be opened fails its own jobs
+    /// and no others.
+    ///
+    /// # Errors
+    /// A job type added with [`Builder::job`] is invalid or defined twice, a secret would travel without
+    /// TLS, the configuration needs a cargo feature that this build lacks, or the store cannot be
+    /// reached or migrated.
     pub async fn connect(self) -> Result<Engine> {
+        if let Some(problem) = self.problems.into_iter().next() {
+            return Err(problem.into());
+        }
         if let Some(problem) = self.config.plaintext_problems().into_iter().next() {
             return Err(problem.into());
+        }
+        #[cfg(not(feature = "export"))]
+        for job_type in self.config.jobs.values() {
+            crate::merge::destination::check(job_type)?;
         }
         let store = windlass_store::connect(&self.config.store.url).await?;
         store.migrate().await?;
@@ -236,7 +343,7 @@ impl Builder {
     }
 }
 
-/// Opens a connection, and makes its replicas ready.
+/// Opens a connection and prepares its replicas.
 async fn open(
     connection: &config::Connection,
 ) -> windlass_connectors::Result<(Arc<dyn Connection>, Option<Replicas>)> {
@@ -245,7 +352,7 @@ async fn open(
     if replicas.is_empty() {
         return Ok((windlass_connectors::connect(url, most).await?, None));
     }
-    // One of the connections asks the primary where its writes are, while others may all be at work.
+    // One connection is reserved for asking the primary its write position while all others are in use.
     let opened = windlass_connectors::connect(url, most - 1).await?;
     let asking = match url.trim().starts_with("sqlite:") {
         true => opened.clone(),

@@ -1,6 +1,7 @@
 //! What can go wrong in the engine.
 
 use crate::step::StepError;
+#[cfg(feature = "export")]
 use std::sync::Arc;
 use windlass_connectors::DataError;
 use windlass_core::{ErrorKind, Problem};
@@ -12,6 +13,7 @@ pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// An engine error.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// The user's input cannot be served.
     #[error(transparent)]
@@ -26,6 +28,7 @@ pub enum EngineError {
     #[error(transparent)]
     Step(#[from] StepError),
     /// A part or a report could not be written.
+    #[cfg(feature = "export")]
     #[error("{0}")]
     Parts(Arc<windlass_export::Error>),
 }
@@ -46,6 +49,7 @@ impl EngineError {
             EngineError::Store(StoreError::Database(error)) => error.class.kind(),
             EngineError::Store(_) | EngineError::Step(_) => ErrorKind::Transient,
             EngineError::Data(error) => error.class().map_or(ErrorKind::Transient, Class::kind),
+            #[cfg(feature = "export")]
             EngineError::Parts(error) => match error.class() {
                 windlass_export::Class::Passing => ErrorKind::Unavailable,
                 // A full disk or missing privileges can be corrected while the write is retried.
@@ -55,6 +59,7 @@ impl EngineError {
     }
 }
 
+#[cfg(feature = "export")]
 impl From<windlass_export::Error> for EngineError {
     fn from(error: windlass_export::Error) -> EngineError {
         EngineError::Parts(Arc::new(error))

@@ -28,7 +28,7 @@ pub use merge::job_result::JobResult;
 pub use operate::after_restore::AfterRestore;
 pub use operate::audit::{Audit, Drift, Verdict};
 pub use operate::retention::Pruned;
-pub use step::{ItemContext, Step, StepBatch, StepError, StepItem, Steps};
+pub use step::{ItemContext, JobDefinition, Step, StepBatch, StepError, StepItem, Steps};
 pub use submit::dependents::{Dependencies, DueJob};
 pub use submit::dry_run::{DryRun, Sample};
 pub use submit::redrive::{Caller, Redriven};

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use windlass_drivers::{Class, Error, Postgres, Sqlite, Url};
+use windlass_drivers::{Class, Error, Url};
 
+#[cfg(feature = "postgres")]
 use crate::postgres::PostgresStore;
+#[cfg(feature = "sqlite")]
 use crate::sqlite::SqliteStore;
 use crate::{Result, Store};
 
 /// The maximum number of connections of one process to a store in PostgreSQL.
+#[cfg(feature = "postgres")]
 const MAX_CONNECTIONS: usize = 10;
 
 /// Opens the store at this URL: `sqlite:FILE`, which is created if it does not exist, or
@@ -20,8 +23,16 @@ const MAX_CONNECTIONS: usize = 10;
 /// be opened.
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
     Ok(match Url::parse(url)? {
-        Url::Sqlite(path) => Arc::new(SqliteStore::new(Sqlite::create(&path)?)),
-        Url::Postgres(url) => Arc::new(PostgresStore::new(Postgres::new(&url, MAX_CONNECTIONS)?)),
+        #[cfg(feature = "sqlite")]
+        Url::Sqlite(path) => Arc::new(SqliteStore::new(windlass_drivers::Sqlite::create(&path)?)),
+        #[cfg(not(feature = "sqlite"))]
+        Url::Sqlite(_) => return Err(Error::missing_feature("SQLite", "sqlite").into()),
+        #[cfg(feature = "postgres")]
+        Url::Postgres(url) => {
+            Arc::new(PostgresStore::new(windlass_drivers::Postgres::new(&url, MAX_CONNECTIONS)?))
+        }
+        #[cfg(not(feature = "postgres"))]
+        Url::Postgres(_) => return Err(Error::missing_feature("PostgreSQL", "postgres").into()),
         Url::Mysql(_) | Url::Dynamodb(_) => return Err(unsupported().into()),
     })
 }

@@ -3,7 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
-use windlass_drivers::{Row, rusqlite};
+#[cfg(feature = "postgres")]
+use windlass_drivers::Row;
+#[cfg(feature = "sqlite")]
+use windlass_drivers::rusqlite;
 
 use crate::{Result, StoreError};
 
@@ -51,6 +54,7 @@ pub(crate) trait Fields {
     }
 }
 
+#[cfg(feature = "postgres")]
 impl Fields for Row {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.try_get(name).map_err(windlass_drivers::Error::from)?)
@@ -77,6 +81,7 @@ impl Fields for Row {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl Fields for rusqlite::Row<'_> {
     fn opt_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.get(name).map_err(windlass_drivers::Error::from)?)

@@ -25,6 +25,38 @@ pub(crate) fn are_accepted() -> anyhow::Result<bool> {
     Ok(findings.is_empty())
 }
 
+/// Crates that a program which embeds the library with PostgreSQL alone must not build.
+const NOT_EMBEDDED: [&str; 8] =
+    ["axum", "clap", "comfy-table", "indicatif", "maud", "mysql_async", "parquet", "rusqlite"];
+
+/// Whether `windlass` with `--no-default-features --features postgres` is free of the server, the command
+/// line, files and the other databases.
+pub(crate) fn embedding_is_lean() -> anyhow::Result<bool> {
+    eprintln!("xtask: dependencies of windlass --no-default-features --features postgres");
+    let tree = embedded_tree("postgres")?;
+    let found = embedded(&tree);
+    for name in &found {
+        eprintln!("xtask: embedding windlass with PostgreSQL alone builds {name}");
+    }
+    Ok(found.is_empty())
+}
+
+/// The names of all crates that the library builds with these features, one per line.
+fn embedded_tree(features: &str) -> anyhow::Result<String> {
+    let args = ["tree", "--locked", "-p", "windlass", "--no-default-features", "--features"];
+    let format = ["--edges", "normal,build", "--prefix", "none", "--format", "{p}"];
+    let args: Vec<&str> = args.into_iter().chain([features]).chain(format).collect();
+    let output = cargo::command(&args).stderr(Stdio::inherit()).output()?;
+    ensure!(output.status.success(), "cargo tree failed");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Which of the crates that must not be embedded are in the output of `cargo tree`.
+fn embedded(tree: &str) -> BTreeSet<&str> {
+    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| NOT_EMBEDDED.contains(name)).collect()
+}
+
 /// Whether no dependency has a known vulnerability; true, and said so, where that cannot be known.
 pub(crate) fn have_no_advisories() -> anyhow::Result<bool> {
     let skipped = |why: &str| {
@@ -265,6 +297,17 @@ mod tests {
         let second = Package { version: "2.0.0".to_owned(), ..first.clone() };
         assert_eq!(findings(std::slice::from_ref(&first)), [""; 0]);
         assert_eq!(findings(&[first, second]).len(), 1);
+    }
+
+    #[test]
+    fn an_embedding_program_builds_what_its_features_name() {
+        let postgres = embedded_tree("postgres").unwrap();
+        assert_eq!(embedded(&postgres), BTreeSet::new());
+        let sqlite = embedded_tree("sqlite").unwrap();
+        assert_eq!(embedded(&sqlite), BTreeSet::from(["rusqlite"]));
+        let all = embedded_tree("export,mysql,postgres,server,sqlite").unwrap();
+        let all: Vec<_> = embedded(&all).into_iter().collect();
+        assert_eq!(all, ["axum", "maud", "mysql_async", "parquet", "rusqlite"]);
     }
 
     #[test]

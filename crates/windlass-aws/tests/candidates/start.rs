@@ -217,7 +217,7 @@ async fn an_invalid_request_is_refused_before_anything_is_sent() {
         (json!({"jobType": "REFRESH_CANDIDATES", "maxItemsPerSegment": 0}), "maxItemsPerSegment"),
         (json!({"jobType": "REFRESH_CANDIDATES", "filter": {"years": ["1"]}}), "filter.years"),
         (json!({"jobType": "REFRESH_CANDIDATES", "reportingYears": ["1"]}), "reportingYears"),
-        (json!({"jobType": "REFRESH_CANDIDATES", "ids": []}), "ids: is an empty list"),
+        (json!({"jobType": "REFRESH_CANDIDATES", "ids": []}), "ids: is empty"),
     ] {
         let failure = fixture.start.invoke(request.clone()).await.unwrap_err();
         let Failure::Error(error) = &failure else { panic!("{failure:?}") };

@@ -1,4 +1,4 @@
-//! `windlass alerts`: what went wrong, and who has been told.
+//! `windlass alerts`: the alerts and their delivery.
 
 use super::{config, print};
 use anyhow::Result;
@@ -9,12 +9,12 @@ use windlass_core::Delivery;
 use windlass_store::{Alert, AlertFilter};
 
 #[derive(clap::Args)]
-#[command(after_help = "Alerts are raised by `windlass serve`, and posted as [alerts] says.
+#[command(after_help = "`windlass serve` raises alerts and posts them to the webhook in [alerts].
 
 Example:
   windlass alerts --limit 10 --json")]
 pub(super) struct Args {
-    /// At most so many
+    /// The most alerts to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only alerts older than this one, for the next page
@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     }
     let mut table = print::table(&["AT", "KIND", "DELIVERY", "MESSAGE"]);
     for alert in &alerts {
-        let over = if alert.cleared_at.is_some() { " (over)" } else { "" };
+        let over = if alert.cleared_at.is_some() { " (cleared)" } else { "" };
         let kind = format!("{}{over}", alert.kind);
         let message = print::short(&alert.message, 160);
         table.add_row([print::time(alert.at), kind, delivery(alert), message]);
@@ -48,11 +48,13 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the delivery stands, and why no better.
+/// The state of the delivery, with the error where it failed.
 fn delivery(alert: &Alert) -> String {
     let error = alert.error.as_deref().map(|error| print::short(error, 80));
     match (alert.delivery, error) {
         (Delivery::Delivered | Delivery::Logged, _) | (_, None) => alert.delivery.to_string(),
-        (delivery, Some(error)) => format!("{delivery} after {}: {error}", alert.attempts),
+        (delivery, Some(error)) => {
+            format!("{delivery} after {}: {error}", print::count(alert.attempts.into(), "attempt"))
+        }
     }
 }

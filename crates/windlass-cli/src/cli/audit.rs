@@ -1,4 +1,4 @@
-//! `windlass audit`: proves a job.
+//! `windlass audit`: proves that a job processed every record exactly once.
 
 use super::{config, escape, exit, print};
 use anyhow::Result;
@@ -10,7 +10,7 @@ use windlass::{Audit, Drift, JobId};
 pub(super) struct Args {
     /// The job's id
     id: JobId,
-    /// Do not count the rows of the source, which may take long; nothing is proven then
+    /// Skip counting the rows of the source, which may take long; the job is then not proven
     #[arg(long)]
     no_source: bool,
     /// Print JSON
@@ -29,34 +29,34 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     Ok(if audit.is_proven() { ExitCode::SUCCESS } else { exit::failed() })
 }
 
-/// The audit in a few lines.
+/// Prints the audit in a few lines.
 pub(super) fn show(audit: &Audit) {
-    let number = print::number;
+    let (number, count) = (print::number, print::count);
     let counts = audit.counts;
     println!("{}  job {}", audit.verdict.as_str(), audit.job_id);
     println!(
-        "  {} chunks of {} segments: {} items planned",
-        number(audit.chunks),
-        audit.segments.saturating_sub(1).max(1),
-        number(audit.planned)
+        "  {} in {}: {} planned",
+        count(audit.chunks, "chunk"),
+        count(audit.segments.saturating_sub(1).max(1) as i64, "segment"),
+        count(audit.planned, "item")
     );
     println!(
-        "  {} rows read = {} processed + {} skipped + {} dead letters",
-        number(counts.read),
+        "  {} read = {} processed + {} skipped + {}",
+        count(counts.read, "row"),
         number(counts.processed),
         number(counts.skipped),
-        number(counts.dead)
+        count(counts.dead, "dead letter")
     );
     if audit.left > 0 {
-        println!("  {} rows left the source as they were processed", number(audit.left));
+        println!("  {} left the source when processed", count(audit.left, "row"));
     }
     match audit.drift {
-        Some(Drift { appeared: 0, disappeared: 0 }) => {
-            println!("  no row of the source was inserted, deleted or moved since planning");
+        Some(Drift { appeared: 0, disappeared: 0, .. }) => {
+            println!("  no drift: no row was inserted, deleted or moved since planning");
         }
-        Some(Drift { appeared, disappeared }) => println!(
-            "  drift since planning: {} rows appeared, {} disappeared",
-            number(appeared),
+        Some(Drift { appeared, disappeared, .. }) => println!(
+            "  drift since planning: {} appeared, {} disappeared",
+            count(appeared, "row"),
             number(disappeared)
         ),
         None => {}

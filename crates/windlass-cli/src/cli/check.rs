@@ -1,4 +1,4 @@
-//! `windlass check`: is the configuration right, and what will each job type do?
+//! `windlass check`: validates the configuration and explains each job type.
 
 use super::check_replicas::{Replica, ask_replicas};
 use super::{config, escape, print};
@@ -26,7 +26,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     let (mut plans, mut healths) = (Vec::new(), Vec::new());
     let (mut warnings, mut replicas) = (Vec::new(), Vec::new());
     if problems.is_empty() {
-        // The server may run on another machine, or its issuer be away for a moment.
+        // A warning only: the server may run on another machine, or its issuer be unavailable for a moment.
         if let Some(auth) = &config.auth
             && let Err(error) = check_keys(auth).await
         {
@@ -51,7 +51,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
                     Ok(answered) => plans.push((checked, answered)),
                     Err(problem) => problems.push(problem),
                 },
-                // A database that is away is so for all its job types.
+                // A database that is unavailable is so for all its job types; report it once.
                 Err(found) => {
                     let new = found.into_iter().filter(|problem| !problems.contains(problem));
                     problems.extend(new.collect::<Vec<_>>());
@@ -85,8 +85,8 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     } else {
         replicas.iter().for_each(Replica::show);
         for (name, number, limit) in &healths {
-            let number = number.map_or("nothing".to_owned(), |number| number.to_string());
-            println!("connection {name} measures {number}; work slows down above {limit}\n");
+            let number = number.map_or("NULL".to_owned(), |number| number.to_string());
+            println!("connection {name}: health is {number}; work is throttled above {limit}\n");
         }
         plans.iter().for_each(|(checked, answered)| show(checked, *answered));
         for rule in &rules {
@@ -100,25 +100,25 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
 
-/// Why commits on a connection could be lost. A database that cannot be reached is named elsewhere.
+/// Why commits on a connection could be lost. An unreachable database is reported elsewhere.
 async fn durability_risk(engine: &Engine, name: &str) -> Option<String> {
     let risk = engine.connection(name).ok()?.durability_risk().await.ok()??;
     Some(format!("connections.{name}: {risk}"))
 }
 
-/// What a connection's health statement says now.
+/// The current result of a connection's health statement.
 async fn measure(engine: &Engine, name: &str, health: &Health) -> Result<Option<f64>, Problem> {
     let problem = |error: String| {
         let field = format!("connections.{name}.health.sql");
-        let detail = format!("{error}; a SELECT of one number would be right");
+        let detail = format!("{error}; expected a SELECT of one number");
         Problem::field(Code::Configuration, field, detail)
     };
     let connection = engine.connection(name).map_err(|error| problem(error.to_string()))?;
     connection.measure(&health.sql).await.map_err(|error| problem(error.to_string()))
 }
 
-/// Asks a command or a service an empty batch, and says how long the answer took. Handlers are
-/// registered in another program, which this one cannot ask.
+/// Sends an empty batch to a command or a service and measures the answer. Handlers are registered in
+/// another program, so they cannot be tested from here.
 async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Problem> {
     if !matches!(job_type.step.kind, StepKind::Command(_) | StepKind::Http(_)) {
         return Ok(None);
@@ -130,7 +130,7 @@ async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Pr
 }
 
 fn show(checked: &Checked, answered: Option<Duration>) {
-    let Checked { definition, table, commit_items } = checked;
+    let Checked { definition, table, commit_items, .. } = checked;
     println!("{}", definition.name);
     if !definition.description.is_empty() {
         println!("  {}", escape::indented(&definition.description, 2));
@@ -147,10 +147,10 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         reads(definition, rows, items, *commit_items);
     }
     for (filter, column) in &definition.source.filters {
-        println!("  filter    {filter}: look-ups in the index on {column}");
+        println!("  filter    {filter}: lookups in the index on {column}");
     }
     let step = match &definition.step.kind {
-        StepKind::Refresh => "refresh: each record written back as it is".to_owned(),
+        StepKind::Refresh => "refresh: writes each record back unchanged".to_owned(),
         StepKind::Sql(sql) => {
             format!("sql: {}", sql.split_whitespace().collect::<Vec<_>>().join(" "))
         }
@@ -171,7 +171,7 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     println!("  does      {step}");
     if !definition.step.env.is_empty() {
         let names: Vec<&str> = definition.step.environment().collect();
-        println!("  passes    {} of its environment", names.join(", "));
+        println!("  env       {}", names.join(", "));
     }
     if let Some(reduce) = &definition.reduce {
         let reduce = reduce.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -184,18 +184,18 @@ fn show(checked: &Checked, answered: Option<Duration>) {
         println!("  reports   {}", report.to);
     }
     if let Some(answered) = answered {
-        println!("  answers   an empty batch, in {} ms", answered.as_millis());
+        println!("  answers   an empty batch in {} ms", answered.as_millis());
     }
     println!("  promises  {}\n", definition.guarantee());
 }
 
 fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
     println!(
-        "  reads     {} by ({}): about {} rows in {} chunks of {}, a commit every {}",
+        "  reads     {} by ({}): about {} in {} of {}, a commit every {}",
         definition.source.table.as_deref().unwrap_or("a query"),
         definition.source.key.join(", "),
-        print::number(rows),
-        print::number((rows + items - 1) / items),
+        print::count(rows, "row"),
+        print::count((rows + items - 1) / items, "chunk"),
         print::number(items),
         print::number(i64::from(commit_items)),
     );
@@ -203,7 +203,7 @@ fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
         let unique =
             if matches!(definition.step.kind, StepKind::Sql(_)) { "" } else { " and unique" };
         println!(
-            "  checks    that the key is never NULL{unique}: no index promises it of a query, so \
+            "  checks    that the key is never NULL{unique}: no index guarantees it for a query, so \
              planning reads all of its rows once more"
         );
     }
@@ -214,7 +214,7 @@ fn show_problems(path: &Path, problems: &[Problem]) {
         println!("{}: {}", path.display(), escape::indented(&problem.to_string(), 2));
     }
     match problems.len() {
-        0 => println!("everything is right"),
-        n => println!("{n} to mend"),
+        0 => println!("no problems found"),
+        n => println!("{} found", print::count(n as i64, "problem")),
     }
 }

@@ -1,10 +1,10 @@
-//! What `windlass check` says of replicas: whether each can be reached, and how far it lags.
+//! The replicas in `windlass check`: whether each can be reached, and how far it lags.
 
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass::Engine;
 
-/// What a replica said.
+/// The lag of a replica, or why it is unknown.
 pub(super) struct Replica {
     connection: String,
     /// Its URL without the password.
@@ -12,7 +12,7 @@ pub(super) struct Replica {
     lag: Result<Duration, String>,
 }
 
-/// Asks every replica of a connection.
+/// Measures every replica of a connection.
 pub(super) async fn ask_replicas(engine: &Engine, name: &str) -> Vec<Replica> {
     let Some(replicas) = engine.replicas(name) else { return Vec::new() };
     let replica = |(url, lag): (String, windlass_connectors::Result<Duration>)| Replica {
@@ -24,15 +24,15 @@ pub(super) async fn ask_replicas(engine: &Engine, name: &str) -> Vec<Replica> {
 }
 
 impl Replica {
-    /// A replica that would be left out is no mistake in the file: the primary serves meanwhile.
+    /// A warning for a replica that would not be used. The primary serves its reads.
     pub(super) fn warning(&self, max_lag: Duration) -> Option<String> {
         let Replica { connection, url, lag } = self;
         let why = match lag {
             Ok(lag) if *lag < max_lag => return None,
-            Ok(lag) => format!("lags {lag:.1?}, and max_lag is {max_lag:?}"),
-            Err(error) => format!("cannot be asked how far it lags: {error}"),
+            Ok(lag) => format!("lags {lag:.1?}; max_lag is {max_lag:?}"),
+            Err(error) => format!("has an unknown lag: {error}"),
         };
-        Some(format!("connections.{connection}.replicas: {url} {why}; it would be left out"))
+        Some(format!("connections.{connection}.replicas: {url} {why}; it would not be used"))
     }
 
     pub(super) fn show(&self) {

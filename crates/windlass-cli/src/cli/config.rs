@@ -1,54 +1,55 @@
 //! Reads the configuration and connects the engine.
 
-use anyhow::{Context, Result};
+use super::print;
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use windlass::{Config, Engine};
 
-/// What every command that works takes.
+/// The flag of every command that runs jobs.
 #[derive(clap::Args)]
 pub(super) struct Restore {
-    /// Continue although the store was restored to an older state
+    /// Continue with a store that was restored from an older backup
     #[arg(long)]
     after_restore: bool,
 }
 
 impl Restore {
-    /// Refuses a store that is older than the ledgers, or makes it continue where that is asked for.
+    /// Refuses a store that is older than the ledgers, or adopts the epochs of the ledgers on request.
     pub(super) async fn check(&self, engine: &Engine) -> Result<()> {
         if !self.after_restore {
             return Ok(engine.check_restored().await?);
         }
         let done = engine.continue_after_restore().await?;
         eprintln!(
-            "continuing after a restore: {} chunks were raised to their ledger's epochs",
-            done.raised
+            "continuing after a restore: {} raised to the epochs of the ledger",
+            print::count(done.raised as i64, "chunk")
         );
         for (connection, job, rows) in &done.unknown {
             eprintln!(
-                "  {connection}: job {job} has {rows} ledger rows and is unknown to the store"
+                "  {connection}: job {job} has {} and is unknown to the store",
+                print::count(*rows as i64, "ledger row")
             );
         }
         for (connection, error) in &done.unreachable {
-            eprintln!("  {connection}: not reached, and not continued: {error}");
+            eprintln!("  {connection}: could not be reached and was not changed: {error}");
         }
         eprintln!(
-            "  jobs that were submitted after the backup are not done again by themselves; schedules and \
-             outbox rows of that time may be submitted again as new jobs"
+            "  jobs submitted after the backup are not submitted again automatically; schedules and outbox \
+             rows of that time may be submitted again as new jobs"
         );
         Ok(())
     }
 }
 
-/// The configuration file, read and understood.
+/// Reads and parses the configuration file.
 pub(super) fn config(path: &Path) -> Result<Config> {
-    let text = std::fs::read_to_string(path).with_context(|| {
-        format!("{} cannot be read; `windlass init` writes one", path.display())
-    })?;
-    let config = Config::parse(&text, |name| std::env::var(name).ok());
-    config.with_context(|| path.display().to_string())
+    if !path.exists() {
+        bail!("{} does not exist; `windlass init` writes one", path.display());
+    }
+    Config::from_path(path).with_context(|| path.display().to_string())
 }
 
-/// The engine of a configuration file.
+/// Connects the engine of a configuration file.
 pub(super) async fn engine(path: &Path) -> Result<Engine> {
     let config = config(path)?;
     Ok(Engine::builder(config).connect().await?)

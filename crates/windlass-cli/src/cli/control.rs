@@ -1,4 +1,4 @@
-//! `windlass stop`, `start`, `throughput`, `workers`: steering all machines at once.
+//! `windlass stop`, `start`, `throughput`, `workers`: controls of all machines.
 
 use super::{config, print};
 use anyhow::{Result, bail};
@@ -9,21 +9,21 @@ use windlass_store::{AS_DEFINED, EVERYTHING, UNLIMITED};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  windlass stop                stop everything, everywhere
+  windlass stop                stop all processing, on every machine
   windlass stop REFRESH        stop one job type
-  windlass start               let everything go on")]
+  windlass start               enable processing again")]
 pub(super) struct StopArgs {
-    /// The job type; everything when it is left out
+    /// The job type; all of them by default
     #[arg(value_name = "TYPE")]
     job_type: Option<String>,
 }
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  windlass throughput                              what is limited, held or stopped
-  windlass throughput REFRESH --concurrency 4          at most four chunks at work, over all machines
-  windlass throughput REFRESH --rate 5000          at most 5,000 items a second, over all machines
-  windlass throughput --job 0198… --concurrency 1      one job alone
+  windlass throughput                              what is limited, suspended or stopped
+  windlass throughput REFRESH --concurrency 4      at most 4 chunks in progress, over all machines
+  windlass throughput REFRESH --rate 5000          at most 5,000 items per second, over all machines
+  windlass throughput --job 0198… --concurrency 1  limit one job
   windlass throughput REFRESH --concurrency default --rate unlimited")]
 pub(super) struct ThroughputArgs {
     /// The job type
@@ -32,10 +32,10 @@ pub(super) struct ThroughputArgs {
     /// One job instead of a job type
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
-    /// Chunks at work at once: a number, `unlimited`, or `default` for what the definition says
+    /// Chunks in progress at once: a number, `unlimited`, or `default` for the value in the definition
     #[arg(long, value_name = "N", value_parser = limit)]
     concurrency: Option<i64>,
-    /// Items a second: a number, `unlimited`, or `default`
+    /// Items per second: a number, `unlimited`, or `default`
     #[arg(long, value_name = "N", value_parser = limit)]
     rate: Option<i64>,
     /// Print JSON
@@ -57,16 +57,16 @@ pub(super) async fn stop(args: StopArgs, config: &Path, stopped: bool) -> Result
         engine.config().job_type(subject)?;
     }
     engine.store().stop(subject, stopped).await?;
-    let what = args.job_type.as_deref().unwrap_or("everything");
+    let what = args.job_type.as_deref().unwrap_or("all processing");
     match stopped {
         true => println!(
-            "{what} is stopped: nothing new is loaded or claimed, on any machine; what is being \
-             committed is finished, the rest handed back. `windlass start` lets it go on"
+            "{what} is stopped on every machine: no new work is planned or claimed, commits in progress \
+             finish, the rest is handed back. `windlass start` enables it again"
         ),
-        false => println!("{what} goes on"),
+        false => println!("{what} is enabled"),
     }
-    if !stopped && what != "everything" && is_stopped(&engine).await? {
-        println!("but everything is stopped; `windlass start` lets it go on");
+    if !stopped && args.job_type.is_some() && is_stopped(&engine).await? {
+        println!("but all processing is stopped; `windlass start` enables it again");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -84,7 +84,7 @@ pub(super) async fn throughput(args: ThroughputArgs, config: &Path) -> Result<Ex
         (None, None) => None,
     };
     if args.concurrency.is_some() || args.rate.is_some() {
-        let Some(subject) = &subject else { bail!("say which: a job type, or --job ID") };
+        let Some(subject) = &subject else { bail!("name a job type, or give --job ID") };
         engine.store().set_throughput(subject, args.concurrency, args.rate).await?;
     }
     let mut controls = engine.store().controls().await?;
@@ -99,10 +99,10 @@ pub(super) async fn throughput(args: ThroughputArgs, config: &Path) -> Result<Ex
 
 fn show(controls: &[Control]) {
     if controls.is_empty() {
-        println!("no limits, nothing is stopped");
+        println!("no limits; nothing is stopped");
         return;
     }
-    let mut table = print::table(&["SUBJECT", "WORKERS", "ITEMS/S", "STATE", "WHY"]);
+    let mut table = print::table(&["SUBJECT", "CONCURRENCY", "ITEMS/S", "STATE", "WHY"]);
     let number = |limit: Option<i64>| match limit {
         None | Some(UNLIMITED) => "unlimited".to_owned(),
         Some(limit) => print::number(limit),
@@ -117,11 +117,12 @@ fn show(controls: &[Control]) {
                     "unavailable"
                 }
             }
-            Control { suspended: Some(_), .. } => "held",
-            _ => "goes",
+            Control { suspended: Some(_), .. } => "suspended",
+            _ => "enabled",
         };
         table.add_row([
-            if control.subject == EVERYTHING { "everything" } else { &control.subject }.to_owned(),
+            if control.subject == EVERYTHING { "all processing" } else { &control.subject }
+                .to_owned(),
             number(control.concurrency),
             number(control.rate),
             state.to_owned(),
@@ -142,7 +143,8 @@ pub(super) async fn workers(args: WorkersArgs, config: &Path) -> Result<ExitCode
         println!("no workers; `windlass worker` starts one");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = print::table(&["NAME", "CHUNKS", "SLOTS", "AT", "SINCE", "LAST SEEN", "STATE"]);
+    let mut table =
+        print::table(&["NAME", "CHUNKS", "SLOTS", "JOB TYPES", "SINCE", "LAST SEEN", "STATE"]);
     for worker in &workers {
         table.add_row([
             worker.name.clone(),
@@ -158,14 +160,14 @@ pub(super) async fn workers(args: WorkersArgs, config: &Path) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// A limit as people write it.
+/// Parses a limit.
 fn limit(text: &str) -> Result<i64, String> {
     match text {
         "unlimited" => Ok(UNLIMITED),
         "default" => Ok(AS_DEFINED),
         _ => match text.parse() {
             Ok(number @ 1..) => Ok(number),
-            _ => Err("a number from 1, `unlimited` or `default` would be right".to_owned()),
+            _ => Err("expected a number of at least 1, `unlimited` or `default`".to_owned()),
         },
     }
 }

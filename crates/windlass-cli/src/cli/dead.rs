@@ -1,4 +1,4 @@
-//! `windlass dead`: looking after dead letters.
+//! `windlass dead`: lists, redrives, ignores and exports dead letters.
 
 use super::queue::Ask;
 use super::{config, escape, print, private, queue};
@@ -13,28 +13,28 @@ use windlass::{DeadLetter, DeadLetterFilter, DeadLetterStatus, Engine, JobId};
 pub(super) enum Command {
     /// List dead letters, newest first
     List(ListArgs),
-    /// Show one with its whole record
+    /// Show a dead letter with its record
     Show(ShowArgs),
-    /// Work their items again: a new job on exactly those keys, under the same identity
+    /// Process the items again: a new job on exactly those keys, with the same identity
     Redrive(RedriveArgs),
-    /// Decide that they need nothing
+    /// Mark dead letters as ignored
     Ignore(ActArgs),
-    /// Write them out, one JSON document a line
+    /// Write dead letters to a file, one JSON document per line
     Export(ExportArgs),
 }
 
 #[derive(clap::Args)]
 pub(super) struct FilterArgs {
-    /// Of this job
+    /// Only of this job
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
-    /// Of this job type
+    /// Only of this job type
     #[arg(long, value_name = "TYPE")]
     r#type: Option<String>,
-    /// Whose error contains this
+    /// Only with this text in the error
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
-    /// At least this old: 2h, 7days
+    /// Only older than this: 2h, 7days
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
     older_than: Option<std::time::Duration>,
 }
@@ -62,16 +62,16 @@ impl FilterArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
-    /// Of this dead-letter queue, sqs://NAME or its URL
+    /// In this dead-letter queue, sqs://NAME or its URL
     #[arg(long, value_name = "QUEUE", conflicts_with_all = ["status", "before"])]
     queue: Option<String>,
     /// new, reprocessed or ignored
     #[arg(long)]
     status: Option<DeadLetterStatus>,
-    /// At most so many
+    /// The most dead letters to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
-    /// Only letters older than this one, for the next page
+    /// Only dead letters older than this one, for the next page
     #[arg(long, value_name = "ID")]
     before: Option<Uuid>,
     /// Print JSON
@@ -81,7 +81,7 @@ pub(super) struct ListArgs {
 
 #[derive(clap::Args)]
 pub(super) struct ShowArgs {
-    /// The letter's id
+    /// The id of the dead letter
     id: Uuid,
     /// Print JSON
     #[arg(long)]
@@ -90,14 +90,14 @@ pub(super) struct ShowArgs {
 
 #[derive(clap::Args)]
 pub(super) struct ActArgs {
-    /// Exactly these letters
+    /// The ids of the dead letters
     ids: Vec<Uuid>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Every letter there is
+    /// All dead letters
     #[arg(long)]
     all: bool,
-    /// Of this dead-letter queue, sqs://NAME or its URL
+    /// In this dead-letter queue, sqs://NAME or its URL
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
     /// Print JSON
@@ -109,10 +109,10 @@ pub(super) struct ActArgs {
 pub(super) struct RedriveArgs {
     #[command(flatten)]
     act: ActArgs,
-    /// With --queue: the queue they go to, when it is not the one they came from
+    /// With --queue: the queue to send them to, if not the one they came from
     #[arg(long, value_name = "QUEUE", requires = "queue")]
     to: Option<String>,
-    /// With --queue: at most so many a second
+    /// With --queue: the most messages per second
     #[arg(long, value_name = "N", requires = "queue", value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
 }
@@ -120,7 +120,9 @@ pub(super) struct RedriveArgs {
 impl ActArgs {
     fn filter(self) -> Result<DeadLetterFilter> {
         if self.ids.is_empty() && self.filter.is_empty() && !self.all {
-            bail!("say which: ids, --job, --type, --error, --older-than, or --all");
+            bail!(
+                "select dead letters by id, --job, --type, --error or --older-than, or give --all"
+            );
         }
         let status = Some(DeadLetterStatus::New);
         Ok(DeadLetterFilter { ids: self.ids, status, ..self.filter.filter() })
@@ -134,7 +136,7 @@ pub(super) struct ExportArgs {
     /// new, reprocessed or ignored
     #[arg(long)]
     status: Option<DeadLetterStatus>,
-    /// The file to write; standard output when absent
+    /// The file to write; standard output by default
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -204,17 +206,17 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
             && job.items.dead > 0
             && !job.status.is_final()
         {
-            println!("some are in chunks still at work, and are listed when those end");
+            println!("chunks in progress have some; they are listed when the chunks end");
         }
         return Ok(());
     }
-    let mut table = print::table(&["ID", "TYPE", "KEY", "STATUS", "TRIES", "DIED", "ERROR"]);
+    let mut table = print::table(&["ID", "TYPE", "KEY", "STATUS", "ATTEMPTS", "FAILED", "ERROR"]);
     for letter in &letters {
         table.add_row([
             letter.id.to_string(),
             letter.job_type.clone(),
             print::scalar(&letter.key),
-            standing(letter),
+            status(letter),
             letter.attempts.to_string(),
             print::time(letter.created_at),
             letter.error.clone(),
@@ -229,8 +231,8 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// The status, with the redrive that is under way.
-fn standing(letter: &DeadLetter) -> String {
+/// The status, with a redrive in progress.
+fn status(letter: &DeadLetter) -> String {
     match letter.redrive_job {
         Some(_) if letter.status == DeadLetterStatus::New => "new (redriving)".to_owned(),
         _ => letter.status.to_string(),
@@ -244,10 +246,10 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
     if args.json {
         return print::json(letter);
     }
-    println!("{}  {}  {}", standing(letter), letter.job_type, print::scalar(&letter.key));
+    println!("{}  {}  {}", status(letter), letter.job_type, print::scalar(&letter.key));
     println!("  error     {}", escape::indented(&letter.error, 12));
-    println!("  tries     {}", letter.attempts);
-    println!("  died      {}", print::time(letter.created_at));
+    println!("  attempts  {}", letter.attempts);
+    println!("  failed    {}", print::time(letter.created_at));
     println!("  job       {}, chunk {}", letter.job_id, letter.chunk);
     if let Some(job) = letter.redrive_job {
         println!("  redrive   {job}");
@@ -255,7 +257,7 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
     if !letter.context.is_null() {
         println!("  context   {}", letter.context);
     }
-    // The rows of a key that is not unique died together.
+    // Where the key is not unique, the dead letter holds all rows of the key.
     let alone = std::slice::from_ref(&letter.record);
     for record in letter.record.as_array().map_or(alone, Vec::as_slice) {
         println!("  record");
@@ -273,13 +275,14 @@ async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
         return print::json(&redriven);
     }
     if redriven.is_empty() {
-        println!("nothing to redrive: no matching letter is `new` and free");
+        println!("nothing to redrive: no matching dead letter is `new` and not being redriven");
     }
     for job in &redriven {
-        println!("{}  redrives {} letters of job {}", job.job_id, job.letters, job.original_job);
+        let letters = print::count(job.letters as i64, "dead letter");
+        println!("{}  redrives {letters} of job {}", job.job_id, job.original_job);
     }
     if let Some(job) = redriven.first() {
-        eprintln!("running workers take it up; otherwise: windlass worker --job {}", job.job_id);
+        eprintln!("workers run it; without one: windlass worker --job {}", job.job_id);
     }
     Ok(())
 }
@@ -291,7 +294,7 @@ async fn ignore(args: ActArgs, engine: &Engine) -> Result<()> {
     if json {
         return print::json(&serde_json::json!({"ignored": ignored}));
     }
-    println!("{ignored} letters are ignored from now on");
+    println!("{} ignored", print::count(ignored as i64, "dead letter"));
     Ok(())
 }
 
@@ -315,6 +318,6 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
         }
     }
     out.flush()?;
-    eprintln!("{count} dead letters written");
+    eprintln!("{} written", print::count(count, "dead letter"));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `windlass demo`: a whole job on a database made for the purpose, with bad records in it and
-//! another program writing to the same table all the while.
+//! `windlass demo`: a complete job on a database that it creates, with bad records and a concurrent
+//! writer.
 
 mod writer;
 
@@ -15,10 +15,10 @@ use writer::Writer;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The folder to make it in
+    /// The folder to create it in
     #[arg(long, default_value = "windlass-demo")]
     folder: PathBuf,
-    /// How many transactions
+    /// The number of transactions
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]
     transactions: u32,
 }
@@ -26,19 +26,19 @@ pub(super) struct Args {
 const CONFIG: &str = include_str!("demo/windlass.toml");
 const TABLE: &str = include_str!("demo/transactions.sql");
 const REPORT: &str = include_str!("demo/report.sql");
-/// One in so many records is bad.
+/// One record in this many is bad.
 const BAD_EVERY: u32 = 142_857;
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
     let folder = args.folder;
-    let database = make(&folder, args.transactions)?;
+    let database = create(&folder, args.transactions)?;
     // The configuration names its files relative to its own folder.
     std::env::set_current_dir(&folder)?;
     let engine = config::engine(Path::new("windlass.toml")).await?;
 
     let writer = Writer::start("app.db".into(), args.transactions);
-    say("Settling every open transaction, while another program books notes on the same rows …");
-    let settled = work(&engine, Request::new("SETTLE")).await?;
+    say("Settling every open transaction, while another program writes notes to the same rows …");
+    let settled = run_job(&engine, Request::new("SETTLE")).await?;
     let written = writer.finish()?;
     print::summary(&settled);
     ensure!(settled.status == JobStatus::Completed, "the job should have completed");
@@ -46,44 +46,46 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     say("The other program's writes:");
     let kept = written.count_kept(&database)?;
     println!(
-        "  {} made while the job ran, {} still there",
+        "  {} written while the job ran, {} still there",
         print::number(written.len()),
         print::number(kept)
     );
     ensure!(kept == written.len(), "a concurrent write was lost");
 
     say(
-        "Records that could not be settled were set aside, with the reason; nothing else waited for them:",
+        "Records that could not be settled are dead letters with their error; they did not delay the rest:",
     );
     show_letters(&engine, &settled).await?;
-    let mended = database.execute(
+    let corrected = database.execute(
         "UPDATE transactions SET amount = -amount, version = version + 1 WHERE amount < 0",
         [],
     )?;
-    say(&format!("{mended} amounts mended by hand, as you would. Now only those records again:"));
+    say(&format!(
+        "{corrected} amounts corrected by hand. Now those records alone are processed again:"
+    ));
     redrive(&engine, &settled).await?;
 
-    say("What the night was for, a report by branch:");
+    say("A report by branch:");
     show_report(&database)?;
 
-    say("And the proof:");
+    say("The audit proves the job:");
     let proof = engine.audit(settled.id).await?;
     audit::show(&proof);
     ensure!(proof.is_proven(), "the audit should have proven the job");
-    farewell(&folder, &settled);
+    show_next_steps(&folder, &settled);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the folder with its database and configuration.
-fn make(folder: &Path, transactions: u32) -> Result<Connection> {
+/// Creates the folder with its database and configuration.
+fn create(folder: &Path, transactions: u32) -> Result<Connection> {
     let path = folder.join("app.db");
     if path.exists() {
-        bail!("{} has a demo already; remove it, or give another --folder", folder.display());
+        bail!("{} already has a demo; remove it, or give another --folder", folder.display());
     }
     private::create_folder(folder).with_context(|| folder.display().to_string())?;
     private::write(&folder.join("windlass.toml"), CONFIG)?;
     say(&format!(
-        "Making {} with {} transactions …",
+        "Creating {} with {} transactions …",
         path.display(),
         print::number(transactions.into())
     ));
@@ -100,12 +102,12 @@ fn make(folder: &Path, transactions: u32) -> Result<Connection> {
                 CASE WHEN i % ?2 = 0 THEN -1 ELSE 1 END * (i * 2654435761 % 100000 + 1), 'open' FROM n",
         [transactions, BAD_EVERY.min(transactions / 7)],
     )?;
-    println!("  made in {:.1} s", begun.elapsed().as_secs_f64());
+    println!("  created in {:.1} s", begun.elapsed().as_secs_f64());
     Ok(database)
 }
 
-/// Submits a job and works it here, with a progress bar.
-async fn work(engine: &Engine, request: Request) -> Result<Job> {
+/// Submits a job and runs it in this process, with a progress bar.
+async fn run_job(engine: &Engine, request: Request) -> Result<Job> {
     let id = engine.submit(request, Engine::local_identity()).await?.id();
     follow(engine, id).await
 }
@@ -118,7 +120,7 @@ async fn follow(engine: &Engine, id: windlass::JobId) -> Result<Job> {
     handle.shutdown();
     working.await?;
     if !ended? {
-        bail!("stopped; `windlass worker --job {id}` in the demo's folder goes on");
+        bail!("stopped; continue with `windlass worker --job {id}` in the folder of the demo");
     }
     Ok(engine.job(id).await?)
 }
@@ -141,7 +143,7 @@ async fn redrive(engine: &Engine, job: &Job) -> Result<()> {
         println!("  {} of {} processed", again.items.processed, again.items.total);
         ensure!(
             again.items.processed == job.items.dead,
-            "every mended record should have been settled"
+            "every corrected record should have been settled"
         );
     }
     Ok(())
@@ -171,10 +173,10 @@ fn say(text: &str) {
     println!("\n{text}");
 }
 
-fn farewell(folder: &Path, job: &Job) {
+fn show_next_steps(folder: &Path, job: &Job) {
     let id = job.id;
-    println!("\nLook around:\n  cd {}", folder.display());
-    // Started by its path, as by cargo: then the name alone would not be found.
+    println!("\nInspect it:\n  cd {}", folder.display());
+    // A program that was started by its path, as cargo does, may not be in PATH.
     let called = std::env::args().next().unwrap_or_default();
     if called.contains('/')
         && let Ok(program) = std::env::current_exe()
@@ -183,10 +185,10 @@ fn farewell(folder: &Path, job: &Job) {
     }
     println!(
         "  windlass jobs\n  windlass chunks {id}\n  windlass dead list\n\
-         \nAnd try:\n  \
-         windlass check                       what each job type does and promises\n  \
-         windlass run REFRESH --dry-run       what would happen, with nothing changed\n  \
-         windlass run REFRESH                 press Ctrl-C half-way, or kill -9 it, and then\n  \
-         windlass worker                      go on where it stopped"
+         \nThen try:\n  \
+         windlass check                       explain what each job type does and guarantees\n  \
+         windlass run REFRESH --dry-run       show what would change\n  \
+         windlass run REFRESH                 stop it with Ctrl-C or kill -9, and\n  \
+         windlass worker                      continue where it stopped"
     );
 }

@@ -1,4 +1,4 @@
-//! `windlass dependencies`: which job follows which, by rule or by request.
+//! `windlass dependencies`: which jobs run after which, by rule or by request.
 
 use super::{config, escape, print};
 use anyhow::Result;
@@ -9,13 +9,15 @@ use windlass_core::{Dependency, JobStatus};
 use windlass_store::LinkedJob;
 
 #[derive(clap::Args)]
-#[command(after_help = "Rules are `[[dependencies]]` in windlass.toml; a request has `--after ID`.
+#[command(
+    after_help = "A rule is a `[[dependencies]]` in windlass.toml; a request has `--after ID`.
 
 Examples:
-  windlass dependencies        the rules, and what they wait for
-  windlass dependencies ID     what a job came after, and what comes after it")]
+  windlass dependencies        the rules, and the jobs they wait for
+  windlass dependencies ID     the parents and the dependents of a job"
+)]
 pub(super) struct Args {
-    /// A job; all rules when absent
+    /// A job; all rules by default
     id: Option<JobId>,
     /// Print JSON
     #[arg(long)]
@@ -31,7 +33,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The parents and children of a job, below what is said of it.
+/// Prints the parents and the dependents of a job below its summary.
 pub(super) async fn beside(engine: &Engine, job: &Job) -> Result<()> {
     let graph = engine.graph(job.id).await?;
     let parents = graph.iter().find(|linked| linked.id == job.id).map(|linked| &linked.after);
@@ -72,7 +74,7 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
         return print::json(&dependencies);
     }
     if dependencies.rules.is_empty() {
-        println!("no rules; `[[dependencies]]` in windlass.toml makes one");
+        println!("no rules; add `[[dependencies]]` to windlass.toml");
     }
     for rule in &dependencies.rules {
         println!("{}", describe(rule));
@@ -83,29 +85,33 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
             here.is_none_or(|arrival| arrival.status != JobStatus::Completed)
         };
         let missing: Vec<_> = join_point.rule.after.iter().filter(missing).collect();
-        println!("\n{} waits, for {}:", join_point.rule.job, join_point.agreed);
+        println!("\n{} waits for its parents, with {}:", join_point.rule.job, join_point.agreed);
         for (job_type, arrival) in join_point.arrived.arrived() {
-            println!("  is here  {job_type}  {}  {}", print::status(arrival.status), arrival.job);
+            println!("  ended    {job_type}  {}  {}", print::status(arrival.status), arrival.job);
         }
         for job_type in missing {
             println!("  missing  {job_type}");
         }
     }
     for due in &dependencies.due {
-        let why = due.error.as_deref().unwrap_or("is about to be");
+        let why = due.error.as_deref().unwrap_or("due now");
         println!("\n{} is not submitted yet: {}", due.request.job_type, escape::indented(why, 2));
     }
     Ok(())
 }
 
-/// A rule in a line.
+/// A rule in one line.
 pub(super) fn describe(rule: &Dependency) -> String {
     let matched = match rule.matched.as_slice() {
         [] => String::new(),
         names => format!(", for equal {}", names.join(", ")),
     };
     let on_failed = rule.on_failed.as_str();
-    format!("{} follows {}{matched} (on_failed = {on_failed})", rule.job, rule.after.join(" and "))
+    format!(
+        "{} runs after {}{matched} (on_failed = {on_failed})",
+        rule.job,
+        rule.after.join(" and ")
+    )
 }
 
 fn line(linked: &LinkedJob) -> String {

@@ -1,9 +1,9 @@
-//! All that commands print, without the control characters of others: keys, errors and names come
-//! from records, programs and requests, and must not move the cursor, change the title or turn the
-//! direction of a text around.
+//! Escapes control characters in everything that commands print. Keys, errors and names come from
+//! records, programs and requests; they must not move the cursor, change the title of the terminal or
+//! reverse the direction of a text.
 //!
-//! `println!` and `eprintln!` of the commands are the macros of this file. They keep line breaks;
-//! texts that may have some of their own go through [`one_line`] or [`indented`].
+//! The `println!` and `eprintln!` of the commands are the macros in this file. They keep line breaks;
+//! texts that may contain their own go through [`one_line`] or [`indented`].
 
 use super::print;
 use std::fmt::{Arguments, Write};
@@ -16,7 +16,7 @@ macro_rules! eprintln {
     ($($arg:tt)*) => { $crate::cli::escape::to_stderr(format_args!($($arg)*)) };
 }
 
-/// Prints a line, or several.
+/// Prints one or more lines.
 pub(super) fn to_stdout(text: Arguments<'_>) {
     std::println!("{}", escape(&text.to_string(), |c| is_control(c) && !is_blank(c)));
 }
@@ -31,17 +31,17 @@ pub(super) fn one_line(text: &str) -> String {
     escape(text, is_control)
 }
 
-/// A text whose further lines are indented by this much, so that none looks like one of ours.
+/// Indents every line but the first, so that no line of the text can pass for output of a command.
 pub(super) fn indented(text: &str, by: usize) -> String {
     text.trim_end().replace('\n', &format!("\n{:by$}", ""))
 }
 
-/// JSON as it is, with control characters written as JSON's own escapes.
+/// JSON with control characters written as JSON escapes.
 pub(super) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match is_control(c) && !is_blank(c) {
-            // They stand in texts only, and all of them have four digits.
+            // They only occur in strings, and each fits four digits.
             true => _ = write!(out, "\\u{:04x}", u32::from(c)),
             false => out.push(c),
         }
@@ -49,7 +49,7 @@ pub(super) fn json(text: &str) -> String {
     out
 }
 
-/// Characters that terminals act upon, or by which a text reads as another.
+/// Characters that terminals interpret, or that change how a text reads.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -65,7 +65,7 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_escaped(*c)) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        // The one thing of ours that has control characters.
+        // Coloured statuses are the only control characters that commands print themselves.
         if let Some(status) = print::leading_status(rest) {
             out.push_str(&status);
             rest = &rest[status.len()..];

@@ -4,7 +4,7 @@ use super::escape;
 use std::process::ExitCode;
 use windlass::JobStatus;
 
-/// The code of a job's status; a job that is still at work is no failure of the command.
+/// The code of a job's status. A job that is still running is not a failure of the command.
 pub(super) fn of(status: JobStatus) -> ExitCode {
     ExitCode::from(match status {
         JobStatus::Completed | JobStatus::Queued | JobStatus::Processing => 0,
@@ -14,12 +14,12 @@ pub(super) fn of(status: JobStatus) -> ExitCode {
     })
 }
 
-/// Something that is not proven, or was not finished.
+/// The command did not reach its goal: a job is not finished, an audit not proven.
 pub(super) fn failed() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// Says why a command was refused.
+/// Prints why a command was refused.
 pub(super) fn refused(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {}", escape::indented(&format!("{error:#}"), 2));
     ExitCode::from(2)

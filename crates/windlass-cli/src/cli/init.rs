@@ -1,4 +1,4 @@
-//! `windlass init`: a commented windlass.toml to begin with.
+//! `windlass init`: writes a commented windlass.toml.
 
 use super::private;
 use anyhow::{Context, Result, bail};
@@ -18,26 +18,26 @@ pub(super) struct Args {
     /// A database whose tables become job types: sqlite:FILE, postgres://…, mysql://…,
     /// dynamodb://REGION
     url: Option<String>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
 
 /// The part of the file that needs no database.
 const HEAD: &str = include_str!("init.toml");
-/// Tables beyond this are left out: nobody wants a file of a thousand job types.
-const MOST_TABLES: usize = 20;
+/// Further tables are left out, to keep the file readable.
+const MAX_TABLES: usize = 20;
 
 pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     if path.exists() && !args.force {
-        bail!("{} is there already; --force writes over it", path.display());
+        bail!("{} already exists; --force overwrites it", path.display());
     }
     let text = match &args.url {
         None => format!("{HEAD}\n{}", example("sqlite:app.db")),
         Some(url) => format!("{HEAD}\n{}", from_database(url).await?),
     };
     private::write(path, &text).with_context(|| path.display().to_string())?;
-    println!("wrote {}; `windlass check` says whether it is right", path.display());
+    println!("wrote {}; validate it with `windlass check`", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,18 +59,18 @@ async fn from_database(url: &str) -> Result<String> {
     if names.is_empty() {
         bail!("{} has no tables", windlass_drivers::redact(url));
     }
-    // A password does not belong in a file that is committed.
+    // A password must not be in a file that may be committed to version control.
     let written = if windlass_drivers::redact(url) == url { url } else { "${DATABASE_URL}" };
     let mut text = connection(written);
     if written != url {
         text.insert_str(0, "# The URL has a password: set DATABASE_URL in the environment.\n");
     }
-    for name in names.iter().take(MOST_TABLES) {
+    for name in names.iter().take(MAX_TABLES) {
         let source = Source { table: Some(name.clone()), ..Source::default() };
         text.push_str(&job_type(&connection_to.describe(&source).await?));
     }
-    if names.len() > MOST_TABLES {
-        let _ = writeln!(text, "# … and {} more tables", names.len() - MOST_TABLES);
+    if names.len() > MAX_TABLES {
+        let _ = writeln!(text, "# … and {} more tables", names.len() - MAX_TABLES);
     }
     Ok(text)
 }
@@ -79,7 +79,7 @@ fn connection(url: &str) -> String {
     format!("[connections.app]\nurl = \"{url}\"\n\n")
 }
 
-/// A job type for a table: ready where nothing has to be decided, commented out otherwise.
+/// A job type for a table, commented out where the user has to decide something.
 fn job_type(table: &Table) -> String {
     let name = table.name.to_uppercase().replace(|c: char| !c.is_alphanumeric(), "_");
     let is_version =

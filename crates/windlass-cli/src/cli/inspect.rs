@@ -1,4 +1,4 @@
-//! `windlass jobs`, `job`, `watch`, `chunks`: looking, without changing anything.
+//! `windlass jobs`, `job`, `watch`, `chunks`: read-only commands.
 
 use super::progress::{self, Interrupt};
 use super::{config, dependencies, exit, print, private};
@@ -17,7 +17,7 @@ pub(super) struct JobsArgs {
     /// Only in this status
     #[arg(long)]
     status: Option<JobStatus>,
-    /// At most so many
+    /// The most jobs to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only jobs older than this one, for the next page
@@ -33,7 +33,7 @@ pub(super) struct JobsArgs {
 pub(super) struct JobArgs {
     /// The job's id
     id: JobId,
-    /// Write its report to this file: one page of HTML, for people
+    /// Write the report of the job to this file, as one HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
     /// Print JSON
@@ -60,7 +60,7 @@ pub(super) struct ChunksArgs {
     /// Only after this chunk, for the next page
     #[arg(long, value_name = "CHUNK")]
     after: Option<i64>,
-    /// At most so many
+    /// The most chunks to list
     #[arg(long, default_value_t = 100)]
     limit: u32,
     /// Print JSON
@@ -83,7 +83,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if jobs.is_empty() {
-        println!("no jobs; `windlass run TYPE` makes one");
+        println!("no jobs; submit one with `windlass run TYPE`");
         return Ok(ExitCode::SUCCESS);
     }
     let mut table =
@@ -110,7 +110,7 @@ pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     if let Some(file) = &args.html {
         let page = engine.report(args.id).await?;
         private::write(file, &page).with_context(|| format!("--html {}", file.display()))?;
-        println!("the report is in {}", file.display());
+        println!("wrote {}", file.display());
         return Ok(ExitCode::SUCCESS);
     }
     let job = engine.job(args.id).await?;
@@ -167,7 +167,7 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
     }
     println!("{table}");
     if chunks.is_empty() && args.after.is_none() && args.status.is_none() && job.chunks.total > 0 {
-        println!("its {} chunks are pruned", print::number(job.chunks.total));
+        println!("{} pruned", print::count(job.chunks.total, "chunk"));
     }
     if chunks.len() == args.limit as usize
         && let Some(last) = chunks.last()

@@ -1,4 +1,4 @@
-//! `windlass migrate`: the store's schema, and what is kept beside the user's data.
+//! `windlass migrate`: creates or updates the tables of the store, the ledgers and the outboxes.
 
 use super::config;
 use anyhow::Result;
@@ -8,7 +8,7 @@ use windlass::Engine;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Only show the statements and privileges each connection's ledger and outbox need
+    /// Print the statements and privileges that the ledger and outbox of each connection need
     #[arg(long)]
     print: bool,
 }
@@ -27,14 +27,14 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
             continue;
         }
         connection.prepare().await?;
-        println!("connection {name}: the ledger is there");
+        println!("connection {name}: ledger is up to date");
         if let Some(outbox) = outbox {
             outbox.prepare().await?;
-            println!("connection {name}: the outbox is there");
+            println!("connection {name}: outbox is up to date");
         }
     }
     if !args.print {
-        println!("store: up to date");
+        println!("store is up to date");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
-//! The command line: one file per command, or per family of commands.
+//! The command line: one file per command or group of commands.
 
-// First: its macros are those of all that follows.
+// First, because its macros replace `println!` and `eprintln!` in the modules below.
 #[macro_use]
 mod escape;
 
@@ -45,45 +45,51 @@ pub(crate) struct Cli {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", default_value = "windlass.toml")]
     config: PathBuf,
-    /// Say more: -v what happens, -vv every step
+    /// Log more: -v successes too, -vv every step
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
+    /// Log errors only, and show no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// The format of log lines on standard error
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    log_format: log::Format,
     #[command(subcommand)]
     command: Command,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass demo                                  see it work, nothing needed
+  windlass demo                                  run a complete example
   windlass init postgres://localhost/app         write a windlass.toml from a database
-  windlass check                                 is everything right?
-  windlass run REFRESH --dry-run                 what would it do?
-  windlass run REFRESH --filter year=2024,2025   do it here, to the end
-  windlass submit REFRESH && windlass worker     queue it; work the queue, on any machine
+  windlass check                                 validate it against the database
+  windlass run REFRESH --dry-run                 show what would change
+  windlass run REFRESH --filter year=2024,2025   submit a job and run it here
+  windlass submit REFRESH && windlass worker     submit a job; run workers on any machine
 
 Exit codes: 0 completed, 1 failed, 2 bad usage or configuration, 3 cancelled, 4 paused";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show a whole job on a database made for the purpose
+    /// Run a complete example on a database that it creates
     Demo(demo::Args),
-    /// Write a commented windlass.toml, from a database's tables when given its URL
+    /// Write a commented windlass.toml, with job types for the tables of a database
     Init(init::Args),
-    /// Check the configuration against the databases and explain each job type
+    /// Validate the configuration against the databases and explain each job type
     Check(check::Args),
-    /// Submit a job and work it here, to the end
+    /// Submit a job and run it in this process until it ends
     Run(run::Args),
     /// Submit a job and print its id
     Submit(submit::Args),
-    /// Work the queue until stopped
+    /// Run jobs until stopped
     Worker(worker::Args),
-    /// Serve the API, and work the queue beside it
+    /// Serve the API and the dashboard, fire schedules, and run jobs
     Serve(serve::Args),
     /// List jobs
     Jobs(inspect::JobsArgs),
     /// Show a job
     Job(inspect::JobArgs),
-    /// Follow a job to its end
+    /// Follow a job until it ends
     Watch(inspect::WatchArgs),
     /// List the chunks of a job
     Chunks(inspect::ChunksArgs),
@@ -91,42 +97,42 @@ enum Command {
     Output(output::Args),
     /// Cancel a job
     Cancel(steer::Args),
-    /// Pause a job: nothing new of it is begun
+    /// Pause a job: no new chunk is started
     Pause(steer::Args),
     /// Resume a paused job
     Resume(steer::Args),
-    /// Run what failed in a job again
+    /// Run the failed chunks of a job again
     Retry(steer::Args),
-    /// The emergency stop: nothing new is loaded or claimed, on any machine
+    /// Stop all processing, or one job type, on every machine
     Stop(control::StopArgs),
-    /// Let what was stopped go on
+    /// Enable processing again after `stop`
     Start(control::StopArgs),
-    /// Limit a job type or a job over all machines, while it runs
+    /// Limit concurrency and rate of a job type or a job, over all machines
     Throughput(control::ThroughputArgs),
     /// List schedules, pause and resume them
     Schedules(schedules::Args),
-    /// Show which job follows which
+    /// Show which jobs run after which
     Dependencies(dependencies::Args),
-    /// List what went wrong, and who has been told
+    /// List alerts and their delivery
     Alerts(alerts::Args),
-    /// List the processes that work
+    /// List worker processes
     Workers(control::WorkersArgs),
-    /// Look after dead letters
+    /// List, redrive, ignore and export dead letters
     #[command(subcommand)]
     Dead(dead::Command),
-    /// List what waits in the outboxes to be submitted, and why
+    /// List requests that wait in the outboxes, and why
     Outbox(outbox::Args),
-    /// Prove that a job missed nothing and did nothing twice
+    /// Prove that a job processed every record exactly once
     Audit(audit::Args),
-    /// Make a token for development
+    /// Create a token for development
     Token(token::Args),
-    /// Bring the store and the ledgers up to date
+    /// Create or update the tables of the store, the ledgers and the outboxes
     Migrate(migrate::Args),
-    /// Remove what ended long ago; workers do it by themselves
+    /// Delete expired jobs, chunks and dead letters; workers also do this
     Prune(prune::Args),
 }
 
-/// Reads the command line. What is wrong with it repeats words that may come from a script's input.
+/// Parses the command line. A usage error quotes arguments, which may contain control characters.
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() {
@@ -137,9 +143,10 @@ pub(crate) fn parse() -> Cli {
     })
 }
 
-/// Runs the command and turns what came of it into an exit code.
+/// Runs the command and returns its exit code.
 pub(crate) async fn main(cli: Cli) -> ExitCode {
-    log::init(cli.verbose);
+    let is_daemon = matches!(cli.command, Command::Serve(_) | Command::Worker(_));
+    log::init(log::Verbosity { verbose: cli.verbose, quiet: cli.quiet, is_daemon }, cli.log_format);
     let config = cli.config.as_path();
     let result = match cli.command {
         Command::Demo(args) => demo::run(args).await,
@@ -154,10 +161,10 @@ pub(crate) async fn main(cli: Cli) -> ExitCode {
         Command::Watch(args) => inspect::watch(args, config).await,
         Command::Chunks(args) => inspect::chunks(args, config).await,
         Command::Output(args) => output::run(args, config).await,
-        Command::Cancel(args) => steer::run(args, config, steer::Move::Cancel).await,
-        Command::Pause(args) => steer::run(args, config, steer::Move::Pause).await,
-        Command::Resume(args) => steer::run(args, config, steer::Move::Resume).await,
-        Command::Retry(args) => steer::run(args, config, steer::Move::Retry).await,
+        Command::Cancel(args) => steer::run(args, config, steer::Action::Cancel).await,
+        Command::Pause(args) => steer::run(args, config, steer::Action::Pause).await,
+        Command::Resume(args) => steer::run(args, config, steer::Action::Resume).await,
+        Command::Retry(args) => steer::run(args, config, steer::Action::Retry).await,
         Command::Stop(args) => control::stop(args, config, true).await,
         Command::Start(args) => control::stop(args, config, false).await,
         Command::Throughput(args) => control::throughput(args, config).await,

@@ -1,4 +1,4 @@
-//! `windlass outbox`: what waits to be submitted, and why.
+//! `windlass outbox`: requests that wait to be submitted, and why.
 
 use super::{config, print};
 use anyhow::Result;
@@ -9,10 +9,10 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(
     after_help = "Applications put requests into the outbox of a connection with `outbox = true`.
-`windlass serve` and `windlass worker` submit them; what stays here waits for them, or was refused."
+`windlass serve` and `windlass worker` submit them. A request stays here until then, or while it is refused."
 )]
 pub(super) struct Args {
-    /// Show at most so many of each connection
+    /// The most requests to list per connection
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
     /// Print JSON
@@ -34,21 +34,23 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if outboxes.is_empty() {
-        println!("no outboxes; `outbox = true` in a connection makes one");
+        println!("no outboxes; add `outbox = true` to a connection");
     }
     for (name, waiting) in &outboxes {
         let Some(waiting) = waiting else {
-            println!("connection {name} has no table `windlass_outbox` yet; `windlass migrate`");
+            println!(
+                "connection {name}: no table `windlass_outbox`; create it with `windlass migrate`"
+            );
             continue;
         };
         if waiting.is_empty() {
-            println!("connection {name}: nothing waits");
+            println!("connection {name}: empty");
             continue;
         }
         println!("connection {name}:");
-        let mut table = print::table(&["ID", "TYPE", "CAME", "REFUSED", "AGAIN", "WHY"]);
+        let mut table = print::table(&["ID", "TYPE", "CREATED", "ATTEMPTS", "NEXT ATTEMPT", "WHY"]);
         for row in waiting {
-            let why = row.error.as_deref().unwrap_or("waits for a relay");
+            let why = row.error.as_deref().unwrap_or("waiting for a relay");
             table.add_row([
                 row.id.to_string(),
                 row.job_type.clone(),

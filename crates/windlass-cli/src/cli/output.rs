@@ -1,4 +1,4 @@
-//! `windlass output`: the rows that a job's items emitted.
+//! `windlass output`: the rows that the items of a job emitted.
 
 use super::{config, escape};
 use anyhow::Result;
@@ -19,31 +19,29 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Rows fetched at once, so that memory stays flat.
-const PAGE: u32 = 1000;
+/// Rows fetched at once; bounds memory.
+const PAGE_ROWS: u32 = 1000;
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
     let job = engine.job(args.id).await?;
     match print(&engine, &args).await {
-        // Whoever reads may have enough.
+        // The reader closed the pipe.
         Err(error) if is_broken_pipe(&error) => return Ok(ExitCode::SUCCESS),
         printed => printed?,
     }
     if engine.store().segments(args.id).await?.is_empty() {
-        eprintln!("what the job emitted is pruned, with its chunks");
+        eprintln!("the output of the job is pruned");
     }
     let snapshot = engine.store().snapshot(args.id).await?;
     let is_redrive = snapshot.is_some_and(|snapshot| snapshot.root != snapshot.id);
     match job.status {
         JobStatus::Completed => {}
         JobStatus::Cancelled if is_redrive => {
-            eprintln!(
-                "the job is CANCELLED: this is what was committed, and belongs to the original job"
-            );
+            eprintln!("the job is CANCELLED: these committed rows belong to the original job");
         }
-        JobStatus::Cancelled => eprintln!("the job is CANCELLED: its output is removed"),
-        status => eprintln!("the job is {status}: this is what is committed so far"),
+        JobStatus::Cancelled => eprintln!("the job is CANCELLED: its output is deleted"),
+        status => eprintln!("the job is {status}: these are the rows committed so far"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,7 +56,7 @@ async fn print(engine: &Engine, args: &Args) -> Result<()> {
     let mut after = windlass::FIRST;
     let mut separator = if args.json { "[" } else { "" };
     loop {
-        let page = engine.output(args.id, &after, PAGE).await?;
+        let page = engine.output(args.id, &after, PAGE_ROWS).await?;
         let Some(last) = page.last() else { break };
         after = last.place.clone();
         for row in page {

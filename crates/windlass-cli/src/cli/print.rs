@@ -1,10 +1,11 @@
-//! What people read and what machines read.
+//! Output for people (tables, summaries) and for programs (JSON).
 
 use super::escape;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::AnsiColor;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 use comfy_table::presets;
-use owo_colors::{OwoColorize, Stream, Style};
 use serde::Serialize;
 use serde_json::Value as Json;
 use windlass::{ItemCounts, Job, JobStatus};
@@ -22,7 +23,7 @@ pub(super) fn table(header: &[&str]) -> Table {
     Table(table)
 }
 
-/// A table with each of its rows on one line, whatever the cells hold.
+/// A table whose cells are escaped, so that each row stays on one line.
 pub(super) struct Table(comfy_table::Table);
 
 impl Table {
@@ -37,7 +38,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(super) fn number(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut out = String::from(if number < 0 { "-" } else { "" });
@@ -50,12 +51,17 @@ pub(super) fn number(number: i64) -> String {
     out
 }
 
-/// A value on one line: text without its quotes, everything else as JSON.
+/// A number with its noun: `1 chunk`, `2,000 chunks`.
+pub(super) fn count(count: i64, noun: &str) -> String {
+    format!("{} {noun}{}", number(count), if count == 1 { "" } else { "s" })
+}
+
+/// A value on one line: text without quotes, everything else as JSON.
 pub(super) fn scalar(value: &Json) -> String {
     escape::one_line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// The beginning of a text, on one line of a table.
+/// A text cut to at most `most` characters.
 pub(super) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -68,7 +74,7 @@ pub(super) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// The share of ended items that are no dead letters, in percent. Rounded down: a hundred means all.
+/// The percentage of ended items that are not dead letters, rounded down: 100.00 means all of them.
 fn success(items: &ItemCounts) -> Option<String> {
     let hundredths = ((items.processed + items.skipped) * 10_000).checked_div(items.done())?;
     Some(format!("{}.{:02}", hundredths / 100, hundredths % 100))
@@ -76,23 +82,26 @@ fn success(items: &ItemCounts) -> Option<String> {
 
 /// A status, coloured on a terminal.
 pub(super) fn status(status: JobStatus) -> String {
-    let style = match status {
-        JobStatus::Completed => Style::new().green(),
-        JobStatus::Failed => Style::new().red(),
-        JobStatus::Paused | JobStatus::Cancelled => Style::new().yellow(),
-        JobStatus::Queued | JobStatus::Processing => Style::new().cyan(),
+    if AutoStream::choice(&std::io::stdout()) == ColorChoice::Never {
+        return status.as_str().to_owned();
+    }
+    let colour = match status {
+        JobStatus::Completed => AnsiColor::Green,
+        JobStatus::Failed => AnsiColor::Red,
+        JobStatus::Paused | JobStatus::Cancelled => AnsiColor::Yellow,
+        JobStatus::Queued | JobStatus::Processing => AnsiColor::Cyan,
     };
-    let text = status.as_str();
-    text.if_supports_color(Stream::Stdout, |text| text.style(style)).to_string()
+    let style = colour.on_default();
+    format!("{style}{status}{style:#}")
 }
 
-/// The coloured status that a text begins with.
+/// The coloured status at the start of a text.
 pub(super) fn leading_status(text: &str) -> Option<String> {
     let mut coloured = JobStatus::ALL.iter().map(|each| status(*each));
     coloured.find(|word| word.starts_with('\u{1b}') && text.starts_with(word.as_str()))
 }
 
-/// A job in a few lines, with what to do next.
+/// A job in a few lines, with the next command.
 pub(super) fn summary(job: &Job) {
     let Job { id, items, chunks, .. } = job;
     println!("{}  {}  {id}", status(job.status), job.job_type);
@@ -104,44 +113,48 @@ pub(super) fn summary(job: &Job) {
         _ => String::new(),
     };
     println!(
-        "  items   {} of {}{rate}: {} processed, {} skipped, {} dead letters",
+        "  items   {} of {}{rate}: {} processed, {} skipped, {}",
         number(items.done()),
         number(items.total),
         number(items.processed),
         number(items.skipped),
-        number(items.dead)
+        count(items.dead, "dead letter")
     );
     if let Some(rate) = success(items) {
         println!("  success {rate} % after retries");
     }
     if items.conflicts > 0 {
-        println!("          {} concurrent writes met, none overwritten", number(items.conflicts));
+        println!(
+            "          {} found, none overwritten",
+            count(items.conflicts, "concurrent write")
+        );
     }
     println!(
         "  chunks  {} of {} completed{}",
         number(chunks.completed),
         number(chunks.total),
-        others(job)
+        other_statuses(job)
     );
     if let Some(error) = &job.error {
         println!("  error   {}", escape::indented(error, 10));
     }
     if items.dead > 0 {
-        println!("  see     windlass dead list --job {id}");
+        println!("  errors  windlass dead list --job {id}");
     }
     match job.status {
-        JobStatus::Completed => println!("  prove   windlass audit {id}"),
+        JobStatus::Completed => println!("  audit   windlass audit {id}"),
         JobStatus::Paused => {
-            println!("  go on   windlass resume {id} && windlass worker --job {id}")
+            println!("  resume  windlass resume {id} && windlass worker --job {id}")
         }
         JobStatus::Failed => {
-            println!("  again   windlass retry {id} && windlass worker --job {id}")
+            println!("  retry   windlass retry {id} && windlass worker --job {id}")
         }
         _ => {}
     }
 }
 
-fn others(job: &Job) -> String {
+/// The chunks that are not completed, by status.
+fn other_statuses(job: &Job) -> String {
     let counts = [
         ("pending", job.chunks.pending),
         ("processing", job.chunks.processing),
@@ -155,7 +168,7 @@ fn others(job: &Job) -> String {
         .collect()
 }
 
-/// Seconds from the start to the end, or until now.
+/// Seconds from the start to the end, or to now.
 fn duration(job: &Job) -> Option<f64> {
     let end = job.finished_at.unwrap_or_else(Utc::now);
     Some((end - job.started_at?).as_seconds_f64())

@@ -1,6 +1,6 @@
 //! Following a job: a bar with rate and time left on a terminal, plain lines otherwise.
 
-use super::print;
+use super::{log, print};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use windlass::{Engine, EngineError, Job, JobId, JobStatus};
 use windlass_drivers::Class;
 use windlass_store::StoreError;
 
-/// Ctrl-C and SIGTERM.
+/// The signals of Ctrl-C and SIGTERM.
 pub(super) struct Interrupt {
     int: Signal,
     term: Signal,
@@ -43,8 +43,10 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
                     return Ok(true);
                 }
             }
-            // The workers wait for the store to come back, and so does whoever watches them.
-            Err(error) if is_away(&error) => tracing::warn!(%error, "the store is away; waiting"),
+            // Workers wait for the store too.
+            Err(error) if is_unavailable(&error) => {
+                tracing::warn!(%error, "the store is unavailable; retrying");
+            }
             Err(error) => return Err(error.into()),
         }
         tokio::select! {
@@ -54,22 +56,26 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
     }
 }
 
-fn is_away(error: &EngineError) -> bool {
+fn is_unavailable(error: &EngineError) -> bool {
     matches!(error, EngineError::Store(StoreError::Database(error))
         if matches!(error.class, Class::Connection | Class::Retry))
 }
 
-/// A bar, or a line every two seconds.
+/// A bar, or a line every two seconds, or nothing with `--quiet`.
 enum Show {
+    Nothing,
     Bar(ProgressBar),
     Lines { begun: Instant, last: Option<Instant> },
 }
 
-/// How often a line is printed where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(2);
+/// Time between two lines where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Show {
     fn new() -> Show {
+        if log::is_quiet() {
+            return Show::Nothing;
+        }
         if !std::io::stderr().is_terminal() {
             return Show::Lines { begun: Instant::now(), last: None };
         }
@@ -88,33 +94,34 @@ impl Show {
     fn update(&mut self, job: &Job) {
         let done = job.items.done();
         match self {
+            Show::Nothing => {}
             Show::Bar(bar) => {
                 bar.set_prefix(job.phase.map_or(job.status.as_str(), |phase| phase.as_str()));
                 bar.set_length(job.items.total as u64);
                 bar.set_position(done as u64);
                 bar.set_message(match job.items.dead {
                     0 => String::new(),
-                    dead => format!("  {} dead letters", print::number(dead)),
+                    dead => format!("  {}", print::count(dead, "dead letter")),
                 });
             }
             Show::Lines { begun, last } => {
-                if last.is_some_and(|at| at.elapsed() < LINE_EVERY) {
+                if last.is_some_and(|at| at.elapsed() < LINE_INTERVAL) {
                     return;
                 }
-                // A job that ends at once needs no line: its summary follows.
-                if last.is_some() || !job.status.is_final() && begun.elapsed() >= LINE_EVERY {
+                // A job that ends at once needs no line, because its summary follows.
+                if last.is_some() || !job.status.is_final() && begun.elapsed() >= LINE_INTERVAL {
                     let seconds = begun.elapsed().as_secs_f64();
                     let rate = done as f64 / seconds;
                     eprintln!(
-                        "{}: {} of {} items, {}/s, {} dead letters",
+                        "{}: {} of {} items, {}/s, {}",
                         job.phase.map_or(job.status.as_str(), |phase| phase.as_str()),
                         print::number(done),
                         print::number(job.items.total),
                         print::number(rate as i64),
-                        print::number(job.items.dead),
+                        print::count(job.items.dead, "dead letter"),
                     );
                     *last = Some(Instant::now());
-                } else if last.is_none() && begun.elapsed() >= LINE_EVERY {
+                } else if last.is_none() && begun.elapsed() >= LINE_INTERVAL {
                     *last = Some(Instant::now());
                 }
             }

@@ -1,4 +1,4 @@
-//! `windlass prune`: removing what ended long ago.
+//! `windlass prune`: deletes expired jobs, chunks and dead letters.
 
 use super::{config, print};
 use anyhow::Result;
@@ -9,16 +9,16 @@ use windlass::Retention;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without --older-than, what each job type's `retention` says: by default the \
-chunks and the ledger of a job that completed or was cancelled go after 7 days, and a job goes after \
+    after_help = "Without --older-than, the `retention` of each job type applies. By default \
+the chunks and the ledger of a completed or cancelled job are deleted after 7 days, and the job after \
 90 days, unless it has dead letters that are `new`. Workers do this every ten minutes.
 
 Examples:
-  windlass prune                     what is due by now
-  windlass prune --older-than 30d    everything that ended more than 30 days ago, letters too"
+  windlass prune                     delete what has expired
+  windlass prune --older-than 30d    delete all that ended more than 30 days ago, dead letters too"
 )]
 pub(super) struct Args {
-    /// Everything that ended longer ago than this, dead letters included: 12h, 30d
+    /// Delete all that ended longer ago than this, dead letters included: 12h, 30d
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
     /// Print JSON
@@ -34,14 +34,13 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "removed {} jobs, {} chunks, {} ledger rows, {} dead letters, {} alerts; {} jobs are kept without \
-         their chunks",
-        print::number(pruned.jobs as i64),
-        print::number(pruned.chunks as i64),
-        print::number(pruned.ledger_rows as i64),
-        print::number(pruned.dead_letters as i64),
-        print::number(pruned.alerts as i64),
-        print::number(pruned.emptied as i64),
+        "deleted {}, {}, {}, {}, {}; {} kept without chunks",
+        print::count(pruned.jobs as i64, "job"),
+        print::count(pruned.chunks as i64, "chunk"),
+        print::count(pruned.ledger_rows as i64, "ledger row"),
+        print::count(pruned.dead_letters as i64, "dead letter"),
+        print::count(pruned.alerts as i64, "alert"),
+        print::count(pruned.emptied as i64, "job"),
     );
     Ok(ExitCode::SUCCESS)
 }

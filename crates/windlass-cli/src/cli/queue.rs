@@ -1,32 +1,32 @@
-//! `--queue`: the form on AWS, where a queue of SQS carries the work and there is no store.
+//! `--queue`: work on AWS through an SQS queue, without a store.
 
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
 use windlass::{DeadLetterFilter, Request};
 
-/// What is to be done with a queue.
-#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "only said, and then refused"))]
+/// An operation on a queue.
+#[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "built to be refused"))]
 pub(super) enum Ask {
-    /// Work its messages until stopped.
+    /// Process its messages until stopped.
     Work {
-        /// Batches at once.
+        /// Batches in progress at once.
         slots: usize,
     },
-    /// Put a request's records on it.
-    Load { request: Box<Request>, json: bool },
-    /// List the letters in it.
+    /// Send the records of a request to it.
+    Enqueue { request: Box<Request>, json: bool },
+    /// List its dead letters.
     List { filter: DeadLetterFilter, json: bool },
-    /// Send its letters back to where they came from.
+    /// Send its dead letters back to their queue.
     Redrive { filter: DeadLetterFilter, to: Option<String>, rate: Option<u32>, json: bool },
-    /// Delete letters.
+    /// Delete dead letters.
     Ignore { filter: DeadLetterFilter, json: bool },
 }
 
 #[cfg(not(feature = "aws"))]
 pub(super) async fn run(_: &str, _: Ask, _: &Path) -> Result<ExitCode> {
     anyhow::bail!(
-        "--queue: this build of windlass does not speak to SQS; build it with `--features aws`"
+        "--queue: this build has no support for SQS; build it with the cargo feature `aws`"
     )
 }
 
@@ -58,13 +58,13 @@ mod sqs {
         let queue = Queue::open(&settings, queue).await?;
         match ask {
             Ask::Work { slots } => work(config, queue, slots).await?,
-            Ask::Load { request, json } => {
+            Ask::Enqueue { request, json } => {
                 let loaded = Start::new(config, queue).enqueue_all(*request).await?;
                 if json {
                     print::json(&json!({"jobId": loaded.job, "itemsEnqueued": loaded.items}))?;
                 } else {
                     println!("{}", loaded.job);
-                    eprintln!("{} items are queued", loaded.items);
+                    eprintln!("{} enqueued", print::count(loaded.items as i64, "item"));
                 }
             }
             Ask::List { filter, json } => list(&config, &queue, &filter, json).await?,
@@ -77,14 +77,14 @@ mod sqs {
                 let redriven = dead_letters::redrive(&queue, &to, &which, rate).await?;
                 match json {
                     true => print::json(&json!({"redriven": redriven, "to": to.url()}))?,
-                    false => println!("{redriven} letters are back in {}", to.url()),
+                    false => println!("{} sent to {}", letters(redriven), to.url()),
                 }
             }
             Ask::Ignore { filter, json } => {
                 let ignored = dead_letters::ignore(&queue, &which(&config, &filter)?).await?;
                 match json {
                     true => print::json(&json!({"ignored": ignored}))?,
-                    false => println!("{ignored} letters are deleted"),
+                    false => println!("{} deleted", letters(ignored)),
                 }
             }
         }
@@ -94,18 +94,19 @@ mod sqs {
     async fn work(config: Config, queue: Queue, slots: usize) -> Result<()> {
         let mut interrupt = Interrupt::listen()?;
         if !windlass_aws::processing_enabled() {
-            eprintln!("stopped by PROCESSING_ENABLED: nothing is received");
+            eprintln!("PROCESSING_ENABLED is false: no message is received");
             interrupt.wait().await;
             return Ok(());
         }
-        eprintln!("working {} with {slots} slots; Ctrl-C or SIGTERM stops", queue.url());
+        let count = print::count(slots as i64, "slot");
+        eprintln!("processing {} with {count}; stop with Ctrl-C or SIGTERM", queue.url());
         let (worker, handle) = Worker::new(Process::new(config, Steps::default()), queue, slots);
         let mut working = tokio::spawn(worker.run());
         tokio::select! {
             ended = &mut working => return Ok(ended??),
             () = interrupt.wait() => {}
         }
-        eprintln!("stopping: nothing new is received, what is in hand is finished");
+        eprintln!("stopping: no new message is received; messages in progress finish");
         handle.shutdown();
         Ok(working.await??)
     }
@@ -138,8 +139,12 @@ mod sqs {
             ]);
         }
         println!("{table}");
-        println!("why each of them failed is in the log of the process that tried");
+        println!("the errors are in the log of the process that tried them");
         Ok(())
+    }
+
+    fn letters(count: impl TryInto<i64>) -> String {
+        print::count(count.try_into().unwrap_or(i64::MAX), "dead letter")
     }
 
     fn letter(letter: &Delivery) -> Json {
@@ -152,10 +157,12 @@ mod sqs {
         DateTime::from_timestamp_millis(letter.sent as i64)
     }
 
-    /// What a queue can tell letters apart by.
+    /// The part of a filter that a queue supports.
     fn which(config: &Config, filter: &DeadLetterFilter) -> Result<Which> {
         if filter.error.is_some() {
-            bail!("--error: a queue does not keep errors; they are in the log of who tried");
+            bail!(
+                "--error: a queue does not store errors; they are in the log of the process that tried the items"
+            );
         }
         let named = filter.job_type.as_ref();
         let message_type = |named: &String| {

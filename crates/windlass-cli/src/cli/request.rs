@@ -1,4 +1,4 @@
-//! A request as flags, shared by `run` and `submit`.
+//! The flags of a request, shared by `run` and `submit`.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value as Json;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use windlass::{Engine, Identity, JobId, Request, Secret, Value};
 use windlass_core::OnFailed;
 
-/// What to ask for.
+/// The fields of a request.
 #[derive(clap::Args)]
 pub(super) struct RequestArgs {
     /// The job type
@@ -20,39 +20,39 @@ pub(super) struct RequestArgs {
     /// A value for `:name` in the statement, or for the handler: --param month=2025-01
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
-    /// Only the records with these keys, one a line; a key of several columns is a JSON list.
+    /// Only the records with these keys, one per line; a key of several columns is a JSON list.
     /// `-` reads standard input
     #[arg(long, value_name = "FILE")]
     ids_file: Option<PathBuf>,
-    /// The records themselves, for job types with source.items: a JSON list, or an object a line.
+    /// The records, for job types with source.items: a JSON list, or one object per line.
     /// `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "ids_file")]
     items_file: Option<PathBuf>,
     /// A claim of the submitter, for job types with source.claims: --claim county=Kent
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
-    /// Only after this job has ended; may be given several times
+    /// Run after this job has ended; may be repeated
     #[arg(long, value_name = "ID")]
     after: Vec<JobId>,
-    /// What such a job that failed or was cancelled means: block, run or cancel
+    /// What to do if a job of --after failed or was cancelled: block, run or cancel
     #[arg(long, value_name = "WHAT", value_parser = on_failed)]
     on_failed: Option<OnFailed>,
-    /// 0 to 9, higher first
+    /// Priority 0 to 9; higher runs first
     #[arg(long, value_name = "N")]
     priority: Option<u8>,
-    /// The same request under the same key again gives the same job
+    /// The same request with the same key is the same job
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// How many segments are loaded side by side
+    /// The number of segments that are planned in parallel
     #[arg(long, value_name = "N")]
     parallel_segments: Option<u32>,
-    /// Stop each segment after so many items
+    /// Stop each segment after this many items
     #[arg(long, value_name = "N")]
     max_items_per_segment: Option<u64>,
 }
 
 impl RequestArgs {
-    /// The request and who makes it.
+    /// The request and the identity of its submitter.
     pub(super) fn read(self) -> Result<(Request, Identity)> {
         let mut filter = BTreeMap::new();
         for (name, values) in pairs(&self.filter, "--filter")? {
@@ -88,7 +88,7 @@ impl RequestArgs {
 fn on_failed(text: &str) -> Result<OnFailed, String> {
     let known = [OnFailed::Block, OnFailed::Run, OnFailed::Cancel];
     let found = known.into_iter().find(|known| known.as_str() == text);
-    found.ok_or_else(|| "`block`, `run` or `cancel` would be right".to_owned())
+    found.ok_or_else(|| "expected `block`, `run` or `cancel`".to_owned())
 }
 
 /// The submitter's own token, for job types that forward it.
@@ -97,16 +97,16 @@ pub(super) fn token() -> Option<Secret> {
     Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(Secret::from)
 }
 
-/// Flags of the form NAME=VALUE, taken apart.
+/// Splits flags of the form NAME=VALUE.
 pub(super) fn pairs<'a>(flags: &'a [String], flag: &str) -> Result<Vec<(String, &'a str)>> {
     let split = |text: &'a String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
-        _ => bail!("{flag} {text}: NAME=VALUE would be right"),
+        _ => bail!("{flag} {text}: expected NAME=VALUE"),
     };
     flags.iter().map(split).collect()
 }
 
-/// A param is a number or a boolean where it reads as one, and text otherwise.
+/// Parses a param: a number or a boolean if it reads as one, otherwise text.
 fn param(text: &str) -> Json {
     match serde_json::from_str(text) {
         Ok(value @ (Json::Number(_) | Json::Bool(_))) => value,
@@ -127,7 +127,7 @@ fn read_ids(path: PathBuf) -> Result<Vec<Json>> {
 fn read_items(path: PathBuf) -> Result<Vec<Json>> {
     let text = read_file(&path).with_context(|| format!("--items-file {}", path.display()))?;
     if text.trim_start().starts_with('[') {
-        return serde_json::from_str(&text).context("--items-file: is not a JSON list");
+        return serde_json::from_str(&text).context("--items-file: not a JSON list");
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let item = |(place, line)| {

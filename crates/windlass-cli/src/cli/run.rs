@@ -1,4 +1,4 @@
-//! `windlass run`: submits a job and works it in this process, to the end.
+//! `windlass run`: submits a job and runs it in this process until it ends.
 
 use super::progress::{self, Interrupt};
 use super::request::RequestArgs;
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Change nothing; show a few records before and after
     #[arg(long)]
     dry_run: bool,
-    /// Chunks at work at once in this process
+    /// Chunks in progress at once in this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: Option<u16>,
     /// Print the job as JSON at the end
@@ -35,9 +35,9 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let job_type = engine.config().job_type(&request.job_type)?;
     match engine.check_step(job_type, identity.token.clone()).await {
         Ok(()) => {}
-        // The job waits for it as it would in the middle.
+        // The job waits, as it would if the step became unavailable while it runs.
         Err(StepError::Unavailable { reason, .. }) if !args.dry_run => {
-            eprintln!("{reason}; the job waits until that has passed");
+            eprintln!("{reason}; the job waits until the step is available");
         }
         Err(error) => return Err(step_problem(job_type, error).into()),
     }
@@ -57,7 +57,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     work_to_end(&engine, job, slots, args.json, interrupt).await
 }
 
-/// Works one job here until it ends, is paused, or the user stops us.
+/// Runs one job in this process until it ends, is paused, or the user interrupts.
 pub(super) async fn work_to_end(
     engine: &Engine,
     job: JobId,
@@ -72,7 +72,7 @@ pub(super) async fn work_to_end(
     let working = tokio::spawn(worker.run());
     let followed = progress::follow(engine, job, &mut interrupt).await;
     handle.shutdown();
-    let tally = working.await?;
+    let stats = working.await?;
     let finished = followed?;
     let job = engine.job(job).await?;
     if json {
@@ -84,15 +84,17 @@ pub(super) async fn work_to_end(
         return Ok(exit::of(job.status));
     }
     eprintln!(
-        "stopped: {} chunks were finished here, {} handed back with everything committed so far; \
-         `windlass worker --job {}` goes on",
-        tally.completed, tally.handed_back, job.id
+        "stopped: {} completed, {} handed back with their commits kept; continue with \
+         `windlass worker --job {}`",
+        print::count(stats.completed as i64, "chunk"),
+        stats.handed_back,
+        job.id
     );
     Ok(exit::failed())
 }
 
 fn show_dry_run(dry_run: &DryRun) {
-    println!("{} records would be worked; nothing was changed", print::number(dry_run.records));
+    println!("{} would be processed; nothing was changed", print::count(dry_run.records, "record"));
     for sample in &dry_run.sample {
         let outcome = escape::indented(&sample.outcome.to_string(), 2);
         println!("\n{}  {outcome}", print::scalar(&sample.key));
@@ -107,7 +109,8 @@ fn show_dry_run(dry_run: &DryRun) {
             println!("  + emits {}", row);
         }
         for insert in &sample.inserts {
-            println!("  + {} rows into {}", insert.rows.len(), insert.table);
+            let rows = print::count(insert.rows.len() as i64, "row");
+            println!("  + {rows} into {}", insert.table);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `windlass schedules`: when job types are submitted by themselves.
+//! `windlass schedules`: lists, pauses and resumes schedules.
 
 use super::{config, print};
 use anyhow::Result;
@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use windlass::{Engine, Scheduled};
 
 #[derive(clap::Args)]
-#[command(after_help = "Schedules are kept by `windlass serve`.
+#[command(after_help = "`windlass serve` fires schedules.
 
 Examples:
-  windlass schedules                 all of them, with the next times
-  windlass schedules pause NIGHTLY   nothing is submitted by it
-  windlass schedules resume NIGHTLY  from the next time on")]
+  windlass schedules                 all schedules with their next times
+  windlass schedules pause NIGHTLY   stop firing it
+  windlass schedules resume NIGHTLY  fire it again from its next time on")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -23,9 +23,9 @@ pub(super) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Let a schedule rest
+    /// Pause a schedule
     Pause(TypeArgs),
-    /// Let it go on with its next time
+    /// Resume a schedule from its next time on
     Resume(TypeArgs),
 }
 
@@ -42,12 +42,12 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         Some(Command::Pause(TypeArgs { job_type })) => {
             engine.pause_schedule(&job_type, true).await?;
             println!(
-                "the schedule of {job_type} is paused; `windlass schedules resume {job_type}`"
+                "the schedule of {job_type} is paused; `windlass schedules resume {job_type}` resumes it"
             );
         }
         Some(Command::Resume(TypeArgs { job_type })) => {
             engine.pause_schedule(&job_type, false).await?;
-            println!("the schedule of {job_type} goes on");
+            println!("the schedule of {job_type} is resumed");
         }
         None => list(&engine, args.json).await?,
     }
@@ -61,7 +61,7 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
         return print::json(&schedules);
     }
     if schedules.is_empty() {
-        println!("no schedules; `schedule = {{ cron = \"0 3 * * *\" }}` in a job type makes one");
+        println!("no schedules; add `schedule = {{ cron = \"0 3 * * *\" }}` to a job type");
         return Ok(());
     }
     let mut table = print::table(&["TYPE", "CRON", "ZONE", "NEXT", "LAST", "STATE"]);
@@ -71,8 +71,8 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
         };
         let state = match (&row.error, row.paused) {
             (_, true) => "paused".to_owned(),
-            (Some(error), _) => format!("cannot be fired: {}", print::short(error, 80)),
-            _ => "goes".to_owned(),
+            (Some(error), _) => format!("failed to fire: {}", print::short(error, 80)),
+            _ => "active".to_owned(),
         };
         table.add_row([
             row.job_type.clone(),

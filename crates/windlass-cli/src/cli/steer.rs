@@ -15,22 +15,22 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What to do with a job.
+/// A change of a job's status.
 #[derive(Clone, Copy)]
-pub(super) enum Move {
+pub(super) enum Action {
     Cancel,
     Pause,
     Resume,
     Retry,
 }
 
-pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCode> {
+pub(super) async fn run(args: Args, config: &Path, action: Action) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    match what {
-        Move::Cancel => engine.cancel(args.id).await?,
-        Move::Pause => engine.pause(args.id).await?,
-        Move::Resume => engine.resume(args.id).await?,
-        Move::Retry => engine.retry(args.id).await?,
+    match action {
+        Action::Cancel => engine.cancel(args.id).await?,
+        Action::Pause => engine.pause(args.id).await?,
+        Action::Resume => engine.resume(args.id).await?,
+        Action::Retry => engine.retry(args.id).await?,
     };
     let job = engine.job(args.id).await?;
     if args.json {
@@ -38,19 +38,19 @@ pub(super) async fn run(args: Args, config: &Path, what: Move) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}  {}  {}", print::status(job.status), job.job_type, job.id);
-    if let (Move::Retry, chunks) = (what, &job.chunks) {
+    if let (Action::Retry, chunks) = (action, &job.chunks) {
         println!(
-            "chunks: {} go again; {} are done and skipped",
-            print::number(chunks.total - chunks.completed - chunks.cancelled),
+            "{} will run again; {} completed before",
+            print::count(chunks.total - chunks.completed - chunks.cancelled, "chunk"),
             print::number(chunks.completed)
         );
     }
-    match what {
-        Move::Resume | Move::Retry => {
-            println!("running workers take it up; otherwise: windlass worker --job {}", job.id);
+    match action {
+        Action::Resume | Action::Retry => {
+            println!("workers run it; without one: windlass worker --job {}", job.id);
         }
-        Move::Pause => println!("chunks in flight are handed back after the commit they are at"),
-        Move::Cancel => {
+        Action::Pause => println!("chunks in progress are handed back after their current commit"),
+        Action::Cancel => {
             if let Some(error) = job.error.filter(|_| job.status != JobStatus::Cancelled) {
                 println!("{}", escape::indented(&error, 2));
             }

@@ -12,7 +12,7 @@ use windlass::Submitted;
 pub(super) struct Args {
     #[command(flatten)]
     request: RequestArgs,
-    /// Put its records on this queue from here, sqs://NAME or its URL; no store is needed
+    /// Send the records to this queue, sqs://NAME or its URL; no store is needed
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
     /// Print the job as JSON
@@ -23,7 +23,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let (request, identity) = args.request.read()?;
     if let Some(queue) = &args.queue {
-        let ask = queue::Ask::Load { request: Box::new(request), json: args.json };
+        let ask = queue::Ask::Enqueue { request: Box::new(request), json: args.json };
         return queue::run(queue, ask, config).await;
     }
     let engine = config::engine(config).await?;
@@ -33,7 +33,9 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     } else {
         println!("{}", submitted.id());
         if let Submitted::Existing(_) = submitted {
-            eprintln!("this request was submitted before under the same idempotency key");
+            eprintln!(
+                "the same request was submitted before with this idempotency key; this is its job"
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

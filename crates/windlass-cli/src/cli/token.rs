@@ -1,4 +1,4 @@
-//! `windlass token`: a token for development.
+//! `windlass token`: creates a token for development.
 
 use super::{config, request};
 use anyhow::{Context, Result};
@@ -8,13 +8,15 @@ use std::time::Duration;
 use windlass_server::{TokenRequest, make_token};
 
 #[derive(clap::Args)]
-#[command(after_help = "It is signed with the secret in [auth], so it is for development: in \
-production the issuer makes tokens, and nobody else can.
+#[command(
+    after_help = "The token is signed with the secret in [auth]. Use it for development: in \
+production only the issuer can create tokens.
 
 Example:
-  windlass token --subject ada --role clerk --claim county=Kent,Essex --expires 8h")]
+  windlass token --subject ada --role clerk --claim county=Kent,Essex --expires 8h"
+)]
 pub(super) struct Args {
-    /// Whose token
+    /// The name of the user
     #[arg(long, value_name = "NAME")]
     subject: String,
     /// A role of [auth.roles]; may be repeated
@@ -23,18 +25,19 @@ pub(super) struct Args {
     /// A claim, with one value or several: --claim county=Kent,Essex
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
-    /// How long it is good for: 15m, 8h
+    /// How long it is valid: 15m, 8h
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
     expires: Duration,
 }
 
 pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let config = config::config(path)?;
-    let auth =
-        config.auth.context("there is no [auth] in the configuration, so no token is asked for")?;
+    let auth = config.auth.context("the configuration has no [auth], so the API needs no token")?;
     for role in &args.role {
         let known = windlass_core::config::names(auth.roles.keys());
-        auth.roles.get(role).with_context(|| format!("--role {role}: there is {known}"))?;
+        auth.roles
+            .get(role)
+            .with_context(|| format!("--role {role}: unknown role; known roles are {known}"))?;
     }
     let claims = request::pairs(&args.claim, "--claim")?.into_iter().map(|(name, values)| {
         (name, values.split(',').map(|value| value.trim().to_owned()).collect())

@@ -1,7 +1,7 @@
-//! `windlass worker`: works the queue until stopped.
+//! `windlass worker`: runs jobs until stopped.
 
 use super::progress::Interrupt;
-use super::{config, queue, run};
+use super::{config, print, queue, run};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,17 +9,17 @@ use windlass::{JobId, Options, Worker};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  windlass worker                    work every job, on this machine and any other
-  windlass worker --job ID           go on with one job, to its end
-  windlass worker --queue sqs://work  work the messages of a queue on AWS, without a store")]
+  windlass worker                     run every job; start it on any number of machines
+  windlass worker --job ID            run one job until it ends
+  windlass worker --queue sqs://work  process the messages of an SQS queue, without a store")]
 pub(super) struct Args {
-    /// Chunks at work at once in this process
+    /// Chunks in progress at once in this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: Option<u16>,
-    /// Only this job; leave when it has ended
+    /// Run only this job, and exit when it has ended
     #[arg(long, value_name = "ID")]
     job: Option<JobId>,
-    /// Work the messages of this queue, sqs://NAME or its URL
+    /// Process the messages of this queue, sqs://NAME or its URL
     #[arg(long, value_name = "QUEUE", conflicts_with = "job")]
     queue: Option<String>,
     /// With --job: print the job as JSON at the end
@@ -44,21 +44,25 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     }
     for name in engine.config().connections.keys() {
         if let Err(problem) = engine.connection(name) {
-            eprintln!("warning: jobs on connection {name} are left to others: {problem}");
+            eprintln!("warning: this process cannot run jobs on connection {name}: {problem}");
         }
     }
     let defaults = Options::default();
     let slots = slots.unwrap_or(defaults.slots);
-    eprintln!("working with {slots} slots as {}; Ctrl-C or SIGTERM stops", defaults.name);
+    let count = print::count(slots as i64, "slot");
+    eprintln!("worker {} with {count}; stop with Ctrl-C or SIGTERM", defaults.name);
     let (worker, handle) = Worker::new(engine, Options { slots, ..defaults });
     let working = tokio::spawn(worker.run());
     interrupt.wait().await;
-    eprintln!("stopping: nothing new is claimed, commits in flight finish");
+    eprintln!("stopping: no new chunk is claimed; commits in progress finish");
     handle.shutdown();
-    let tally = working.await?;
+    let stats = working.await?;
     eprintln!(
-        "stopped: {} chunks were completed here, {} handed back, {} failed, {} lost to other workers",
-        tally.completed, tally.handed_back, tally.failed, tally.lost
+        "stopped: {} completed, {} handed back, {} failed, {} lost to other workers",
+        print::count(stats.completed as i64, "chunk"),
+        stats.handed_back,
+        stats.failed,
+        stats.lost
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -51,9 +51,9 @@ fn writes(stdout: &str) -> (&str, &str) {
     (made, rest.split_once(" still there").unwrap().0)
 }
 
-/// The commands after "Look around", without their descriptions.
+/// The commands after "Inspect it", without their descriptions.
 fn suggestions(stdout: &str) -> Vec<String> {
-    let (_, farewell) = stdout.split_once("Look around").unwrap();
+    let (_, farewell) = stdout.split_once("Inspect it").unwrap();
     let commands = farewell.lines().filter_map(|line| line.trim().strip_prefix("windlass "));
     commands.map(|line| line.split("   ").next().unwrap().trim().to_owned()).collect()
 }

@@ -1,7 +1,9 @@
 //! Fan-in: records go out as they are; statements belong to databases that have them.
 
 use super::{DynamodbData, read};
-use crate::fan_in::{BATCH, BATCH_BYTES, misfit};
+#[cfg(feature = "export")]
+use crate::fan_in::misfit;
+use crate::fan_in::{BATCH, BATCH_BYTES};
 use crate::{Bound, DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope};
 use async_trait::async_trait;
 use tokio::sync::mpsc::Sender;
@@ -9,6 +11,7 @@ use windlass_core::problem::Code;
 use windlass_core::{
     Column, ColumnType, Cursor, KeySet, Keys, Load, Problem, Record, Template, Value,
 };
+#[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
 
 /// Records read at once.
@@ -25,6 +28,7 @@ impl FanIn for DynamodbData {
     }
 
     /// Each hundred records are read at an instant of their own.
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,

@@ -1,9 +1,11 @@
 //! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
 
+#[cfg(feature = "export")]
+use super::extract;
 use super::row::value;
 use super::{
-    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, extract, finish, patient,
-    release, variables,
+    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, finish, patient, release,
+    variables,
 };
 use crate::fan_in::{Bound, Replacement};
 use crate::sql::{Dialect, Sql, has_collation};
@@ -15,6 +17,7 @@ use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
 use windlass_drivers::mysql::{Access, Row};
 use windlass_drivers::{Class, Error};
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 #[async_trait]
@@ -38,6 +41,7 @@ impl FanIn for MysqlData {
         release(transaction, rows).await
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,

@@ -7,6 +7,7 @@ mod cut;
 mod deferred;
 mod describe;
 mod durability;
+#[cfg(feature = "export")]
 mod extract;
 mod fan_in;
 mod fence;

@@ -4,9 +4,11 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat};
 use windlass_core::{Column, ColumnType, Value};
+#[cfg(feature = "mysql")]
 use windlass_drivers::mysql;
 
 /// A value as the driver takes it.
+#[cfg(feature = "mysql")]
 pub(super) fn param(value: &Value) -> mysql::Value {
     match value {
         Value::Null => mysql::Value::NULL,

@@ -1,8 +1,10 @@
 //! The application's side of the outbox, in Rust.
 
 use futures::future::BoxFuture;
+#[cfg(feature = "sqlite")]
 use rusqlite::OptionalExtension as _;
 use serde_json::json;
+#[cfg(feature = "postgres")]
 use tokio_postgres::types::Type;
 use windlass_core::{Identity, JobId, Problem, Request};
 
@@ -12,7 +14,8 @@ use windlass_core::{Identity, JobId, Problem, Request};
 ///
 /// The identity is who submits, and the claims that the job type filters by.
 ///
-/// ```no_run
+#[cfg_attr(feature = "postgres", doc = "```no_run")]
+#[cfg_attr(not(feature = "postgres"), doc = "```ignore")]
 /// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// use serde_json::json;
 /// use windlass_core::{Identity, Request};
@@ -61,14 +64,17 @@ pub struct Entry {
 
 /// Why a request could not be put into the outbox.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnqueueError {
     /// It would be refused.
     #[error(transparent)]
     Problem(#[from] Problem),
     /// PostgreSQL did not take it.
+    #[cfg(feature = "postgres")]
     #[error("the outbox did not take the request: {0}")]
     Postgres(#[from] tokio_postgres::Error),
     /// SQLite did not take it.
+    #[cfg(feature = "sqlite")]
     #[error("the outbox did not take the request: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
@@ -94,6 +100,7 @@ impl Entry {
     }
 }
 
+#[cfg(feature = "postgres")]
 impl Enqueue for tokio_postgres::Transaction<'_> {
     type Enqueued<'a>
         = BoxFuture<'a, Result<Option<JobId>, EnqueueError>>
@@ -112,6 +119,7 @@ impl Enqueue for tokio_postgres::Transaction<'_> {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl Enqueue for rusqlite::Transaction<'_> {
     type Enqueued<'a>
         = Result<Option<JobId>, EnqueueError>

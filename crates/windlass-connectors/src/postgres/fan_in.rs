@@ -1,10 +1,10 @@
 //! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
 
+#[cfg(feature = "export")]
+use super::extract;
 use super::row::values;
 use super::write::Batch;
-use super::{
-    KEEPING, LOOKING, PostgresData, describe, extract, finish, milliseconds, release, row,
-};
+use super::{KEEPING, LOOKING, PostgresData, describe, finish, milliseconds, release, row};
 use crate::fan_in::{Bound, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
@@ -14,6 +14,7 @@ use futures::{SinkExt, TryStreamExt};
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
 use windlass_drivers::{Bytes, Class, Error, Transaction};
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 #[async_trait]
@@ -37,6 +38,7 @@ impl FanIn for PostgresData {
         release(transaction, rows).await
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,

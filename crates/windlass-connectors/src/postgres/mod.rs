@@ -1,17 +1,20 @@
 //! PostgreSQL: sets of rows in single statements, every transaction explicit, so that it works
 //! behind a pooler that moves transactions between connections.
 
+#[cfg(feature = "export")]
 mod binary;
 mod commit;
 mod cut;
 mod deferred;
 mod describe;
+#[cfg(feature = "export")]
 mod extract;
 mod fan_in;
 mod fence;
 mod group_commit;
 mod history;
 mod listener;
+#[cfg(feature = "export")]
 mod numeric;
 mod outbox;
 mod preview;

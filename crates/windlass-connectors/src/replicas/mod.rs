@@ -25,6 +25,7 @@ use windlass_core::{
     ChunkId, Column, FilterValue, JobId, Key, KeyRange, KeySet, Load, Table, Template, Value,
 };
 use windlass_drivers::{Class, Error};
+#[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 /// The connection and its replicas.
@@ -73,6 +74,7 @@ fn tell(replica: &Replica, error: DataError) -> Result<DataError> {
 }
 
 /// Extracts from a replica; says also whether batches have gone out already.
+#[cfg(feature = "export")]
 async fn extract_from(
     connection: &dyn Connection,
     scope: &Scope,
@@ -277,6 +279,7 @@ impl FanIn for Replicated {
         spread!(self, |connection| connection.map(scope, columns, key_set))
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,

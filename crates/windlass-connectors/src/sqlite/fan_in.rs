@@ -2,7 +2,9 @@
 
 use super::row::{each, execute, values};
 use super::{SqliteData, commit, describe, failed};
-use crate::fan_in::{BATCH, BATCH_BYTES, Bound, Replacement, misfit};
+#[cfg(feature = "export")]
+use crate::fan_in::misfit;
+use crate::fan_in::{BATCH, BATCH_BYTES, Bound, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
@@ -13,6 +15,7 @@ use std::borrow::Cow;
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, Counts, Cursor, KeySet, Load, Template, Value};
 use windlass_drivers::{Class, Error};
+#[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
 
 #[async_trait]
@@ -39,6 +42,7 @@ impl FanIn for SqliteData {
         .await
     }
 
+    #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,
@@ -92,6 +96,7 @@ fn select(connection: &Connection, sql: &Sql<'_>, width: usize) -> Result<Vec<Ve
     Ok(rows)
 }
 
+#[cfg(feature = "export")]
 fn extract(
     connection: &Connection,
     scope: &Scope,

@@ -1,4 +1,4 @@
-//! `[alerts]`: what is worth telling somebody, and whom.
+//! `[alerts]`: which alerts are raised, and where they are posted.
 
 use crate::problem::{Code, Problem};
 use crate::{AlertKind, Secret};
@@ -6,7 +6,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// `[alerts]`. Everything is in the log in any case.
+/// `[alerts]`. Every alert is also logged.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Alerts {
@@ -14,17 +14,17 @@ pub struct Alerts {
     pub webhook: Option<Webhook>,
     /// Whether the webhook may be `http://…` on another machine.
     pub insecure: bool,
-    /// What they are signed with: the first secret, and for a while the one before.
+    /// The secrets that sign alerts. A second one allows rotation.
     #[serde(rename = "secret", deserialize_with = "secrets")]
     pub secrets: Vec<Secret>,
     /// The kinds that are posted.
     pub on: Vec<AlertKind>,
-    /// More dead letters of a job type than this that are `new` are an alert.
+    /// The number of `new` dead letters of a job type above which an alert is raised.
     pub dead_letters: u32,
-    /// Work that nobody could take for so long is an alert.
+    /// How long work may wait without a worker that can run it, before an alert is raised.
     #[serde(with = "humantime_serde")]
     pub no_worker: Duration,
-    /// Where it stands in the file.
+    /// Its line in the file.
     #[serde(skip)]
     pub line: usize,
 }
@@ -44,18 +44,18 @@ impl Default for Alerts {
 }
 
 impl Alerts {
-    /// Whether an alert of this kind is posted somewhere.
+    /// Whether an alert of this kind is posted.
     pub fn posts(&self, kind: AlertKind) -> bool {
         self.webhook.is_some() && self.on.contains(&kind)
     }
 
-    /// Everything that is wrong with the table beyond its single values.
+    /// The problems of the table beyond its single values.
     pub(super) fn problems(&self) -> Option<Problem> {
         let detail = match (&self.webhook, self.secrets.len()) {
             (Some(_), 0) => {
-                "is missing, so that alerts.webhook could not tell our alerts from others'"
+                "is missing; without a signature the receiver of alerts.webhook cannot verify alerts"
             }
-            (None, 1..) => "signs what alerts.webhook gets, which is missing",
+            (None, 1..) => "is set, but alerts.webhook is missing",
             _ => return None,
         };
         let problem = Problem::field(Code::Configuration, "alerts.secret", detail);
@@ -63,7 +63,7 @@ impl Alerts {
     }
 }
 
-/// A URL that alerts are posted to. Such URLs often hold a secret, so it is not shown.
+/// The URL that alerts are posted to. Such URLs often contain a secret, so it is not printed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Webhook(Secret);
 
@@ -80,15 +80,17 @@ impl<'de> Deserialize<'de> for Webhook {
         let url = url::Url::parse(&text).ok();
         match url.is_some_and(|url| matches!(url.scheme(), "http" | "https")) {
             true => Ok(Webhook(text.into())),
-            false => Err(D::Error::custom("webhook is not a URL, `https://…` or `http://…`")),
+            false => {
+                Err(D::Error::custom("webhook is not a URL; expected `https://…` or `http://…`"))
+            }
         }
     }
 }
 
-/// The shortest secret, in bytes: what is signed can be seen, and shorter ones can be tried out.
+/// The shortest secret in bytes. Shorter ones could be found by brute force from a signed message.
 const SHORTEST: usize = 24;
 
-/// One secret or several. Nothing of them is in what is wrong with them.
+/// One secret or several. Errors do not quote them.
 fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Secret>, D::Error> {
     let texts = match toml::Value::deserialize(deserializer)? {
         toml::Value::String(text) => vec![text],
@@ -99,12 +101,12 @@ fn secrets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Secret>, D:
         _ => Vec::new(),
     };
     if texts.is_empty() {
-        return Err(D::Error::custom("secret is a text, or a list of texts"));
+        return Err(D::Error::custom("secret must be a string, or a list of strings"));
     }
     let secrets: Vec<Secret> = texts.into_iter().map(Secret::from).collect();
     match secrets.iter().any(|secret| secret.expose().len() < SHORTEST) {
         true => Err(D::Error::custom(format!(
-            "secret is shorter than {SHORTEST} bytes; `openssl rand -base64 32` makes a good one"
+            "secret is shorter than {SHORTEST} bytes; create one with `openssl rand -base64 32`"
         ))),
         false => Ok(secrets),
     }
@@ -147,11 +149,11 @@ mod tests {
             ("webhook = \"ftp://a\"".to_owned(), "https://"),
             ("webhook = \"a b\"".to_owned(), "not a URL"),
             (url.to_owned(), "alerts.secret: is missing"),
-            (format!("secret = \"{SECRET}\""), "alerts.webhook gets"),
+            (format!("secret = \"{SECRET}\""), "alerts.webhook is missing"),
             ("secret = \"hush-hush\"".to_owned(), "shorter than 24"),
-            ("secret = 7".to_owned(), "a text"),
-            ("secret = []".to_owned(), "a text"),
-            ("secret = [7]".to_owned(), "a text"),
+            ("secret = 7".to_owned(), "a string"),
+            ("secret = []".to_owned(), "a string"),
+            ("secret = [7]".to_owned(), "a string"),
             ("on = [\"sometimes\"]".to_owned(), "sometimes"),
             ("dead_letters = -1".to_owned(), "line 3"),
             ("no_worker = \"soon\"".to_owned(), "line 3"),

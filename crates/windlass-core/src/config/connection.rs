@@ -1,4 +1,4 @@
-//! `[connections.NAME]`: a database with records, its replicas, and how it says that it is well.
+//! `[connections.NAME]`: a database with records, its replicas and its health statement.
 
 use crate::problem::{Code, Problem};
 use serde::Deserialize;
@@ -7,22 +7,23 @@ use std::time::Duration;
 /// `[connections.NAME]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Connection {
     /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
     pub url: String,
-    /// Copies of it that serve what is only read.
+    /// Replicas that serve reads.
     #[serde(default)]
     pub replicas: Vec<String>,
-    /// A replica that is further behind is left out.
+    /// A replica that lags further behind is not used.
     #[serde(default = "default_lag", with = "humantime_serde")]
     pub max_lag: Duration,
-    /// How many connections one process opens at most, to it and to each of its replicas.
+    /// The most connections that one process opens to it, and to each of its replicas.
     #[serde(default = "default_connections")]
     pub max_connections: usize,
-    /// Whether applications put requests there, for the relay to submit.
+    /// Whether applications enqueue requests in its outbox, for the relay to submit.
     #[serde(default)]
     pub outbox: bool,
-    /// A number by which the database itself says how it is.
+    /// A statement that measures the load of the database.
     #[serde(default)]
     pub health: Option<Health>,
 }
@@ -31,11 +32,11 @@ pub struct Connection {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
-    /// A SELECT of one number: replica lag, lock waits, load. NULL is well.
+    /// A SELECT of one number: replica lag, lock waits, load. NULL counts as healthy.
     pub sql: String,
-    /// While the number is above this, work on the connection slows down.
+    /// While the number is above this, work on the connection is throttled.
     pub limit: f64,
-    /// How often it is asked.
+    /// The interval of measurements.
     #[serde(default = "default_every", with = "humantime_serde")]
     pub every: Duration,
 }
@@ -53,7 +54,24 @@ fn default_connections() -> usize {
 }
 
 impl Connection {
-    /// Everything that is wrong with it by itself.
+    /// A connection to this database, with the default settings.
+    ///
+    /// ```
+    /// let connection = windlass_core::config::Connection::new("postgres://localhost/app");
+    /// assert_eq!(connection.max_connections, 16);
+    /// ```
+    pub fn new(url: impl Into<String>) -> Connection {
+        Connection {
+            url: url.into(),
+            replicas: Vec::new(),
+            max_lag: default_lag(),
+            max_connections: default_connections(),
+            outbox: false,
+            health: None,
+        }
+    }
+
+    /// All problems of the table.
     pub(super) fn problems(&self, name: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |field: &str, detail: &str| {
@@ -61,51 +79,49 @@ impl Connection {
             problems.push(Problem::field(Code::Configuration, field, detail));
         };
         if self.max_connections == 0 {
-            refuse("max_connections", "is 0; 16 is the default");
+            refuse("max_connections", "must be at least 1, got 0; the default is 16");
         } else if self.max_connections < 1 + self.reserved() {
             let detail = match (self.outbox, self.replicas.is_empty()) {
-                (true, true) => "is 1; an outbox needs 2, one of them for its own rows",
-                (false, _) => "is 1; replicas need 2, one of them to ask how far they lag",
-                (true, false) => "is too small; an outbox and replicas need 3",
+                (true, true) => "must be at least 2 with an outbox, which uses one of them",
+                (false, _) => "must be at least 2 with replicas: one measures their lag",
+                (true, false) => "must be at least 3 with an outbox and replicas",
             };
             refuse("max_connections", detail);
         }
         for (place, replica) in self.replicas.iter().enumerate() {
             let field = format!("replicas[{place}]");
-            // URLs are not shown: they may hold a password.
+            // URLs are not shown, because they may contain a password.
             if kind(replica) != kind(&self.url) {
                 let right = kind(&self.url);
                 refuse(
                     &field,
-                    &format!(
-                        "is no copy of the url; one that begins with `{right}:` would be right"
-                    ),
+                    &format!("must be a replica of url, so it must begin with `{right}:`"),
                 );
             } else if *replica == self.url {
-                refuse(&field, "is the url itself; the url of a copy would be right");
+                refuse(&field, "is the same as url; expected the url of a replica");
             } else if self.replicas[..place].contains(replica) {
-                refuse(&field, "is listed twice; once would be right");
+                refuse(&field, "is listed twice");
             }
         }
         if self.max_lag < SHORTEST_LAG {
-            refuse("max_lag", "is too short; 1s or more would be right, 10s is the default");
+            refuse("max_lag", "must be at least 1s; the default is 10s");
         }
         if self.max_lag > LONGEST_LAG {
-            refuse("max_lag", "is too long; 1d or less would be right, 10s is the default");
+            refuse("max_lag", "must be at most 1d; the default is 10s");
         }
         if let Some(health) = &self.health {
             if !health.limit.is_finite() {
-                refuse("health.limit", "is no number; 10 would be right");
+                refuse("health.limit", "must be a finite number, such as 10");
             }
             if health.every < Duration::from_millis(100) {
-                refuse("health.every", "is too short; 100ms or more would be right");
+                refuse("health.every", "must be at least 100ms");
             }
         }
         problems
     }
 
-    /// How many of its connections are kept back from the work: a relay holds one while it submits,
-    /// and another asks how far replicas lag.
+    /// The connections that are reserved: one for the outbox relay while it submits, one to measure the
+    /// lag of replicas.
     pub fn reserved(&self) -> usize {
         usize::from(self.outbox) + usize::from(!self.replicas.is_empty())
     }
@@ -123,6 +139,18 @@ fn kind(url: &str) -> &str {
         "postgresql" => "postgres",
         "mariadb" => "mysql",
         other => other,
+    }
+}
+
+impl From<&str> for Connection {
+    fn from(url: &str) -> Connection {
+        Connection::new(url)
+    }
+}
+
+impl From<String> for Connection {
+    fn from(url: String) -> Connection {
+        Connection::new(url)
     }
 }
 
@@ -167,7 +195,7 @@ mod tests {
     fn asking_replicas_takes_a_connection() {
         let with = |lines: &str| refusal(&format!("replicas = [\"postgres://a\"]\n{lines}"));
         assert!(with("max_connections = 1").contains("replicas need 2"));
-        assert!(with("max_connections = 2\noutbox = true").contains("need 3"));
+        assert!(with("max_connections = 2\noutbox = true").contains("at least 3"));
         assert_eq!(with("max_connections = 2"), "");
     }
 }

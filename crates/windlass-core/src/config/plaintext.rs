@@ -5,8 +5,7 @@ use crate::problem::{Code, Problem};
 use crate::{Endpoint, JobType, StepKind};
 use url::{Host, Url};
 
-/// Whether requests to this URL can be read and changed on their way: `http://`, and to another
-/// machine.
+/// Whether requests to this URL can be read and changed on the network: `http://` to another machine.
 pub fn is_plaintext(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return false };
     let is_loopback = match url.host() {
@@ -18,7 +17,7 @@ pub fn is_plaintext(url: &str) -> bool {
     url.scheme() == "http" && !is_loopback
 }
 
-/// What is wrong with the endpoint of a job type, whose variables have their values.
+/// The problem of an endpoint whose variables are already replaced.
 pub fn endpoint_problem(job_type: &JobType, endpoint: &Endpoint) -> Option<Problem> {
     let has_secrets = endpoint.forward_token || !endpoint.headers.is_empty();
     (has_secrets && !endpoint.insecure && is_plaintext(&endpoint.url)).then(|| {
@@ -33,7 +32,7 @@ fn job_type_problem(job_type: &JobType) -> Option<Problem> {
     endpoint_problem(job_type, &Endpoint { url, ..endpoint.clone() })
 }
 
-/// Everything that would be sent or read without TLS, and that nothing allows.
+/// Everything that would be sent or read without TLS and is not explicitly allowed.
 pub(super) fn problems(config: &Config) -> Vec<Problem> {
     let mut problems: Vec<Problem> = config.jobs.values().filter_map(job_type_problem).collect();
     let jwks =
@@ -55,8 +54,8 @@ pub(super) fn problems(config: &Config) -> Vec<Problem> {
 
 fn detail(what: &str, allow: &str) -> String {
     format!(
-        "{what}: everyone on the network path could read or change it. `https://…` would be right; \
-         `{allow} = true` allows it"
+        "{what}: everyone on the network path could read or change it. Use `https://…`, or allow it with \
+         `{allow} = true`"
     )
 }
 

@@ -1,4 +1,4 @@
-//! `[server]` and `[auth]`: where the API listens, and who may do what there.
+//! `[server]` and `[auth]`: where the API listens, and who may use it.
 
 use crate::problem::{Code, Problem};
 use crate::{Request, Secret};
@@ -15,18 +15,18 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The most bytes of a request's body.
     pub max_body: usize,
-    /// The most requests a second of one caller; a second's worth may come at once.
+    /// The most requests per second of one caller, with bursts of up to one second.
     pub requests_per_second: u32,
-    /// How long answers may take to finish after the server was told to stop.
+    /// How long answers may take to finish after a shutdown was requested.
     #[serde(with = "humantime_serde")]
     pub shutdown: Duration,
-    /// The most connections open at once. When absent: half of the files that the process may
-    /// open, at most 4096, so that descriptors are left for the work.
+    /// The most open connections. Default: half of the file descriptors of the process, at most 4096, so
+    /// that the rest is left for jobs.
     pub max_connections: Option<u32>,
     /// How long a request's header may take to arrive.
     #[serde(with = "humantime_serde")]
     pub header_timeout: Duration,
-    /// How long a request's body may take to arrive, and a client may take nothing of an answer.
+    /// How long a request's body may take to arrive, and a client may stall while it reads an answer.
     #[serde(with = "humantime_serde")]
     pub body_timeout: Duration,
     /// How long a connection stays open without a request.
@@ -55,11 +55,11 @@ impl Default for Server {
     }
 }
 
-/// Room for the largest request, also where it is written with line breaks and spaces: what is too
-/// large is told so by the request's own limit.
+/// Larger than the largest request with line breaks and spaces, so that the limit of requests reports the
+/// error.
 const DEFAULT_BODY: usize = 2 * Request::MOST_BYTES;
 
-/// A client on a slow line needs at least this.
+/// The shortest timeout; clients on slow networks need at least this.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// `[auth]`
@@ -69,10 +69,10 @@ pub struct Auth {
     /// The key itself: a secret of 32 bytes or more (HS256), or a public key as PEM.
     #[serde(default)]
     pub key: Option<Secret>,
-    /// A file with the same.
+    /// A file with the key.
     #[serde(default)]
     pub key_file: Option<String>,
-    /// A set of public keys: `https://…` or a file. An unknown key is looked up again.
+    /// A set of public keys: `https://…` or a file. An unknown key id reloads it.
     #[serde(default)]
     pub jwks: Option<String>,
     /// Whether `jwks` may be `http://…` on another machine.
@@ -84,10 +84,10 @@ pub struct Auth {
     /// The `aud` that tokens must have.
     #[serde(default)]
     pub audience: Option<String>,
-    /// How far the clocks may be apart.
+    /// The tolerated clock skew.
     #[serde(default = "default_leeway", with = "humantime_serde")]
     pub leeway: Duration,
-    /// The claim that has the caller's roles, one or a list; a dot leads into an object.
+    /// The claim with the caller's roles, one or a list; a dot selects a field of an object.
     #[serde(default = "default_roles_claim")]
     pub roles_claim: String,
     /// What each role may do.
@@ -100,30 +100,29 @@ pub struct Auth {
 pub struct Role {
     /// What it may do.
     pub may: Vec<Permission>,
-    /// Whether with everybody's jobs, rather than only one's own.
+    /// Whether with the jobs of every submitter instead of the caller's own.
     #[serde(default)]
     pub all_jobs: bool,
-    /// The job types it holds for, as names in which `*` stands for any letters: `REPORT_*`. All of
-    /// them when empty.
+    /// The job types it applies to, with `*` as a wildcard: `REPORT_*`. All of them if empty.
     #[serde(default)]
     pub jobs: Vec<String>,
-    /// The highest priority of the jobs it submits. When absent: [`SUBMITTER_PRIORITY`], or 9 for a
-    /// role that may administer.
+    /// The highest priority of the jobs it submits. Default: [`SUBMITTER_PRIORITY`], or 9 for a role that
+    /// may administer.
     #[serde(default)]
     pub max_priority: Option<u8>,
 }
 
-/// The highest priority that a role may submit with by default. The ones above it are left to those
-/// who administer, so that something can always be put before the rest.
+/// The highest priority that a role may submit with by default. Higher ones are reserved for
+/// administrators, so that they can always submit something more urgent.
 pub const SUBMITTER_PRIORITY: u8 = 7;
 
 impl Role {
-    /// Whether it holds for a job type.
+    /// Whether it applies to a job type.
     pub fn covers(&self, job_type: &str) -> bool {
         self.covers_all() || self.jobs.iter().any(|pattern| matches(pattern, job_type))
     }
 
-    /// Whether it holds for every job type there is and will be.
+    /// Whether it applies to every job type, present and future.
     pub fn covers_all(&self) -> bool {
         self.jobs.is_empty() || self.jobs.iter().any(|pattern| pattern == "*")
     }
@@ -135,25 +134,25 @@ impl Role {
     }
 }
 
-/// Whether a name has the form of a pattern, in which `*` stands for any letters.
+/// Whether a name matches a pattern with `*` as a wildcard.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let end = parts.pop().unwrap_or_default();
     for part in parts {
-        // The first place leaves the most for what follows.
+        // The first match leaves the most text for the rest of the pattern.
         let Some(at) = left.find(part) else { return false };
         left = &left[at + part.len()..];
     }
     left.ends_with(end)
 }
 
-/// What one may do.
+/// What a role may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
-    /// Look at jobs, chunks, output, dead letters, limits and workers.
+    /// Read jobs, chunks, output, dead letters, limits and workers.
     View,
     /// Submit jobs.
     Submit,
@@ -177,17 +176,20 @@ fn default_roles_claim() -> String {
     "roles".to_owned()
 }
 
-/// Everything that is wrong with the two tables by themselves.
+/// All problems of the two tables.
 pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut refuse = |field: &str, detail: &str| {
         problems.push(Problem::field(Code::Configuration, field, detail))
     };
     if server.max_body == 0 {
-        refuse("server.max_body", &format!("is 0; {DEFAULT_BODY} is the default"));
+        refuse(
+            "server.max_body",
+            &format!("must be at least 1, got 0; the default is {DEFAULT_BODY}"),
+        );
     }
     if server.requests_per_second == 0 {
-        refuse("server.requests_per_second", "is 0; 1000 is the default");
+        refuse("server.requests_per_second", "must be at least 1, got 0; the default is 1000");
     }
     for (field, count) in [
         ("server.max_connections", server.max_connections.unwrap_or(1)),
@@ -210,8 +212,8 @@ pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
     match auth {
         None if !server.listen.ip().is_loopback() => refuse(
             "server.listen",
-            "is an address that others can reach, and there is no [auth] to tell who may do what; \
-             127.0.0.1:8080 would be right, or an [auth] table",
+            "is reachable from other machines, but there is no [auth]; use 127.0.0.1:8080, or add an \
+             [auth] table",
         ),
         None => {}
         Some(auth) => {
@@ -220,7 +222,7 @@ pub(super) fn problems(server: &Server, auth: Option<&Auth>) -> Vec<Problem> {
                 refuse("auth", "needs exactly one of key, key_file and jwks");
             }
             if auth.roles.is_empty() {
-                refuse("auth.roles", "is empty, so that nobody may do anything");
+                refuse("auth.roles", "is empty, so no caller may do anything");
             }
             for (name, role) in &auth.roles {
                 if let Some(priority) = role.max_priority.filter(|priority| *priority > 9) {
@@ -279,7 +281,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let roles = "[auth.roles]\na = { may = [] }\n";
         for (text, expected) in [
-            ("[server]\nlisten = \"0.0.0.0:80\"\n".to_owned(), "no [auth]"),
+            ("[server]\nlisten = \"0.0.0.0:80\"\n".to_owned(), "there is no [auth]"),
             ("[server]\nlisten = \"here\"\n".to_owned(), "line 2"),
             ("[server]\nmax_body = 0\n".to_owned(), "max_body"),
             ("[server]\nrequests_per_second = 0\n".to_owned(), "requests_per_second"),
@@ -292,7 +294,7 @@ mod tests {
             ),
             (format!("[auth]\n{roles}"), "exactly one"),
             (format!("[auth]\nkey = \"a\"\njwks = \"b\"\n{roles}"), "exactly one"),
-            ("[auth]\nkey = \"a\"\nroles = {}\n".to_owned(), "nobody"),
+            ("[auth]\nkey = \"a\"\nroles = {}\n".to_owned(), "no caller"),
             ("[auth]\nkey = \"a\"\n".to_owned(), "roles"),
             (roles.replace("may = []", "may = [\"fly\"]"), "fly"),
         ] {

@@ -2,8 +2,11 @@
 
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
+#[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 use std::fmt;
@@ -45,6 +48,14 @@ pub enum Class {
 }
 
 impl Error {
+    /// The error of a URL whose database this build leaves out: it names the cargo feature to add.
+    pub fn missing_feature(database: &str, feature: &str) -> Self {
+        let message = format!(
+            "this build has no support for {database}; build it with the cargo feature `{feature}`"
+        );
+        Error::new(Class::Definition, message)
+    }
+
     /// An error that has no code of the database.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Error { class, code: None, message: message.into() }

@@ -10,6 +10,7 @@ use tokio::task::{JoinError, JoinSet};
 
 /// What a worker did until it was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerStats {
     /// Chunks it completed.
     pub completed: u64,

@@ -156,6 +156,7 @@ pub(crate) async fn write_report(
 
 /// Writes the HTML page of a report next to it, under the same condition. Its name is the full name of
 /// the report plus `.html`, so that reports that differ only in their format have separate pages.
+#[cfg(feature = "html")]
 pub(crate) async fn write_report_page(
     job: &JobContext,
     report: &Report,

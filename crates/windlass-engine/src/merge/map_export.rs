@@ -10,6 +10,7 @@ use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
 use windlass_core::{Counts, Cursor, KeySet, Problem, Value};
+#[cfg(feature = "export")]
 use windlass_export::PartName;
 use windlass_store::NewPart;
 
@@ -17,6 +18,7 @@ use windlass_store::NewPart;
 const MAX_STORED_PART_BYTES: usize = 16 << 20;
 
 /// Batches that may be read ahead of the writer.
+#[cfg(feature = "export")]
 const READ_AHEAD_BATCHES: usize = 2;
 
 /// Produces the part of a chunk.
@@ -45,6 +47,7 @@ pub(crate) async fn run_batch(
 }
 
 /// Writes the records of a chunk while they are read.
+#[cfg(feature = "export")]
 async fn export(
     chunk: &ChunkRunner,
     destination: &JobDestination,
@@ -57,6 +60,12 @@ async fn export(
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written
+}
+
+/// No chunk has a destination in this build.
+#[cfg(not(feature = "export"))]
+async fn export(_: &ChunkRunner, destination: &JobDestination, _: &KeySet) -> Result<NewPart> {
+    match *destination {}
 }
 
 /// Encodes rows as a part that is kept in the store.

@@ -105,8 +105,15 @@ async fn merge_all(
     Ok(())
 }
 
+/// The report page is HTML, which this build leaves out.
+#[cfg(not(feature = "html"))]
+async fn write_page(_: &Engine, _: &JobContext, _: &Report, _: SegmentLease) -> Result<()> {
+    Ok(())
+}
+
 /// Writes the HTML page next to the report. A failure does not fail the job: the page is rendered from
 /// the store and can be produced again at any time.
+#[cfg(feature = "html")]
 async fn write_page(
     engine: &Engine,
     job: &JobContext,
@@ -138,6 +145,7 @@ pub(crate) async fn stored_result(engine: &Engine, job: JobId) -> Result<Option<
 }
 
 /// The column names and the rows of a stored result.
+#[cfg(feature = "html")]
 pub(crate) fn decode_result(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
     let mut rows = map_export::decode(merged)?.into_iter();
     let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();

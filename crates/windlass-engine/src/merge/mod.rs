@@ -1,8 +1,13 @@
 //! Fan-in: merges the parts of a job into its result, writes the report, and loads the result into a
 //! table.
 
+#[cfg(feature = "export")]
+pub(crate) mod destination;
+#[cfg(not(feature = "export"))]
+#[path = "no_export.rs"]
 pub(crate) mod destination;
 pub(crate) mod job_result;
 pub(crate) mod map_export;
 pub(crate) mod merge;
+#[cfg(feature = "html")]
 pub(crate) mod report_page;

@@ -31,6 +31,7 @@ const LEDGER_ROWS_PER_PAGE: u32 = 1000;
 
 /// What `--after-restore` found and did.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct AfterRestore {
     /// Number of chunks whose epochs were raised to those of the ledger.
     pub raised: u64,

@@ -1,4 +1,4 @@
-//! Runs a registered Rust function as a step, once per record.
+//! A Rust function as a step, and a job type together with its function.
 
 use super::{ItemContext, Step, StepBatch, StepError, StepItem};
 use async_trait::async_trait;
@@ -8,10 +8,44 @@ use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
-use windlass_core::{ItemError, Outcome};
+use std::sync::Arc;
+use windlass_core::job_type_builder::{Declared, Handler, JobTypeBuilder};
+use windlass_core::{ItemError, JobType, Outcome};
 
-/// Items of a batch that a function processes concurrently, so that one that waits for the network
-/// does not delay the rest.
+/// A job type with the code that it needs, as [`Builder::job`](crate::Builder::job) takes it: a
+/// [`JobType`], or a [`JobTypeBuilder`] with its step. The compiler infers `Record`, the type that a
+/// handler takes.
+pub trait JobDefinition<Record> {
+    /// The job type, and its handler where it has one.
+    fn into_job(self) -> (JobType, Option<Arc<dyn Step>>);
+}
+
+impl JobDefinition<()> for JobType {
+    fn into_job(self) -> (JobType, Option<Arc<dyn Step>>) {
+        (self, None)
+    }
+}
+
+impl JobDefinition<()> for JobTypeBuilder<Declared> {
+    fn into_job(self) -> (JobType, Option<Arc<dyn Step>>) {
+        (self.into_job_type(), None)
+    }
+}
+
+impl<T, F, Fut> JobDefinition<T> for JobTypeBuilder<Handler<F>>
+where
+    T: DeserializeOwned + Send + 'static,
+    F: Fn(T, ItemContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Outcome, ItemError>> + Send + 'static,
+{
+    fn into_job(self) -> (JobType, Option<Arc<dyn Step>>) {
+        let (job_type, function) = self.into_parts();
+        (job_type, Some(Arc::new(FunctionStep::new(function))))
+    }
+}
+
+/// Items of one batch that a function processes concurrently, so that an item that waits on the network
+/// does not delay the rest of the batch.
 const MAX_CONCURRENT_ITEMS: usize = 32;
 
 /// Calls a function once per record, deserialized to the type that the function takes.
@@ -36,7 +70,7 @@ where
     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
         let call = |item: &StepItem| {
             let (record, context) = (item.record.clone(), batch.context(item));
-            // All of this may panic: deserializing, calling the function, and polling its future.
+            // Reading the record, calling the function and polling its future can all panic.
             let called = async move {
                 let record = record.parse::<T>().map_err(|error| {
                     ItemError::permanent(format!(
@@ -50,14 +84,12 @@ where
                 result.unwrap_or_else(panicked).unwrap_or_else(Outcome::Error)
             }
         };
-        Ok(futures::stream::iter(batch.items.iter().map(call))
-            .buffered(MAX_CONCURRENT_ITEMS)
-            .collect()
-            .await)
+        let outcomes = futures::stream::iter(batch.items.iter().map(call));
+        Ok(outcomes.buffered(MAX_CONCURRENT_ITEMS).collect().await)
     }
 }
 
-/// A panic fails only the item that the handler was called for.
+/// A panic fails its own item permanently and no other.
 fn panicked(panic: Box<dyn Any + Send>) -> Result<Outcome, ItemError> {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

@@ -13,6 +13,7 @@ mod registry;
 mod wire;
 
 pub(crate) use function::FunctionStep;
+pub use function::JobDefinition;
 pub(crate) use registry::FailingStep;
 pub use registry::Steps;
 
@@ -40,6 +41,7 @@ pub trait Step: Send + Sync {
 
 /// Why a batch has no outcomes.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StepError {
     /// The batch failed, perhaps because of some of its items. The engine halves it until those items
     /// are alone. They fail with this error; the rest of the batch is processed.

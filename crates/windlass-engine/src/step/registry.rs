@@ -49,6 +49,9 @@ impl Steps {
     /// The step of a definition; `None` if the database itself runs it (`refresh`, `sql`, `map`,
     /// `export`). The definition is the one the job was submitted with; secrets come from this process's
     /// configuration.
+    ///
+    /// # Errors
+    /// This process has no such handler, or its configuration lacks a variable or header of the step.
     pub fn of(
         &self,
         definition: &JobType,

@@ -16,6 +16,7 @@ use windlass_store::JobSnapshot;
 /// The result of a dry run.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct DryRun {
     /// How many records the job would process.
     pub records: i64,
@@ -25,6 +26,7 @@ pub struct DryRun {
 
 /// One record before and after the step.
 #[derive(Clone, Debug, serde::Serialize)]
+#[non_exhaustive]
 pub struct Sample {
     /// Its key.
     pub key: Json,

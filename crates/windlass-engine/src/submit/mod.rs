@@ -24,6 +24,7 @@ use windlass_store::{NewJob, Submitted};
 
 /// A job type that was validated against its table.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Checked {
     /// The definition with its key columns resolved.
     pub definition: JobType,

@@ -116,7 +116,7 @@ fn a_report_has_the_outcome_the_request_and_the_result() {
         "2 of 40 rows.",
         "40 rows, 2.0 KiB",
         "windlass audit 00000000-0000-0000-0000-000000000000",
-        "reads only: each chunk is one part",
+        "read-only: each chunk is one part",
         "Duration of 10 chunks",
         "null",
     ] {

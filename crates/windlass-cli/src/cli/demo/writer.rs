@@ -1,5 +1,5 @@
-//! The other program of the demo: books notes on random transactions while the job runs, under
-//! the version check, as any careful application does.
+//! The concurrent writer of the demo: writes notes to random transactions while the job runs, with an
+//! optimistic lock on the version column.
 
 use anyhow::{Result, anyhow};
 use rusqlite::{Connection, params};
@@ -35,7 +35,7 @@ impl Writer {
 
 fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written> {
     let mut database = Connection::open(path)?;
-    // The job commits all the time: asking again at once gets a turn where a long wait would not.
+    // The job commits constantly. Retrying quickly gets a turn where a long wait would not.
     database.busy_handler(Some(|_| {
         std::thread::sleep(Duration::from_micros(100));
         true
@@ -46,7 +46,7 @@ fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written>
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // A fixed sequence that wanders all over the table.
+        // A fixed pseudo-random sequence over the whole table.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let id = (seed >> 33) as i64 % i64::from(transactions) + 1;
         let version: i64 =
@@ -61,7 +61,7 @@ fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written>
         if changed == 1 {
             written.insert(id, note);
         }
-        // Let others write too: SQLite has one writer at a time.
+        // Leave time for the job: SQLite has one writer at a time.
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(Written(written))

@@ -54,7 +54,7 @@ async fn each_kind_is_raised_once_by_two_servers() {
     eventually("letters again", async || receiver.kinds() == expected).await;
     assert_eq!(kinds(&sandbox).await, expected);
     let shown = sandbox.run("alerts").await.ok().stdout;
-    assert!(shown.contains("delivered") && shown.contains("(over)"), "{shown}");
+    assert!(shown.contains("delivered") && shown.contains("(cleared)"), "{shown}");
 }
 
 #[tokio::test]

@@ -19,9 +19,9 @@ async fn correct_job_types_are_explained() {
             "Write all back",
             "accounts by (id)",
             "UPDATE accounts SET amount = amount + 1 WHERE {chunk}",
-            "branches: look-ups in the index on branch",
+            "branches: lookups in the index on branch",
             "exactly once",
-            "everything is right",
+            "no problems found",
         ] {
             assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
         }
@@ -86,7 +86,7 @@ async fn one_bad_job_type_does_not_hide_the_others() {
     let sandbox = CliSandbox::on(&data, &(raise(5) + &missing + &keyless));
     refused(
         &sandbox.run("check").await,
-        &["RAISE\n", "LOWER", "nothing", "HIDE", "owner", "3 to mend"],
+        &["RAISE\n", "LOWER", "nothing", "HIDE", "owner", "3 problems found"],
     );
     let output = sandbox.run("check --json").await;
     assert_eq!(output.code, Some(2));
@@ -137,7 +137,7 @@ async fn unknown_keys_are_a_warning() {
         let sandbox = CliSandbox::on(&data, &auth);
         let said = sandbox.run("check").await.ok().stdout;
         assert!(said.contains(&format!("warning: {field}")), "{said}");
-        assert!(said.contains("everything is right"), "{said}");
+        assert!(said.contains("no problems found"), "{said}");
         assert_eq!(sandbox.json("check").await["warnings"].as_array().unwrap().len(), 1);
     }
     let sandbox = CliSandbox::on(&data, &raise(5));

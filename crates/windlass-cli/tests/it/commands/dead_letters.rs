@@ -129,7 +129,7 @@ async fn ignored_letters_are_not_redriven() {
         let (sandbox, _) = with_three_letters(&data).await;
         let all = letters(&sandbox, "").await;
         let output = sandbox.run(&format!("dead ignore {}", text(&all[0]["id"]))).await.ok();
-        assert!(output.stdout.contains("1 letters are ignored"), "{}", output.stdout);
+        assert!(output.stdout.contains("1 dead letter ignored"), "{}", output.stdout);
         assert_eq!(keys(&letters(&sandbox, "--status ignored").await), [7]);
         assert_eq!(sandbox.json("dead ignore --all").await["ignored"], 2);
         assert_eq!(letters(&sandbox, "--status new").await.len(), 0);

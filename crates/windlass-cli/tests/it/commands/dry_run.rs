@@ -8,7 +8,7 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
         let data = data.with_accounts(1000).await;
         let sandbox = CliSandbox::on(&data, &raise(100));
         let output = sandbox.run("run RAISE --dry-run").await.ok();
-        assert!(output.stdout.contains("1,000 records would be worked"), "{}", output.stdout);
+        assert!(output.stdout.contains("1,000 records would be processed"), "{}", output.stdout);
         assert!(output.stdout.contains("nothing was changed"), "{}", output.stdout);
         assert!(output.stdout.contains("amount: 7 → 8"), "{}", output.stdout);
         assert!(!output.stdout.contains("owner:"), "only changed columns are shown");

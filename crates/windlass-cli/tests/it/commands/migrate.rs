@@ -42,8 +42,8 @@ async fn migrate_creates_what_is_missing_and_can_be_repeated() {
         let sandbox = CliSandbox::on(&data, &raise(5));
         for _ in 0..2 {
             let output = sandbox.run("migrate").await.ok();
-            assert!(output.stdout.contains("app: the ledger is there"), "{}", output.stdout);
-            assert!(output.stdout.contains("store: up to date"), "{}", output.stdout);
+            assert!(output.stdout.contains("app: ledger is up to date"), "{}", output.stdout);
+            assert!(output.stdout.contains("store is up to date"), "{}", output.stdout);
         }
         assert_eq!(data.number("SELECT count(*) FROM windlass_ledger").await, 0);
     }

@@ -20,7 +20,7 @@ async fn replicas_are_checked_and_not_migrated() {
     let output = sandbox.run("check").await.ok();
     assert!(output.stdout.contains(&format!("replica {} lags", copy.url())), "{}", output.stdout);
     assert!(output.stdout.contains("warning: connections.app.replicas"), "{}", output.stdout);
-    assert!(output.stdout.contains("it would be left out"), "{}", output.stdout);
+    assert!(output.stdout.contains("it would not be used"), "{}", output.stdout);
     assert!(!output.stdout.contains("secret"), "{}", output.stdout);
     let json = sandbox.json("check").await;
     assert_eq!(json["ok"], true, "{json:#}");

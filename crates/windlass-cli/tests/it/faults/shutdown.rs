@@ -56,7 +56,7 @@ async fn a_worker_that_shuts_down_hands_its_chunks_back_and_logs_it() {
     assert_eq!(job["chunks"]["processing"], 0, "{job:#}");
     assert!(pending.as_i64() > Some(0), "the job was over: {job:#}");
     assert!(
-        left.stderr.contains(&format!("{completed} chunks were completed here")),
+        left.stderr.contains(&format!("stopped: {completed} chunk")),
         "{completed} were: {}",
         left.stderr
     );

@@ -30,7 +30,7 @@ async fn pruning_removes_everything_of_a_night_but_its_output() {
     fixture.complete("DAILY_REPORT").await;
     let export = fixture.complete("TRANSACTIONS_EXPORT").await;
     let kept = fixture.sandbox.run("prune").await.ok();
-    assert!(said(&kept).contains("removed 0 jobs, 0 chunks"), "{kept:?}");
+    assert!(said(&kept).contains("deleted 0 jobs, 0 chunks"), "{kept:?}");
     fixture.edit("retention = { chunks = \"7d\" }", "retention = { chunks = \"0s\" }");
     let pruned = fixture.sandbox.json("prune").await;
     assert_eq!(pruned["emptied"], 2, "{pruned:#}");

@@ -12,7 +12,10 @@ async fn a_missing_outbox_is_reported() {
         assert!(said.contains("no outboxes; `outbox = true`"), "{said}");
         let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), "outbox = true\n"));
         let said = sandbox.run("outbox").await.ok().stdout;
-        assert!(said.contains("has no table `windlass_outbox` yet; `windlass migrate`"), "{said}");
+        assert!(
+            said.contains("no table `windlass_outbox`; create it with `windlass migrate`"),
+            "{said}"
+        );
         assert_eq!(sandbox.json("outbox").await[0]["hasTable"], false);
         let printed = sandbox.run("migrate --print").await.ok().stdout;
         let needed = match &data {

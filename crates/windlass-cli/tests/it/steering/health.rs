@@ -61,7 +61,7 @@ async fn work_slows_down_and_recovers_and_both_are_logged() {
 async fn a_health_statement_is_checked() {
     let (data, sandbox) = with_health(100, &slow_raise(50)).await;
     let said = sandbox.run("check").await.ok().stdout;
-    assert!(said.contains("connection app measures 3; work slows down above 5"), "{said}");
+    assert!(said.contains("connection app: health is 3; work is throttled above 5"), "{said}");
     data.run("DROP TABLE health").await;
     let said = sandbox.run("check").await;
     refused(&said, &["connections.app.health.sql", "health", "a SELECT of one number"]);

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 /// Asserts the output for ten accounts, the third of which fails, and returns the same as JSON.
 async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
     let output = sandbox.run("run RAISE --dry-run").await.ok();
-    for part in ["10 records would be worked", "nothing was changed", "amount: 7 → 8"] {
+    for part in ["10 records would be processed", "nothing was changed", "amount: 7 → 8"] {
         assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
     }
     assert!(!output.stdout.contains("owner:"), "only what changes is shown: {}", output.stdout);

@@ -29,6 +29,7 @@ use windlass_core::{Counts, JobId, JobStatus, Problem};
 /// The result of an audit.
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Audit {
     /// The job.
     pub job_id: JobId,

@@ -3,11 +3,13 @@
 use super::verdict::Findings;
 use crate::Result;
 use crate::engine::Engine;
+#[cfg(feature = "export")]
 use crate::merge::destination;
 use crate::merge::merge;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use windlass_core::{JobType, StepKind};
+#[cfg(feature = "export")]
 use windlass_export::{Destination, Manifest, survey};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED, NewPart, PartRow};
 
@@ -116,6 +118,7 @@ impl<'a> OutputCheck<'a> {
     }
 
     /// Checks that the manifest is the recorded one, and that every part it lists exists.
+    #[cfg(feature = "export")]
     async fn check_export(
         &self,
         to: &str,
@@ -144,7 +147,20 @@ impl<'a> OutputCheck<'a> {
         Ok(())
     }
 
+    #[cfg(not(feature = "export"))]
+    async fn check_export(&self, _: &str, _: &NewPart, findings: &mut Findings) -> Result<()> {
+        findings.not_judged("the exported parts: this build lacks the cargo feature `export`");
+        Ok(())
+    }
+
+    #[cfg(not(feature = "export"))]
+    async fn check_report(&self, _: &str, findings: &mut Findings) -> Result<()> {
+        findings.not_judged("the report: this build lacks the cargo feature `export`");
+        Ok(())
+    }
+
     /// Checks that the report exists. Its content is not checked, because a later job may have replaced it.
+    #[cfg(feature = "export")]
     async fn check_report(&self, to: &str, findings: &mut Findings) -> Result<()> {
         let url = destination::fill_template(self.snapshot, to)?;
         let (folder, name) = Destination::split(&url)?;

@@ -1,0 +1,91 @@
+//! Stands in for `destination.rs` in a build without the feature `export`: a job type that writes files
+//! is refused with an error that names the feature.
+
+use crate::Result;
+use crate::job_context::JobContext;
+use windlass_connectors::Rows;
+use windlass_core::{Identity, JobId, JobType, Problem, Report, Request, StepKind};
+#[cfg(feature = "html")]
+use windlass_store::JobSnapshot;
+use windlass_store::{Kept, NewPart, PartRow};
+
+/// The destination of an export. There is none in this build.
+pub(crate) enum JobDestination {}
+
+impl JobDestination {
+    /// None for a job without files; an error for one that exports.
+    pub(crate) fn of(job: &JobContext) -> Result<Option<JobDestination>> {
+        Ok(check(job.definition()).map(|()| None)?)
+    }
+
+    pub(crate) async fn close(
+        &self,
+        _job: &JobContext,
+        _parts: &[PartRow],
+        _ours: impl Future<Output = Result<Kept>>,
+    ) -> Result<Option<NewPart>> {
+        match *self {}
+    }
+
+    pub(crate) async fn clear(
+        &self,
+        _job: &JobContext,
+        _cancelled: impl Future<Output = Result<bool>>,
+    ) -> Result<()> {
+        match *self {}
+    }
+}
+
+/// No part of this build is a file, so there is none to remove.
+pub(crate) async fn forget(_job: &JobContext, _part: &NewPart) {}
+
+pub(crate) async fn report(
+    job: &JobContext,
+    _report: &Report,
+    _result: &Rows,
+    _ours: impl Future<Output = Result<Kept>>,
+) -> Result<Kept> {
+    Err(missing(job.definition(), "report").into())
+}
+
+#[cfg(feature = "html")]
+pub(crate) async fn page(
+    job: &JobContext,
+    _report: &Report,
+    _page: String,
+    _ours: impl Future<Output = Result<Kept>>,
+) -> Result<Kept> {
+    Err(missing(job.definition(), "report").into())
+}
+
+pub(crate) async fn parts(_engine: &crate::Engine, _job: JobId) -> Result<Vec<PartRow>> {
+    Ok(Vec::new())
+}
+
+#[cfg(feature = "html")]
+pub(crate) fn fill(job: &JobSnapshot, _template: &str) -> Result<String> {
+    Err(missing(&job.definition, "report").into())
+}
+
+/// Refuses a request of a job type that writes files.
+pub(crate) fn check_places(
+    definition: &JobType,
+    _request: &Request,
+    _identity: &Identity,
+) -> Result<()> {
+    Ok(check(definition)?)
+}
+
+/// Refuses a job type that writes files.
+pub(crate) fn check(definition: &JobType) -> std::result::Result<(), Problem> {
+    match &definition.step.kind {
+        StepKind::Export(_) => Err(missing(definition, "step.export")),
+        _ if definition.report.is_some() => Err(missing(definition, "report")),
+        _ => Ok(()),
+    }
+}
+
+fn missing(definition: &JobType, field: &str) -> Problem {
+    let detail = "this build writes no files; build it with the cargo feature `export`";
+    definition.problem(field, detail)
+}
