@@ -159,7 +159,7 @@ impl VisitsFixture {
 
     /// The condition for the keys of a chunk, from the listing.
     pub(crate) fn within(chunk: &Json) -> String {
-        let range = &chunk["key_set"]["part"]["range"];
+        let range = &chunk["keySet"]["keys"]["range"];
         let bound = |operator: &str, key: &Json| match key.as_array().map(Vec::as_slice) {
             Some([Json::String(date), Json::String(ssn)]) => {
                 format!("(visit_date, ssn) {operator} (date '{date}', '{ssn}')")
