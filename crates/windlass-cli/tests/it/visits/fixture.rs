@@ -135,8 +135,8 @@ impl VisitsFixture {
         self.number("SELECT count(*) FROM changes").await
     }
 
-    /// Asserts that every visit that was due is updated exactly once and correctly, by one commit with its whole pair, that
-    /// no other visit is changed, and that no mark is left.
+    /// Asserts that every visit that was due is updated exactly once and correctly, by one commit with its whole pair,
+    /// that no other visit is changed, and that no mark is left.
     pub(crate) async fn updated_once(&self) {
         let visits = self.number("SELECT count(*) FROM places").await;
         let updates = "SELECT count(*) FROM changes WHERE done";
