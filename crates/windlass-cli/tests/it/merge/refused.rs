@@ -1,4 +1,4 @@
-//! A destination that refuses the last write: the reason is reported, nothing is half visible, and a retry completes the job.
+//! A destination that refuses the last write: the error is reported, nothing is half visible, and a retry completes it.
 
 use crate::common::{Data, said, text};
 use crate::merge::fixture::{MergeFixture, REPORT};

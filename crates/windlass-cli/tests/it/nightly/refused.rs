@@ -1,4 +1,4 @@
-//! A full disk and an endpoint that refuses: the reason is reported, nothing is half visible, and a retry completes the job.
+//! A full disk and a refusing endpoint: the error is reported, nothing is half visible, and a retry completes the job.
 
 use crate::common::{said, text};
 use crate::nightly::fixture::{DATE, NightlyFixture};

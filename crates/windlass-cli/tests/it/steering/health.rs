@@ -37,10 +37,11 @@ async fn work_slows_down_and_recovers_and_both_are_logged() {
     let raised = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
     let so_far = data.number(raised).await;
     for _ in 0..10 {
-        let said = "SELECT count(*) FROM windlass_controls WHERE held_until > \
+        let said = "SELECT count(*) FROM windlass_controls WHERE suspended_until > \
                     (SELECT seen FROM look)";
         data.run("DROP TABLE IF EXISTS look").await;
-        data.run("CREATE TABLE look AS SELECT held_until AS seen FROM windlass_controls").await;
+        data.run("CREATE TABLE look AS SELECT suspended_until AS seen FROM windlass_controls")
+            .await;
         eventually("the database is probed again", async || data.number(said).await == 1).await;
     }
     let since = data.number(raised).await - so_far;

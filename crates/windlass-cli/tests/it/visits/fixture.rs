@@ -135,8 +135,8 @@ impl VisitsFixture {
         self.number("SELECT count(*) FROM changes").await
     }
 
-    /// Asserts that every visit that was due is updated exactly once and correctly, by one commit with its whole pair, that
-    /// no other visit is changed, and that no mark is left.
+    /// Asserts that every visit that was due is updated exactly once and correctly, by one commit with its whole pair,
+    /// that no other visit is changed, and that no mark is left.
     pub(crate) async fn updated_once(&self) {
         let visits = self.number("SELECT count(*) FROM places").await;
         let updates = "SELECT count(*) FROM changes WHERE done";
@@ -159,7 +159,7 @@ impl VisitsFixture {
 
     /// The condition for the keys of a chunk, from the listing.
     pub(crate) fn within(chunk: &Json) -> String {
-        let range = &chunk["key_set"]["part"]["range"];
+        let range = &chunk["keySet"]["keys"]["range"];
         let bound = |operator: &str, key: &Json| match key.as_array().map(Vec::as_slice) {
             Some([Json::String(date), Json::String(ssn)]) => {
                 format!("(visit_date, ssn) {operator} (date '{date}', '{ssn}')")
