@@ -2,9 +2,9 @@
 
 use crate::step::StepError;
 use std::sync::Arc;
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 use windlass_core::{ErrorKind, Problem};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// The result of a call to the engine.
@@ -21,7 +21,7 @@ pub enum EngineError {
     Store(StoreError),
     /// The user's database failed.
     #[error("{0}")]
-    Data(DataError),
+    Data(ConnectorError),
     /// The step could not work a batch.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -37,11 +37,13 @@ impl EngineError {
             EngineError::Problem(_) => ErrorKind::Permanent,
             EngineError::Store(StoreError::Database(error)) => error.class.kind(),
             EngineError::Store(_) | EngineError::Step(_) => ErrorKind::Transient,
-            EngineError::Data(error) => error.class().map_or(ErrorKind::Transient, Class::kind),
-            EngineError::Parts(error) => match error.class() {
-                windlass_export::Class::Passing => ErrorKind::Unavailable,
-                // A full disk or missing privileges can be corrected while the write is retried.
-                _ => ErrorKind::Transient,
+            EngineError::Data(error) => {
+                error.class().map_or(ErrorKind::Transient, ErrorClass::kind)
+            }
+            EngineError::Parts(error) => match error.kind() {
+                ErrorKind::Unavailable => ErrorKind::Unavailable,
+                // The record can be corrected while the chunk is retried.
+                ErrorKind::Permanent | ErrorKind::Transient => ErrorKind::Transient,
             },
         }
     }
@@ -62,10 +64,10 @@ impl From<StoreError> for EngineError {
     }
 }
 
-impl From<DataError> for EngineError {
-    fn from(error: DataError) -> EngineError {
+impl From<ConnectorError> for EngineError {
+    fn from(error: ConnectorError) -> EngineError {
         match error {
-            DataError::Problem(problem) => EngineError::Problem(problem),
+            ConnectorError::Problem(problem) => EngineError::Problem(problem),
             other => EngineError::Data(other),
         }
     }

@@ -1,4 +1,4 @@
-//! What a process knows of a job it works on.
+//! What a process needs to work on a job, resolved and cached.
 
 use crate::EngineError;
 use crate::Result;
@@ -11,76 +11,83 @@ use crate::submit::token_vault::TokenVault;
 use chrono::Utc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_connectors::{Connection, Items, ReadOnly, Reads, Replicated, Scope};
+use windlass_connectors::{
+    FanIn, InlineSource, NoLedger, RecordReader, ReplicaReader, Scope, Source, Target,
+};
 use windlass_core::ErrorKind;
 use windlass_core::problem::Code;
 use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, Table};
 use windlass_store::JobSnapshot;
 
-/// A job with everything resolved: its scope, its connection, its step.
+/// A job with everything resolved: its scope, its databases, its step.
 pub(crate) struct JobContext {
     pub(crate) snapshot: JobSnapshot,
     pub(crate) scope: Scope,
-    pub(crate) connection: Arc<dyn Connection>,
-    /// What outcomes come from; `None` for steps that are a statement.
+    /// Where its records are: a database, or the items of its request.
+    pub(crate) source: Arc<dyn Source>,
+    /// Where its effects and its ledger are: [`NoLedger`] for a step that only reads.
+    pub(crate) target: Arc<dyn Target>,
+    /// Where the rows of its parts are read: on replicas, if the connection has some.
+    pub(crate) fan_in: Arc<dyn FanIn>,
+    /// Computes the outcomes. `None` for steps that are a statement.
     pub(crate) step: MaybeStep,
-    /// What every batch for the step carries.
+    /// The facts about the job that every batch for the step carries.
     pub(crate) facts: Arc<JobFacts>,
-    /// What operators say of its type and of itself.
+    /// The operators' settings for its type and for itself.
     pub(crate) controls: Arc<Controls>,
-    /// The columns of its parts, where it maps.
+    /// The columns of its parts, if its step is `map`.
     pub(crate) part_columns: Arc<[Column]>,
-    /// How far the health of its database slows it.
+    /// The throttle of its database.
     pub(crate) throttle: Arc<Throttle>,
-    /// Whether its database answers.
+    /// Whether its database is available.
     pub(crate) availability: Arc<Availability>,
-    resolved: Instant,
-    /// About how many bytes the items of its request take here.
+    resolved_at: Instant,
+    /// The approximate memory of the items of its request, in bytes.
     bytes: usize,
 }
 
-/// None where the step is a statement.
+/// `None` when the step is a statement.
 type MaybeStep = Option<Arc<dyn Step>>;
 
-/// How long a context is believed: a table that was mended or changed is looked at again.
-const FRESH: Duration = Duration::from_secs(10);
-/// Contexts kept at once. A context is small; the limit only keeps memory flat over the years.
-const MOST_CONTEXTS: usize = 1000;
-/// Bytes of items kept at once: those are not small. Jobs at work have their own hold on theirs.
-const MOST_BYTES: usize = 64 << 20;
+/// How long a context is used before it is resolved again, so that a changed table is noticed.
+const CONTEXT_TTL: Duration = Duration::from_secs(10);
+/// The most cached contexts. A context is small, but their number must not grow without bound.
+const MAX_CONTEXTS: usize = 1000;
+/// The most bytes of request items in cached contexts. Running jobs keep their own references.
+const MAX_ITEM_BYTES: usize = 64 << 20;
 
 impl JobContext {
-    /// The definition the job runs by.
+    /// The job's definition.
     pub(crate) fn definition(&self) -> &JobType {
         &self.scope.job_type
     }
 
-    /// How many items a commit has at most: as many as the definition says and the database takes.
+    /// The most items of one commit, by the definition and by the database.
     pub(crate) fn commit_items(&self) -> u32 {
-        self.definition().commit_items().min(self.connection.most_items())
+        self.definition().commit_items().min(self.target.max_commit_items())
     }
 
-    /// Whether an operator has stopped it, and everything of its type.
+    /// Whether an operator has stopped its job type.
     pub(crate) fn is_stopped(&self) -> bool {
         self.controls.is_stopped(&self.snapshot.definition.name)
     }
 
-    /// Refuses to work a job whose submitter's identity has expired, where its type says so.
+    /// Fails if the submitter's identity has expired and the job type requires a valid one.
     pub(crate) fn check_identity(&self) -> std::result::Result<(), Problem> {
         check_identity(&self.snapshot)
     }
 
-    /// Whether the job redrives another job's letters.
+    /// Whether the job redrives dead letters of another job.
     pub(crate) fn is_redrive(&self) -> bool {
         self.snapshot.root != self.snapshot.id
     }
 }
 
 impl Engine {
-    /// The context of a job, resolved now or a moment ago.
+    /// The context of a job, from the cache or resolved now.
     pub(crate) async fn context(&self, id: JobId) -> Result<Arc<JobContext>> {
         if let Some(known) = self.shared.jobs.lock().await.get(&id)
-            && known.resolved.elapsed() < FRESH
+            && known.resolved_at.elapsed() < CONTEXT_TTL
         {
             return Ok(known.clone());
         }
@@ -91,14 +98,14 @@ impl Engine {
         let context = Arc::new(self.resolve(snapshot, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
         let bytes: usize = jobs.values().map(|known| known.bytes).sum();
-        if jobs.len() >= MOST_CONTEXTS || bytes + context.bytes > MOST_BYTES {
+        if jobs.len() >= MAX_CONTEXTS || bytes + context.bytes > MAX_ITEM_BYTES {
             jobs.clear();
         }
         jobs.insert(id, context.clone());
         Ok(context)
     }
 
-    /// Resolves what a job was submitted with against the database as it is now.
+    /// Resolves a job against the current schema of its database.
     pub(crate) async fn resolve(&self, snapshot: JobSnapshot, dry_run: bool) -> Result<JobContext> {
         check_identity(&snapshot)?;
         let (step, token) = self.step_of(&snapshot)?;
@@ -107,13 +114,13 @@ impl Engine {
         let throttle = self.throttle(&snapshot.definition.source.connection);
         let context = self.resolve_with(snapshot, table, facts).await?;
         let part_columns = match &context.definition().step.kind {
-            StepKind::Map(_) => context.connection.map_columns(&context.scope).await?.into(),
+            StepKind::Map(_) => context.fan_in.map_columns(&context.scope).await?.into(),
             _ => Arc::default(),
         };
         Ok(JobContext { step, throttle, part_columns, ..context })
     }
 
-    /// Makes the ledger of a job type where it has one.
+    /// Creates the ledger of a job type that needs one.
     pub(crate) async fn prepare_for(&self, definition: &JobType) -> Result<()> {
         match definition.step.kind.makes_parts() {
             true => Ok(()),
@@ -121,37 +128,32 @@ impl Engine {
         }
     }
 
-    /// Where the records of a job type are: without a ledger where they are only read.
-    pub(crate) fn connection_of(
-        &self,
-        definition: &JobType,
-        dry_run: bool,
-    ) -> Result<Arc<dyn Connection>> {
-        let makes_parts = definition.step.kind.makes_parts();
-        let connection = self.reading(&definition.source.connection, makes_parts, dry_run)?;
-        Ok(match makes_parts {
-            true => Arc::new(ReadOnly(connection)),
-            false => connection,
+    /// The target of a job type: its connection, or none for a step that only reads.
+    pub(crate) fn target_of(&self, definition: &JobType) -> Result<Arc<dyn Target>> {
+        let connection = self.connection(&definition.source.connection)?;
+        Ok(match definition.step.kind.makes_parts() {
+            true => Arc::new(NoLedger),
+            false => connection.clone(),
         })
     }
 
-    /// A connection with its replicas, where nothing of what is read will be written back. The
-    /// primary alone everywhere else.
-    fn reading(&self, name: &str, parts: bool, dry_run: bool) -> Result<Arc<dyn Connection>> {
-        let primary = self.connection(name)?.clone();
-        let reads = match (parts, dry_run) {
-            (_, true) => Reads::Samples,
-            (true, false) => Reads::Parts,
-            (false, false) => return Ok(primary),
-        };
-        Ok(match self.replicas(name).cloned() {
-            Some(replicas) => Arc::new(Replicated { primary, replicas, reads }),
-            None => primary,
+    /// Reads the samples of a dry run: from replicas, if the connection has some.
+    pub(crate) fn sample_reader(&self, job: &JobContext) -> Result<Arc<dyn RecordReader>> {
+        let source = &job.definition().source;
+        Ok(match self.replica_reader(&source.connection)? {
+            Some(reader) if !source.items => Arc::new(reader),
+            _ => job.source.clone(),
         })
     }
 
-    /// The part of a context that every use of a job needs: where its records are, and which of
-    /// them it may reach.
+    /// Reads from the replicas of a connection, if it has some.
+    fn replica_reader(&self, connection: &str) -> Result<Option<ReplicaReader>> {
+        let primary = self.connection(connection)?.clone();
+        let replicas = self.replicas(connection).cloned();
+        Ok(replicas.map(|replicas| ReplicaReader { primary, replicas }))
+    }
+
+    /// The part of a context that every use of a job needs: its databases and its scope.
     async fn resolve_with(
         &self,
         mut snapshot: JobSnapshot,
@@ -160,53 +162,61 @@ impl Engine {
     ) -> Result<JobContext> {
         let definition = snapshot.definition.clone();
         let (identity, key) = (&snapshot.identity.clone(), definition.source.key.clone());
-        let mut connection = self.connection_of(&definition, facts.dry_run)?;
+        let connection = self.connection(&definition.source.connection)?;
+        let (mut source, target): (Arc<dyn Source>, _) =
+            (connection.clone(), self.target_of(&definition)?);
+        let fan_in: Arc<dyn FanIn> = match self.replica_reader(&definition.source.connection)? {
+            Some(reader) => Arc::new(reader),
+            None => connection.clone(),
+        };
         let availability = self.availability(&definition.source.connection)?.clone();
         let mut bytes = 0;
         let scope = if definition.source.items {
             let mut request = self.request_with_items(&mut snapshot).await?;
             table.estimated_rows = request.items.as_ref().map_or(0, Vec::len) as u64;
             let scope = Scope::new(definition, table, &request, identity)?;
-            let items = Items::new(request.items.take().unwrap_or_default(), &key, connection)?;
+            let items = InlineSource::new(request.items.take().unwrap_or_default(), &key)?;
             bytes = items.size();
-            connection = Arc::new(items);
+            source = Arc::new(items);
             scope
         } else {
             Scope::new(definition, table, &snapshot.request, identity)?
         };
-        let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
+        let (controls, resolved_at) = (self.shared.controls.clone(), Instant::now());
         let (step, throttle, part_columns) = (None, Arc::default(), Arc::default());
         Ok(JobContext {
             snapshot,
             scope,
-            connection,
+            source,
+            target,
+            fan_in,
             step,
             facts,
             controls,
             part_columns,
             throttle,
             availability,
-            resolved,
+            resolved_at,
             bytes,
         })
     }
 
-    /// The request that has a job's items: its own, or that of the job whose letters it redrives. The
-    /// job itself lets go of them, so that they are in memory once.
+    /// The request with a job's items: its own, or that of the job whose dead letters it redrives.
+    /// Takes the items out of the snapshot, so that they are in memory once.
     async fn request_with_items(&self, snapshot: &mut JobSnapshot) -> Result<Request> {
         if snapshot.root == snapshot.id {
             let items = snapshot.request.items.take();
             return Ok(Request { items, ..snapshot.request.clone() });
         }
-        let gone = || {
-            let detail = format!("job {} is gone, and its items with it", snapshot.root);
+        let missing = || {
+            let detail = format!("job {} is deleted, and its items with it", snapshot.root);
             EngineError::from(Problem::new(Code::NotFound, detail))
         };
-        Ok(self.shared.store.snapshot(snapshot.root).await?.ok_or_else(gone)?.request)
+        Ok(self.shared.store.snapshot(snapshot.root).await?.ok_or_else(missing)?.request)
     }
 
-    /// A job's step, and the token it sends along. A process that lacks a secret can load the job
-    /// all the same, and may not fail what another could work: its step refuses.
+    /// A job's step, and the token that it forwards. A process that lacks a secret can still plan the
+    /// job, and must not fail chunks that another process could work: its step refuses them.
     fn step_of(&self, snapshot: &JobSnapshot) -> Result<(MaybeStep, Option<Secret>)> {
         let step = self.shared.steps.of(&snapshot.definition, &self.shared.config);
         let made = step.and_then(|step| Ok((step, token_of(snapshot)?)));
@@ -218,14 +228,14 @@ impl Engine {
         }
     }
 
-    /// What it takes to end a job that nobody works on any more: no handler, and no table if that
-    /// is gone.
+    /// The context to end a job that is no longer worked on. Needs no handler, and no table if that
+    /// is dropped.
     pub(crate) async fn resolve_to_end(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         self.prepare_for(&snapshot.definition).await?;
         self.resolve_to_look(snapshot).await
     }
 
-    /// The same where nothing is to be changed, not even a missing ledger made.
+    /// The same without changing anything: a missing ledger is not created.
     pub(crate) async fn resolve_to_look(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         let table = match self.describe(&snapshot.definition.source).await {
             Err(error) if matches!(error.kind(), ErrorKind::Permanent) => Table::default(),
@@ -249,7 +259,7 @@ fn check_identity(snapshot: &JobSnapshot) -> std::result::Result<(), Problem> {
     }
 }
 
-/// The token a job's step sends along: sealed in the job, or as it came with a dry run.
+/// The token that a job's step forwards: sealed in the job, or the one of a dry-run request.
 fn token_of(snapshot: &JobSnapshot) -> std::result::Result<Option<Secret>, Problem> {
     match &snapshot.identity.sealed_token {
         _ if !snapshot.definition.step.kind.forwards_token() => Ok(None),

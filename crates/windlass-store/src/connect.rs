@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_drivers::{Class, Error, Postgres, Sqlite, Url};
+use windlass_drivers::{Error, ErrorClass, Postgres, Sqlite, Url};
 
 use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
@@ -24,7 +24,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
 /// MySQL and DynamoDB serve as the user's database only.
 fn refused() -> Error {
     Error::new(
-        Class::Definition,
+        ErrorClass::Definition,
         "the store cannot be in MySQL, MariaDB or DynamoDB, which serve as connections: write \
          sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE where several machines share the work",
     )

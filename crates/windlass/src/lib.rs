@@ -27,7 +27,7 @@
 //! }
 //! ```
 
-pub use windlass_connectors::{Emitted, FIRST, Relayed, Waiting, outbox};
+pub use windlass_connectors::{Emitted, EmittedCursor, Relayed, Waiting, outbox};
 pub use windlass_core::{
     Change, ChunkCounts, ChunkStatus, Claims, Config, Counts, DeadLetterStatus, Identity, Insert,
     ItemCounts, ItemError, Job, JobId, JobStatus, JobType, Key, Outcome, Problem, Record, Request,

@@ -21,11 +21,11 @@ use crate::step::StepError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::{
-    Commit, Connection, DataError, DeferredItem, DeferredState, Effect, Fence, Ledger,
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Fence, Ledger,
 };
 use windlass_core::ErrorKind;
 use windlass_core::{KeySet, Keys};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{ClaimedChunk, Kept, Lease, NewDeadLetter, NewPart, Progress, Standing};
 
 /// A chunk at work: the owned hold on it, and its ledger row as of the last commit.
@@ -73,9 +73,9 @@ pub(crate) async fn work(mut chunk: Chunk, shutdown: Shutdown) -> ChunkResult {
         Ok(Err(stop)) => Some(stop),
         // It is slow, but gets on: no attempt is lost by that.
         Err(_) if chunk.ledger.commits > commits => Some(StopReason::HandBack),
-        Err(_) => Some(StopReason::Failed(EngineError::Data(DataError::Database(
+        Err(_) => Some(StopReason::Failed(EngineError::Data(ConnectorError::Database(
             windlass_drivers::Error::new(
-                Class::Retry,
+                ErrorClass::Retry,
                 format!("the chunk took longer than chunk.timeout ({timeout:?})"),
             ),
         )))),
@@ -153,10 +153,6 @@ impl Chunk {
         self.hold.pulse()
     }
 
-    pub(crate) fn connection(&self) -> &dyn Connection {
-        self.job.connection.as_ref()
-    }
-
     /// Hands the chunk back untouched.
     pub(crate) async fn hand_back(self) -> ClaimOutcome {
         self.end(StopReason::HandBack).await
@@ -192,7 +188,8 @@ impl Chunk {
                 Ok(false) => {}
                 // The connection broke, perhaps between COMMIT and its answer. The ledger knows.
                 Err(StopReason::Failed(EngineError::Data(error)))
-                    if error.class() == Some(Class::Connection) && reopened < MOST_REOPENINGS =>
+                    if error.class() == Some(ErrorClass::Connection)
+                        && reopened < MOST_REOPENINGS =>
                 {
                     tracing::debug!(chunk = %self.lease().chunk, %error, "connection lost; reading the ledger to find the last committed batch");
                     self.reopen().await?;
@@ -233,7 +230,7 @@ impl Chunk {
         if self.job.definition().step.mark.is_some()
             && let Some(rest) = self.rest()
         {
-            self.connection().mark(&self.job.scope, &self.ledger, &rest).await?;
+            self.job.target.mark(&self.job.scope, &self.ledger, &rest).await?;
             self.marked = true;
         }
         Ok(())
@@ -274,8 +271,8 @@ impl Chunk {
     }
 
     /// Commits, and remembers the ledger row as it is now.
-    pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), DataError> {
-        let committed = self.connection().commit(&self.job.scope, &self.ledger, commit).await?;
+    pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), ConnectorError> {
+        let committed = self.job.target.commit(&self.job.scope, &self.ledger, commit).await?;
         self.ledger = committed.ledger;
         self.report_progress();
         Ok(())
@@ -285,7 +282,7 @@ impl Chunk {
     pub(crate) async fn fence_again(&mut self) -> Result<(), StopReason> {
         let Lease { chunk, epoch, nonce } = self.lease();
         let fence = Fence { chunk, epoch, nonce, lost: false };
-        let ledger = self.connection().fence(&[fence]).await?.pop();
+        let ledger = self.job.target.fence(&[fence]).await?.pop();
         self.ledger = ledger.flatten().ok_or(StopReason::Lost)?;
         self.report_progress();
         Ok(())
@@ -352,8 +349,9 @@ impl Chunk {
         loop {
             let lease = self.lease();
             let page = self
-                .connection()
-                .held(lease.chunk, DeferredState::Dead, after.as_deref(), LETTERS_PER_COPY)
+                .job
+                .target
+                .deferred(lease.chunk, DeferredState::Dead, after.as_deref(), LETTERS_PER_COPY)
                 .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
@@ -460,7 +458,8 @@ impl Chunk {
         self.unmark().await;
         let settled = match self.job.is_redrive() {
             true => {
-                settlement::settled_keys(self.connection(), &self.claimed, &self.ledger).await?
+                settlement::settled_keys(self.job.target.as_ref(), &self.claimed, &self.ledger)
+                    .await?
             }
             false => Vec::new(),
         };
@@ -478,7 +477,7 @@ impl Chunk {
         let cursor = self.ledger.cursor.clone();
         match self.commit(Commit::new(cursor, Effect::Unmark(rest))).await {
             // Whoever holds the chunk now sees to the mark, too.
-            Ok(()) | Err(DataError::LeaseLost) => {}
+            Ok(()) | Err(ConnectorError::LeaseLost) => {}
             Err(error) => {
                 tracing::warn!(chunk = %self.lease().chunk, %error, "its mark could not be cleared");
             }

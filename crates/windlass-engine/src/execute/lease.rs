@@ -4,7 +4,7 @@ use crate::execute::heartbeat::{Heartbeat, LeaseState};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Kept, Lease, NewPart, Result, Standing, Store, StoreError};
 
 /// A chunk this process holds. Dropped without an end, its lease runs out and another process
@@ -105,7 +105,7 @@ impl ChunkLease {
             let patient = stopping.is_none_or(|since| since.elapsed() < LAST_TRIES);
             match call().await {
                 Err(StoreError::Database(error))
-                    if matches!(error.class, Class::Connection | Class::Retry)
+                    if matches!(error.class, ErrorClass::Connection | ErrorClass::Retry)
                         && self.pulse.standing() != Standing::Lost
                         && patient =>
                 {

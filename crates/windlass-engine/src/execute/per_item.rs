@@ -7,10 +7,10 @@ use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, DataError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
 };
 use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 /// About how many bytes of records one batch holds, so that wide rows do not fill the memory.
 const BATCH_BYTES: usize = 8 << 20;
@@ -81,7 +81,7 @@ impl Chunk {
         match &rest.keys {
             Keys::Range(_) => {
                 let batch =
-                    self.connection().read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
+                    self.job.source.read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let tried =
@@ -106,7 +106,7 @@ impl Chunk {
         let items = loop {
             let key_set = self.of_keys(keys[..take].to_vec());
             let batch =
-                self.connection().read(&self.job.scope, &key_set, take as u32, BATCH_BYTES).await?;
+                self.job.source.read(&self.job.scope, &key_set, take as u32, BATCH_BYTES).await?;
             if batch.end || take == 1 || batch.items.len() == take {
                 break batch.items;
             }
@@ -144,13 +144,13 @@ impl Chunk {
                 break;
             }
             let (scope, row) = (&self.job.scope, vec![key.0.clone()]);
-            let stored = self.connection().distinct(scope, scope.key(), row).await?.pop();
+            let stored = self.job.source.distinct(scope, scope.key(), row).await?.pop();
             let item = stored.and_then(|stored| items.remove(&Key(stored).to_text()));
             *found = item.map(|item| Item { key: key.clone(), ..item });
         }
         if let Some(item) = items.into_values().next() {
             let message = format!("the key {} changed while its batch was read", item.key);
-            return Err(DataError::Database(Error::new(Class::Retry, message)).into());
+            return Err(ConnectorError::Database(Error::new(ErrorClass::Retry, message)).into());
         }
         Ok(found)
     }
@@ -159,14 +159,14 @@ impl Chunk {
     pub(crate) async fn retry_held(&mut self) -> Result<(), StopReason> {
         let limit = self.job.commit_items();
         let held =
-            self.connection().held(self.lease().chunk, DeferredState::Retry, None, limit).await?;
+            self.job.target.deferred(self.lease().chunk, DeferredState::Retry, None, limit).await?;
         let Some(wait) = held.iter().map(|held| held.wait).min() else {
             let message = format!(
                 "the ledger of {} does not add up: {:?}",
                 self.lease().chunk,
                 self.ledger.counts
             );
-            return Err(DataError::Unreadable(message).into());
+            return Err(ConnectorError::Unreadable(message).into());
         };
         if wait > Duration::ZERO {
             return Err(StopReason::Wait(wait));
@@ -179,10 +179,8 @@ impl Chunk {
     pub(crate) async fn try_held(&mut self, due: Vec<DeferredItem>) -> Result<(), StopReason> {
         let keys: Vec<Key> = due.iter().map(|held| held.key.clone()).collect();
         let key_set = self.of_keys(keys.clone());
-        let read = self
-            .connection()
-            .read(&self.job.scope, &key_set, due.len() as u32, BATCH_BYTES)
-            .await?;
+        let read =
+            self.job.source.read(&self.job.scope, &key_set, due.len() as u32, BATCH_BYTES).await?;
         let items = self.by_listed_key(&keys, read.items).await?;
         let mut batch = Vec::new();
         let mut gone = Vec::new();
@@ -198,8 +196,13 @@ impl Chunk {
             // Deleted meanwhile, or moved out of what the job may reach.
             let counts = Counts { skipped: gone.len() as i64, ..Counts::default() };
             let cursor = self.ledger.cursor.clone();
-            let commit =
-                Commit { cursor, effect: Effect::Nothing, counts, hold: Vec::new(), settle: gone };
+            let commit = Commit {
+                cursor,
+                effect: Effect::Nothing,
+                counts,
+                defer: Vec::new(),
+                resolve: gone,
+            };
             self.commit(commit).await?;
         }
         if batch.is_empty() {
@@ -295,7 +298,7 @@ impl Chunk {
             };
             match self.commit(commit).await {
                 Ok(()) => {}
-                Err(error) if error.class() == Some(Class::Data) && slice.len() > 1 => {
+                Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() > 1 => {
                     let middle = slice.start + slice.len() / 2;
                     slices.push(middle..slice.end);
                     slices.push(slice.start..middle);
@@ -303,7 +306,7 @@ impl Chunk {
                 // The item is a dead letter already, and it is the letter that was refused. The cursor
                 // stays before it, so that nothing is lost while the chunk fails.
                 Err(error)
-                    if error.class() == Some(Class::Data)
+                    if error.class() == Some(ErrorClass::Data)
                         && slice.len() == 1
                         && matches!(outcomes[slice.start], Outcome::Error(_)) =>
                 {
@@ -311,7 +314,7 @@ impl Chunk {
                     tracing::error!(%chunk, %key, %error, "a failed item could not be set aside");
                     return Err(error.into());
                 }
-                Err(error) if error.class() == Some(Class::Data) && slice.len() == 1 => {
+                Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() == 1 => {
                     outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));
                     slices.push(slice);
                 }
@@ -358,7 +361,13 @@ fn commit_of<'a>(
             }
         }
     }
-    Commit { cursor: Cursor::Start, effect: Effect::Write(writes), counts, hold, settle }
+    Commit {
+        cursor: Cursor::Start,
+        effect: Effect::Write(writes),
+        counts,
+        defer: hold,
+        resolve: settle,
+    }
 }
 
 /// A failed item is held: for another try while it has attempts left, for good otherwise.

@@ -28,14 +28,19 @@ pub(crate) async fn run_batch(chunk: &mut Chunk, rest: KeySet) -> Result<(), Sto
     let BatchOrigin::Cursor(cursor, missing) = from else { return Ok(()) };
     let counts =
         Counts { read: batch.len() as i64 + missing, skipped: missing, ..Counts::default() };
-    let hold: Vec<DeferredItem> = batch
+    let defer: Vec<DeferredItem> = batch
         .iter()
         .map(|tried| on_trial(tried.item.key.clone(), 1, tried.item.record.to_json()))
         .collect();
-    let commit =
-        Commit { cursor, effect: Effect::Nothing, counts, hold: hold.clone(), settle: Vec::new() };
+    let commit = Commit {
+        cursor,
+        effect: Effect::Nothing,
+        counts,
+        defer: defer.clone(),
+        resolve: Vec::new(),
+    };
     chunk.commit(commit).await?;
-    match hold.into_iter().next() {
+    match defer.into_iter().next() {
         Some(held) => try_alone(chunk, held).await,
         None => Ok(()),
     }
@@ -47,7 +52,7 @@ async fn try_alone(chunk: &mut Chunk, mut held: DeferredItem) -> Result<(), Stop
     if let Err(StopReason::Failed(EngineError::Step(_))) = &tried {
         held.attempts = held.attempts.saturating_sub(1);
         let cursor = chunk.ledger.cursor.clone();
-        let commit = Commit { hold: vec![held], ..Commit::new(cursor, Effect::Nothing) };
+        let commit = Commit { defer: vec![held], ..Commit::new(cursor, Effect::Nothing) };
         chunk.commit(commit).await?;
     }
     tried
@@ -56,7 +61,7 @@ async fn try_alone(chunk: &mut Chunk, mut held: DeferredItem) -> Result<(), Stop
 /// Takes up the trials that a dead process left behind.
 pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), StopReason> {
     let left =
-        chunk.connection().held(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
+        chunk.job.target.deferred(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
     for mut held in left {
         let mut counts = Counts::default();
         if held.attempts >= MOST_DEATHS {
@@ -74,8 +79,8 @@ pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), StopReason> {
             cursor: chunk.ledger.cursor.clone(),
             effect: Effect::Nothing,
             counts,
-            hold: vec![held.clone()],
-            settle: Vec::new(),
+            defer: vec![held.clone()],
+            resolve: Vec::new(),
         };
         chunk.commit(commit).await?;
         if held.state == DeferredState::Suspect {

@@ -1,9 +1,9 @@
 //! `sql` and `refresh`: one set-based statement per commit, halved down to the row that fails.
 
 use crate::execute::chunk_runner::{Chunk, StopReason};
-use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{Commit, ConnectorError, CutLimits, DeferredItem, DeferredState, Effect};
 use windlass_core::{Counts, Cursor, KeySet, Keys};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 /// Commits the next batch. When the database refuses a value in it, nothing is kept of the
 /// attempt and the next batch is half as large; a batch of one row that fails is a dead letter.
@@ -20,7 +20,7 @@ pub(crate) async fn run_batch(chunk: &mut Chunk, rest: KeySet) -> Result<(), Sto
             chunk.size = chunk.size.saturating_mul(2).min(full);
             Ok(())
         }
-        Err(error) if error.class() != Some(Class::Data) => Err(error.into()),
+        Err(error) if error.class() != Some(ErrorClass::Data) => Err(error.into()),
         Err(_) if chunk.size > 1 => {
             let items = u32::try_from(chunk.claimed.items).unwrap_or(u32::MAX).max(2);
             chunk.size = chunk.size.min(items) / 2;
@@ -55,8 +55,9 @@ async fn next_batch(chunk: &Chunk, rest: KeySet) -> Result<(KeySet, Cursor, i64)
         Keys::Range(range) => {
             let within = rest.within.as_ref();
             let cuts = chunk
-                .connection()
-                .cut(&chunk.job.scope, within, range, chunk.size, 1, None)
+                .job
+                .source
+                .cut(&chunk.job.scope, within, range, CutLimits::new(chunk.size, 1, None))
                 .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
@@ -77,9 +78,9 @@ async fn set_aside(
     chunk: &mut Chunk,
     batch: KeySet,
     mut cursor: Cursor,
-    error: DataError,
+    error: ConnectorError,
 ) -> Result<(), StopReason> {
-    let read = chunk.connection().read(&chunk.job.scope, &batch, MOST_RECORDS, usize::MAX).await?;
+    let read = chunk.job.source.read(&chunk.job.scope, &batch, MOST_RECORDS, usize::MAX).await?;
     let mut items = read.items;
     if items.windows(2).any(|pair| pair[0].key != pair[1].key) {
         // A row came in since the batch was cut: which of them is the bad one, the next cut tells.
@@ -95,7 +96,7 @@ async fn set_aside(
     match items.pop() {
         Some(item) => {
             commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };
-            commit.hold.push(DeferredItem {
+            commit.defer.push(DeferredItem {
                 key: item.key,
                 state: DeferredState::Dead,
                 attempts: 1,

@@ -2,7 +2,7 @@
 
 use crate::EngineError;
 use std::time::Duration;
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 
 /// How a chunk's claim ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum StopReason {
 impl<E: Into<EngineError>> From<E> for StopReason {
     fn from(error: E) -> StopReason {
         match error.into() {
-            EngineError::Data(DataError::LeaseLost) => StopReason::Lost,
+            EngineError::Data(ConnectorError::LeaseLost) => StopReason::Lost,
             error => StopReason::Failed(error),
         }
     }

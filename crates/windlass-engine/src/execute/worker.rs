@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use windlass_connectors::{Fence, Ledger};
 use windlass_core::ErrorKind;
 use windlass_core::{JobId, RetryPolicy};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Capabilities, ClaimedChunk, Lease, Standing};
 
 /// How a worker works.
@@ -250,17 +250,17 @@ impl Worker {
             }
         }
         let mut opened = Vec::new();
-        for group in by_connection.into_values() {
+        for ((connection, _), group) in by_connection {
             let fences: Vec<Fence> = group.iter().map(|(_, chunk, _)| fence_of(chunk)).collect();
-            let Some(connection) = group.first().map(|(_, _, job)| job.connection.clone()) else {
+            let Some(target) = group.first().map(|(_, _, job)| job.target.clone()) else {
                 continue;
             };
-            match connection.fence(&fences).await {
+            match target.fence(&fences).await {
                 Ok(ledgers) => {
                     for ((hold, chunk, job), ledger) in group.into_iter().zip(ledgers) {
                         // A row of another claim: another worker was faster, or the store was restored.
                         let Some(ledger) = ledger else {
-                            after_restore::refused(&self.engine, connection.as_ref(), hold).await;
+                            after_restore::refused(&self.engine, &connection, hold).await;
                             continue;
                         };
                         opened.push(Chunk::new(job, hold, chunk, ledger));
@@ -340,7 +340,8 @@ impl Worker {
             tracing::warn!(chunk = %id, %error, "cannot be fenced");
         }
         let failures = chunk.attempts + 1;
-        let locked = matches!(error, EngineError::Data(data) if data.class() == Some(Class::Retry));
+        let locked =
+            matches!(error, EngineError::Data(data) if data.class() == Some(ErrorClass::Retry));
         let (attempt, again) = match error.kind() {
             // Away, or in the hands of a worker whose lease is lost: that passes by itself.
             ErrorKind::Unavailable => (false, true),
@@ -362,11 +363,11 @@ impl Worker {
     /// Fences a chunk that this process cannot work; with the keys that a redrive has settled.
     async fn fence_anyway(&self, chunk: &ClaimedChunk) -> Option<(Ledger, Vec<String>)> {
         let snapshot = self.engine.store().snapshot(chunk.lease.chunk.job).await.ok()??;
-        let connection = self.engine.connection_of(&snapshot.definition, false).ok()?;
-        let ledger = connection.fence(&[fence_of(chunk)]).await.ok()?.pop()??;
+        let target = self.engine.target_of(&snapshot.definition).ok()?;
+        let ledger = target.fence(&[fence_of(chunk)]).await.ok()?.pop()??;
         let settled = match snapshot.root == snapshot.id {
             true => Vec::new(),
-            false => settlement::settled_keys(connection.as_ref(), chunk, &ledger).await.ok()?,
+            false => settlement::settled_keys(target.as_ref(), chunk, &ledger).await.ok()?,
         };
         Some((ledger, settled))
     }

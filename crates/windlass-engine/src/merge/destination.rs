@@ -10,7 +10,7 @@ use windlass_core::{
 };
 use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, schema, schema_of, survey,
+    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, scan_orphans, schema, schema_of,
 };
 use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, PartRow};
 
@@ -65,7 +65,7 @@ impl JobDestination {
         });
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
         let manifest = Manifest::new(id, name, self.output, &self.schema, listed.collect())?;
-        let found = survey(&self.place, &manifest).await?;
+        let found = scan_orphans(&self.place, &manifest).await?;
         if let Some(missing) = found.missing.first() {
             let cause = format!("`{missing}` of {} is not there any more", self.place.url());
             return Err(
@@ -76,7 +76,7 @@ impl JobDestination {
             return Ok(None);
         }
         manifest.write(&self.place).await?;
-        found.sweep(&self.place).await?;
+        found.delete_orphans(&self.place).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
         Ok(Some(NewPart {
             name: Some(format!("{}manifest.json", self.place.url())),
@@ -98,12 +98,12 @@ impl JobDestination {
     ) -> Result<()> {
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
         let none = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
-        let found = survey(&self.place, &none).await?;
+        let found = scan_orphans(&self.place, &none).await?;
         if !cancelled.await? {
             return Ok(());
         }
         Manifest::remove(&self.place).await?;
-        Ok(found.sweep(&self.place).await?)
+        Ok(found.delete_orphans(&self.place).await?)
     }
 }
 
@@ -270,7 +270,7 @@ fn fill_for(
         params: &params,
         claims: &claims,
     };
-    Ok(windlass_export::fill(template, words)?)
+    Ok(windlass_export::fill_template(template, words)?)
 }
 
 /// A column whose database does not say its type, as SQLite of an expression: that of its values.

@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::merge::map_export::{new_part, unreadable};
-use windlass_connectors::{Emitted, Rows};
+use windlass_connectors::{Emitted, EmittedCursor, Rows};
 use windlass_core::Value;
 use windlass_store::{MERGED, NewPart};
 
@@ -143,9 +143,10 @@ impl JobResult {
                 break;
             }
             let rows = (self.frames[frame].row..).zip(self.rows(frame)?);
-            for (place, row) in rows.skip_while(|(place, _)| *place < first).take(wanted) {
-                let place = (MERGED, String::new(), place as i64);
-                page.push(Emitted { place, fields: line(&self.names, &row) });
+            for (index, row) in rows.skip_while(|(index, _)| *index < first).take(wanted) {
+                let cursor =
+                    EmittedCursor { chunk: MERGED, item_key: String::new(), seq: index as i64 };
+                page.push(Emitted { cursor, fields: line(&self.names, &row) });
             }
         }
         Ok(page)
@@ -217,7 +218,7 @@ mod tests {
             loop {
                 let page = opened.page(after, 700).unwrap();
                 let Some(last) = page.last() else { break };
-                after = last.place.2;
+                after = last.cursor.seq;
                 page.iter().for_each(|row| paged += &(row.fields.clone() + "\n"));
             }
             assert_eq!(paged, lines);

@@ -33,7 +33,7 @@ pub(crate) async fn run_batch(
         }
         // What a chunk is added up from is not counted again.
         None => {
-            let rows = job.connection.map(&job.scope, &job.part_columns, &rest).await?;
+            let rows = job.fan_in.map(&job.scope, &job.part_columns, &rest).await?;
             (encode(&rows)?, chunk.claimed.items)
         }
     };
@@ -49,7 +49,7 @@ async fn export(chunk: &Chunk, destination: &JobDestination, rest: &KeySet) -> R
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
     let (to, rows) = tokio::sync::mpsc::channel(AHEAD);
-    let reading = chunk.connection().extract(&chunk.job.scope, rest, &destination.columns, to);
+    let reading = chunk.job.fan_in.extract(&chunk.job.scope, rest, &destination.columns, to);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written

@@ -13,12 +13,14 @@ use crate::merge::destination::{self, JobDestination};
 use crate::merge::map_export;
 use crate::operate::after_restore;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use windlass_connectors::{Bound, Connection, DataError, FIRST, Fence, Parts, Rows, Scope};
+use windlass_connectors::{
+    Bound, Connection, ConnectorError, EmittedCursor, Fence, Parts, Rows, Scope,
+};
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
     Request, StepKind, Value,
 };
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{JobSnapshot, Kept, MERGED, NewPart, Page, SegmentLease};
 
 /// Parts fetched at once.
@@ -209,7 +211,7 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
         let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
         let rows = page.iter().map(|row| map_export::decode(&row.part));
         let rows = rows.collect::<Result<Vec<_>>>().map_err(away)?.concat();
-        Ok::<_, DataError>(Some((rows, last)))
+        Ok::<_, ConnectorError>(Some((rows, last)))
     });
     pages.boxed()
 }
@@ -218,13 +220,16 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
 fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Column>) -> Parts<'a> {
     let pages = stream::iter(redrive_chain.iter().copied()).flat_map(move |id| {
         let columns = columns.clone();
-        stream::try_unfold(FIRST, move |after| {
+        stream::try_unfold(EmittedCursor::default(), move |after| {
             let columns = columns.clone();
             async move {
-                let page = job.connection.emitted(id, &after, ROWS).await?;
-                let Some(last) = page.last().map(|row| row.place.clone()) else { return Ok(None) };
+                let page = job.target.emitted(id, &after, ROWS).await?;
+                let Some(last) = page.last().map(|row| row.cursor.clone()) else { return Ok(None) };
                 let rows = page.iter().map(|row| cells(&row.fields, &columns));
-                Ok::<_, DataError>(Some((rows.collect::<std::result::Result<Vec<_>, _>>()?, last)))
+                Ok::<_, ConnectorError>(Some((
+                    rows.collect::<std::result::Result<Vec<_>, _>>()?,
+                    last,
+                )))
             }
         })
         .boxed()
@@ -232,9 +237,9 @@ fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Col
     pages.boxed()
 }
 
-fn cells(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, DataError> {
+fn cells(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, ConnectorError> {
     let json: serde_json::Map<String, serde_json::Value> = serde_json::from_str(fields)
-        .map_err(|error| DataError::Unreadable(format!("an emitted row: {error}")))?;
+        .map_err(|error| ConnectorError::Unreadable(format!("an emitted row: {error}")))?;
     if columns.is_empty() {
         // Only the names and kinds are of interest.
         return Ok(vec![Value::Json(json.into())]);
@@ -309,7 +314,7 @@ async fn load_into(
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = place.fence(&[fence]).await.map_err(held);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return after_restore::refused_load(engine, place, lease).await;
+        return after_restore::refused_load(engine, &load.connection, lease).await;
     };
     if ledger.cursor == Cursor::End {
         return Ok(Kept::Yes);
@@ -320,7 +325,7 @@ async fn load_into(
     }
     match place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await {
         Ok(_) => Ok(Kept::Yes),
-        Err(DataError::LeaseLost) => Ok(Kept::Lost),
+        Err(ConnectorError::LeaseLost) => Ok(Kept::Lost),
         Err(error) => Err(error.into()),
     }
 }
@@ -340,11 +345,11 @@ pub(crate) async fn still_ours(engine: &Engine, lease: SegmentLease) -> Result<K
 
 /// Whoever lost the merge may still hold the row, until the database ends its transaction. To wait for
 /// that is no failure of ours.
-fn held(error: DataError) -> DataError {
+fn held(error: ConnectorError) -> ConnectorError {
     match error.class() {
-        Some(Class::Retry) => {
+        Some(ErrorClass::Retry) => {
             let why = format!("an earlier merge has not let go of its load: {error}");
-            windlass_drivers::Error::new(Class::Connection, why).into()
+            windlass_drivers::Error::new(ErrorClass::Connection, why).into()
         }
         _ => error,
     }
@@ -368,11 +373,11 @@ pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load
 }
 
 /// An error of ours inside a stream of the connector's.
-fn away(error: impl Into<EngineError>) -> DataError {
+fn away(error: impl Into<EngineError>) -> ConnectorError {
     match error.into() {
         EngineError::Data(error) => error,
         EngineError::Store(windlass_store::StoreError::Database(error)) => error.into(),
         EngineError::Problem(problem) => problem.into(),
-        other => DataError::Unreadable(other.to_string()),
+        other => ConnectorError::Unreadable(other.to_string()),
     }
 }

@@ -17,10 +17,10 @@ use crate::execute::worker::report;
 use crate::merge::merge;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use windlass_connectors::{Connection, Ledger};
+use windlass_connectors::Ledger;
 use windlass_core::problem::Code;
 use windlass_core::{Cursor, JobId, Problem};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 use windlass_store::{Kept, Lease, MERGED, SegmentLease, Standing};
 
 /// How long a connection may take at the start of a process; it is checked again before its first job.
@@ -97,7 +97,7 @@ impl Engine {
     pub(crate) async fn record_generation(&self, name: &str) -> Result<()> {
         if let Some(why) = self.check_generation(name).await? {
             tracing::error!(connection = name, "{why}");
-            return Err(EngineError::Data(Error::new(Class::Connection, why).into()));
+            return Err(EngineError::Data(Error::new(ErrorClass::Connection, why).into()));
         }
         let generation = self.store().raise_generation(name, 0).await?;
         let identity = self.store().identity().await?;
@@ -144,14 +144,14 @@ fn continuable(row: &Ledger) -> Option<(i64, i64)> {
 /// A chunk whose fence was refused. Where the lease is lost, another worker was faster. Where the store
 /// confirms it, the store was restored: the job is paused, since every claim would be refused until the
 /// epochs have passed those of the ledger.
-pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: ChunkLease) {
+pub(crate) async fn refused(engine: &Engine, connection: &str, hold: ChunkLease) {
     let Lease { chunk, epoch, nonce } = hold.lease();
     match engine.store().confirm(&[hold.lease()]).await {
         Ok(standings) if standings.first() == Some(&Standing::Held) => {}
         // Dropped, the lease runs out where it was not lost.
         _ => return,
     }
-    let row = match row_of(connection, chunk.job, chunk.number).await {
+    let row = match row_of(engine, connection, chunk.job, chunk.number).await {
         Ok(row) => row,
         Err(error) => {
             tracing::warn!(%chunk, %error, "cannot read the ledger row that refused the fence");
@@ -167,10 +167,10 @@ pub(crate) async fn refused(engine: &Engine, connection: &dyn Connection, hold: 
 /// A load whose fence was refused. One that the ledger has done is done: a load is once per job.
 pub(crate) async fn refused_load(
     engine: &Engine,
-    connection: &dyn Connection,
+    connection: &str,
     lease: SegmentLease,
 ) -> Result<Kept> {
-    let row = row_of(connection, lease.job, MERGED).await?;
+    let row = row_of(engine, connection, lease.job, MERGED).await?;
     if merge::still_ours(engine, lease).await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
@@ -190,8 +190,13 @@ pub(crate) async fn refused_load(
     Ok(Kept::Lost)
 }
 
-async fn row_of(connection: &dyn Connection, job: JobId, number: i64) -> Result<Option<Ledger>> {
-    let rows = connection.history().rows(job, number - 1, 1).await?;
+async fn row_of(
+    engine: &Engine,
+    connection: &str,
+    job: JobId,
+    number: i64,
+) -> Result<Option<Ledger>> {
+    let rows = engine.connection(connection)?.history().rows(job, number - 1, 1).await?;
     Ok(rows.into_iter().find(|row| row.chunk.number == number))
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use windlass_connectors::Connection;
 use windlass_core::problem::Code;
 use windlass_core::{JobType, Problem, RetryPolicy};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Capabilities, Store, of_connection};
 
 /// The waits between probes: from 100 ms, doubled with each, to 10 s. `attempts` has no meaning here.
@@ -63,7 +63,7 @@ impl Outage {
 
 /// Whether a data connection was lost or could not be opened.
 pub(crate) fn is_connection_error(error: &EngineError) -> bool {
-    matches!(error, EngineError::Data(error) if error.class() == Some(Class::Connection))
+    matches!(error, EngineError::Data(error) if error.class() == Some(ErrorClass::Connection))
 }
 
 impl Availability {
@@ -120,7 +120,9 @@ impl Availability {
     /// Asks the database for its ledger. Any answer will do, also that there is none.
     async fn ask(&self) -> Result<(), String> {
         match tokio::time::timeout(PROBE_TIMEOUT, self.connection.check_ledger()).await {
-            Ok(Err(error)) if error.class() == Some(Class::Connection) => Err(error.to_string()),
+            Ok(Err(error)) if error.class() == Some(ErrorClass::Connection) => {
+                Err(error.to_string())
+            }
             Ok(_) => Ok(()),
             Err(_) => Err(format!("no answer within {PROBE_TIMEOUT:?}")),
         }

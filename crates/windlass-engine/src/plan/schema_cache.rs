@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use windlass_connectors::{Items, Scope};
+use windlass_connectors::{InlineSource, Scope};
 use windlass_core::{JobType, Source, Table};
 
 /// How long a description is believed. A table that changes sooner than this after a submit is
@@ -29,7 +29,7 @@ impl Engine {
     /// What the database says of a source, now or a moment ago.
     pub(crate) async fn describe(&self, source: &Source) -> crate::Result<Table> {
         if source.items {
-            return Ok(Items::table(source, 0));
+            return Ok(InlineSource::table(source, 0));
         }
         let described = &self.shared.schema_cache.described;
         let name = format!("{:?}", (&source.connection, &source.table, &source.query));

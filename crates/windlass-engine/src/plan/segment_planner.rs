@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass_connectors::{ChunkPage, ScanSegment};
+use windlass_connectors::{ChunkPage, CutLimits, ScanSegment};
 use windlass_core::ErrorKind;
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
@@ -235,7 +235,7 @@ async fn page(job: &JobContext, segment: &ClaimedSegment, from: PaginationState)
             // A page has the chunks of many values: the state, which lists all values that remain, is
             // written once per page and not once per value. Values are looked up in batches; only one
             // with several chunks is cut alone.
-            let key = &job.scope.place_columns(&filter);
+            let key = &job.scope.resume_columns(&filter);
             let mut after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let (mut items_enqueued, mut done, mut chunks) = (items_enqueued, 0, Vec::new());
             let mut full = false;
@@ -305,7 +305,8 @@ async fn cut(
     most_chunks: u32,
 ) -> Result<Cut> {
     let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
-    let cuts = job.connection.cut(&job.scope, within, range, items, most_chunks, left).await?;
+    let cuts =
+        job.source.cut(&job.scope, within, range, CutLimits::new(items, most_chunks, left)).await?;
     Ok(Cut::of(cuts))
 }
 
@@ -316,7 +317,7 @@ async fn look_up(
     values: &[Value],
 ) -> Result<VecDeque<Option<Cut>>> {
     let items = job.definition().chunk_items();
-    let cuts = job.connection.cut_values(&job.scope, filter, values, items).await?;
+    let cuts = job.source.cut_values(&job.scope, filter, values, items).await?;
     Ok(cuts.into_iter().map(|cuts| cuts.map(Cut::of)).collect())
 }
 
@@ -329,7 +330,9 @@ async fn scan(
 ) -> Result<Cut> {
     let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
     let (scope, after) = (&job.scope, after.as_ref());
-    Ok(Cut::of(job.connection.scan(scope, share, after, items, CHUNKS_PER_PAGE, left).await?))
+    Ok(Cut::of(
+        job.source.scan(scope, share, after, CutLimits::new(items, CHUNKS_PER_PAGE, left)).await?,
+    ))
 }
 
 /// How many items the segment may still have.

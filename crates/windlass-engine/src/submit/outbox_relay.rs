@@ -16,7 +16,7 @@ use windlass_connectors::{OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
 use windlass_core::claims::UNRESTRICTED;
 use windlass_core::problem::Code;
 use windlass_core::{Claims, Identity, Problem, Request, Value};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// The longest time between two looks, where nobody says that something has come.
@@ -71,7 +71,7 @@ impl Engine {
                     if let Ok(availability) = self.availability(name) {
                         availability.succeeded();
                     }
-                    (relayed.more, relayed.away)
+                    (relayed.more, relayed.unavailable)
                 }
                 Err(error) if self.connection_failed(name, &error) => {
                     self.connection_claimable(name).await;
@@ -110,9 +110,9 @@ impl Submitter for Engine {
                     let job = submitted.id();
                     tracing::info!(%id, %job, "was submitted before under its idempotency key");
                 }
-                SubmitResult::Taken
+                SubmitResult::Submitted
             }
-            Err(error) if is_away(&error) => SubmitResult::Away(error.to_string()),
+            Err(error) if is_away(&error) => SubmitResult::Unavailable(error.to_string()),
             Err(error) => {
                 let error = error.to_string();
                 if before.as_ref() != Some(&error) {
@@ -127,7 +127,7 @@ impl Submitter for Engine {
 /// Whether it is the store that did not take the request, and not for what the request is.
 fn is_away(error: &EngineError) -> bool {
     match error {
-        EngineError::Store(StoreError::Database(error)) => error.class != Class::Data,
+        EngineError::Store(StoreError::Database(error)) => error.class != ErrorClass::Data,
         _ => false,
     }
 }

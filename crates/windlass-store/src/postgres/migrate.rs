@@ -4,7 +4,7 @@ use super::{PostgresStore, params, sql};
 use crate::fields::Fields;
 use crate::migrations::{migrations, pending};
 use crate::{Result, StoreError};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_jobs", "0002_controls", "0003_retention", "0004_claims", "0005_schedules", "0006_dependencies", "0007_alerts", "0008_submitters", "0009_discard", "0010_parts", "0011_redrives", "0012_listing", "0013_patterns", "0014_statuses", "0017_restores", "0019_reserved_at", "0020_summaries");
 
@@ -16,7 +16,7 @@ pub(super) async fn migrate(store: &PostgresStore) -> Result<()> {
         return Ok(());
     }
     apply(store).await.map_err(|error| match error {
-        StoreError::Database(refused) if refused.class == Class::Permission => {
+        StoreError::Database(refused) if refused.class == ErrorClass::Permission => {
             let message = format!(
                 "its schema is not up to date and this role may not change it ({}); run \
                  `windlass migrate` as the role that owns the store's tables",

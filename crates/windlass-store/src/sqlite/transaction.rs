@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_drivers::rusqlite::{Connection, Params, Row};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 use super::{SqliteStore, sql};
 use crate::{Result, StoreError};
@@ -121,7 +121,7 @@ impl Refusal {
             refused => {
                 let message = refused.to_string();
                 *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(refused);
-                Error::new(Class::Other, message)
+                Error::new(ErrorClass::Other, message)
             }
         }
     }

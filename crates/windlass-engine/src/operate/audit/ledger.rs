@@ -4,7 +4,7 @@ use super::verdict::Notes;
 use crate::engine::Engine;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windlass_connectors::{Connection, LedgerRow};
+use windlass_connectors::{LedgerRow, Target};
 use windlass_core::{Cursor, JobId, Load};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED};
 
@@ -13,7 +13,7 @@ pub(super) struct LedgerCheck<'a> {
     engine: &'a Engine,
     job: JobId,
     /// Where the ledger is; none where the step only reads, or when it could not be read.
-    connection: Option<Arc<dyn Connection>>,
+    target: Option<Arc<dyn Target>>,
     load: Option<&'a Load>,
     /// Whether the ledger may be pruned by now.
     expired: bool,
@@ -36,17 +36,17 @@ impl<'a> LedgerCheck<'a> {
         expired: bool,
     ) -> LedgerCheck<'a> {
         let definition = &snapshot.definition;
-        let (mut connection, mut problem) = (None, None);
+        let (mut target, mut problem) = (None, None);
         if !definition.step.kind.makes_parts() {
-            match engine.connection_of(definition, false) {
-                Ok(found) => connection = Some(found),
+            match engine.target_of(definition) {
+                Ok(found) => target = Some(found),
                 Err(error) => problem = Some(error.to_string()),
             }
         }
         LedgerCheck {
             engine,
             job: snapshot.id,
-            connection,
+            target,
             load: definition.load.as_ref().filter(|_| loads),
             expired,
             rows: VecDeque::new(),
@@ -73,7 +73,7 @@ impl<'a> LedgerCheck<'a> {
             }
             match self.take_if(|of| of == number) {
                 Some(row) => self.compare(chunk, &row, notes),
-                None if self.connection.is_none() => return,
+                None if self.target.is_none() => return,
                 None if self.expired => self.pruned = true,
                 None => notes.finding(format!("the ledger has no row of chunk {number}")),
             }
@@ -102,13 +102,13 @@ impl<'a> LedgerCheck<'a> {
     /// The next row of a chunk before this one. When the ledger cannot be read there are none.
     async fn next_before(&mut self, chunk: i64) -> Option<LedgerRow> {
         if self.rows.is_empty()
-            && let Some(connection) = &self.connection
+            && let Some(target) = &self.target
         {
-            match connection.ledger_rows(self.job, self.after, PAGE).await {
+            match target.ledger_rows(self.job, self.after, PAGE).await {
                 Ok(rows) => self.rows.extend(rows),
                 Err(error) => {
                     self.problem = Some(error.to_string());
-                    self.connection = None;
+                    self.target = None;
                 }
             }
             self.after = self.rows.back().map_or(self.after, |row| row.ledger.chunk.number);

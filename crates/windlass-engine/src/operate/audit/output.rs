@@ -8,7 +8,7 @@ use crate::merge::merge;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use windlass_core::{JobType, StepKind};
-use windlass_export::{Destination, Manifest, survey};
+use windlass_export::{Destination, Manifest, scan_orphans};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED, NewPart, PartRow};
 
 /// Walks through the parts beside the chunks.
@@ -123,7 +123,7 @@ impl<'a> OutputCheck<'a> {
         notes.expect(recorded.is_ok_and(|recorded: Manifest| recorded == found), || {
             format!("the manifest in {} is not the one that was recorded", place.url())
         });
-        for missing in survey(&place, &found).await?.missing {
+        for missing in scan_orphans(&place, &found).await?.missing {
             let url = place.url();
             notes.finding(format!("{missing} in {url} is missing, or has another size"));
         }

@@ -89,7 +89,7 @@ impl SourceCheck {
     /// Counts the rows that some chunks have now. False where the source cannot be read.
     pub(super) async fn page(&mut self, chunks: &[ChunkRow], notes: &mut Notes) -> bool {
         let key_sets: Vec<KeySet> = chunks.iter().map(|chunk| chunk.key_set.clone()).collect();
-        match self.job.connection.count_each(&self.job.scope, &key_sets).await {
+        match self.job.source.count_each(&self.job.scope, &key_sets).await {
             Ok(counts) => {
                 for (chunk, now) in chunks.iter().zip(counts) {
                     self.chunk(chunk, now);
@@ -187,9 +187,9 @@ impl SourceCheck {
     /// Rows that no chunk has: behind the last planned key, where new ones come in order, and between
     /// the planned ones.
     async fn outside(&self) -> crate::Result<(i64, i64)> {
-        let (connection, scope) = (&self.job.connection, &self.job.scope);
+        let (source, scope) = (&self.job.source, &self.job.scope);
         let count = async |range: KeyRange| {
-            connection.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
+            source.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
         };
         Ok(match &self.rest {
             Rest::Nowhere => (0, 0),
@@ -205,17 +205,17 @@ impl SourceCheck {
 
     /// Rows behind the last planned key of each value of the filter that the job was planned by.
     async fn behind_values(&self) -> crate::Result<i64> {
-        let (connection, scope) = (&self.job.connection, &self.job.scope);
+        let (source, scope) = (&self.job.source, &self.job.scope);
         let Some((filter, column, values)) = scope.filters.first() else { return Ok(0) };
         let rows: Vec<Vec<Value>> = values.iter().map(|value| vec![value.clone()]).collect();
-        let values = connection.distinct(scope, std::slice::from_ref(column), rows).await?;
+        let values = source.distinct(scope, std::slice::from_ref(column), rows).await?;
         let behind = |value: Value| {
             let after = self.last.get(&value.to_string()).cloned();
             let within = Some(FilterValue { filter: filter.clone(), value });
             KeySet { within, keys: Keys::Range(KeyRange { after, upto: None }) }
         };
         let key_sets: Vec<KeySet> = values.into_iter().flatten().map(behind).collect();
-        Ok(connection.count_each(scope, &key_sets).await?.into_iter().sum())
+        Ok(source.count_each(scope, &key_sets).await?.into_iter().sum())
     }
 
     /// Whether the step may take rows out of the source by processing them.
