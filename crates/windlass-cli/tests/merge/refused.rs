@@ -71,10 +71,10 @@ async fn a_manifest_on_a_full_disk() {
     let world = World::with(Data::postgres().await).await;
     let id = world.submit("PARTS").await;
     let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     let job = world.place.job(&id).await;
     assert_eq!(job["status"], "FAILED");
-    assert!(text(&job["error"]).contains("no room"), "{job:#}");
+    assert!(text(&job["error"]).contains("no space left"), "{job:#}");
     let parts = world.names();
     assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
     let before = world.place.chunks(&id).await;

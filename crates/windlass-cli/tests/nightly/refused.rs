@@ -23,7 +23,7 @@ async fn an_export_to_a_full_disk_fails_leaves_nothing_and_goes_on() {
     let world = World::in_a_folder().await;
     let id = world.submit("TRANSACTIONS_EXPORT").await;
     let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     assert_eq!(world.place.status(&id).await, "FAILED");
     assert_eq!(files(&world, &format!("transactions/{DATE}/{id}")), [""; 0]);
     world.place.run(&format!("retry {id}")).await.ok();
@@ -37,7 +37,7 @@ async fn a_report_to_a_full_disk_fails_and_is_made_again_of_the_parts_there_are(
     let world = World::in_a_folder().await;
     let id = world.submit("DAILY_REPORT").await;
     let failed = world.place.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     assert_eq!(world.place.status(&id).await, "FAILED");
     assert_eq!(files(&world, "reports"), [""; 0]);
     let before = world.place.chunks(&id).await;

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use serde_json::json;
-use windlass_connectors::FIRST;
+use windlass_connectors::EmittedCursor;
 use windlass_core::{Change, JobStatus, Outcome, PaginationState};
 use windlass_engine::Engine;
 
@@ -58,7 +58,7 @@ pub(crate) async fn totals_equal_the_databases_own_sums(world: World) {
     assert!(done.chunks.total > 10, "{done:?}");
     assert_eq!(done.items.processed, 100);
     is_right(&world).await;
-    let output = engine.output(done.id, &FIRST, 100).await.unwrap();
+    let output = engine.output(done.id, &EmittedCursor::default(), 100).await.unwrap();
     assert!(output[0].fields.contains("\"county\""), "{output:?}");
     // Again: the same rows are replaced, not added to.
     run_on(&engine, "monday").await;
@@ -128,7 +128,7 @@ pub(crate) async fn a_partial_request_reports_and_never_loads(world: World) {
     let id = engine.submit(asked(request), Engine::local_identity()).await.unwrap().id();
     let done = work(&engine, id).await;
     assert_eq!(done.status, JobStatus::Completed);
-    assert!(!engine.output(id, &FIRST, 10).await.unwrap().is_empty());
+    assert!(!engine.output(id, &EmittedCursor::default(), 10).await.unwrap().is_empty());
     assert_eq!(world.int("SELECT count(*) FROM totals WHERE county = 'old'").await, 2);
 }
 

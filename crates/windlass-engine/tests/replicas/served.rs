@@ -72,7 +72,12 @@ async fn a_file_is_a_replica_too() {
     let engine = builder(&folder, &url("app.db"), &urls, "10s", job).connect().await.unwrap();
     let read = async || {
         let id = run(&engine).await.id;
-        engine.output(id, &windlass_connectors::FIRST, 10).await.unwrap().remove(0).fields
+        engine
+            .output(id, &windlass_connectors::EmittedCursor::default(), 10)
+            .await
+            .unwrap()
+            .remove(0)
+            .fields
     };
     assert_eq!(read().await, "{\"file\":\"app.db\"}");
     make("copy.db").await;

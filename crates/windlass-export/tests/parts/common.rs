@@ -1,4 +1,4 @@
-//! Columns of every type and rows that are hard to carry.
+//! Columns of every type, and rows with extreme values.
 
 use serde_json::json;
 use std::path::Path;
@@ -7,7 +7,7 @@ use windlass_export::{
     Destination, Output, PartWriter, RecordBatch, RowBuilder, SchemaRef, Written, schema,
 };
 
-/// A column of each type there is.
+/// A column of each type.
 pub(crate) fn columns() -> Vec<Column> {
     [
         ("id", T::Int, "bigint", false),
@@ -34,7 +34,7 @@ pub(crate) fn columns() -> Vec<Column> {
     .to_vec()
 }
 
-/// Rows with the ends of every type, with nulls, and with what formats trip over.
+/// Rows with the limits of every type, nulls, and values that need escaping.
 pub(crate) fn rows() -> Vec<Vec<Value>> {
     let text = |text: &str| Value::from(text);
     let mut nulls = vec![Value::Null; 14];
@@ -98,15 +98,19 @@ pub(crate) fn batch(schema: &SchemaRef, rows: &[Vec<Value>]) -> RecordBatch {
     builder.finish().unwrap()
 }
 
-/// Writes the hard rows to an object of that name.
-pub(crate) async fn write_hard(place: &Destination, name: &str, output: Output) -> Written {
+/// Writes the extreme rows to an object with this name.
+pub(crate) async fn write_extreme(
+    destination: &Destination,
+    name: &str,
+    output: Output,
+) -> Written {
     let schema = schema(&columns());
-    let mut writer = PartWriter::new(place, name, schema.clone(), output).unwrap();
+    let mut writer = PartWriter::new(destination, name, schema.clone(), output).unwrap();
     writer.write(batch(&schema, &rows())).await.unwrap();
     writer.finish().await.unwrap()
 }
 
-/// Columns of no interest but their size.
+/// Columns of large values.
 pub(crate) fn blob_schema() -> SchemaRef {
     let column = |name: &str, kind| Column {
         name: name.into(),
@@ -117,7 +121,7 @@ pub(crate) fn blob_schema() -> SchemaRef {
     schema(&[column("id", T::Int), column("blob", T::Bytes)])
 }
 
-/// A batch of about a megabyte that nothing compresses.
+/// A batch of about a megabyte that cannot be compressed.
 pub(crate) fn megabyte(number: i64) -> RecordBatch {
     let mut state = number.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = || {
@@ -135,10 +139,10 @@ pub(crate) fn megabyte(number: i64) -> RecordBatch {
     batch(&blob_schema(), &rows)
 }
 
-pub(crate) fn folder_place(folder: &Path) -> Destination {
+pub(crate) fn folder_destination(folder: &Path) -> Destination {
     Destination::open_with(&format!("file://{}", folder.display()), []).unwrap()
 }
 
-pub(crate) async fn names(place: &Destination) -> Vec<String> {
-    place.list().await.unwrap().into_iter().map(|(name, _)| name).collect()
+pub(crate) async fn names(destination: &Destination) -> Vec<String> {
+    destination.list().await.unwrap().into_iter().map(|(name, _)| name).collect()
 }

@@ -1,15 +1,16 @@
-//! Folders: nothing is visible before its end, and nothing stays of what was given up.
+//! Folders: a part becomes visible when it is complete, and an aborted part leaves nothing.
 
-use crate::common::{blob_schema, folder_place, megabyte, names};
+use crate::common::{blob_schema, folder_destination, megabyte, names};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::time::Duration;
-use windlass_export::{Class, Destination, Error, Format, Output, PartWriter};
+use windlass_core::ErrorKind;
+use windlass_export::{Destination, Error, Format, Output, PartWriter};
 use windlass_testkit::eventually;
 
-fn writer(place: &Destination) -> PartWriter {
+fn writer(destination: &Destination) -> PartWriter {
     PartWriter::new(
-        place,
+        destination,
         "part-000001-1-0000000000000007.parquet",
         blob_schema(),
         Output::of(Format::Parquet),
@@ -18,20 +19,20 @@ fn writer(place: &Destination) -> PartWriter {
 }
 
 #[tokio::test]
-async fn a_part_is_there_when_it_is_whole() {
+async fn a_part_is_visible_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(&folder.path().join("made/on demand"));
-    let mut writer = writer(&place);
-    assert!(names(&place).await.is_empty());
+    let destination = folder_destination(&folder.path().join("made/on demand"));
+    let mut writer = writer(&destination);
+    assert!(names(&destination).await.is_empty());
     for number in 0..40 {
         writer.write(megabyte(number)).await.unwrap();
     }
-    // What is begun has a name that no reader takes for a part.
-    let begun = names(&place).await;
+    // An incomplete part has a name that is not that of a part.
+    let begun = names(&destination).await;
     assert_eq!(begun, ["part-000001-1-0000000000000007.parquet#1"], "40 MB do not wait in memory");
     let written = writer.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
-    let bytes = place.get(&written.name).await.unwrap().unwrap();
+    assert_eq!(names(&destination).await, ["part-000001-1-0000000000000007.parquet"]);
+    let bytes = destination.get(&written.name).await.unwrap().unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     assert_eq!(written.rows, 640);
     let hash: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -39,54 +40,54 @@ async fn a_part_is_there_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_leaves_nothing() {
+async fn an_aborted_part_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    let mut aborted = writer(&place);
+    let destination = folder_destination(folder.path());
+    let mut aborted = writer(&destination);
     for number in 0..40 {
         aborted.write(megabyte(number)).await.unwrap();
     }
     aborted.abort().await.unwrap();
-    assert_eq!(names(&place).await, [""; 0]);
-    let mut dropped = writer(&place);
+    assert_eq!(names(&destination).await, [""; 0]);
+    let mut dropped = writer(&destination);
     for number in 0..40 {
         dropped.write(megabyte(number)).await.unwrap();
     }
-    assert_eq!(names(&place).await.len(), 1);
+    assert_eq!(names(&destination).await.len(), 1);
     drop(dropped);
-    let is_empty = async || names(&place).await.is_empty();
-    eventually("the beginning is gone", Duration::from_secs(20), is_empty).await;
+    let is_empty = async || names(&destination).await.is_empty();
+    eventually("the incomplete part is deleted", Duration::from_secs(20), is_empty).await;
 }
 
 #[tokio::test]
-async fn a_later_part_of_the_same_name_replaces_the_first_in_one_step() {
+async fn a_part_of_the_same_name_is_replaced_atomically() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     for number in [1, 2] {
-        let mut writer = writer(&place);
+        let mut writer = writer(&destination);
         writer.write(megabyte(number)).await.unwrap();
         let written = writer.finish().await.unwrap();
-        let bytes = place.get(&written.name).await.unwrap().unwrap();
+        let bytes = destination.get(&written.name).await.unwrap().unwrap();
         assert_eq!(bytes.len() as u64, written.bytes);
     }
-    assert_eq!(names(&place).await.len(), 1);
+    assert_eq!(names(&destination).await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_place_that_is_no_folder_is_refused() {
+async fn a_destination_that_is_not_a_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
-    let error = writer(&folder_place(&file.join("below"))).finish().await.unwrap_err();
-    assert_eq!(error.class(), Class::Refused, "{error}");
+    let error = writer(&folder_destination(&file.join("below"))).finish().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transient, "{error}");
 }
 
 #[tokio::test]
-async fn a_batch_of_other_columns_is_refused() {
+async fn a_batch_with_other_columns_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let schema = windlass_export::schema(&crate::common::columns());
-    let mut writer = PartWriter::new(&place, "x", schema, Output::of(Format::Csv)).unwrap();
+    let mut writer = PartWriter::new(&destination, "x", schema, Output::of(Format::Csv)).unwrap();
     let error = writer.write(megabyte(1)).await.unwrap_err();
     assert!(matches!(error, Error::Encoding(_)), "{error}");
 }

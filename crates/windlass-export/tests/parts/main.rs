@@ -1,6 +1,6 @@
-//! Parts in real folders and a real endpoint of S3, read back by a reader that is not ours.
+//! Writes parts to folders and to an S3 endpoint, and reads them with pyarrow.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test tells its failure")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 mod crash;

@@ -1,19 +1,19 @@
-//! Manifests, what lies beside them, and reports.
+//! Manifests, orphans and reports.
 
-use crate::common::{blob_schema, columns, folder_place, names, write_hard};
+use crate::common::{blob_schema, columns, folder_destination, names, write_extreme};
 use std::fs;
 use windlass_export::{
-    Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter, schema,
-    survey,
+    Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
+    scan_orphans, schema,
 };
 
 fn output() -> Output {
     Output::with(Format::Csv, Compression::Gzip).unwrap()
 }
 
-async fn part(place: &Destination, chunk: i64, epoch: i64) -> ManifestPart {
+async fn part(destination: &Destination, chunk: i64, epoch: i64) -> ManifestPart {
     let name = PartName { chunk, epoch, nonce: 7 };
-    ManifestPart::new(name, write_hard(place, &name.file(output()), output()).await)
+    ManifestPart::new(name, write_extreme(destination, &name.file(output()), output()).await)
 }
 
 fn manifest(job: &str, parts: Vec<ManifestPart>) -> Manifest {
@@ -21,14 +21,18 @@ fn manifest(job: &str, parts: Vec<ManifestPart>) -> Manifest {
 }
 
 #[tokio::test]
-async fn a_manifest_lists_its_parts_in_order_and_is_read_back() {
+async fn a_manifest_survives_a_round_trip_with_its_parts_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    assert_eq!(Manifest::read(&place).await.unwrap(), None);
-    let parts = vec![part(&place, 2, 1).await, part(&place, 0, 1).await, part(&place, 1, 3).await];
+    let destination = folder_destination(folder.path());
+    assert_eq!(Manifest::read(&destination).await.unwrap(), None);
+    let parts = vec![
+        part(&destination, 2, 1).await,
+        part(&destination, 0, 1).await,
+        part(&destination, 1, 3).await,
+    ];
     let manifest = manifest("j", parts);
-    manifest.write(&place).await.unwrap();
-    assert_eq!(Manifest::read(&place).await.unwrap(), Some(manifest.clone()));
+    manifest.write(&destination).await.unwrap();
+    assert_eq!(Manifest::read(&destination).await.unwrap(), Some(manifest.clone()));
     let order: Vec<_> = manifest.parts.iter().map(|part| part.name.as_str()).collect();
     assert_eq!(
         order,
@@ -54,49 +58,49 @@ async fn a_manifest_lists_its_parts_in_order_and_is_read_back() {
 #[tokio::test]
 async fn two_parts_of_one_chunk_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    let parts = vec![part(&place, 1, 1).await, part(&place, 1, 2).await];
+    let destination = folder_destination(folder.path());
+    let parts = vec![part(&destination, 1, 1).await, part(&destination, 1, 2).await];
     let refused = Manifest::new("j", "EXPORT", output(), &schema(&columns()), parts);
     assert!(refused.unwrap_err().to_string().contains("part-000001-2"));
 }
 
 #[tokio::test]
-async fn a_manifest_that_was_tampered_with_is_not_read() {
+async fn a_modified_manifest_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    manifest("j", vec![part(&place, 1, 1).await]).write(&place).await.unwrap();
+    let destination = folder_destination(folder.path());
+    manifest("j", vec![part(&destination, 1, 1).await]).write(&destination).await.unwrap();
     let file = folder.path().join("manifest.json");
     let text = fs::read_to_string(&file).unwrap();
     for (what, with) in
         [("\"rows\": 4", "\"rows\": 5"), ("\"version\": 1", "\"version\": 2"), ("{", "")]
     {
         fs::write(&file, text.replacen(what, with, 1)).unwrap();
-        assert!(Manifest::read(&place).await.is_err(), "{what}");
+        assert!(Manifest::read(&destination).await.is_err(), "{what}");
     }
 }
 
 #[tokio::test]
-async fn orphans_go_and_what_is_not_ours_stays() {
+async fn only_orphaned_parts_are_deleted() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    let kept = vec![part(&place, 1, 2).await, part(&place, 2, 1).await];
-    part(&place, 1, 1).await;
+    let destination = folder_destination(folder.path());
+    let kept = vec![part(&destination, 1, 2).await, part(&destination, 2, 1).await];
+    part(&destination, 1, 1).await;
     for strange in ["notes.txt", "part-1.csv", "part-000001-1-0000000000000007.csv.gz.bak", "x#1"] {
         fs::write(folder.path().join(strange), "x").unwrap();
     }
-    // As a killed process leaves it.
+    // As left by a killed process.
     fs::write(folder.path().join("part-000002-1-0000000000000007.csv.gz#1"), "x").unwrap();
     fs::create_dir(folder.path().join("part-000009-1-0000000000000007.csv")).unwrap();
     let manifest = manifest("j", kept);
-    manifest.write(&place).await.unwrap();
-    let found = survey(&place, &manifest).await.unwrap();
+    manifest.write(&destination).await.unwrap();
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(
         found.orphans,
         ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz#1"]
     );
     assert_eq!(found.missing, [""; 0]);
-    found.sweep(&place).await.unwrap();
-    found.sweep(&place).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
     let left = [
         "manifest.json",
         "notes.txt",
@@ -106,17 +110,18 @@ async fn orphans_go_and_what_is_not_ours_stays() {
         "part-1.csv",
         "x#1",
     ];
-    assert_eq!(names(&place).await, left);
+    assert_eq!(names(&destination).await, left);
 }
 
 #[tokio::test]
-async fn a_part_that_is_gone_or_cut_is_missing() {
+async fn a_deleted_or_truncated_part_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    let manifest = manifest("j", vec![part(&place, 1, 1).await, part(&place, 2, 1).await]);
+    let destination = folder_destination(folder.path());
+    let manifest =
+        manifest("j", vec![part(&destination, 1, 1).await, part(&destination, 2, 1).await]);
     fs::remove_file(folder.path().join("part-000001-1-0000000000000007.csv.gz")).unwrap();
     fs::write(folder.path().join("part-000002-1-0000000000000007.csv.gz"), "cut").unwrap();
-    let found = survey(&place, &manifest).await.unwrap();
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(
         found.missing,
         ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz"]
@@ -125,28 +130,28 @@ async fn a_part_that_is_gone_or_cut_is_missing() {
 }
 
 #[tokio::test]
-async fn what_a_cancelled_job_put_out_is_found_and_another_jobs_is_not_touched() {
+async fn parts_of_a_cancelled_job_are_found_and_those_of_another_job_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let nothing = manifest("j", Vec::new());
-    assert_eq!(survey(&place, &nothing).await.unwrap().orphans, [""; 0]);
-    let part = part(&place, 1, 1).await;
+    assert_eq!(scan_orphans(&destination, &nothing).await.unwrap().orphans, [""; 0]);
+    let part = part(&destination, 1, 1).await;
     assert_eq!(
-        survey(&place, &nothing).await.unwrap().orphans,
+        scan_orphans(&destination, &nothing).await.unwrap().orphans,
         ["part-000001-1-0000000000000007.csv.gz"]
     );
-    manifest("other", vec![part]).write(&place).await.unwrap();
-    let error = survey(&place, &nothing).await.unwrap_err();
+    manifest("other", vec![part]).write(&destination).await.unwrap();
+    let error = scan_orphans(&destination, &nothing).await.unwrap_err();
     assert!(error.to_string().contains("job other"), "{error}");
 }
 
 #[tokio::test]
-async fn a_report_is_one_object_by_its_name() {
+async fn a_report_is_one_object() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("file://{}/NIGHT/2025-01-31.parquet", folder.path().display());
-    let (place, name) = Destination::split(&url).unwrap();
-    let place = Destination::open_with(place, []).unwrap();
-    let writer = PartWriter::new(&place, name, blob_schema(), Output::of_file(name).unwrap());
+    let (destination, name) = Destination::split(&url).unwrap();
+    let destination = Destination::open_with(destination, []).unwrap();
+    let writer = PartWriter::new(&destination, name, blob_schema(), Output::of_file(name).unwrap());
     let written = writer.unwrap().finish().await.unwrap();
     assert_eq!(written.rows, 0);
     let bytes = fs::read(folder.path().join("NIGHT/2025-01-31.parquet")).unwrap();

@@ -1,6 +1,6 @@
-//! Parquet read back by pyarrow, which shares no code with what wrote it.
+//! Reads Parquet with pyarrow, an independent implementation.
 
-use crate::common::{batch, folder_place, write_hard};
+use crate::common::{batch, folder_destination, write_extreme};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use tokio::process::Command;
@@ -25,12 +25,12 @@ async fn read(file: &Path) -> Json {
 }
 
 #[tokio::test]
-async fn every_type_and_value_is_read_back() {
+async fn every_type_and_value_survives_a_round_trip() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     for compression in [Compression::Zstd, Compression::None] {
         let output = Output::with(Format::Parquet, compression).unwrap();
-        write_hard(&place, "x.parquet", output).await;
+        write_extreme(&destination, "x.parquet", output).await;
         let found = read(&folder.path().join("x.parquet")).await;
         assert_eq!(
             found["schema"],
@@ -57,7 +57,7 @@ async fn every_type_and_value_is_read_back() {
     }
 }
 
-/// The hard rows as Python writes its own objects.
+/// The extreme rows as Python prints them.
 fn rows() -> Json {
     json!([
         [
@@ -113,9 +113,9 @@ fn rows() -> Json {
 }
 
 #[tokio::test]
-async fn sums_are_equal_to_the_cent_over_many_row_groups() {
+async fn sums_are_exact_over_many_row_groups() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let column = |name: &str, kind, sql_type: &str| Column {
         name: name.into(),
         kind,
@@ -126,7 +126,7 @@ async fn sums_are_equal_to_the_cent_over_many_row_groups() {
     let schema = schema(&columns);
     let name = "sums.parquet";
     let mut writer =
-        PartWriter::new(&place, name, schema.clone(), Output::of(Format::Parquet)).unwrap();
+        PartWriter::new(&destination, name, schema.clone(), Output::of(Format::Parquet)).unwrap();
     let (mut total, mut rows) = (0i128, 0u64);
     for start in (0..300_000i64).step_by(10_000) {
         let some: Vec<Vec<Value>> = (start..start + 10_000)
@@ -148,9 +148,9 @@ async fn sums_are_equal_to_the_cent_over_many_row_groups() {
 }
 
 #[tokio::test]
-async fn a_result_without_precision_is_a_decimal_in_the_report() {
+async fn a_decimal_without_precision_is_a_decimal_in_a_report() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let column = |name: &str, kind| Column {
         name: name.into(),
         kind,
@@ -165,7 +165,7 @@ async fn a_result_without_precision_is_a_decimal_in_the_report() {
     ];
     let schema = schema_of(&columns, &rows);
     let output = Output::of(Format::Parquet);
-    let mut writer = PartWriter::new(&place, "r.parquet", schema.clone(), output).unwrap();
+    let mut writer = PartWriter::new(&destination, "r.parquet", schema.clone(), output).unwrap();
     writer.write(batch(&schema, &rows)).await.unwrap();
     writer.finish().await.unwrap();
     let found = read(&folder.path().join("r.parquet")).await;

@@ -1,24 +1,25 @@
-//! An endpoint that speaks S3: whole objects or none, and errors that say whose business they are.
+//! An S3 endpoint: objects become visible when they are complete, and errors are classified.
 
-use crate::common::{blob_schema, megabyte, names, write_hard};
+use crate::common::{blob_schema, megabyte, names, write_extreme};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use windlass_core::ErrorKind;
 use windlass_export::{
-    Class, Destination, Error, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    schema, survey,
+    Destination, Error, Format, Manifest, ManifestPart, Output, PartName, PartWriter, scan_orphans,
+    schema,
 };
 use windlass_testkit::{Moto, eventually, free_port};
 
-fn place(moto: &Moto, prefix: &str) -> Destination {
+fn destination(moto: &Moto, prefix: &str) -> Destination {
     let url = format!("s3://{}/{prefix}", Moto::BUCKET);
     Destination::open_with(&url, moto.environment()).unwrap()
 }
 
-fn writer(place: &Destination) -> PartWriter {
+fn writer(destination: &Destination) -> PartWriter {
     PartWriter::new(
-        place,
+        destination,
         "part-000001-1-0000000000000007.parquet",
         blob_schema(),
         Output::of(Format::Parquet),
@@ -26,7 +27,7 @@ fn writer(place: &Destination) -> PartWriter {
     .unwrap()
 }
 
-/// The uploads that were begun and neither completed nor given up, of all tests.
+/// The number of uploads that are neither completed nor aborted.
 fn open_uploads(moto: &Moto, prefix: &str) -> usize {
     let answer = moto.ask("GET", &format!("/{}?uploads", Moto::BUCKET), "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -34,18 +35,18 @@ fn open_uploads(moto: &Moto, prefix: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_large_part_goes_in_pieces_and_is_there_when_it_is_whole() {
+async fn a_large_part_is_uploaded_in_pieces_and_visible_when_complete() {
     let moto = Moto::shared();
-    let place = place(moto, "large/");
-    let mut writer = writer(&place);
+    let destination = destination(moto, "large/");
+    let mut writer = writer(&destination);
     for number in 0..40 {
         writer.write(megabyte(number)).await.unwrap();
     }
     assert_eq!(open_uploads(moto, "large/"), 1);
-    assert!(names(&place).await.is_empty());
+    assert!(names(&destination).await.is_empty());
     let written = writer.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
-    let bytes = place.get(&written.name).await.unwrap().unwrap();
+    assert_eq!(names(&destination).await, ["part-000001-1-0000000000000007.parquet"]);
+    let bytes = destination.get(&written.name).await.unwrap().unwrap();
     assert_eq!(written.bytes, bytes.len() as u64);
     let hash = ring::digest::digest(&ring::digest::SHA256, &bytes);
     assert_eq!(written.sha256, hex::encode(hash));
@@ -53,17 +54,17 @@ async fn a_large_part_goes_in_pieces_and_is_there_when_it_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_leaves_no_object_and_no_upload() {
+async fn an_aborted_part_leaves_no_object_and_no_upload() {
     let moto = Moto::shared();
-    let place = place(moto, "given-up/");
-    let mut aborted = writer(&place);
+    let destination = destination(moto, "given-up/");
+    let mut aborted = writer(&destination);
     for number in 0..40 {
         aborted.write(megabyte(number)).await.unwrap();
     }
     assert_eq!(open_uploads(moto, "given-up/"), 1);
     aborted.abort().await.unwrap();
     assert_eq!(open_uploads(moto, "given-up/"), 0);
-    let mut dropped = writer(&place);
+    let mut dropped = writer(&destination);
     for number in 0..40 {
         dropped.write(megabyte(number)).await.unwrap();
     }
@@ -71,76 +72,81 @@ async fn what_is_given_up_leaves_no_object_and_no_upload() {
     drop(dropped);
     let is_gone = async || open_uploads(moto, "given-up/") == 0;
     eventually("the upload is given up", Duration::from_secs(20), is_gone).await;
-    assert!(names(&place).await.is_empty());
+    assert!(names(&destination).await.is_empty());
 }
 
 #[tokio::test]
-async fn parts_manifest_and_orphans_are_as_in_a_folder() {
+async fn parts_manifest_and_orphans_work_as_in_a_folder() {
     let moto = Moto::shared();
-    let place = place(moto, "job/1");
+    let destination = destination(moto, "job/1");
     let output = Output::of(Format::Parquet);
     let mut parts = Vec::new();
     for (chunk, epoch) in [(1, 1), (1, 2), (2, 1)] {
         let name = PartName { chunk, epoch, nonce: 7 };
-        parts.push(ManifestPart::new(name, write_hard(&place, &name.file(output), output).await));
+        parts.push(ManifestPart::new(
+            name,
+            write_extreme(&destination, &name.file(output), output).await,
+        ));
     }
     parts.remove(0);
-    assert_eq!(Manifest::read(&place).await.unwrap(), None);
+    assert_eq!(Manifest::read(&destination).await.unwrap(), None);
     let schema = schema(&crate::common::columns());
     let manifest = Manifest::new("j", "EXPORT", output, &schema, parts).unwrap();
-    manifest.write(&place).await.unwrap();
-    assert_eq!(Manifest::read(&place).await.unwrap(), Some(manifest.clone()));
-    let found = survey(&place, &manifest).await.unwrap();
+    manifest.write(&destination).await.unwrap();
+    assert_eq!(Manifest::read(&destination).await.unwrap(), Some(manifest.clone()));
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(found.orphans, ["part-000001-1-0000000000000007.parquet"]);
     assert_eq!(found.missing, [""; 0]);
-    found.sweep(&place).await.unwrap();
-    found.sweep(&place).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
     let left = [
         "manifest.json",
         "part-000001-2-0000000000000007.parquet",
         "part-000002-1-0000000000000007.parquet",
     ];
-    assert_eq!(names(&place).await, left);
+    assert_eq!(names(&destination).await, left);
 }
 
 #[tokio::test]
-async fn a_bucket_that_is_not_there_is_said() {
+async fn a_missing_bucket_is_reported() {
     let moto = Moto::shared();
-    let place = Destination::open_with("s3://nowhere/x/", moto.environment()).unwrap();
-    let mut large = writer(&place);
+    let destination = Destination::open_with("s3://nowhere/x/", moto.environment()).unwrap();
+    let mut large = writer(&destination);
     let mut failed = None;
     for number in 0..40 {
         failed = failed.or(large.write(megabyte(number)).await.err());
     }
     for error in [
-        writer(&place).finish().await.unwrap_err(),
+        writer(&destination).finish().await.unwrap_err(),
         failed.unwrap(),
-        Manifest::read(&place).await.unwrap_err(),
+        Manifest::read(&destination).await.unwrap_err(),
     ] {
         assert!(matches!(error, Error::NoBucket { .. }), "{error:?}");
-        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.kind(), ErrorKind::Transient);
     }
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_is_said_and_nothing_is_half_visible() {
+async fn a_refusing_endpoint_is_reported_and_leaves_nothing() {
     let moto = Moto::start();
-    let place = place(&moto, "refused/");
-    let mut large = writer(&place);
+    let destination = destination(&moto, "refused/");
+    let mut large = writer(&destination);
     for number in 0..40 {
         large.write(megabyte(number)).await.unwrap();
     }
     moto.refuse();
-    for error in [writer(&place).finish().await.unwrap_err(), large.finish().await.unwrap_err()] {
+    for error in
+        [writer(&destination).finish().await.unwrap_err(), large.finish().await.unwrap_err()]
+    {
         assert!(matches!(error, Error::Denied { .. }), "{error:?}");
-        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.kind(), ErrorKind::Transient);
     }
     moto.allow();
-    assert!(names(&place).await.is_empty());
-    let mut again = writer(&place);
+    assert!(names(&destination).await.is_empty());
+    let mut again = writer(&destination);
     again.write(megabyte(1)).await.unwrap();
     again.finish().await.unwrap();
-    assert_eq!(names(&place).await, ["part-000001-1-0000000000000007.parquet"]);
+    assert_eq!(names(&destination).await, ["part-000001-1-0000000000000007.parquet"]);
 }
 
 fn at(addr: SocketAddr) -> Destination {
@@ -154,16 +160,16 @@ fn at(addr: SocketAddr) -> Destination {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_away_is_worth_another_try() {
+async fn an_unreachable_endpoint_is_unavailable() {
     let error = writer(&at((Ipv4Addr::LOCALHOST, free_port()).into())).finish().await.unwrap_err();
-    assert!(matches!(error, Error::Away { .. }), "{error:?}");
-    assert_eq!(error.class(), Class::Passing);
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_busy_is_worth_another_try() {
+async fn an_overloaded_endpoint_is_unavailable() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let place = at(listener.local_addr().unwrap());
+    let destination = at(listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 16 * 1024];
@@ -172,6 +178,6 @@ async fn an_endpoint_that_is_busy_is_worth_another_try() {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    let error = writer(&place).finish().await.unwrap_err();
-    assert!(matches!(error, Error::Away { .. }), "{error:?}");
+    let error = writer(&destination).finish().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }

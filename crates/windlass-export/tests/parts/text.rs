@@ -1,6 +1,6 @@
 //! The text formats, to the letter.
 
-use crate::common::{batch, columns, folder_place, rows, write_hard};
+use crate::common::{batch, columns, folder_destination, rows, write_extreme};
 use serde_json::{Value as Json, json};
 use std::io::Read as _;
 use windlass_core::Value;
@@ -8,9 +8,9 @@ use windlass_export::{Compression, Format, Output, PartWriter, schema};
 
 async fn written(output: Output) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
-    write_hard(&place, "x", output).await;
-    let bytes = place.get("x").await.unwrap().unwrap();
+    let destination = folder_destination(folder.path());
+    write_extreme(&destination, "x", output).await;
+    let bytes = destination.get("x").await.unwrap().unwrap();
     if output.compression() == Compression::Gzip {
         let mut text = String::new();
         flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
@@ -78,18 +78,18 @@ async fn json_is_one_array_also_of_nothing() {
     let text = written(Output::of(Format::Json)).await;
     assert_eq!(serde_json::from_str::<Vec<Json>>(&text).unwrap(), expected_json());
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let schema = schema(&columns());
-    let empty = PartWriter::new(&place, "e", schema, Output::of(Format::Json)).unwrap();
+    let empty = PartWriter::new(&destination, "e", schema, Output::of(Format::Json)).unwrap();
     assert_eq!(empty.finish().await.unwrap().rows, 0);
-    let text = place.get("e").await.unwrap().unwrap();
+    let text = destination.get("e").await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Vec<Json>>(&text).unwrap(), Vec::<Json>::new());
 }
 
 #[tokio::test]
 async fn numbers_that_json_lacks_are_words() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder_place(folder.path());
+    let destination = folder_destination(folder.path());
     let schema = schema(&columns());
     let mut row = rows().remove(2);
     for (name, value, word) in [
@@ -99,10 +99,10 @@ async fn numbers_that_json_lacks_are_words() {
     ] {
         row[3] = Value::Float(value);
         let output = Output::of(Format::Jsonl);
-        let mut writer = PartWriter::new(&place, name, schema.clone(), output).unwrap();
+        let mut writer = PartWriter::new(&destination, name, schema.clone(), output).unwrap();
         writer.write(batch(&schema, std::slice::from_ref(&row))).await.unwrap();
         writer.finish().await.unwrap();
-        let text = place.get(name).await.unwrap().unwrap();
+        let text = destination.get(name).await.unwrap().unwrap();
         let line: Json = serde_json::from_slice(&text).unwrap();
         assert_eq!(line["ratio"], word);
     }
