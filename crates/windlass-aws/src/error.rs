@@ -22,7 +22,7 @@ pub enum Error {
         /// The operation that failed.
         doing: String,
         /// The cause.
-        error: windlass_connectors::DataError,
+        error: windlass_connectors::ConnectorError,
     },
 }
 
@@ -41,7 +41,7 @@ impl Error {
 
     pub(crate) fn data(
         doing: impl Into<String>,
-    ) -> impl FnOnce(windlass_connectors::DataError) -> Error {
+    ) -> impl FnOnce(windlass_connectors::ConnectorError) -> Error {
         let doing = doing.into();
         move |error| Error::Data { doing, error }
     }

@@ -5,7 +5,7 @@ use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use std::time::Duration;
 use windlass_drivers::dynamodb::SdkConfig;
-use windlass_drivers::{Class, Error as DbError};
+use windlass_drivers::{Error as DbError, ErrorClass};
 
 /// The source of the events.
 pub const SOURCE: &str = "windlass";
@@ -51,7 +51,7 @@ impl Events {
                     break;
                 }
                 if tries == MOST_TRIES {
-                    let error = DbError::new(Class::Retry, failure);
+                    let error = DbError::new(ErrorClass::Retry, failure);
                     return Err(Error::Aws { doing: "putting events".to_owned(), error });
                 }
                 tokio::time::sleep(backoff(tries)).await;

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_connectors::dynamodb::Records;
-use windlass_connectors::{ChunkPage, ScanSegment, Scope};
+use windlass_connectors::{ChunkPage, CutLimits, ScanSegment, Scope};
 use windlass_core::pagination::{LastKey, name_key, unname_key};
 use windlass_core::problem::Code;
 use windlass_core::{FilterValue, Key, KeyRange, Keys, PaginationState, Problem};
@@ -50,7 +50,7 @@ impl EnqueuePlan {
     /// The keys that the request lists, without duplicates.
     pub(crate) async fn ids(&self, ids: &[Json]) -> Result<Vec<Key>> {
         let rows = ids.iter().map(|id| Key::from_id(id.clone()).0).collect();
-        let rows = self.records.source().distinct(&self.scope, self.scope.key(), rows).await;
+        let rows = self.records.connection().distinct(&self.scope, self.scope.key(), rows).await;
         Ok(rows.map_err(Error::data("ids"))?.into_iter().map(Key).collect())
     }
 
@@ -78,13 +78,14 @@ impl EnqueuePlan {
     pub(crate) async fn page(&self, state: &State) -> Result<Page> {
         let items = self.scope.job_type.chunk_items();
         let left = self.most.map(|most| most.saturating_sub(state.items_enqueued()));
-        let source = self.records.source();
+        let source = self.records.connection();
         let (cuts, columns) = match &state.0 {
             PaginationState::TableScan { segment, total_segments, last_evaluated_key, .. } => {
                 let share = ScanSegment { number: *segment, of: *total_segments };
                 let columns = self.scope.key().to_vec();
                 let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
-                let cuts = source.scan(&self.scope, share, after.as_ref(), items, 1, left);
+                let cuts =
+                    source.scan(&self.scope, share, after.as_ref(), CutLimits::new(items, 1, left));
                 (cuts.await, columns)
             }
             PaginationState::IndexQuery {
@@ -95,10 +96,11 @@ impl EnqueuePlan {
                     Problem::field(Code::Request, "paginationState", detail)
                 })?;
                 let within = FilterValue { filter: filter.clone(), value };
-                let columns = self.scope.place_columns(filter);
+                let columns = self.scope.resume_columns(filter);
                 let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
                 let range = KeyRange { after, upto: None };
-                let cuts = source.cut(&self.scope, Some(&within), &range, items, 1, left);
+                let cuts =
+                    source.cut(&self.scope, Some(&within), &range, CutLimits::new(items, 1, left));
                 (cuts.await, columns)
             }
             PaginationState::Plan | PaginationState::Merge => {

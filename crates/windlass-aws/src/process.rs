@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::Scope;
-use windlass_connectors::dynamodb::{Records, Remembering, Written};
+use windlass_connectors::dynamodb::{Records, TrackedItem, Written};
 use windlass_core::{Change, Config, ItemError, JobId, Key, OnConflict, Outcome, Request};
 use windlass_engine::{Step, StepBatch, StepError, StepItem, Steps};
 
@@ -178,7 +178,7 @@ impl Work<'_> {
     async fn round<'i>(&self, items: &[&'i Item]) -> Vec<&'i Item> {
         let keys: Vec<Key> = items.iter().map(|item| item.key.clone()).collect();
         self.tracker.count(|stats| stats.reads += keys.len() as u64);
-        let mut found: HashMap<String, Remembering> =
+        let mut found: HashMap<String, TrackedItem> =
             match self.records.read(&self.scope, keys).await {
                 Ok(read) => read.into_iter().map(|read| (read.item.key.to_text(), read)).collect(),
                 Err(error) => {
@@ -186,11 +186,11 @@ impl Work<'_> {
                     return Vec::new();
                 }
             };
-        let mut open: Vec<(&'i Item, Remembering)> = Vec::with_capacity(items.len());
+        let mut open: Vec<(&'i Item, TrackedItem)> = Vec::with_capacity(items.len());
         for item in items {
             match found.remove(&item.text) {
                 None => self.tracker.failed(item, "there is no record with this key"),
-                Some(read) if read.knows(self.group.job) => {
+                Some(read) if read.has_job(self.group.job) => {
                     self.tracker.ended(item, |stats| stats.repeated += 1);
                 }
                 Some(read) => open.push((item, read)),
@@ -210,14 +210,14 @@ impl Work<'_> {
 
     /// The outcome of each item. If a batch fails as a whole, it is halved until the failing item is
     /// alone.
-    async fn outcomes(&self, open: &[(&Item, Remembering)]) -> Vec<Outcome> {
+    async fn outcomes(&self, open: &[(&Item, TrackedItem)]) -> Vec<Outcome> {
         let Some(step) = &self.step else {
             return open.iter().map(|_| Outcome::Done(Change::default())).collect();
         };
         if open.is_empty() {
             return Vec::new();
         }
-        let item = |(item, read): &(&Item, Remembering)| StepItem {
+        let item = |(item, read): &(&Item, TrackedItem)| StepItem {
             key: item.key.clone(),
             record: read.item.record.clone(),
             attempt: item.attempt,
@@ -248,7 +248,7 @@ impl Work<'_> {
         outcomes
     }
 
-    async fn write(&self, item: &Item, read: &Remembering, outcome: Outcome) -> Written {
+    async fn write(&self, item: &Item, read: &TrackedItem, outcome: Outcome) -> Written {
         let change = match outcome {
             Outcome::Done(change) if !change.emit.is_empty() => {
                 let message = "the step emits rows, which need a store";

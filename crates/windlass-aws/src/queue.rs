@@ -15,7 +15,7 @@ use std::time::Duration;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
 use windlass_drivers::dynamodb::SdkConfig;
-use windlass_drivers::{Class, Error as DbError};
+use windlass_drivers::{Error as DbError, ErrorClass};
 
 /// A queue.
 #[derive(Clone)]
@@ -223,7 +223,8 @@ where
         let Some(first) = failed.first() else { break };
         if first.sender_fault() || tries == MOST_TRIES {
             let message = first.message().unwrap_or(first.code()).to_owned();
-            let class = if first.sender_fault() { Class::Definition } else { Class::Retry };
+            let class =
+                if first.sender_fault() { ErrorClass::Definition } else { ErrorClass::Retry };
             return Err(Error::Aws {
                 doing: doing.to_owned(),
                 error: DbError::new(class, message),
@@ -242,7 +243,7 @@ fn text(value: String) -> Result<MessageAttributeValue> {
 
 /// All required fields are set, so this does not happen.
 fn unbuilt(error: aws_sdk_sqs::error::BuildError) -> Error {
-    let error = DbError::new(Class::Definition, error.to_string());
+    let error = DbError::new(ErrorClass::Definition, error.to_string());
     Error::Aws { doing: "a call to SQS".to_owned(), error }
 }
 

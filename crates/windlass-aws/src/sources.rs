@@ -64,10 +64,11 @@ impl Sources {
             let detail = "is not worked item by item, and so needs a store";
             return Err(job_type.problem(job_type.step.kind.field(), detail).into());
         }
-        let table = records.source().describe(&job_type.source).await;
+        let table = records.connection().describe(&job_type.source).await;
         let table = table.map_err(Error::data(format!("jobs.{}", job_type.name)))?;
         let mut fitted = job_type.clone();
-        if let Some(problem) = windlass_connectors::fit(&mut fitted, &table).into_iter().next() {
+        if let Some(problem) = windlass_connectors::validate(&mut fitted, &table).into_iter().next()
+        {
             return Err(problem.into());
         }
         known.insert(job_type.name.clone(), (fitted.clone(), table.clone()));

@@ -1,13 +1,13 @@
-//! A column of values as one typed array, which PostgreSQL unnests again.
+//! A column of values as one typed array parameter of PostgreSQL.
 
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
 #[cfg(feature = "postgres")]
 use windlass_drivers::Param;
 
-/// Values of one column. Integers, floats, booleans and bytes travel as they are where the column
-/// is of that kind; everything else as the text the server reads, so that a value that does not
-/// fit is refused as a value and not as a type.
+/// Values of one column. Integers, floats, booleans and bytes are sent natively where the column is of
+/// that kind. Other values are sent as text, so that the server reports a value that does not fit as an
+/// error of the value and not of its type.
 #[derive(Debug)]
 pub(crate) enum Array<'a> {
     Ints(Vec<Option<i64>>),
@@ -18,7 +18,7 @@ pub(crate) enum Array<'a> {
 }
 
 impl<'a> Array<'a> {
-    /// Borrows the values.
+    /// An array that borrows the values.
     pub(crate) fn of(values: &[&'a Value], column: Option<&Column>) -> Array<'a> {
         let kind = column.map(|column| column.kind);
         let native = match kind {
@@ -32,7 +32,7 @@ impl<'a> Array<'a> {
             .unwrap_or_else(|| Array::Texts(values.iter().map(|value| text(value, kind)).collect()))
     }
 
-    /// Takes the values.
+    /// An array that owns the values.
     pub(crate) fn own(values: Vec<Value>, column: Option<&Column>) -> Array<'static> {
         let borrowed: Vec<&Value> = values.iter().collect();
         match Array::of(&borrowed, column) {
@@ -72,8 +72,8 @@ impl<'a> Array<'a> {
     }
 }
 
-/// What the server reads as the value. In a JSON column a text is a JSON string, as it is where a
-/// record is handed to a step and comes back.
+/// The text of a value as the server reads it. In a JSON column a text is a JSON string, as it is in the
+/// records of steps.
 fn text<'a>(value: &'a Value, kind: Option<ColumnType>) -> Option<Cow<'a, str>> {
     match value {
         Value::Null => None,
@@ -83,7 +83,7 @@ fn text<'a>(value: &'a Value, kind: Option<ColumnType>) -> Option<Cow<'a, str>> 
     }
 }
 
-/// All the values if each of them is null or of the wanted kind.
+/// The values, if each is null or of the wanted kind.
 fn gather<'a, T>(
     values: &[&'a Value],
     read: impl Fn(&'a Value) -> Option<T>,

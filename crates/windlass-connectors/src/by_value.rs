@@ -1,42 +1,42 @@
-//! The statements that look up many values of a filter at once. A value mostly has fewer records than a
-//! chunk: its one chunk is found without a statement of its own.
+//! Statements that look up many values of a filter at once. Most values have fewer records than a chunk, and
+//! their one chunk needs no statement of its own.
 
 use crate::array::Array;
 use crate::mysql::Cells;
-use crate::predicate::{Bounds, push_limits, relation};
+use crate::predicate::{Bounds, push_conditions, relation};
 use crate::sql::{Dialect, Sql, cast_type};
 use crate::{ChunkPage, Scope};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 
-/// A look-up of some values of a filter. The values are numbered from 1.
-pub(crate) struct ByValue<'a> {
+/// A lookup of some values of a filter. The values are numbered from 1.
+pub(crate) struct ValueLookup<'a> {
     dialect: Dialect,
     filter: &'a str,
     column: &'a str,
-    /// The scope without the filter, whose values are in `values`.
-    others: Scope,
+    /// The scope without this filter.
+    scope: Scope,
     everything: KeySet,
-    /// The values; `None` for one that has more records than a chunk.
+    /// The values. `None` replaces a value that has more records than a chunk.
     values: Vec<Option<&'a Value>>,
-    /// Whether a chunk is a range of keys; otherwise it is a list of them.
+    /// Whether a chunk is a range of keys. Otherwise it is a list of keys.
     pub(crate) ranges: bool,
 }
 
-impl<'a> ByValue<'a> {
+impl<'a> ValueLookup<'a> {
     pub(crate) fn new(
         dialect: Dialect,
         scope: &'a Scope,
         filter: &'a str,
         values: &'a [Value],
-    ) -> ByValue<'a> {
-        let mut others = scope.clone();
-        others.filters.retain(|(name, _, _)| name != filter);
+    ) -> ValueLookup<'a> {
+        let mut unfiltered = scope.clone();
+        unfiltered.filters.retain(|(name, _, _)| name != filter);
         let within = FilterValue { filter: filter.to_owned(), value: Value::Null };
-        ByValue {
+        ValueLookup {
             dialect,
             filter,
             column: scope.job_type.source.filters.get(filter).map_or(filter, String::as_str),
-            others,
+            scope: unfiltered,
             everything: KeySet::range(None, None),
             values: values.iter().map(Some).collect(),
             ranges: scope.walks_by_key(Some(&within)),
@@ -44,31 +44,31 @@ impl<'a> ByValue<'a> {
     }
 
     /// Selects the numbers of the values that have more records than a chunk. Reads at most one
-    /// record more than a chunk for each value.
-    pub(crate) fn larger(&self, items: u32) -> Sql<'_> {
+    /// record more than a chunk per value.
+    pub(crate) fn larger_than(&self, chunk_items: u32) -> Sql<'_> {
         let mut sql = self.with_values();
         sql.push(format!(
             "SELECT windlass_n FROM windlass_values WHERE (SELECT 1 FROM {} WHERE ",
-            relation(self.dialect, &self.others)
+            relation(self.dialect, &self.scope)
         ));
         self.push_condition(&mut sql);
-        sql.push(format!(" LIMIT 1 OFFSET {}) IS NOT NULL", items.max(1)));
+        sql.push(format!(" LIMIT 1 OFFSET {}) IS NOT NULL", chunk_items.max(1)));
         sql
     }
 
-    /// Leaves out the values of these numbers.
-    pub(crate) fn leave_out(&mut self, numbers: &[i64]) {
+    /// Removes the values with these numbers.
+    pub(crate) fn remove(&mut self, numbers: &[i64]) {
         for number in numbers {
-            if let Some(value) = place(*number).and_then(|place| self.values.get_mut(place)) {
+            if let Some(value) = index(*number).and_then(|index| self.values.get_mut(index)) {
                 *value = None;
             }
         }
     }
 
-    /// Selects keys of the values that are left, each with the number of its value and the number of
-    /// records: the last key of a value that is a range, otherwise all its keys in order.
+    /// Selects keys of the remaining values, each with the number of its value and a number of records:
+    /// the last key of a value whose chunk is a range, or all keys in order.
     pub(crate) fn keys(&self) -> Sql<'_> {
-        let (dialect, scope) = (self.dialect, &self.others);
+        let (dialect, scope) = (self.dialect, &self.scope);
         let columns = dialect.quote_columns(scope.key(), None);
         let order = columns.join(", ");
         let rendered = |(n, name): (usize, &String)| {
@@ -77,7 +77,7 @@ impl<'a> ByValue<'a> {
             column.map_or(expression.clone(), |column| dialect.render(column, &expression))
         };
         let rendered: Vec<String> = scope.key().iter().enumerate().map(rendered).collect();
-        // The values come first: each is looked up in the index of the filter's column.
+        // Forces the join order: each value is looked up in the index of the filter's column.
         let join = match dialect {
             Dialect::Mysql => "STRAIGHT_JOIN",
             Dialect::Postgres | Dialect::Sqlite => "CROSS JOIN",
@@ -99,7 +99,7 @@ impl<'a> ByValue<'a> {
             self.push_condition(&mut sql);
             sql.push(") AS numbered WHERE windlass_at = windlass_items");
         } else {
-            // Named, since ORDER BY would otherwise take the text of a key for the key.
+            // Renamed, since ORDER BY would otherwise sort by the text of a cast column.
             let keys = named("windlass_", &rendered);
             sql.push(format!("SELECT {keys}, windlass_n, windlass_n AS windlass_items {from}"));
             self.push_condition(&mut sql);
@@ -108,22 +108,22 @@ impl<'a> ByValue<'a> {
         sql
     }
 
-    /// The chunks of the keys that were found: the number of the value, the key and the number of
-    /// records of a range.
-    pub(crate) fn cuts(&self, found: Vec<(i64, Key, i64)>) -> Vec<Option<ChunkPage>> {
-        let none = |value: &Option<&Value>| {
+    /// The chunks of the keys that were found, given as the number of the value, the key and the number
+    /// of records of a range.
+    pub(crate) fn pages(&self, found: Vec<(i64, Key, i64)>) -> Vec<Option<ChunkPage>> {
+        let empty = |value: &Option<&Value>| {
             value.map(|_| ChunkPage { chunks: Vec::new(), last: None, done: true })
         };
-        let mut cuts: Vec<Option<ChunkPage>> = self.values.iter().map(none).collect();
+        let mut pages: Vec<Option<ChunkPage>> = self.values.iter().map(empty).collect();
         for (number, key, items) in found {
-            let Some(place) = place(number) else { continue };
-            let (Some(Some(cut)), Some(Some(value))) =
-                (cuts.get_mut(place), self.values.get(place))
+            let Some(index) = index(number) else { continue };
+            let (Some(Some(page)), Some(Some(value))) =
+                (pages.get_mut(index), self.values.get(index))
             else {
                 continue;
             };
-            cut.last = Some(key.clone());
-            match cut.chunks.last_mut() {
+            page.last = Some(key.clone());
+            match page.chunks.last_mut() {
                 Some((KeySet { keys: Keys::List(keys), .. }, items)) => {
                     keys.push(key);
                     *items += 1;
@@ -131,21 +131,21 @@ impl<'a> ByValue<'a> {
                 _ => {
                     let value = Value::clone(value);
                     let within = Some(FilterValue { filter: self.filter.to_owned(), value });
-                    let (part, items) = match self.ranges {
+                    let (keys, items) = match self.ranges {
                         true => (Keys::Range(KeyRange { after: None, upto: Some(key) }), items),
                         false => (Keys::List(vec![key]), 1),
                     };
-                    cut.chunks.push((KeySet { within, keys: part }, items));
+                    page.chunks.push((KeySet { within, keys }, items));
                 }
             }
         }
-        cuts
+        pages
     }
 
-    /// Begins a statement with the values and their numbers. A value that was left out is NULL, which
-    /// equals nothing.
+    /// Begins a statement with the values and their numbers. A removed value is NULL, which equals
+    /// nothing.
     fn with_values(&self) -> Sql<'_> {
-        let column = self.others.table.column(self.column);
+        let column = self.scope.table.column(self.column);
         let values: Vec<&Value> =
             self.values.iter().map(|value| value.unwrap_or(&Value::Null)).collect();
         let begin = "WITH windlass_values (windlass_n, windlass_value) AS (";
@@ -174,15 +174,15 @@ impl<'a> ByValue<'a> {
         sql
     }
 
-    /// Adds the condition of a value's records. The column comes first: its collation decides.
+    /// Adds the condition for a value's records. The column is on the left, so its collation applies.
     fn push_condition<'s>(&'s self, sql: &mut Sql<'s>) {
         let column = self.dialect.quote(self.column);
         sql.push(format!("{column} = windlass_values.windlass_value"));
-        push_limits(sql, &self.others, &self.everything, None, Bounds::All);
+        push_conditions(sql, &self.scope, &self.everything, None, Bounds::All);
     }
 }
 
-/// The place of a value of this number.
-fn place(number: i64) -> Option<usize> {
+/// The index of the value with this number.
+fn index(number: i64) -> Option<usize> {
     usize::try_from(number - 1).ok()
 }

@@ -1,6 +1,6 @@
-//! Whether `{chunk}` binds a statement: every row that it changes must be one of the chunk's, or be
-//! joined to one. The statement is read by a SQL parser, so that a `{chunk}` in a string, in a comment,
-//! under OR or NOT or in a subquery does not count.
+//! Checks that `{chunk}` binds a statement: every row that it changes must belong to the chunk, or be joined to a
+//! row of it. The statement is parsed, so a `{chunk}` in a string, in a comment, under OR or NOT or in a
+//! subquery does not count.
 
 mod expressions;
 mod members;
@@ -29,11 +29,13 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
     for fragment in template.fragments() {
         match fragment {
             Fragment::Text(written) if written.to_lowercase().contains(RESERVED) => {
-                return refuse(format!("names that begin with `{RESERVED}` are Windlass's own"));
+                return refuse(format!(
+                    "names that begin with `{RESERVED}` are reserved for Windlass"
+                ));
             }
-            // MariaDB runs what stands in such a comment, and the parser passes over it.
+            // MySQL and MariaDB execute the content of such a comment, but the parser ignores it.
             Fragment::Text(written) if written.contains("/*M!") || written.contains("/*!") => {
-                return refuse("has a comment that MySQL runs as SQL; write it without".into());
+                return refuse("has a comment that MySQL executes as SQL; remove it".into());
             }
             Fragment::Text(written) => text.push_str(written),
             Fragment::Chunk(alias) => {
@@ -63,65 +65,65 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
         Ok(statements) => statements,
         Err(error) => {
             return refuse(format!(
-                "cannot be parsed, so that it is unknown whether {{chunk}} binds it: {error}; \
-                 write it in a simpler form"
+                "cannot be parsed, so it cannot be checked that {{chunk}} binds it: {error}; write \
+                 it in a simpler form"
             ));
         }
     };
     let [statement] = statements.as_slice() else {
         let found = statements.len();
-        return refuse(format!("has {found} statements; one is run per commit"));
+        return refuse(format!("has {found} statements; must be one"));
     };
     let table = job_type.source.table.as_deref().map(|table| last_part(table).to_lowercase());
-    let mut reading = Reading {
+    let mut check = StatementCheck {
         aliases,
         table,
         fixed: job_type.fixed_columns().into_iter().map(str::to_lowercase).collect(),
         bound_sources: 0,
     };
     let checked = match statement {
-        Statement::Query(query) => reading
+        Statement::Query(query) => check
             .query(query, &Ctes::new())
             .and_then(|bound| if bound { Ok(()) } else { Err(UNBOUND.to_owned()) }),
-        _ if is_map => Err("is not a SELECT; step.sql is for statements that change rows".into()),
-        statement => reading.change(statement, &Ctes::new()),
+        _ if is_map => Err("must be a SELECT; use step.sql for statements that change rows".into()),
+        statement => check.change(statement, &Ctes::new()),
     };
-    let checked = checked.and_then(|()| match is_map && reading.bound_sources < sources {
-        true => Err("reads {source} at a place where {chunk} does not bind it".to_owned()),
+    let checked = checked.and_then(|()| match is_map && check.bound_sources < sources {
+        true => Err("reads {source} where {chunk} does not bind it".to_owned()),
         false => Ok(()),
     });
     checked.or_else(refuse)
 }
 
-/// What stands for the placeholders while the statement is parsed.
+/// Replacements of the placeholders for parsing.
 const RESERVED: &str = "windlass_";
 const CHUNK: &str = "windlass_chunk_";
 const SOURCE: &str = "windlass_source";
 
 const UNBOUND: &str = "is not bound by {chunk}: it must be a condition of WHERE that is joined to the \
                        others by AND, not under OR or NOT and not in a subquery alone; \
-                       `WHERE {chunk} AND (…)` would be right";
+                       write `WHERE {chunk} AND (…)`";
 
 /// The CTEs in scope, and whether the rows of each are bound.
 type Ctes = BTreeMap<String, bool>;
 type Checked<T> = Result<T, String>;
 
-struct Reading {
+struct StatementCheck {
     /// The aliases of the chunks, in order.
     aliases: Vec<Option<String>>,
     /// The source's own table.
     table: Option<String>,
     fixed: Vec<String>,
-    /// How many `{source}` were found bound.
+    /// The number of bound `{source}`.
     bound_sources: usize,
 }
 
-/// A table, CTE or subquery that a statement names.
+/// A table, CTE or subquery in a statement.
 struct Relation {
     alias: String,
     name: Option<String>,
     bound: bool,
-    /// Whether it is on the inner side of an outer join: its rows follow others, and restrict none.
+    /// Whether it is on the optional side of an outer join, where it does not restrict other rows.
     optional: bool,
 }
 
@@ -129,14 +131,14 @@ struct Relation {
 struct Tables<'a> {
     relations: Vec<Relation>,
     conditions: Vec<&'a Expr>,
-    /// Relations whose equal columns an outer join asks for: the second follows the first.
+    /// Conditions of outer joins, with the relation that they bind.
     follows: Vec<(&'a Expr, usize)>,
-    /// Relations joined by columns of equal names.
-    same: Vec<usize>,
+    /// Relations joined by columns of the same name.
+    same_columns: Vec<usize>,
 }
 
-impl Reading {
-    /// Checks the changes that a query makes; says whether its rows are bound.
+impl StatementCheck {
+    /// Checks the changes that a query makes, and returns whether its rows are bound.
     fn query(&mut self, query: &Query, ctes: &Ctes) -> Checked<bool> {
         let ctes = self.with(query.with.as_ref(), ctes)?;
         self.set(&query.body, &ctes)
@@ -193,13 +195,13 @@ impl Reading {
             Statement::Insert(insert) => self.insert(insert, ctes),
             Statement::Merge(merge) => self.merge(merge, ctes),
             Statement::Query(query) => self.query(query, ctes).map(|_| ()),
-            _ => Err("is no UPDATE, DELETE, INSERT … SELECT, MERGE or SELECT".to_owned()),
+            _ => Err("must be an UPDATE, DELETE, INSERT … SELECT, MERGE or SELECT".to_owned()),
         }
     }
 
     fn update(&mut self, update: &Update, ctes: &Ctes) -> Checked<()> {
         let mut tables = Tables::default();
-        // What is changed is a table, even where a CTE has its name.
+        // The target is a table, even if a CTE has the same name.
         self.add(&mut tables, &update.table, &Ctes::new())?;
         let changeable = tables.relations.len();
         if let Some(UpdateTableFromKind::AfterSet(from) | UpdateTableFromKind::BeforeSet(from)) =
@@ -211,9 +213,7 @@ impl Reading {
         self.bind_members(&mut tables, ctes)?;
         self.bind(&mut tables);
         if update.or == Some(SqliteOnConflict::Replace) {
-            return Err(
-                "UPDATE OR REPLACE deletes rows of other chunks; leave OR REPLACE out".into()
-            );
+            return Err("UPDATE OR REPLACE deletes rows of other chunks; remove OR REPLACE".into());
         }
         for assignment in &update.assignments {
             let columns = match &assignment.target {
@@ -283,7 +283,7 @@ impl Reading {
                 None => false,
             };
         if overwrites && target.map(|name| name.to_lowercase()) == self.table {
-            return Err("overwrites rows of its own source that may be of other chunks; use \
+            return Err("overwrites rows of its own source that may belong to other chunks; use \
                         UPDATE … WHERE {chunk}"
                 .to_owned());
         }
@@ -300,7 +300,7 @@ impl Reading {
         for clause in &merge.clauses {
             match clause.clause_kind {
                 MergeClauseKind::NotMatchedBySource => {
-                    return Err("WHEN NOT MATCHED BY SOURCE reaches the rows of all chunks".into());
+                    return Err("WHEN NOT MATCHED BY SOURCE affects rows of all chunks".into());
                 }
                 MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget
                     if !source_bound =>
@@ -341,7 +341,7 @@ impl Reading {
                     (on, true)
                 }
                 Op::Left(on) | Op::LeftOuter(on) => (on, false),
-                // Rows without a partner appear on either side: only WHERE binds these.
+                // Unmatched rows of both sides appear, so only WHERE binds them.
                 _ => {
                     self.factor(tables, &join.relation, ctes, true)?;
                     continue;
@@ -354,7 +354,9 @@ impl Reading {
                 JoinConstraint::On(on) => {
                     tables.follows.extend(conjuncts(on).into_iter().map(|on| (on, joined)));
                 }
-                JoinConstraint::Using(_) | JoinConstraint::Natural => tables.same.push(joined),
+                JoinConstraint::Using(_) | JoinConstraint::Natural => {
+                    tables.same_columns.push(joined)
+                }
                 JoinConstraint::None => {}
             }
         }
@@ -399,8 +401,7 @@ impl Reading {
         name.is_some() && (name.as_deref() == Some(SOURCE) || name == self.table)
     }
 
-    /// Marks the relations that a `{chunk}` names, and those whose rows are joined to theirs by
-    /// equal columns.
+    /// Marks the relations that a `{chunk}` restricts, and those joined to them by equal columns.
     fn bind(&self, tables: &mut Tables<'_>) {
         for condition in &tables.conditions {
             let Expr::Identifier(name) = plain(condition) else { continue };
@@ -411,11 +412,11 @@ impl Reading {
                 Some(alias) => {
                     relations.iter().position(|relation| relation.alias.to_lowercase() == *alias)
                 }
-                // Columns without an alias are those of the source, or else ambiguous.
+                // Without an alias, the columns belong to the source, or the statement is ambiguous.
                 None => relations.iter().position(|r| self.is_source(r)).or(Some(0)),
             };
             if let Some(relation) = found.and_then(|n| tables.relations.get_mut(n)) {
-                // A condition of WHERE makes an outer join an inner one.
+                // A condition in WHERE turns an outer join into an inner one.
                 (relation.bound, relation.optional) = (true, false);
             }
         }
@@ -426,11 +427,13 @@ impl Reading {
             let links: Vec<_> =
                 inner.chain(outer).filter_map(|(on, to)| linked(on).zip(Some(to))).collect();
             for ((left, right), to) in links {
-                let place = |column: &Option<String>| match column {
+                let relation_of = |column: &Option<String>| match column {
                     Some(alias) => tables.relations.iter().position(|r| r.alias == *alias),
                     None => Some(0),
                 };
-                let (Some(left), Some(right)) = (place(&left), place(&right)) else { continue };
+                let (Some(left), Some(right)) = (relation_of(&left), relation_of(&right)) else {
+                    continue;
+                };
                 for (from, onto) in [(left, right), (right, left)] {
                     let follows = to.is_none_or(|to| to == onto);
                     let restricts = to.is_some() || !tables.relations[from].optional;
@@ -439,7 +442,7 @@ impl Reading {
                     }
                 }
             }
-            for joined in &tables.same {
+            for joined in &tables.same_columns {
                 let earlier = &tables.relations[..*joined];
                 if earlier.iter().any(|relation| relation.bound) {
                     tables.relations[*joined].bound = true;

@@ -1,108 +1,109 @@
-//! The arithmetic of cutting: which jump comes next, and how the chunks come to tile the range.
+//! Assembles the chunks of a range: decides which query comes next, and makes the chunks cover the range
+//! without gaps.
 
-use crate::ChunkPage;
+use crate::{ChunkPage, CutLimits};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys};
 
-/// A page of chunks being cut out of a range.
-pub(crate) struct Page {
+/// Collects chunks cut out of a range.
+pub(crate) struct ChunkCutter {
     within: Option<FilterValue>,
     range: KeyRange,
-    items: u64,
-    most_chunks: u64,
-    most_items: Option<u64>,
+    chunk_items: u64,
+    max_chunks: u64,
+    max_items: Option<u64>,
     chunks: Vec<(KeySet, i64)>,
     last: Option<Key>,
 }
 
-/// What is to be done after the jumps of a full chunk each.
+/// What to do after the full chunks are found.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Next {
-    /// Nothing: the range is used up or the limit reached, or the page is full.
+pub(crate) enum NextCut {
+    /// Return the page.
     Finish {
-        /// Whether the range is used up, or the limit reached.
+        /// Whether the range is used up or the limit of records is reached. False when only the page
+        /// is full.
         done: bool,
     },
-    /// Fewer records than a chunk are left, or fewer are allowed: at most so many, if that is some.
+    /// Cut one chunk from the remaining records, of at most this many records where there is a
+    /// limit. It is smaller than a full chunk.
     Tail(Option<u64>),
 }
 
-impl Page {
+impl ChunkCutter {
     pub(crate) fn new(
         within: Option<&FilterValue>,
         range: &KeyRange,
-        items: u32,
-        most_chunks: u32,
-        most_items: Option<u64>,
-    ) -> Page {
-        Page {
+        limits: CutLimits,
+    ) -> ChunkCutter {
+        ChunkCutter {
             within: within.cloned(),
             range: range.clone(),
-            items: u64::from(items.max(1)),
-            most_chunks: u64::from(most_chunks.max(1)),
-            most_items,
+            chunk_items: u64::from(limits.chunk_items.max(1)),
+            max_chunks: u64::from(limits.max_chunks.max(1)),
+            max_items: limits.max_items,
             chunks: Vec::new(),
             last: None,
         }
     }
 
-    /// How many records a full chunk has.
-    pub(crate) fn items(&self) -> u64 {
-        self.items
+    /// The number of records in a full chunk.
+    pub(crate) fn chunk_items(&self) -> u64 {
+        self.chunk_items
     }
 
-    /// How many full chunks may be jumped over at most.
-    pub(crate) fn jumps(&self) -> u64 {
-        self.most_items.map_or(self.most_chunks, |most| self.most_chunks.min(most / self.items))
+    /// The number of full chunks that the limits allow.
+    pub(crate) fn max_full_chunks(&self) -> u64 {
+        self.max_items.map_or(self.max_chunks, |max| self.max_chunks.min(max / self.chunk_items))
     }
 
-    /// How many records the page holds at most.
+    /// The number of records that the page can hold.
     pub(crate) fn capacity(&self) -> u64 {
-        let full = self.most_chunks.saturating_mul(self.items);
-        self.most_items.map_or(full, |most| full.min(most))
+        let full = self.max_chunks.saturating_mul(self.chunk_items);
+        self.max_items.map_or(full, |max| full.min(max))
     }
 
-    /// What of the range is not cut yet.
-    pub(crate) fn rest(&self) -> KeyRange {
+    /// The part of the range that is not cut yet.
+    pub(crate) fn remaining(&self) -> KeyRange {
         KeyRange {
             after: self.last.clone().or_else(|| self.range.after.clone()),
             upto: self.range.upto.clone(),
         }
     }
 
-    /// A chunk that ends at this key.
+    /// Adds a chunk that ends at this key.
     pub(crate) fn push(&mut self, upto: Key, items: i64) {
-        let after = self.rest().after;
+        let after = self.remaining().after;
         self.last = Some(upto.clone());
-        let part = Keys::Range(KeyRange { after, upto: Some(upto) });
-        self.chunks.push((KeySet { within: self.within.clone(), keys: part }, items));
+        let keys = Keys::Range(KeyRange { after, upto: Some(upto) });
+        self.chunks.push((KeySet { within: self.within.clone(), keys }, items));
     }
 
-    /// What a chunk that ends at this key would reach.
-    pub(crate) fn upto(&self, key: &Key) -> KeyRange {
-        KeyRange { upto: Some(key.clone()), ..self.rest() }
+    /// The range of a chunk that would end at this key.
+    pub(crate) fn remaining_upto(&self, key: &Key) -> KeyRange {
+        KeyRange { upto: Some(key.clone()), ..self.remaining() }
     }
 
-    /// What is to be done after the jumps.
-    pub(crate) fn next(&self) -> Next {
+    /// What to do after the full chunks are found.
+    pub(crate) fn next(&self) -> NextCut {
         let found = self.chunks.len() as u64;
         let at_end = match &self.range.upto {
-            Some(upto) => self.rest().after.as_ref() == Some(upto),
+            Some(upto) => self.remaining().after.as_ref() == Some(upto),
             None => false,
         };
-        let left = self.most_items.map(|most| most.saturating_sub(found * self.items));
+        let left = self.max_items.map(|max| max.saturating_sub(found * self.chunk_items));
         if at_end || left == Some(0) {
-            Next::Finish { done: true }
-        } else if found == self.most_chunks {
-            Next::Finish { done: false }
-        } else if found == self.jumps() {
-            Next::Tail(left)
+            NextCut::Finish { done: true }
+        } else if found == self.max_chunks {
+            NextCut::Finish { done: false }
+        } else if found == self.max_full_chunks() {
+            NextCut::Tail(left)
         } else {
-            Next::Tail(None)
+            NextCut::Tail(None)
         }
     }
 
-    /// The last chunk reaches to the end of the range, so that the chunks tile it, and takes the
-    /// records that are left. Without an end it reaches to the last key there is.
+    /// Adds the last chunk, with the `left` records that remain. It extends to the end of the range,
+    /// so that the chunks cover the range. In a range without an end it extends to the last key.
     pub(crate) fn end(&mut self, left: i64, last: Option<Key>) {
         match (self.range.upto.clone(), last) {
             (Some(upto), _) if left == 0 && !self.chunks.is_empty() => {
@@ -117,21 +118,20 @@ impl Page {
         }
     }
 
-    /// Explicit keys, in key order, in chunks of their own.
-    pub(crate) fn keys(mut self, keys: Vec<Key>) -> ChunkPage {
+    /// Finishes with chunks that list these keys, which are in key order.
+    pub(crate) fn finish_with_keys(mut self, keys: Vec<Key>) -> ChunkPage {
         let found = keys.len() as u64;
-        let limited = self.most_items.is_some_and(|most| found >= most);
+        let limited = self.max_items.is_some_and(|max| found >= max);
         let done = limited || found < self.capacity();
         self.last = keys.last().cloned();
-        for keys in keys.chunks(self.items as usize) {
-            let count = keys.len() as i64;
-            let part = Keys::List(keys.to_vec());
-            self.chunks.push((KeySet { within: self.within.clone(), keys: part }, count));
+        for keys in keys.chunks(self.chunk_items as usize) {
+            let (count, keys) = (keys.len() as i64, Keys::List(keys.to_vec()));
+            self.chunks.push((KeySet { within: self.within.clone(), keys }, count));
         }
         self.finish(done)
     }
 
-    /// The page.
+    /// The page of chunks.
     pub(crate) fn finish(self, done: bool) -> ChunkPage {
         ChunkPage { chunks: self.chunks, last: self.last, done }
     }

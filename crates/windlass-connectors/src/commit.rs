@@ -1,52 +1,52 @@
-//! One commit: what changes together with the ledger, or not at all.
+//! One commit: changes that are applied together with the ledger, or not at all.
 
 use crate::{DeferredItem, DeferredState, Ledger};
 use std::time::Duration;
 use windlass_core::step::MOST_CONFLICTS;
 use windlass_core::{Change, Counts, Cursor, Key, KeySet, OnConflict, Record, Value};
 
-/// What one transaction commits.
+/// The changes of one transaction.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// The cursor after it.
+    /// The cursor after the commit.
     pub cursor: Cursor,
     /// The effect on the user's data.
     pub effect: Effect,
-    /// What is known of the counts before the effect: records read, skipped and dead items.
-    /// Items processed and conflicts are counted by the effect itself. Of a statement, what is
-    /// expected: where it comes true, the ledger is touched only once.
+    /// The counts that are known before the effect: records read, skipped and dead items. The effect
+    /// itself counts processed items and conflicts. For a statement these are the expected counts: if
+    /// they are right, the ledger row is written only once.
     pub counts: Counts,
-    /// Items to hold; a row that is held already is overwritten.
-    pub hold: Vec<DeferredItem>,
-    /// DeferredItem items that are settled and no longer held.
-    pub settle: Vec<Key>,
+    /// Items to defer. Overwrites the row of an item that is deferred already.
+    pub defer: Vec<DeferredItem>,
+    /// Deferred items that need no further try.
+    pub resolve: Vec<Key>,
 }
 
 impl Commit {
-    /// A commit of this effect that moves the cursor here, with nothing else to say.
+    /// A commit of this effect and cursor, without counts and deferred items.
     pub fn new(cursor: Cursor, effect: Effect) -> Commit {
         let counts = Counts::default();
-        Commit { cursor, effect, counts, hold: Vec::new(), settle: Vec::new() }
+        Commit { cursor, effect, counts, defer: Vec::new(), resolve: Vec::new() }
     }
 }
 
 /// The effect of a commit on the user's data.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// None: only the ledger moves.
+    /// None: only the ledger changes.
     Nothing,
-    /// The statement of a `sql` or `refresh` step on a batch. The rows of the batch are counted
-    /// as read in the same transaction; rows affected are processed, the others skipped. Clears
-    /// the mark, where there is one.
+    /// The statement of a `sql` or `refresh` step on a batch. Counts the rows of the batch as read in
+    /// the same transaction, affected rows as processed, and the others as skipped. Clears the mark, if
+    /// there is one.
     Statement(KeySet),
     /// The changes of single items.
     Write(Vec<WriteItem>),
-    /// Clears the mark of a chunk that ends without its statement.
+    /// Clears the mark of a chunk that ends without running its statement.
     Unmark(KeySet),
 }
 
 impl Effect {
-    /// Whether only the ledger moves.
+    /// Whether only the ledger changes.
     pub(crate) fn is_none(&self) -> bool {
         match self {
             Effect::Nothing => true,
@@ -65,24 +65,24 @@ pub struct WriteItem {
     pub version: Value,
     /// What changes.
     pub change: Change,
-    /// The record it was computed from, kept if the item becomes a dead letter.
+    /// The record that the change was computed from, stored if the item becomes a dead letter.
     pub record: Record,
     /// How often it has failed before.
     pub attempts: u32,
-    /// How often it met a concurrent write before.
+    /// How often it had a concurrent write before.
     pub conflicts: u32,
 }
 
-/// What a commit came to.
+/// The result of a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Committed {
-    /// The ledger row after it.
+    /// The ledger row after the commit.
     pub ledger: Ledger,
 }
 
 impl WriteItem {
-    /// What a version conflict of this item comes to: held for another try, a dead letter, or
-    /// skipped (`None`). Counts the conflict and the end, if it is one.
+    /// The consequence of a version conflict: the item is deferred for another try, dead, or skipped
+    /// (`None`). Adds the conflict and the outcome to the counts.
     pub fn conflicted(self, on_conflict: OnConflict, counts: &mut Counts) -> Option<DeferredItem> {
         counts.conflicts += 1;
         let conflicts = self.conflicts + 1;

@@ -1,35 +1,57 @@
-//! Rows that items emit: inserted beside the ledger in the transaction of their item's commit, so
-//! that they are there exactly once too.
+//! Rows that items emit. They are inserted next to the ledger in the transaction that commits their
+//! item, so each exists exactly once.
 
 use crate::ledger::item_key;
 use windlass_core::{Change, ChunkId, Insert, Key, Row, Value};
 
-/// An emitted row, by where it stands in the job's output.
+/// A row that an item emitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emitted {
-    /// Its place: the chunk, the item's key as the ledger has it, and its number among the item's rows.
-    pub place: (i64, String, i64),
+    /// Its position in the job's output.
+    pub cursor: EmittedCursor,
     /// The row as JSON text.
     pub fields: String,
+}
+
+/// A position in the output of a job: rows are ordered by chunk, then by item, then by the order in
+/// which the item emitted them. The default is the position before the first row.
+///
+/// ```
+/// use windlass_connectors::EmittedCursor;
+///
+/// let start = EmittedCursor::default();
+/// assert!(start < EmittedCursor { chunk: 0, item_key: "[1]".into(), seq: 0 });
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EmittedCursor {
+    /// The chunk number.
+    pub chunk: i64,
+    /// The item's key, as the ledger stores it.
+    pub item_key: String,
+    /// The number of the row among those of its item, from zero.
+    pub seq: i64,
+}
+
+impl Default for EmittedCursor {
+    fn default() -> EmittedCursor {
+        EmittedCursor { chunk: -1, item_key: String::new(), seq: -1 }
+    }
 }
 
 /// The table of emitted rows.
 pub(crate) const TABLE: &str = "windlass_emitted";
 
-/// The place before all others.
-pub const FIRST: (i64, String, i64) = (-1, String::new(), -1);
-
-/// Turns what an item emits into rows to insert.
+/// Turns the rows that an item emits into rows to insert.
 pub fn keep_emitted(mut change: Change, chunk: ChunkId, key: &Key) -> Change {
     if change.emit.is_empty() {
         return change;
     }
-    let row = |(place, fields): (i64, Row)| {
+    let row = |(seq, fields): (i64, Row)| {
         Row::from([
             ("job_id".to_owned(), Value::Text(chunk.job.to_string())),
             ("chunk".to_owned(), Value::Int(chunk.number)),
             ("item_key".to_owned(), Value::Text(item_key(&key.to_text()).into_owned())),
-            ("place".to_owned(), Value::Int(place)),
+            ("seq".to_owned(), Value::Int(seq)),
             ("fields".to_owned(), Value::from_row(fields)),
         ])
     };

@@ -1,40 +1,48 @@
-//! What can go wrong at the user's data.
+//! The errors of connectors.
 
 use windlass_core::Problem;
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 /// The result of a call to a connector.
-pub type Result<T> = std::result::Result<T, DataError>;
+pub type Result<T> = std::result::Result<T, ConnectorError>;
 
-/// A connector's error.
+/// An error of a connector.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum DataError {
+#[non_exhaustive]
+pub enum ConnectorError {
     /// The database failed, or refused the statement.
     #[error(transparent)]
     Database(#[from] windlass_drivers::Error),
-    /// The ledger has moved on: somebody else holds the chunk. Nothing was committed.
-    #[error("the lease is lost: the ledger has moved on")]
+    /// The ledger row was changed under another lease. Nothing was committed.
+    #[error("the lease is lost: the ledger row was changed under another lease")]
     LeaseLost,
-    /// The source does not serve the job type.
+    /// The source does not fit the job type.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// The ledger holds what this version cannot read.
-    #[error("the ledger holds something unreadable: {0}")]
+    /// The ledger has a value that this version cannot read.
+    #[error("the ledger has an unreadable value: {0}")]
     Unreadable(String),
 }
 
-impl DataError {
-    /// The database's class of error, when it was the database.
-    pub fn class(&self) -> Option<Class> {
+impl ConnectorError {
+    /// The class of a database error. `None` for other errors.
+    pub fn class(&self) -> Option<ErrorClass> {
         match self {
-            DataError::Database(error) => Some(error.class),
+            ConnectorError::Database(error) => Some(error.class),
             _ => None,
         }
     }
+
+    /// Whether the same call may succeed later, so that its failure tells nothing about privileges or
+    /// the schema.
+    pub(crate) fn is_retryable(&self) -> bool {
+        use ErrorClass::{Connection, Full, Retry};
+        matches!(self.class(), Some(Connection | Retry | Full))
+    }
 }
 
-impl From<serde_json::Error> for DataError {
-    fn from(error: serde_json::Error) -> DataError {
-        DataError::Unreadable(error.to_string())
+impl From<serde_json::Error> for ConnectorError {
+    fn from(error: serde_json::Error) -> ConnectorError {
+        ConnectorError::Unreadable(error.to_string())
     }
 }

@@ -1,6 +1,6 @@
-//! Fan-in: what the user's databases do with parts.
+//! Fan-in: reading the rows of parts, reducing them and loading the result.
 
-use crate::{DataError, Ledger, Result, Scope};
+use crate::{ConnectorError, Ledger, Result, Scope};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use std::collections::{BTreeMap, HashSet};
@@ -8,47 +8,52 @@ use tokio::sync::mpsc::Sender;
 use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, KeySet, Load, Template, Value};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 /// Rows with their columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// The columns, as the database that made them describes them.
+    /// The columns, as described by the database that produced the rows.
     pub columns: Vec<Column>,
     /// The values, row by row.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Rows that arrive part by part.
+/// A stream of rows, part by part.
 pub type Parts<'a> = BoxStream<'a, Result<Vec<Vec<Value>>>>;
 
 /// The request's params.
 pub type Params = BTreeMap<String, serde_json::Value>;
 
-/// Computes parts, brings them together, and puts the result into a table.
+/// Reads the rows that become the parts of a job.
 #[async_trait]
 pub trait FanIn: Send + Sync {
-    /// The columns that the job's `map` gives.
+    /// The columns that the job's `map` statement returns.
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>>;
-    /// The rows that it gives for an key_set.
+    /// Runs the job's `map` statement on a key set.
     async fn map(
         &self,
         scope: &Scope,
         columns: &[Column],
         key_set: &KeySet,
     ) -> Result<Vec<Vec<Value>>>;
-    /// Reads the rows of an key_set in key order, on one snapshot, and sends them as batches of these
-    /// columns. Whoever takes them no more ends it.
+    /// Reads the rows of a key set in key order, on one snapshot, and sends them as batches of these
+    /// columns. Ends early when the receiver is dropped.
     #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()>;
+}
+
+/// Reduces the parts of a job, and loads the result into a table.
+#[async_trait]
+pub trait Merge: Send + Sync {
     /// Runs a SELECT over a temporary table `parts` with these columns and rows.
     async fn reduce(
         &self,
@@ -57,9 +62,9 @@ pub trait FanIn: Send + Sync {
         select: &Template,
         params: &Params,
     ) -> Result<Rows>;
-    /// Replaces the rows of a table by these, in one transaction that begins with the
-    /// compare-and-set on the ledger. A result with a row outside the bounds is refused, and no
-    /// row outside them is deleted.
+    /// Replaces rows of a table by these, in one transaction that begins with the compare-and-set on
+    /// the ledger row. Refuses a result with a row outside the bounds, and deletes no row outside
+    /// them.
     async fn replace(
         &self,
         ledger: &Ledger,
@@ -70,38 +75,38 @@ pub trait FanIn: Send + Sync {
     ) -> Result<Ledger>;
 }
 
-/// What a filter or a claim of the job says of a column of the rows it loads.
+/// A filter or a claim of the job as a restriction of the rows that it loads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The column, of the source and of the loaded table.
+    /// The column, in the source and in the loaded table.
     pub column: String,
-    /// The values that it may have.
+    /// The allowed values.
     pub values: Vec<Value>,
-    /// Whether a claim says so. Claims compare by bytes; a filter may have found what differs in
-    /// case or in spaces at the end.
+    /// Whether it is a claim. Claims compare by bytes. A filter may have matched values that differ in
+    /// case or in trailing spaces.
     pub is_claim: bool,
 }
 
 impl Bound {
-    /// Refuses the values of a column if one is not within the bound. The message does not name
-    /// the value, which may be of rows that the submitter must not see.
+    /// Refuses the values of a column if one is not allowed. The message does not contain the value, which
+    /// may come from rows that the submitter must not see.
     fn check<'a>(&self, kind: ColumnType, found: impl Iterator<Item = &'a Value>) -> Result<()> {
         let allowed: HashSet<_> =
-            self.values.iter().map(|value| self.normal(kind, value)).collect();
-        let mut found = found.map(|value| self.normal(kind, value));
+            self.values.iter().map(|value| self.normalize(kind, value)).collect();
+        let mut found = found.map(|value| self.normalize(kind, value));
         if found.all(|value| value.is_some() && allowed.contains(&value)) {
             return Ok(());
         }
         let (column, what) = (&self.column, if self.is_claim { "claims" } else { "filter" });
         let detail = format!(
-            "the result has a row whose `{column}` is not within the {what} of the job; nothing was \
+            "the result has a row whose `{column}` is outside the {what} of the job; nothing was \
              loaded"
         );
         Err(Problem::field(Code::Source, "load", detail).into())
     }
 
-    /// A value as it is compared; `None` for NULL, which is within no bound.
-    fn normal(&self, kind: ColumnType, value: &Value) -> Option<String> {
+    /// The form in which a value is compared. `None` for NULL, which is never allowed.
+    fn normalize(&self, kind: ColumnType, value: &Value) -> Option<String> {
         let text = match value {
             Value::Bool(value) => i32::from(*value).to_string(),
             value => value.to_text()?,
@@ -126,36 +131,36 @@ impl Bound {
     }
 }
 
-/// Rows of a batch that is sent: enough to be cheap, few enough to be small.
-pub(crate) const BATCH: usize = 8192;
-/// Bytes of a batch that is sent.
-pub(crate) const BATCH_BYTES: usize = 4 << 20;
+/// The most rows of a batch that `extract` sends.
+pub(crate) const MAX_BATCH_ROWS: usize = 8192;
+/// The most bytes of a batch that `extract` sends, by estimate.
+pub(crate) const MAX_BATCH_BYTES: usize = 4 << 20;
 
-/// A value that fits no column is an error of the data.
+/// Converts an error of a value that does not fit its column.
 #[cfg(feature = "export")]
-pub(crate) fn misfit(error: windlass_export::Error) -> DataError {
-    Error::new(Class::Data, error.to_string()).into()
+pub(crate) fn data_error(error: windlass_export::Error) -> ConnectorError {
+    Error::new(ErrorClass::Data, error.to_string()).into()
 }
 
-/// What a load does: which rows it removes and what it inserts.
+/// The rows that a load deletes and inserts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Replacement {
-    /// The columns that say which rows go.
-    pub(crate) by: Vec<String>,
-    /// The values of those columns in the rows that go, each once.
-    pub(crate) gone: Vec<Vec<Value>>,
-    /// Which of the columns are compared by bytes, since they hold a claim.
+    /// The columns by which rows are deleted.
+    pub(crate) delete_by: Vec<String>,
+    /// The values of those columns in the deleted rows, without duplicates.
+    pub(crate) deleted: Vec<Vec<Value>>,
+    /// Which of those columns are compared by bytes, since they are claims.
     pub(crate) exact: Vec<bool>,
-    /// The columns that are inserted.
+    /// The inserted columns.
     pub(crate) columns: Vec<String>,
-    /// The rows that are inserted.
+    /// The inserted rows.
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
 impl Replacement {
-    /// A column of `replace` that the result lacks is the param of that name, in the rows that go
-    /// and in those that come.
-    pub(crate) fn of(
+    /// Where the result lacks a column of `replace`, the param of that name is its value, in the deleted
+    /// and in the inserted rows.
+    pub(crate) fn new(
         load: &Load,
         result: &Rows,
         params: &Params,
@@ -173,7 +178,7 @@ impl Replacement {
             let value = param(name).ok_or_else(|| {
                 let detail = format!(
                     "names `{name}`, which is neither a column of the result nor a param; there \
-                     is {}",
+                     are {}",
                     names(columns.iter().chain(params.keys()))
                 );
                 Problem::field(Code::Source, "load.replace", detail)
@@ -181,32 +186,32 @@ impl Replacement {
             columns.push(name.clone());
             rows.iter_mut().for_each(|row| row.push(value.clone()));
         }
-        let place = |name: &String| columns.iter().position(|column| column == name);
-        let places: Vec<usize> = load.replace.iter().filter_map(place).collect();
-        let mut gone: Vec<Vec<Value>> = Vec::new();
+        let position = |name: &String| columns.iter().position(|column| column == name);
+        let positions: Vec<usize> = load.replace.iter().filter_map(position).collect();
+        let mut deleted: Vec<Vec<Value>> = Vec::new();
         let mut seen = HashSet::new();
         let of_params = load.replace.iter().map(param).collect::<Option<Vec<_>>>();
-        let of_rows = rows.iter().map(|row| places.iter().map(|n| row[*n].clone()).collect());
+        let of_rows = rows.iter().map(|row| positions.iter().map(|n| row[*n].clone()).collect());
         for values in of_params.into_iter().chain(of_rows) {
             if !load.replace.is_empty() && seen.insert(windlass_core::Key(values.clone()).to_text())
             {
-                gone.push(values);
+                deleted.push(values);
             }
         }
         for bound in bounds {
             let by = load.replace.iter().position(|name| *name == bound.column);
-            let (Some(by), Some(place)) = (by, place(&bound.column)) else {
-                let detail = format!("lacks `{}`, which the job is restricted by", bound.column);
+            let (Some(by), Some(position)) = (by, position(&bound.column)) else {
+                let detail = format!("lacks `{}`, by which the job is restricted", bound.column);
                 return Err(Problem::field(Code::Source, "load.replace", detail).into());
             };
-            let kind = result.columns.get(place).map_or(ColumnType::Other, |column| column.kind);
-            let gone = gone.iter().map(|row| &row[by]);
-            bound.check(kind, rows.iter().map(|row| &row[place]).chain(gone))?;
+            let kind = result.columns.get(position).map_or(ColumnType::Other, |column| column.kind);
+            let deleted = deleted.iter().map(|row| &row[by]);
+            bound.check(kind, rows.iter().map(|row| &row[position]).chain(deleted))?;
         }
         let is_claim =
             |name: &String| bounds.iter().any(|bound| bound.is_claim && bound.column == *name);
         let exact = load.replace.iter().map(is_claim).collect();
-        Ok(Replacement { by: load.replace.clone(), gone, exact, columns, rows })
+        Ok(Replacement { delete_by: load.replace.clone(), deleted, exact, columns, rows })
     }
 }
 
@@ -235,32 +240,32 @@ mod tests {
     }
 
     #[test]
-    fn rows_go_by_what_the_result_has() {
-        let made = Replacement::of(&load(&["branch"]), &rows(), &Params::new(), &[]).unwrap();
-        assert_eq!(made.gone, [vec![Value::from("a")], vec![Value::from("b")]]);
+    fn deletes_by_the_values_of_the_result() {
+        let made = Replacement::new(&load(&["branch"]), &rows(), &Params::new(), &[]).unwrap();
+        assert_eq!(made.deleted, [vec![Value::from("a")], vec![Value::from("b")]]);
         assert_eq!(made.rows.len(), 3);
     }
 
     #[test]
-    fn a_param_stands_for_a_column_that_is_missing() {
+    fn a_param_replaces_a_missing_column() {
         let params = serde_json::from_value(json!({"date": "2025-01-01"})).unwrap();
-        let made = Replacement::of(&load(&["date"]), &rows(), &params, &[]).unwrap();
-        assert_eq!(made.gone, [vec![Value::from("2025-01-01")]]);
+        let made = Replacement::new(&load(&["date"]), &rows(), &params, &[]).unwrap();
+        assert_eq!(made.deleted, [vec![Value::from("2025-01-01")]]);
         assert_eq!(made.columns, ["branch", "n", "date"]);
         assert!(made.rows.iter().all(|row| row[2] == Value::from("2025-01-01")));
         let nothing = Rows { rows: Vec::new(), ..rows() };
         assert_eq!(
-            Replacement::of(&load(&["date"]), &nothing, &params, &[]).unwrap().gone.len(),
+            Replacement::new(&load(&["date"]), &nothing, &params, &[]).unwrap().deleted.len(),
             1
         );
-        let refused = Replacement::of(&load(&["day"]), &rows(), &params, &[]).unwrap_err();
+        let refused = Replacement::new(&load(&["day"]), &rows(), &params, &[]).unwrap_err();
         assert!(refused.to_string().contains("`day`"), "{refused}");
     }
 
     #[test]
-    fn without_replace_nothing_goes() {
-        let made = Replacement::of(&load(&[]), &rows(), &Params::new(), &[]).unwrap();
-        assert_eq!((made.gone.len(), made.rows.len()), (0, 3));
+    fn without_replace_nothing_is_deleted() {
+        let made = Replacement::new(&load(&[]), &rows(), &Params::new(), &[]).unwrap();
+        assert_eq!((made.deleted.len(), made.rows.len()), (0, 3));
     }
 
     fn within(column: &str, values: &[&str], is_claim: bool) -> Bound {
@@ -272,7 +277,7 @@ mod tests {
     fn rows_outside_a_claim_or_filter_are_refused() {
         let made = |replace: &[&str], params: serde_json::Value, bounds: &[Bound]| {
             let params = serde_json::from_value(params).unwrap();
-            Replacement::of(&load(replace), &rows(), &params, bounds)
+            Replacement::new(&load(replace), &rows(), &params, bounds)
         };
         let both = [within("branch", &["a", "b", "c"], true)];
         assert_eq!(made(&["branch"], json!({}), &both).unwrap().exact, [true]);
@@ -288,13 +293,13 @@ mod tests {
                 "{refused:?}"
             );
         }
-        // A filter finds what its column holds equal.
+        // A filter matches what its column considers equal.
         assert!(made(&["branch"], json!({}), &[within("branch", &["A", "b "], false)]).is_ok());
-        // A param of the caller's choice is no way around her claim.
+        // A param of the caller cannot circumvent a claim.
         let kent = [within("county", &["Kent"], true)];
         assert!(made(&["county"], json!({"county": "Kent"}), &kent).is_ok());
         assert!(made(&["county"], json!({"county": "Essex"}), &kent).is_err());
         let number = Bound { column: "n".into(), values: vec![Value::from("1.0")], is_claim: true };
-        assert!(made(&["n"], json!({}), &[number]).is_err(), "there are 2 and 3 too");
+        assert!(made(&["n"], json!({}), &[number]).is_err(), "the result also has 2 and 3");
     }
 }

@@ -1,38 +1,29 @@
-//! Records that came with the request: read from memory, while their effects are committed on the
-//! connection like any other's.
+//! Records that came with the request, read from memory. Their effects are committed on the connection
+//! like those of any other record.
 
-use crate::chunk_cutter::{Next, Page};
-use crate::{
-    Batch, Bound, ChunkPage, Commit, Committed, Connection, DataError, DeferredItem, DeferredState,
-    Emitted, FanIn, Fence, Item, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows,
-    Scope, Source, Target, WriteItem,
-};
+use crate::chunk_cutter::{ChunkCutter, NextCut};
+use crate::{Batch, ChunkPage, CutLimits, Item, RecordReader, Result, Scope, Source};
 use async_trait::async_trait;
 use serde_json::Value as Json;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use tokio::sync::mpsc::Sender;
 use windlass_core::inline_items::key_of;
 use windlass_core::{
-    ChunkId, Column, ColumnType, Columns, FilterValue, Index, JobId, Key, KeyRange, KeySet, Keys,
-    Load, Problem, Record, Table, Template, Value, problem::Code,
+    Column, ColumnType, Columns, FilterValue, Index, Key, KeyRange, KeySet, Keys, Problem, Record,
+    Table, Value, problem::Code,
 };
-#[cfg(feature = "export")]
-use windlass_export::RecordBatch;
 
-/// The items of one request as a source, and the connection that their effects go to.
-pub struct Items {
-    /// In the order of their keys.
+/// The items of one request as a source.
+pub struct InlineSource {
+    /// Ordered by key.
     items: Vec<Item>,
-    /// The place of each item by its key's text.
-    places: HashMap<String, usize>,
-    connection: Arc<dyn Connection>,
+    /// The index of each item by the text of its key.
+    index_by_key: HashMap<String, usize>,
 }
 
-impl Items {
-    /// The items of a request, which has passed [`windlass_core::Request::check`].
-    pub fn new(items: Vec<Json>, key: &[String], connection: Arc<dyn Connection>) -> Result<Items> {
+impl InlineSource {
+    /// Takes the items of a request that has passed [`windlass_core::Request::check`].
+    pub fn new(items: Vec<Json>, key: &[String]) -> Result<InlineSource> {
         let mut columns = Columns::from([]);
         let read = items.into_iter().map(|item| {
             let key = key_of(&item, key).map_err(|(field, why)| {
@@ -41,12 +32,13 @@ impl Items {
             Ok(Item { key, version: Value::Null, record: record(item, &mut columns) })
         });
         let mut items = read.collect::<Result<Vec<Item>>>()?;
-        items.sort_by(|one, other| compare(&one.key, &other.key));
-        let places = items.iter().enumerate().map(|(n, item)| (item.key.to_text(), n)).collect();
-        Ok(Items { items, places, connection })
+        items.sort_by(|left, right| compare(&left.key, &right.key));
+        let index_by_key =
+            items.iter().enumerate().map(|(index, item)| (item.key.to_text(), index)).collect();
+        Ok(InlineSource { items, index_by_key })
     }
 
-    /// What stands for the table of a source whose records come with the request.
+    /// The schema of a source whose records come with the request.
     pub fn table(source: &windlass_core::Source, rows: usize) -> Table {
         let column = |name: &String| Column {
             name: name.clone(),
@@ -64,7 +56,7 @@ impl Items {
         }
     }
 
-    /// About how many bytes of memory the items take.
+    /// The approximate memory of the items, in bytes.
     pub fn size(&self) -> usize {
         self.items.iter().map(|item| item.record.size()).sum()
     }
@@ -79,30 +71,30 @@ impl Items {
         self.items.get(begin..end).unwrap_or_default()
     }
 
-    /// The items of an key_set, in the order of their keys.
+    /// The items of a key set, in key order.
     fn of(&self, key_set: &KeySet) -> Vec<&Item> {
         match &key_set.keys {
             Keys::Range(range) => self.within(range).iter().collect(),
             Keys::List(keys) => {
-                let mut places: Vec<usize> = keys
+                let mut indexes: Vec<usize> = keys
                     .iter()
-                    .filter_map(|key| self.places.get(&key.to_text()).copied())
+                    .filter_map(|key| self.index_by_key.get(&key.to_text()).copied())
                     .collect();
-                places.sort_unstable();
-                places.dedup();
-                places.into_iter().filter_map(|place| self.items.get(place)).collect()
+                indexes.sort_unstable();
+                indexes.dedup();
+                indexes.into_iter().filter_map(|index| self.items.get(index)).collect()
             }
         }
     }
 }
 
-/// An item as a record. Items of one shape share their columns.
+/// An item as a record. InlineSource of one shape share their columns.
 fn record(item: Json, columns: &mut Columns) -> Record {
     let Json::Object(fields) = item else { return Record::new(Columns::from([]), Vec::new()) };
     if !columns.iter().eq(fields.keys()) {
         *columns = fields.keys().cloned().collect();
     }
-    // A number that fits no value of ours stays as it was written.
+    // A number above i64::MAX fits no numeric value, so it stays JSON.
     let value = |json: Json| match &json {
         Json::Number(number) if number.is_u64() && !number.is_i64() => Value::Json(json),
         _ => Value::from_json(json),
@@ -110,30 +102,43 @@ fn record(item: Json, columns: &mut Columns) -> Record {
     Record::new(columns.clone(), fields.into_iter().map(|(_, json)| value(json)).collect())
 }
 
-/// The order of keys: whole numbers before text. Which order it is does not matter, as long as it is
-/// the same in every process.
-fn compare(one: &Key, other: &Key) -> Ordering {
-    let parts = one.0.iter().zip(&other.0).map(|pair| match pair {
-        (Value::Int(one), Value::Int(other)) => one.cmp(other),
-        (Value::Text(one), Value::Text(other)) => one.cmp(other),
+/// Orders keys, integers before text. Any order serves that is the same in every process.
+fn compare(left: &Key, right: &Key) -> Ordering {
+    let parts = left.0.iter().zip(&right.0).map(|pair| match pair {
+        (Value::Int(left), Value::Int(right)) => left.cmp(right),
+        (Value::Text(left), Value::Text(right)) => left.cmp(right),
         (Value::Int(_), _) => Ordering::Less,
         (_, Value::Int(_)) => Ordering::Greater,
-        (one, other) => one.to_text().cmp(&other.to_text()),
+        (left, right) => left.to_text().cmp(&right.to_text()),
     });
-    parts.fold(Ordering::Equal, Ordering::then).then(one.0.len().cmp(&other.0.len()))
+    parts.fold(Ordering::Equal, Ordering::then).then(left.0.len().cmp(&right.0.len()))
 }
 
 #[async_trait]
-impl Source for Items {
-    async fn tables(&self) -> Result<Vec<String>> {
-        self.connection.tables().await
+impl RecordReader for InlineSource {
+    async fn read(&self, _: &Scope, key_set: &KeySet, limit: u32, bytes: usize) -> Result<Batch> {
+        let all = self.of(key_set);
+        let (mut read, mut size) = (Vec::new(), 0);
+        for item in all.iter().take(limit as usize) {
+            // At least one item, of any size.
+            if size >= bytes {
+                break;
+            }
+            size += item.record.size();
+            read.push(Item::clone(item));
+        }
+        let end = read.len() == all.len();
+        Ok(Batch { items: read, end })
     }
 
-    async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
-        Ok(Items::table(source, self.items.len()))
+    async fn count(&self, _: &Scope, key_set: &KeySet) -> Result<i64> {
+        Ok(self.of(key_set).len() as i64)
     }
+}
 
-    /// A request with two items of one key, or with one that has none, was refused.
+#[async_trait]
+impl Source for InlineSource {
+    /// Submitting refuses a request with a missing or a repeated key.
     async fn check_keys(&self, _: &Scope, _: Option<u64>) -> Result<()> {
         Ok(())
     }
@@ -151,50 +156,26 @@ impl Source for Items {
         _: &Scope,
         within: Option<&FilterValue>,
         range: &KeyRange,
-        items: u32,
-        most_chunks: u32,
-        most_items: Option<u64>,
+        limits: CutLimits,
     ) -> Result<ChunkPage> {
-        let mut page = Page::new(within, range, items, most_chunks, most_items);
-        let (size, jumps) = (page.items() as usize, page.jumps() as usize);
-        for chunk in self.within(range).chunks_exact(size).take(jumps) {
+        let mut cutter = ChunkCutter::new(within, range, limits);
+        let (size, max_full_chunks) =
+            (cutter.chunk_items() as usize, cutter.max_full_chunks() as usize);
+        for chunk in self.within(range).chunks_exact(size).take(max_full_chunks) {
             if let Some(last) = chunk.last() {
-                page.push(last.key.clone(), chunk.len() as i64);
+                cutter.push(last.key.clone(), chunk.len() as i64);
             }
         }
-        let limit = match page.next() {
-            Next::Finish { done } => return Ok(page.finish(done)),
-            Next::Tail(limit) => limit.map_or(usize::MAX, |limit| limit as usize),
+        let limit = match cutter.next() {
+            NextCut::Finish { done } => return Ok(cutter.finish(done)),
+            NextCut::Tail(limit) => limit.map_or(usize::MAX, |limit| limit as usize),
         };
-        let left = self.within(&page.rest());
+        let left = self.within(&cutter.remaining());
         match left.get(limit.wrapping_sub(1)) {
-            Some(last) => page.push(last.key.clone(), limit as i64),
-            None => page.end(left.len() as i64, left.last().map(|last| last.key.clone())),
+            Some(last) => cutter.push(last.key.clone(), limit as i64),
+            None => cutter.end(left.len() as i64, left.last().map(|last| last.key.clone())),
         }
-        Ok(page.finish(true))
-    }
-
-    async fn read(&self, _: &Scope, key_set: &KeySet, limit: u32, bytes: usize) -> Result<Batch> {
-        let all = self.of(key_set);
-        let (mut read, mut size) = (Vec::new(), 0);
-        for item in all.iter().take(limit as usize) {
-            // One item at least, however large it is.
-            if size >= bytes {
-                break;
-            }
-            size += item.record.size();
-            read.push(Item::clone(item));
-        }
-        let end = read.len() == all.len();
-        Ok(Batch { items: read, end })
-    }
-
-    async fn measure(&self, sql: &str) -> Result<Option<f64>> {
-        self.connection.measure(sql).await
-    }
-
-    async fn count(&self, _: &Scope, key_set: &KeySet) -> Result<i64> {
-        Ok(self.of(key_set).len() as i64)
+        Ok(cutter.finish(true))
     }
 
     async fn distinct(
@@ -205,9 +186,9 @@ impl Source for Items {
     ) -> Result<Vec<Vec<Value>>> {
         let mut seen = HashSet::new();
         rows.retain(|row| seen.insert(Key(row.clone()).to_text()));
-        // Nothing removes an item, so a key that none has is a mistake, and not to be passed over.
+        // Items are never deleted, so an unknown key is an error of the request.
         let unknown =
-            rows.iter().find(|row| !self.places.contains_key(&Key((*row).clone()).to_text()));
+            rows.iter().find(|row| !self.index_by_key.contains_key(&Key((*row).clone()).to_text()));
         match unknown {
             None => Ok(rows),
             Some(row) => {
@@ -217,132 +198,4 @@ impl Source for Items {
             }
         }
     }
-}
-
-#[async_trait]
-impl Target for Items {
-    async fn prepare(&self) -> Result<()> {
-        self.connection.prepare().await
-    }
-
-    async fn check_ledger(&self) -> Result<()> {
-        self.connection.check_ledger().await
-    }
-
-    fn ledger_ddl(&self) -> &'static str {
-        self.connection.ledger_ddl()
-    }
-
-    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
-        self.connection.fence(fences).await
-    }
-
-    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
-        self.connection.commit(scope, ledger, commit).await
-    }
-
-    fn most_items(&self) -> u32 {
-        self.connection.most_items()
-    }
-
-    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<()> {
-        Err(no_table())
-    }
-
-    async fn held(
-        &self,
-        chunk: ChunkId,
-        state: DeferredState,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<DeferredItem>> {
-        self.connection.held(chunk, state, after, limit).await
-    }
-
-    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
-        self.connection.ledger_rows(job, after, limit).await
-    }
-
-    async fn emitted(
-        &self,
-        job: JobId,
-        after: &(i64, String, i64),
-        limit: u32,
-    ) -> Result<Vec<Emitted>> {
-        self.connection.emitted(job, after, limit).await
-    }
-
-    async fn discard(&self, job: JobId) -> Result<u64> {
-        self.connection.discard(job).await
-    }
-
-    async fn prune(&self, job: JobId) -> Result<u64> {
-        self.connection.prune(job).await
-    }
-
-    async fn preview(&self, _: &Scope, _: &KeySet) -> Result<Vec<Preview>> {
-        Err(no_table())
-    }
-
-    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
-        self.connection.try_write(scope, item).await
-    }
-}
-
-#[async_trait]
-impl FanIn for Items {
-    async fn map_columns(&self, _: &Scope) -> Result<Vec<Column>> {
-        Err(no_table())
-    }
-
-    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<Vec<Vec<Value>>> {
-        Err(no_table())
-    }
-
-    #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        _: &Scope,
-        _: &KeySet,
-        _: &[Column],
-        _: Sender<RecordBatch>,
-    ) -> Result<()> {
-        Err(no_table())
-    }
-
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows> {
-        self.connection.reduce(columns, parts, select, params).await
-    }
-
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger> {
-        self.connection.replace(ledger, load, result, params, bounds).await
-    }
-}
-
-impl Connection for Items {
-    fn outbox(&self) -> &dyn Outbox {
-        self.connection.outbox()
-    }
-
-    fn history(&self) -> &dyn crate::LedgerHistory {
-        self.connection.history()
-    }
-}
-
-/// Statements go with a table, and the definition refuses them beside `source.items`.
-fn no_table() -> DataError {
-    Problem::new(Code::Source, "the records come with the request; there is no table").into()
 }

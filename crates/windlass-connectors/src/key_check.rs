@@ -1,49 +1,53 @@
-//! Whether every record has a key, and no two the same. What the schema promises costs nothing; of a
-//! query, or a key that the schema lets be null, the rows themselves are asked: all of them when a
-//! job is planned, and those of each batch again when it is read.
+//! Checks that every record has a unique key. What the schema guarantees costs nothing. Otherwise, for a
+//! query or for a nullable key, the rows are checked: all of them when a job is planned, and those of a
+//! batch again when it is read.
 
-use crate::predicate::{Bounds, is_query, push_extent, relation};
+use crate::predicate::{Bounds, is_query, push_key_set, relation};
 use crate::sql::{Dialect, Sql};
 use crate::{Result, Scope};
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Key, KeyRange, KeySet, Keys};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// What is to be asked of the rows of a source: a statement that gives one offending key or none,
-/// and the problem that such a key is.
-pub(crate) type Question<'a> = (Sql<'a>, fn(&Scope, &Key) -> Problem);
+/// A check of the rows of a source: a statement that returns one offending key or nothing, and the
+/// problem to report for that key.
+pub(crate) type KeyCheck<'a> = (Sql<'a>, fn(&Scope, &Key) -> Problem);
 
-/// What the schema leaves open, for the first rows or for all. The statements read what the
-/// job may reach and nothing else.
-pub(crate) fn questions(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Vec<Question<'_>> {
-    let mut questions: Vec<Question<'_>> = Vec::new();
+/// The checks that the schema leaves to be done, on the first `max_rows` or on all rows. They read only
+/// records of the job.
+pub(crate) fn key_checks(
+    dialect: Dialect,
+    scope: &Scope,
+    max_rows: Option<u64>,
+) -> Vec<KeyCheck<'_>> {
+    let mut checks: Vec<KeyCheck<'_>> = Vec::new();
     if scope.key_may_be_null() {
-        questions.push((null_key(dialect, scope, most), null_problem));
+        checks.push((null_key(dialect, scope, max_rows), null_problem));
     }
     if scope.key_may_repeat() && scope.needs_unique_key() {
-        questions.push((repeated_key(dialect, scope, most), repeated_problem));
+        checks.push((repeated_key(dialect, scope, max_rows), repeated_problem));
     }
-    questions
+    checks
 }
 
-/// A key with a null.
-fn null_key(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Sql<'_> {
-    let mut sql = keys(dialect, scope, most);
+/// Selects a key with a null.
+fn null_key(dialect: Dialect, scope: &Scope, max_rows: Option<u64>) -> Sql<'_> {
+    let mut sql = keys(dialect, scope, max_rows);
     let is_null: Vec<String> = names(scope).map(|name| format!("{name} IS NULL")).collect();
     sql.push(format!(" WHERE {} LIMIT 1", is_null.join(" OR ")));
     sql
 }
 
-/// A key that several records have, by the database's own equality.
-fn repeated_key(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Sql<'_> {
-    let mut sql = keys(dialect, scope, most);
+/// Selects a key that several records have, by the database's own equality.
+fn repeated_key(dialect: Dialect, scope: &Scope, max_rows: Option<u64>) -> Sql<'_> {
+    let mut sql = keys(dialect, scope, max_rows);
     let names: Vec<String> = names(scope).collect();
     sql.push(format!(" GROUP BY {} HAVING count(*) > 1 LIMIT 1", names.join(", ")));
     sql
 }
 
-/// The keys of what a job may reach, under names of our own.
-fn keys(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Sql<'_> {
+/// The keys of the job's records, under names that no column of the user's has.
+fn keys(dialect: Dialect, scope: &Scope, max_rows: Option<u64>) -> Sql<'_> {
     let columns = dialect.quote_columns(scope.key(), None).into_iter().zip(names(scope));
     let columns: Vec<String> =
         columns.map(|(column, name)| format!("{column} AS {name}")).collect();
@@ -63,9 +67,9 @@ fn keys(dialect: Dialect, scope: &Scope, most: Option<u64>) -> Sql<'_> {
         relation(dialect, scope)
     );
     let mut sql = Sql::new(dialect, text);
-    push_extent(&mut sql, scope, &EVERYTHING, None, Bounds::All);
-    if let Some(most) = most {
-        sql.push(format!(" LIMIT {most}"));
+    push_key_set(&mut sql, scope, &EVERYTHING, None, Bounds::All);
+    if let Some(max_rows) = max_rows {
+        sql.push(format!(" LIMIT {max_rows}"));
     }
     sql.push(") AS windlass_keys");
     sql
@@ -77,8 +81,8 @@ fn names(scope: &Scope) -> impl Iterator<Item = String> {
     (0..scope.key().len()).map(|n| format!("windlass_{n}"))
 }
 
-/// The number of a row among those of its key, as a column of a SELECT, where nothing else says
-/// that there is only one. Two keys may be equal though their texts are not, so the database counts.
+/// A column of a SELECT that numbers the rows of each key, where the schema does not guarantee that
+/// there is only one. Keys with different texts may be equal, so the database has to count.
 pub(crate) fn copy_column(dialect: Dialect, scope: &Scope) -> Option<String> {
     let counted = scope.key_may_repeat() && scope.needs_unique_key();
     let columns = dialect.quote_columns(scope.key(), None).join(", ");
@@ -87,9 +91,9 @@ pub(crate) fn copy_column(dialect: Dialect, scope: &Scope) -> Option<String> {
     })
 }
 
-/// Refuses a record that has no key, or the key of the record before it: its number among those of
-/// its key says so, or the key itself. That fails its chunk, as an error of the data does; the other
-/// chunks continue.
+/// Refuses a record that has no key, or the same key as an earlier record: by its number among the rows
+/// of its key, or by the key of the previous record. The error is of the class `Data`: it fails the
+/// chunk, and the other chunks continue.
 pub(crate) fn check_read(scope: &Scope, before: Option<&Key>, key: &Key, copy: i64) -> Result<()> {
     let problem = if key.has_null() {
         null_problem(scope, key)
@@ -98,10 +102,10 @@ pub(crate) fn check_read(scope: &Scope, before: Option<&Key>, key: &Key, copy: i
     } else {
         return Ok(());
     };
-    Err(Error::new(Class::Data, problem.to_string()).into())
+    Err(Error::new(ErrorClass::Data, problem.to_string()).into())
 }
 
-/// Refuses a key with a null: no range reaches its record.
+/// Refuses a key with a null, since no range contains it.
 pub(crate) fn check_null(scope: &Scope, key: &Key) -> Result<()> {
     if key.has_null() {
         return Err(null_problem(scope, key).into());
@@ -113,7 +117,7 @@ fn null_problem(scope: &Scope, key: &Key) -> Problem {
     let nulls = scope.key().iter().zip(&key.0).filter(|(_, value)| value.is_null());
     let nulls: Vec<String> = nulls.map(|(column, _)| format!("`{column}`")).collect();
     let detail = format!(
-        "{} is NULL in a row of {}, and no chunk can reach a row without a key; leave such rows out \
+        "{} is NULL in a row of {}, and no chunk can contain a row without a key; exclude such rows \
          with source.where, or name a key that every row has",
         nulls.join(", "),
         named(scope)
@@ -123,8 +127,8 @@ fn null_problem(scope: &Scope, key: &Key) -> Problem {
 
 fn repeated_problem(scope: &Scope, key: &Key) -> Problem {
     let detail = format!(
-        "({}) = ({key}) stands in more than one row of {}, and a step that works on single records \
-         needs a unique key; name more columns in source.key, or make the source give one row for \
+        "({}) = ({key}) occurs in more than one row of {}, and a step that processes single records \
+         needs a unique key; name more columns in source.key, or make the source return one row for \
          each key",
         scope.key().join(", "),
         named(scope)

@@ -1,20 +1,20 @@
-//! The statements of a walk along the keys, jump by jump, for databases that are asked for each.
+//! Statements that walk along the keys, for databases that need one query per chunk.
 
 use crate::Scope;
-use crate::predicate::{Bounds, push_extent, relation};
+use crate::predicate::{Bounds, push_key_set, relation};
 use crate::sql::{Dialect, Sql};
 use windlass_core::{Key, KeySet};
 
-/// Which keys of an key_set to take.
+/// Which keys of a key set to select.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
-    /// Nothing, or ` DESC`.
+    /// Empty, or ` DESC`.
     pub(crate) direction: &'a str,
     pub(crate) limit: u64,
     pub(crate) offset: u64,
 }
 
-/// Keys of an key_set in order.
+/// Selects keys of a key set in order.
 pub(crate) fn select<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -25,21 +25,21 @@ pub(crate) fn select<'a>(
     let columns = dialect.quote_columns(scope.key(), None);
     let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
-    push_extent(&mut sql, scope, key_set, None, bounds);
+    push_key_set(&mut sql, scope, key_set, None, bounds);
     let order = columns.join(&format!("{direction}, "));
     sql.push(format!(" ORDER BY {order}{direction} LIMIT {limit} OFFSET {offset}"));
     sql
 }
 
-/// Numbers all keys of an key_set in one pass: for queries and views, where each jump might run the
-/// whole query. A chunk ends with the last record of a key, at or behind the n-th; behind the key
-/// stands how many records there are up to there.
+/// Numbers all keys of a key set in one pass, for queries and views, where one query per chunk might run
+/// the whole query each time. A chunk ends with the last record of a key, at or behind the n-th record.
+/// The last column is the number of records up to there.
 pub(crate) fn number<'a>(
     dialect: Dialect,
     scope: &'a Scope,
     key_set: &'a KeySet,
     every: u64,
-    most: u64,
+    max: u64,
 ) -> Sql<'a> {
     let columns = dialect.quote_columns(scope.key(), None);
     let named = |(n, column): (usize, &String)| format!("{column} AS windlass_{n}");
@@ -66,20 +66,19 @@ pub(crate) fn number<'a>(
             relation(dialect, scope),
         ),
     );
-    push_extent(&mut sql, scope, key_set, None, Bounds::All);
-    // The records of a key are those from `windlass_first` to `windlass_upto`; a multiple of the
-    // chunk's size is among them when what is left of the division is less than their number.
+    push_key_set(&mut sql, scope, key_set, None, Bounds::All);
+    // The records of a key have the numbers from `windlass_first` to `windlass_upto`. A multiple of the
+    // chunk size is among them if the remainder of the division is less than their count.
     sql.push(format!(
         ") AS numbered WHERE windlass_n = windlass_upto \
          AND windlass_upto % {every} < windlass_upto - windlass_first + 1 \
-         ORDER BY windlass_n LIMIT {most}"
+         ORDER BY windlass_n LIMIT {max}"
     ));
     sql
 }
 
-/// The keys at which chunks end, each with the number of records since the one before, of those with
-/// the number of records up to there.
-pub(crate) fn counted(ends: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
+/// Converts the number of records up to each key into the number since the previous key.
+pub(crate) fn count_chunks(ends: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
     let mut before = 0;
     let count = |(key, upto): (Key, i64)| (key, upto - std::mem::replace(&mut before, upto));
     ends.into_iter().map(count).collect()

@@ -1,12 +1,12 @@
-//! Values written into PostgreSQL's SQL, where a statement cannot bind them.
+//! Writes values as literals of PostgreSQL, for statements that cannot bind them.
 
 use crate::array::Array;
 use windlass_core::Value;
 
-/// Text with a NUL in it exists nowhere in PostgreSQL, bound or not.
-const NUL: &str = "a value has a NUL character, which PostgreSQL cannot hold";
+/// PostgreSQL's texts cannot contain NUL, bound or not.
+const NUL: &str = "a value has a NUL character, which PostgreSQL cannot store";
 
-/// A value as a quoted literal whose type the context gives.
+/// A value as a quoted literal, whose type the context determines.
 pub(crate) fn of_value(value: &Value) -> Result<String, &'static str> {
     value.to_text().map_or_else(|| Ok("NULL".to_owned()), |text| quote(&text))
 }
@@ -18,7 +18,7 @@ pub(crate) fn of_array(array: &Array<'_>) -> Result<String, &'static str> {
         Array::Floats(values) => joined(values, |value| match value {
             value if value.is_infinite() && *value > 0.0 => "Infinity".to_owned(),
             value if value.is_infinite() => "-Infinity".to_owned(),
-            // With an exponent where it is far from one: no float is a page of zeros.
+            // `Debug` uses an exponent for very large and very small numbers.
             value => format!("{value:?}"),
         }),
         Array::Bools(values) => joined(values, bool::to_string),
@@ -35,12 +35,12 @@ fn joined<T>(values: &[Option<T>], write: impl Fn(&T) -> String) -> String {
     values.iter().map(write).collect::<Vec<_>>().join(",")
 }
 
-/// An element of an array, in quotes of its own: nothing in it is a comma, a brace or NULL.
+/// Quotes an element of an array, so that commas, braces and NULL in it have no meaning.
 fn element(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// With `E`, a backslash means the same whatever the server's settings say.
+/// With `E`, the meaning of a backslash does not depend on the server's settings.
 fn quote(text: &str) -> Result<String, &'static str> {
     if text.contains('\0') {
         return Err(NUL);
@@ -54,7 +54,7 @@ mod tests {
     use std::borrow::Cow;
 
     #[test]
-    fn what_is_quoted_stays_inside_its_quotes() {
+    fn values_are_escaped() {
         for (value, literal) in [
             (Value::Null, "NULL"),
             (Value::Int(-5), "E'-5'"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_stay_inside_theirs() {
+    fn array_elements_are_escaped() {
         let texts = [Some("NULL"), None, Some("a\",b}'\\"), Some("")];
         let texts = texts.iter().map(|text| text.map(Cow::Borrowed)).collect();
         let literal = of_array(&Array::Texts(texts)).unwrap();

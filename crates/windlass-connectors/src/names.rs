@@ -1,12 +1,12 @@
-//! Suggestions for mistyped table names.
+//! Suggests names for a mistyped one.
 
 use windlass_core::Problem;
 use windlass_core::config::{names, similar};
 use windlass_core::problem::Code;
 
-/// The problem of a missing table, with similar names that exist.
-pub(crate) fn missing_table(name: &str, there: Vec<String>) -> Problem {
-    let close = similar(name, &there);
+/// The problem of a missing table, with the closest names that exist.
+pub(crate) fn missing_table(name: &str, existing: Vec<String>) -> Problem {
+    let close = similar(name, &existing);
     let mut detail = format!("there is no table `{name}`");
     if !close.is_empty() {
         detail.push_str(&format!("; did you mean {}?", names(&close)));
@@ -14,8 +14,8 @@ pub(crate) fn missing_table(name: &str, there: Vec<String>) -> Problem {
     Problem::field(Code::Source, "source.table", detail)
 }
 
-/// The names in order, without the tables that are Windlass's own.
-pub(crate) fn users_own(mut names: Vec<String>) -> Vec<String> {
+/// Sorts the names and removes Windlass's own tables.
+pub(crate) fn user_tables(mut names: Vec<String>) -> Vec<String> {
     names.retain(|name| !name.starts_with("windlass_"));
     names.sort();
     names
@@ -26,10 +26,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proposes_what_is_close_and_nothing_else() {
-        let there = ["visits", "visit_notes", "patients", "windlass_deferred"].map(str::to_owned);
-        let problem = missing_table("public.vists", there.to_vec());
+    fn suggests_only_close_names() {
+        let existing =
+            ["visits", "visit_notes", "patients", "windlass_deferred"].map(str::to_owned);
+        let problem = missing_table("public.vists", existing.to_vec());
         assert_eq!(problem.detail, "there is no table `public.vists`; did you mean `visits`?");
-        assert_eq!(missing_table("zzz", there.to_vec()).detail, "there is no table `zzz`");
+        assert_eq!(missing_table("zzz", existing.to_vec()).detail, "there is no table `zzz`");
     }
 }

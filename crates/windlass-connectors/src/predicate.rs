@@ -1,4 +1,4 @@
-//! The records of an key_set as a condition: keys AND `source.where` AND filters AND claims.
+//! The condition for the records of a key set: keys AND `source.where` AND filters AND claims.
 
 use crate::Scope;
 use crate::array::Array;
@@ -7,19 +7,19 @@ use crate::sql::{self, Dialect, Sql, cast_type, is_array, row};
 use std::borrow::Cow;
 use windlass_core::{Key, KeyRange, KeySet, Keys, Value};
 
-/// Which of the bounds a condition is made of.
+/// Which parts a condition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
-    /// All of them: what a step may reach.
+    /// All of them.
     All,
-    /// All but `source.where`. For rows that a statement has just changed, which may have left
-    /// the fixed condition by that; filter and claim columns no step may set.
+    /// All except `source.where`. For rows that a statement has just changed, which may no longer match
+    /// it. No step may change the columns of filters and claims.
     WithoutWhere,
     /// The keys alone.
     Keys,
 }
 
-/// What to select from: the table, or the query under the name `source`.
+/// The FROM clause: the table, or the query named `source`.
 pub(crate) fn relation(dialect: Dialect, scope: &Scope) -> String {
     let source = &scope.job_type.source;
     match (&source.table, &source.query) {
@@ -28,7 +28,7 @@ pub(crate) fn relation(dialect: Dialect, scope: &Scope) -> String {
     }
 }
 
-/// A query as something to select from. The line break ends a comment at its end.
+/// A query in a FROM clause. The line break ends a comment at the end of the query.
 pub(crate) fn query_relation(query: &str) -> String {
     format!("({}\n) AS source", query.trim().trim_end_matches(';'))
 }
@@ -38,8 +38,8 @@ pub(crate) fn is_query(scope: &Scope) -> bool {
     scope.job_type.source.table.is_none()
 }
 
-/// Adds the condition of an key_set on the source's own relation.
-pub(crate) fn push_extent<'a>(
+/// Adds the condition of a key set on the source.
+pub(crate) fn push_key_set<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
     key_set: &'a KeySet,
@@ -51,14 +51,14 @@ pub(crate) fn push_extent<'a>(
         Keys::Range(range) => push_range(sql, scope, range, alias),
         Keys::List(keys) => push_keys(sql, scope, keys, alias),
     }
-    push_limits(sql, scope, key_set, alias, bounds);
+    push_conditions(sql, scope, key_set, alias, bounds);
     if sql.text.len() == begin {
         sql.push("true");
     }
 }
 
-/// Adds what `{chunk}` stands for. A query is not what the statement changes, so there the chunk
-/// is a set of keys.
+/// Adds the replacement of `{chunk}`. For a query it is a set of keys, since the statement changes
+/// another relation than the query.
 pub(crate) fn push_chunk<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
@@ -71,15 +71,15 @@ pub(crate) fn push_chunk<'a>(
         let columns = sql.dialect.quote_columns(scope.key(), None).join(", ");
         let relation = relation(sql.dialect, scope);
         sql.push(format!("{keys} IN (SELECT {columns} FROM {relation} WHERE "));
-        push_extent(sql, scope, key_set, None, Bounds::All);
+        push_key_set(sql, scope, key_set, None, Bounds::All);
         sql.push(")");
     } else {
-        push_extent(sql, scope, key_set, alias, Bounds::All);
+        push_key_set(sql, scope, key_set, alias, Bounds::All);
     }
     sql.push(")");
 }
 
-/// Adds `key > after AND key <= upto`, as far as there are bounds.
+/// Adds `key > after AND key <= upto`, for the bounds that exist.
 pub(crate) fn push_range<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
@@ -99,9 +99,9 @@ pub(crate) fn push_range<'a>(
     }
 }
 
-/// Adds a comparison with a key of several columns, written out: MySQL finds no range of an index
-/// in `(a, b) > (1, 2)`. What the first column comes to is said twice, which is what it takes the
-/// range from.
+/// Adds a comparison with a key of several columns, column by column: MySQL does not use an index for
+/// `(a, b) > (1, 2)`. The condition on the first column is repeated, so that MySQL takes the index range
+/// from it.
 fn push_bound<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
@@ -130,7 +130,7 @@ fn push_bound<'a>(
 }
 
 /// Adds `source.where`, the filters and the claims.
-pub(crate) fn push_limits<'a>(
+pub(crate) fn push_conditions<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
     key_set: &'a KeySet,
@@ -149,8 +149,7 @@ pub(crate) fn push_limits<'a>(
         let (column, qualified) = (scope.table.column(name), sql.dialect.qualified(name, alias));
         and(sql);
         sql.push(&qualified);
-        // The equality of the column's collation, which an index serves, and for claims that of the
-        // bytes beside it.
+        // Compare by the column's collation, which can use an index, and claims also by bytes.
         let exact = (is_claim && sql::has_collation(column)).then(|| values.clone());
         sql.is_one_of(values, column);
         if let Some(values) = exact {
@@ -160,7 +159,7 @@ pub(crate) fn push_limits<'a>(
     }
 }
 
-/// Adds ` AND `, unless a condition has only just begun.
+/// Adds ` AND ` unless it would be the first condition.
 pub(crate) fn and(sql: &mut Sql<'_>) {
     if !sql.text.ends_with(['(', ' ']) {
         sql.push(" AND ");
@@ -177,7 +176,7 @@ fn push_key<'a>(sql: &mut Sql<'a>, scope: &'a Scope, key: &'a Key) {
     sql.push(if several { ")" } else { "" });
 }
 
-/// A key of too few values matches nothing, as a comparison with NULL does.
+/// Missing values of a key are NULL, which equals nothing.
 fn value_of(key: &Key, n: usize) -> Cow<'_, Value> {
     key.0.get(n).map_or(Cow::Owned(Value::Null), Cow::Borrowed)
 }
@@ -185,7 +184,7 @@ fn value_of(key: &Key, n: usize) -> Cow<'_, Value> {
 fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Option<&str>) {
     and(sql);
     if sql.dialect == Dialect::Mysql {
-        return push_listed(sql, scope, keys, alias);
+        return push_key_list(sql, scope, keys, alias);
     }
     let columns = sql.dialect.quote_columns(scope.key(), alias);
     sql.push(row(&columns));
@@ -229,16 +228,15 @@ fn push_keys<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Op
     }
 }
 
-/// Adds a list of keys for MySQL, which looks them up one by one in an index where each stands in
-/// the statement, and reads the whole table where they come out of a document. Beyond what may be
-/// bound there is no other way.
-fn push_listed<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Option<&str>) {
+/// Adds a list of keys for MySQL. It looks up keys in an index if each is in the statement, but reads the
+/// whole table if they come from a JSON document. Only lists with too many values to bind use a document.
+fn push_key_list<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: Option<&str>) {
     let columns = sql.dialect.quote_columns(scope.key(), alias);
     if keys.is_empty() {
         sql.push("false");
         return;
     }
-    if keys.len() * columns.len() > MOST_BOUND {
+    if keys.len() * columns.len() > MAX_BOUND_VALUES {
         let mut cells = Cells::default();
         let mut values = Vec::new();
         for (n, name) in scope.key().iter().enumerate() {
@@ -252,8 +250,8 @@ fn push_listed<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: 
     }
     let single = columns.len() == 1;
     sql.push(if single { format!("{} IN (", columns[0]) } else { "(".to_owned() });
-    for (place, key) in keys.iter().enumerate() {
-        sql.push(match (place, single) {
+    for (index, key) in keys.iter().enumerate() {
+        sql.push(match (index, single) {
             (0, _) => "",
             (_, true) => ", ",
             (_, false) => " OR ",
@@ -269,8 +267,8 @@ fn push_listed<'a>(sql: &mut Sql<'a>, scope: &'a Scope, keys: &'a [Key], alias: 
     sql.push(")");
 }
 
-/// MySQL counts the values of a statement in 16 bits; some are left to the rest of it.
-const MOST_BOUND: usize = 60_000;
+/// MySQL counts the bound values of a statement in 16 bits. Leaves some for the other conditions.
+const MAX_BOUND_VALUES: usize = 60_000;
 
-/// What stands where a key has too few values.
+/// Replaces a missing value of a key.
 const NULL: &Value = &Value::Null;

@@ -1,5 +1,5 @@
-//! What a job may reach: the source, its fixed condition, the request's filters and the
-//! submitter's claims, resolved against the table.
+//! The records that a job covers: the source, `source.where`, the request's filters and the submitter's
+//! claims, resolved against the table.
 
 use crate::fan_in::Bound;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use windlass_core::{
     Column, ColumnType, FilterValue, Identity, JobType, Problem, Request, StepKind, Table, Value,
 };
 
-/// The bounds of one job, the same for every statement made for it.
+/// The restrictions of one job, the same for all its statements.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The definition the job runs by, its key columns resolved.
+    /// The job's definition, with its key columns resolved.
     pub job_type: JobType,
-    /// What the database says of the source.
+    /// The schema of the source.
     pub table: Table,
     /// The request's filters: name, column, values.
     pub filters: Vec<(String, String, Vec<Value>)>,
@@ -24,8 +24,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Resolves a request against the job type and its table. The request must have passed
-    /// [`Request::check`].
+    /// Resolves a request against the job type and its table.
     pub fn new(
         job_type: JobType,
         table: Table,
@@ -37,7 +36,7 @@ impl Scope {
         for (name, values) in request.filters() {
             let column = &job_type.source.filters[name];
             let read = |value| match table.column(column) {
-                // A column without a type, as in a query of SQLite, compares by the value's own.
+                // A column without a type, as in a query of SQLite, compares by the type of the value.
                 None | Some(Column { kind: ColumnType::Other, .. }) => {
                     Value::from_json(serde_json::Value::clone(value))
                 }
@@ -47,7 +46,7 @@ impl Scope {
         }
         let claim = |(claim, column): (&String, &String)| {
             let values = identity.claims.get(claim).filter(|values| !is_unrestricted(values))?;
-            // What the request's check has read can be read again.
+            // `Request::check` has parsed the value already, so this cannot fail.
             let read = |value: &Value| match table.column(column) {
                 None | Some(Column { kind: ColumnType::Other, .. }) => value.clone(),
                 Some(column) => column.read(&value.to_json()).unwrap_or(Value::Null),
@@ -58,7 +57,7 @@ impl Scope {
         Ok(Scope { job_type, table, filters, claims, params: request.params.clone() })
     }
 
-    /// Everything of a job type's source, before anybody asks for a part of it.
+    /// The whole source of a job type, without a request.
     pub fn of_all(job_type: JobType, table: Table) -> Scope {
         let (filters, claims, params) = Default::default();
         Scope { job_type, table, filters, claims, params }
@@ -69,9 +68,9 @@ impl Scope {
         &self.job_type.source.key
     }
 
-    /// What says how far a load by a filter is: the key, and where that is not enough to find the
-    /// place again, the columns of the filter's index.
-    pub fn place_columns(&self, filter: &str) -> Vec<String> {
+    /// The columns from which planning by a filter resumes: the key, and for an open table the columns of
+    /// the filter's index.
+    pub fn resume_columns(&self, filter: &str) -> Vec<String> {
         let mut columns = self.key().to_vec();
         let column = self.job_type.source.filters.get(filter).filter(|_| self.table.open);
         if let Some(index) = column.and_then(|column| self.table.index_on(&[column])) {
@@ -81,7 +80,7 @@ impl Scope {
         columns
     }
 
-    /// What the rows that the job loads must keep to, and what it may replace.
+    /// The bounds of the rows that the job loads and replaces.
     pub fn bounds(&self) -> Vec<Bound> {
         let filters = self.filters.iter().map(|(_, column, values)| Bound {
             column: column.clone(),
@@ -96,9 +95,8 @@ impl Scope {
         filters.chain(claims).collect()
     }
 
-    /// Every condition of the form `column IN (values)`: the filters, with the one the segment
-    /// was loaded by narrowed to its value, and the claims; and whether it is one of the claims,
-    /// which compare by bytes.
+    /// Every condition of the form `column IN (values)`: the filters and the claims. The filter of
+    /// `within` is narrowed to its value. The flag marks claims, which compare by bytes.
     pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>, bool)> {
         let filters = self.filters.iter().map(|(name, column, values)| match within {
             Some(narrow) if narrow.filter == *name => {
@@ -111,15 +109,15 @@ impl Scope {
         filters.chain(claims).collect()
     }
 
-    /// Whether the database can walk the keys in order by an index, within one value of a filter
-    /// when there is one. Otherwise keys within a value are listed, not ranged over.
+    /// Whether an index returns the keys in order, within one value of a filter if there is one. Otherwise
+    /// the keys of a value are listed instead of cut into ranges.
     pub(crate) fn walks_by_key(&self, within: Option<&FilterValue>) -> bool {
         let mut columns: Vec<&str> = self.key().iter().map(String::as_str).collect();
         if let Some(narrow) = within {
             let Some(column) = self.job_type.source.filters.get(&narrow.filter) else {
                 return false;
             };
-            // A key that begins with the filter's column is in order within its values as it is.
+            // A key that begins with the filter's column is in order within its values anyway.
             if columns.first() != Some(&column.as_str()) {
                 columns.insert(0, column);
             }
@@ -127,18 +125,18 @@ impl Scope {
         self.table.index_on(&columns).is_some()
     }
 
-    /// Whether a record may have no key, as far as the schema says.
+    /// Whether the schema allows a record without a key.
     pub(crate) fn key_may_be_null(&self) -> bool {
         !self.table.open && !self.table.is_never_null(&self.key_columns())
     }
 
-    /// Whether several records may have one key, as far as the schema says. They are always
-    /// together, so a range that ends at the n-th key may have more than n records.
+    /// Whether the schema allows several records with the same key. They always share a chunk, so a range
+    /// that ends at the n-th key may have more than n records.
     pub(crate) fn key_may_repeat(&self) -> bool {
         !self.table.open && !self.table.is_unique(&self.key_columns())
     }
 
-    /// Whether a key must be that of one record: every step but `sql` works on single records.
+    /// Whether the step needs unique keys. Every step except `sql` processes single records.
     pub(crate) fn needs_unique_key(&self) -> bool {
         !matches!(self.job_type.step.kind, StepKind::Sql(_))
     }

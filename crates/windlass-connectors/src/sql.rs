@@ -1,4 +1,4 @@
-//! Generated SQL: text and bound values grow together, and the dialects differ here only.
+//! Builds SQL statements with their bound values, and contains the differences between the dialects.
 
 use crate::array::Array;
 use crate::literal;
@@ -6,7 +6,7 @@ use crate::mysql::{cast, compared};
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
 
-/// The ways of write_tx names, placeholders, lists and values.
+/// How names, placeholders, lists and values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Postgres,
@@ -22,20 +22,20 @@ pub(crate) struct Sql<'a> {
     pub(crate) binds: Vec<Bind<'a>>,
     /// Whether values are written into the text, for a statement that cannot bind.
     literal: bool,
-    /// Why a value could not be written.
+    /// Why a value could not be written as a literal.
     refused: Option<&'static str>,
 }
 
 /// A value bound to a statement.
 #[derive(Debug)]
 pub(crate) enum Bind<'a> {
-    /// One value, of the type that a cast or the context gives it.
+    /// One value, whose type a cast or the context determines.
     Value(Cow<'a, Value>),
     /// A typed array (PostgreSQL).
     Array(Array<'a>),
 }
 
-/// A statement of the user's as it stands inside another one.
+/// A user's statement without a semicolon, for use inside another statement.
 pub(crate) fn inner(sql: &str) -> &str {
     sql.trim().trim_end_matches(';')
 }
@@ -46,17 +46,17 @@ impl<'a> Sql<'a> {
         Sql { dialect, text: text.into(), binds: Vec::new(), literal: false, refused: None }
     }
 
-    /// The same with values written into the text as quoted literals: PostgreSQL's COPY cannot
-    /// bind. Their type comes from the cast or the context, as that of a bound value does.
+    /// The same with values written as quoted literals, since PostgreSQL's COPY cannot bind values. A
+    /// cast or the context determines their type.
     pub(crate) fn with_literals(dialect: Dialect, text: impl Into<String>) -> Sql<'a> {
         Sql { literal: true, ..Sql::new(dialect, text) }
     }
 
-    /// The text of a statement with literals, if all of them could be written.
+    /// The text of a statement with literals. Fails if a value could not be written.
     pub(crate) fn literal_text(&self) -> Result<&str, windlass_drivers::Error> {
         match self.refused {
             None => Ok(&self.text),
-            Some(why) => Err(windlass_drivers::Error::new(windlass_drivers::Class::Data, why)),
+            Some(why) => Err(windlass_drivers::Error::new(windlass_drivers::ErrorClass::Data, why)),
         }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Sql<'a> {
         self
     }
 
-    /// Adds a placeholder whose type the context gives.
+    /// Adds a placeholder whose type the context determines.
     pub(crate) fn bind(&mut self, value: Cow<'a, Value>) -> &mut Self {
         if self.literal {
             return self.push_literal(literal::of_value(&value));
@@ -86,7 +86,7 @@ impl<'a> Sql<'a> {
         match self.dialect {
             Dialect::Postgres => self.push(format!("${number}")),
             Dialect::Sqlite => self.push(format!("?{number}")),
-            // By their order alone.
+            // MySQL numbers placeholders by their order.
             Dialect::Mysql => self.push("?"),
         }
     }
@@ -106,7 +106,7 @@ impl<'a> Sql<'a> {
         }
     }
 
-    /// Adds `= value` or the dialect's way of saying that a column equals one of several values.
+    /// Adds `= value`, or the dialect's form of `IN (values)`.
     pub(crate) fn is_one_of(&mut self, mut values: Vec<Value>, column: Option<&Column>) {
         if values.len() == 1 {
             self.push(" = ");
@@ -148,7 +148,7 @@ impl<'a> Sql<'a> {
         }
     }
 
-    /// Adds that the bytes of an expression's text are those of one of the values.
+    /// Adds a comparison by bytes of an expression's text with these values.
     pub(crate) fn is_exactly_one_of(&mut self, expression: &str, values: &[Value]) {
         let dialect = self.dialect;
         self.push(dialect.bytes(expression));
@@ -172,9 +172,8 @@ impl<'a> Sql<'a> {
         self
     }
 
-    /// Adds a SELECT of rows that travel as one JSON document, so that their number meets no limit
-    /// of bound values. What SQLite would not read back exactly as it was travels in a form that
-    /// `windlass_cell` reads.
+    /// Adds a SELECT of rows from one JSON document, which is not limited by the number of bound values.
+    /// Values that SQLite's JSON functions would change are encoded for `windlass_cell`.
     pub(crate) fn json_rows<'r>(&mut self, rows: impl Iterator<Item = &'r [Value]>, width: usize) {
         let mut encoded = vec![false; width];
         let mut json = String::from("[");
@@ -207,8 +206,8 @@ impl<'a> Sql<'a> {
     }
 }
 
-/// A value in a document for SQLite. Its numbers with a fraction would be read a bit too large or
-/// too small, and a text ends at a zero byte: their bits and bytes are what `windlass_cell` takes.
+/// A value in a JSON document for SQLite. SQLite's JSON functions round fractions and end texts at a zero
+/// byte, so these values are encoded as bits or bytes, which `windlass_cell` decodes.
 fn cell(value: &Value) -> serde_json::Value {
     match value {
         Value::Float(value) => serde_json::json!({ "float": value.to_bits().cast_signed() }),
@@ -216,16 +215,16 @@ fn cell(value: &Value) -> serde_json::Value {
         Value::Text(text) if text.contains('\0') => {
             serde_json::json!({ "text": hex::encode(text) })
         }
-        // As it is bound: its text.
+        // As text, like a bound value.
         Value::Json(json) => json.to_string().into(),
         other => other.to_json(),
     }
 }
 
 impl Dialect {
-    /// How a column is selected so that its value arrives whole and always as the same text.
-    /// A timestamp with a zone is written in UTC by an expression and not by `SET TimeZone`, which
-    /// would change what the user's own conditions mean.
+    /// An expression that selects a column without loss and always in the same text form. Timestamps are
+    /// converted to UTC by the expression instead of by `SET TimeZone`, which would change the meaning
+    /// of the user's own conditions.
     pub(crate) fn render(self, column: &Column, expression: &str) -> String {
         use ColumnType as T;
         match (self, column.kind) {
@@ -244,21 +243,21 @@ impl Dialect {
     }
 }
 
-/// Whether a collation or the type of a column may hold texts equal that differ: `acme`, `ACME` and
-/// `acme ` under MySQL's default, citext, `char(n)`, NOCASE.
+/// Whether different texts of a column may compare as equal, by its collation or its type: `acme`, `ACME`
+/// and `acme ` by MySQL's default, citext, `char(n)`, NOCASE.
 pub(crate) fn has_collation(column: Option<&Column>) -> bool {
     column.is_none_or(|column| matches!(column.kind, ColumnType::Text | ColumnType::Other))
 }
 
 impl Dialect {
-    /// The text of an expression, compared byte by byte whatever its collation.
+    /// The text of an expression, compared by bytes regardless of its collation.
     pub(crate) fn bytes(self, expression: &str) -> String {
         let (before, after) = self.around_bytes();
         format!("{before}{expression}{after}")
     }
 
-    /// MySQL converts first, since a column may have another character set than the connection.
-    /// Its binary collations would ignore spaces at the end.
+    /// MySQL converts first, since the character set of the column may differ from that of the
+    /// connection. MySQL's binary collations would ignore trailing spaces.
     fn around_bytes(self) -> (&'static str, &'static str) {
         match self {
             Dialect::Postgres => ("(", "::text COLLATE pg_catalog.\"C\")"),
@@ -269,7 +268,7 @@ impl Dialect {
 }
 
 impl Dialect {
-    /// An identifier, quoted: whatever it holds, it is a name and nothing else.
+    /// Quotes an identifier.
     pub(crate) fn quote(self, name: &str) -> String {
         match self {
             Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
@@ -287,9 +286,9 @@ impl Dialect {
         columns.iter().map(|column| self.qualified(column, alias)).collect()
     }
 
-    /// A column with the alias of its table when there is one. The alias stands unquoted, as it
-    /// does in the user's statement, so that the database folds the case of both alike; the
-    /// template lets only names of letters, digits and `_` through.
+    /// A column with the alias of its table if there is one. The alias is not quoted, as in the user's
+    /// statement, so that the database folds the case of both alike. The template accepts only aliases
+    /// of letters, digits and `_`.
     pub(crate) fn qualified(self, column: &str, alias: Option<&str>) -> String {
         match alias {
             Some(alias) => format!("{alias}.{}", self.quote(column)),
@@ -298,19 +297,19 @@ impl Dialect {
     }
 }
 
-/// The type that PostgreSQL casts a column's values to. Without a decimal's digits: rounded to
-/// them, a value would equal another one.
+/// The type to which PostgreSQL casts a column's values. Without the precision of a decimal: a rounded
+/// value would equal another one.
 pub(crate) fn cast_type(column: &Column) -> &str {
     if column.sql_type.starts_with("numeric(") { "numeric" } else { &column.sql_type }
 }
 
-/// Whether a column of PostgreSQL's holds arrays: an array of those is no type of its own, so that a
-/// list of texts cannot be cast to it as a whole.
+/// Whether a column of PostgreSQL has an array type. There are no arrays of arrays, so a list of texts
+/// cannot be cast to a list of its values.
 pub(crate) fn is_array(column: Option<&Column>) -> bool {
     column.is_some_and(|column| column.sql_type.ends_with("[]"))
 }
 
-/// An identifier, quoted as the standard has it.
+/// Quotes an identifier as in standard SQL.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

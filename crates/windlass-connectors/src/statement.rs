@@ -1,7 +1,7 @@
-//! The statements made for an key_set: select, count, the step's own, and the mark.
+//! The statements for a key set: select, count, the step's own, and the mark.
 
 use crate::key_check::copy_column;
-use crate::predicate::{Bounds, push_chunk, push_extent, relation};
+use crate::predicate::{Bounds, push_chunk, push_key_set, relation};
 use crate::sql::{Dialect, Sql, inner};
 use crate::{Params, Result, Scope};
 use std::borrow::Cow;
@@ -9,8 +9,7 @@ use windlass_core::{
     Column, ColumnType, Counts, Fragment, KeySet, Keys, StepKind, Template, Value,
 };
 
-/// All columns of an key_set's records, in key order; behind them the number of each among those of
-/// its key, where [`copy_column`] has one.
+/// Selects all columns of a key set's records, in key order, and [`copy_column`] where there is one.
 pub(crate) fn select<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -18,8 +17,7 @@ pub(crate) fn select<'a>(
     bounds: Bounds,
     limit: u64,
 ) -> Sql<'a> {
-    // Without a name of its own a cast column keeps the column's, and ORDER BY would take the text
-    // for the column.
+    // Renamed, since ORDER BY would otherwise sort by the text of a cast column.
     let named = |(n, column): (usize, &Column)| {
         format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
     };
@@ -27,13 +25,13 @@ pub(crate) fn select<'a>(
     columns.extend(copy_column(dialect, scope));
     let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
-    push_extent(&mut sql, scope, key_set, None, bounds);
+    push_key_set(&mut sql, scope, key_set, None, bounds);
     let order = dialect.quote_columns(scope.key(), None).join(", ");
     sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
     sql
 }
 
-/// These columns of an key_set's records, in key order.
+/// Selects these columns of a key set's records, in key order.
 pub(crate) fn extract<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -45,8 +43,7 @@ pub(crate) fn extract<'a>(
     extract_into(Sql::new(dialect, ""), scope, key_set, &columns)
 }
 
-/// These expressions of an key_set's records, in key order, with values bound or written as the
-/// statement has it.
+/// Appends a SELECT of these expressions of a key set's records, in key order.
 pub(crate) fn extract_into<'a>(
     mut sql: Sql<'a>,
     scope: &'a Scope,
@@ -56,20 +53,20 @@ pub(crate) fn extract_into<'a>(
     let dialect = sql.dialect;
     let list = expressions.join(", ");
     sql.push(format!("SELECT {list} FROM {} WHERE ", relation(dialect, scope)));
-    push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    push_key_set(&mut sql, scope, key_set, None, Bounds::All);
     sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
     sql
 }
 
-/// The number of an key_set's records.
+/// Counts a key set's records.
 pub(crate) fn count<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) -> Sql<'a> {
     let mut sql =
         Sql::new(dialect, format!("SELECT count(*) FROM {} WHERE ", relation(dialect, scope)));
-    push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    push_key_set(&mut sql, scope, key_set, None, Bounds::All);
     sql
 }
 
-/// The number of records of each key_set, by its place among them, in one statement.
+/// Counts the records of each key set in one statement. The rows carry the index of their key set.
 pub(crate) fn count_each<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -77,20 +74,19 @@ pub(crate) fn count_each<'a>(
 ) -> Sql<'a> {
     let relation = relation(dialect, scope);
     let mut sql = Sql::new(dialect, "");
-    for (place, key_set) in key_sets.iter().enumerate() {
-        let more = if place > 0 { " UNION ALL " } else { "" };
-        sql.push(format!("{more}SELECT {place}, count(*) FROM {relation} WHERE "));
-        push_extent(&mut sql, scope, key_set, None, Bounds::All);
+    for (index, key_set) in key_sets.iter().enumerate() {
+        let more = if index > 0 { " UNION ALL " } else { "" };
+        sql.push(format!("{more}SELECT {index}, count(*) FROM {relation} WHERE "));
+        push_key_set(&mut sql, scope, key_set, None, Bounds::All);
     }
     sql
 }
 
-/// Extents that one statement counts, and values that it binds, at most.
-const MOST_COUNTED: usize = 50;
-const MOST_BOUND: usize = 10_000;
+/// The most key sets that one statement counts, and the most values that it binds.
+const MAX_COUNTED_KEY_SETS: usize = 50;
+const MAX_BOUND_VALUES: usize = 10_000;
 
-/// Extents that are counted by one statement, each with the place of the first: few enough that the
-/// statement is small, whatever its conditions bind.
+/// Divides key sets into batches for [`count_each`], each with the index of its first key set.
 pub(crate) fn count_batches<'a>(
     scope: &Scope,
     key_sets: &'a [KeySet],
@@ -101,13 +97,12 @@ pub(crate) fn count_batches<'a>(
     // A list of keys binds each of its keys where the database has no arrays.
     let size = match key_sets.iter().any(|key_set| matches!(key_set.keys, Keys::List(_))) {
         true => 1,
-        false => (MOST_BOUND / bound.max(1)).clamp(1, MOST_COUNTED),
+        false => (MAX_BOUND_VALUES / bound.max(1)).clamp(1, MAX_COUNTED_KEY_SETS),
     };
     (0..).step_by(size).zip(key_sets.chunks(size))
 }
 
-/// Whether the step's statement touches every record of its key_set, so that the rows it affects
-/// need no counting beside it.
+/// Whether the step's statement affects every record of its key set, so that they need not be counted.
 pub(crate) fn touches_all(scope: &Scope, key_set: &KeySet) -> Result<bool> {
     let job_type = &scope.job_type;
     let exact = match (&job_type.step.kind, job_type.statement()?, &job_type.source.table) {
@@ -115,11 +110,11 @@ pub(crate) fn touches_all(scope: &Scope, key_set: &KeySet) -> Result<bool> {
         (_, Some(template), Some(table)) => template.updates_exactly(table),
         _ => false,
     };
-    // Listed keys without a record are not touched, and count all the same.
+    // Listed keys without a record are not affected, but count as read.
     Ok(exact && scope.table.plain && matches!(key_set.keys, Keys::Range(_)))
 }
 
-/// The `map` of a job on an key_set; on none at all where only its columns are of interest.
+/// The `map` statement of a job on a key set. Without a key set it returns no rows, only columns.
 pub(crate) fn map<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -137,7 +132,7 @@ pub(crate) fn map<'a>(
             }
             (Fragment::Chunk(alias), Some(key_set)) => {
                 sql.push("(");
-                push_extent(&mut sql, scope, key_set, alias.as_deref(), Bounds::All);
+                push_key_set(&mut sql, scope, key_set, alias.as_deref(), Bounds::All);
                 sql.push(")");
             }
             (Fragment::Chunk(_), None) => {
@@ -152,7 +147,7 @@ pub(crate) fn map<'a>(
     Ok(sql)
 }
 
-/// A `reduce`, with its params.
+/// A `reduce` statement with its params.
 pub(crate) fn reduce<'a>(dialect: Dialect, template: &Template, params: &Params) -> Sql<'a> {
     let mut sql = Sql::new(dialect, "");
     for fragment in template.fragments() {
@@ -171,21 +166,21 @@ pub(crate) fn reduce<'a>(dialect: Dialect, template: &Template, params: &Params)
     sql
 }
 
-/// What to select from, as `{source}` stands for it.
+/// The replacement of `{source}`.
 fn source(dialect: Dialect, scope: &Scope, named: bool) -> String {
     let relation = relation(dialect, scope);
     match relation.strip_suffix(" AS source") {
-        // A query has the name that the statement gives it.
+        // The statement names the query itself.
         Some(query) if named => query.to_owned(),
         _ => relation,
     }
 }
 
-/// What a statement adds to the counts that its commit began with: rows affected are processed,
-/// the others skipped. A statement on another table may affect any number of rows for an item: no
-/// more items are processed than were read.
+/// What a statement adds to the counts that its commit began with. Affected rows count as processed,
+/// the others as skipped. A statement on another table may affect any number of rows per item, so
+/// `processed` is limited to `read`.
 pub(crate) fn outcome(scope: &Scope, expected: Counts, read: i64, affected: i64) -> Result<Counts> {
-    // Between the count and the statement rows may have come in, which the statement has read.
+    // Rows may have been inserted between the count and the statement.
     let read = if scope.job_type.changes_source()? { read.max(affected) } else { read };
     let processed = affected.min(read);
     Ok(Counts {
@@ -196,7 +191,7 @@ pub(crate) fn outcome(scope: &Scope, expected: Counts, read: i64, affected: i64)
     })
 }
 
-/// The statement of a `sql` or `refresh` step on an key_set.
+/// The statement of a `sql` or `refresh` step on a key set.
 pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) -> Result<Sql<'a>> {
     let job_type = &scope.job_type;
     let template = job_type.statement()?;
@@ -210,9 +205,9 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) 
                         push_chunk(&mut sql, scope, key_set, alias.as_deref());
                         &mut sql
                     }
-                    // Statements that change something name their table themselves.
+                    // Statements that change rows name their table themselves.
                     Fragment::Source { named } => sql.push(source(dialect, scope, *named)),
-                    // Each use is bound by itself, since each may ask for another type.
+                    // Each use is bound separately, since each may need another type.
                     Fragment::Param(name) => sql.bind(Cow::Owned(param(&scope.params, name))),
                 };
             }
@@ -226,14 +221,14 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) 
         }
         _ => {
             return Err(job_type
-                .problem("step", "has no statement: its items are worked one by one")
+                .problem("step", "has no statement: its items are processed one by one")
                 .into());
         }
     }
     Ok(sql)
 }
 
-/// Sets the mark of an key_set's rows that do not carry it yet; `None` when the job type has none.
+/// Sets the mark of a key set's rows where it is not set. `None` when the job type has no mark.
 pub(crate) fn mark<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -248,8 +243,8 @@ pub(crate) fn mark<'a>(
     Ok(Some(set_mark(dialect, scope, key_set, column, value, Bounds::All)))
 }
 
-/// Clears the mark of an key_set's rows; `None` when the job type has none. Rows that have left
-/// `source.where` since they were marked are cleared as well.
+/// Clears the mark of a key set's rows, including rows that no longer match `source.where`. `None` when
+/// the job type has no mark.
 pub(crate) fn unmark<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -275,7 +270,7 @@ fn set_mark<'a>(
 ) -> Sql<'a> {
     let (table, name) = (relation(dialect, scope), dialect.quote(&column.name));
     let mut sql = Sql::new(dialect, format!("UPDATE {table} SET {name} = {value} WHERE "));
-    push_extent(&mut sql, scope, key_set, None, bounds);
+    push_key_set(&mut sql, scope, key_set, None, bounds);
     sql.push(match dialect {
         Dialect::Mysql => format!(" AND NOT ({name} <=> {value})"),
         Dialect::Postgres | Dialect::Sqlite => format!(" AND {name} IS DISTINCT FROM {value}"),
@@ -297,32 +292,32 @@ fn param(params: &Params, name: &str) -> Value {
     params.get(name).cloned().map_or(Value::Null, Value::from_json)
 }
 
-/// The places of the key columns and of the version among the table's columns.
-pub(crate) struct Places {
+/// The positions of the key columns and of the version among the table's columns.
+pub(crate) struct ColumnPositions {
     key: Vec<Option<usize>>,
     version: Option<usize>,
 }
 
-impl Places {
-    pub(crate) fn of(scope: &Scope) -> Places {
-        let place =
+impl ColumnPositions {
+    pub(crate) fn of(scope: &Scope) -> ColumnPositions {
+        let position =
             |name: &String| scope.table.columns.iter().position(|column| column.name == *name);
-        Places {
-            key: scope.key().iter().map(place).collect(),
-            version: scope.job_type.step.version.as_ref().and_then(place),
+        ColumnPositions {
+            key: scope.key().iter().map(position).collect(),
+            version: scope.job_type.step.version.as_ref().and_then(position),
         }
     }
 
-    /// Where the columns of the key are.
-    pub(crate) fn of_key(&self) -> impl Iterator<Item = usize> {
+    /// The positions of the key columns.
+    pub(crate) fn key_positions(&self) -> impl Iterator<Item = usize> {
         self.key.iter().flatten().copied()
     }
 
     /// The key of a record with these values.
     pub(crate) fn key(&self, values: &[Value]) -> windlass_core::Key {
-        let value = |place: &Option<usize>| place.and_then(|n| values.get(n)).cloned();
+        let value = |position: &Option<usize>| position.and_then(|n| values.get(n)).cloned();
         windlass_core::Key(
-            self.key.iter().map(|place| value(place).unwrap_or(Value::Null)).collect(),
+            self.key.iter().map(|position| value(position).unwrap_or(Value::Null)).collect(),
         )
     }
 

@@ -1,52 +1,53 @@
-//! Whether a table serves a job type.
+//! Checks a job type against its table.
 
 use crate::sql::quote;
 use windlass_core::config::names;
 use windlass_core::{Column, ColumnType, JobType, Problem, StepKind, Table};
 
-/// Fits a job type to its table: takes the primary key where no key is named, and says everything
-/// that would not work and what would be right.
-pub fn fit(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
+/// Checks a job type against its table, and returns every problem with its solution. Takes the primary
+/// key where the job type names no key.
+pub fn validate(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     let is_query = job_type.source.table.is_none();
-    let named = job_type.fixed_columns().into_iter().map(str::to_owned).collect();
+    let fixed = job_type.fixed_columns().into_iter().map(str::to_owned).collect();
     if job_type.source.key.is_empty() {
         job_type.source.key = table.primary_key.clone();
     }
-    let mut fitting = Fitting { job_type, table, named, problems: Vec::new() };
-    fitting.columns_exist();
-    if fitting.problems.is_empty() && table.open {
-        fitting.open();
-    } else if fitting.problems.is_empty() {
-        fitting.key_types();
-        // What a query gives is not in the schema: its rows are asked when a job is planned.
+    let mut validation = Validation { job_type, table, fixed, problems: Vec::new() };
+    validation.check_columns();
+    if validation.problems.is_empty() && table.open {
+        validation.check_open_table();
+    } else if validation.problems.is_empty() {
+        validation.check_key_types();
+        // The schema does not describe the rows of a query. They are checked when a job is planned.
         if !is_query {
-            fitting.key();
-            fitting.filters();
-            fitting.step();
+            validation.check_key();
+            validation.check_filters();
+            validation.check_step();
         }
     }
-    fitting.problems
+    validation.problems
 }
 
-struct Fitting<'a> {
+struct Validation<'a> {
     job_type: &'a JobType,
     table: &'a Table,
-    /// The columns that no step may set as the definition names them: those it has checked itself.
-    named: Vec<String>,
+    /// The columns that no step may set, as the definition spells them. The definition itself has
+    /// checked these spellings.
+    fixed: Vec<String>,
     problems: Vec<Problem>,
 }
 
-impl Fitting<'_> {
+impl Validation<'_> {
     fn refuse(&mut self, field: &str, detail: String) {
         self.problems.push(self.job_type.problem(field, detail));
     }
 
-    /// Every column that is named must be there; the rest is looked at only then.
-    fn columns_exist(&mut self) {
+    /// Every named column must exist. The other checks need that.
+    fn check_columns(&mut self) {
         let source = &self.job_type.source;
         if source.key.is_empty() {
             let detail = format!(
-                "is missing, and `{}` has no primary key to take; name columns that are unique, \
+                "is missing, and `{}` has no primary key; name columns that are unique, \
                  not null and indexed",
                 self.table.name
             );
@@ -62,66 +63,65 @@ impl Fitting<'_> {
         named.extend(step.version.iter().map(|column| ("step.version".to_owned(), column)));
         named.extend(step.mark.iter().map(|column| ("step.mark".to_owned(), column)));
         for (field, column) in named {
-            // In an open table each record has columns of its own.
+            // In an open table every record may have different columns.
             if self.table.column(column).is_none() && !self.table.open {
                 let known = names(self.table.columns.iter().map(|column| &column.name));
                 let table = &self.table.name;
                 self.refuse(
                     &field,
-                    format!("`{table}` has no column `{column}`; there is {known}"),
+                    format!("`{table}` has no column `{column}`; its columns are {known}"),
                 );
             }
         }
     }
 
-    /// What DynamoDB serves: its own key, indexes by one attribute, and steps without SQL.
-    fn open(&mut self) {
+    /// DynamoDB supports its own key, indexes with one partition key, and steps without SQL.
+    fn check_open_table(&mut self) {
         let (job_type, table) = (self.job_type, self.table);
         let source = &job_type.source;
         if source.key != table.primary_key {
             let key = table.primary_key.join(", ");
             self.refuse(
                 "source.key",
-                format!("the key of `{}` is ({key}); leave it out", table.name),
+                format!("the key of `{}` is ({key}); remove this setting", table.name),
             );
         }
         for (name, column) in &source.filters {
             if table.index_on(&[column]).is_none() {
                 let detail = format!(
-                    "no index of `{}` has `{column}` as its partition key; a global secondary index \
-                     with it would do",
+                    "no index of `{}` has `{column}` as its partition key; create a global secondary \
+                     index with it",
                     table.name
                 );
                 self.refuse(&format!("source.filters.{name}"), detail);
             }
         }
         if source.condition.is_some() {
-            let detail =
-                "is SQL, which DynamoDB has not; use a filter, or let the step skip records";
+            let detail = "is SQL, which DynamoDB does not support; use a filter, or let the step skip records";
             self.refuse("source.where", detail.to_owned());
         }
         let step = &job_type.step;
         if matches!(step.kind, StepKind::Sql(_) | StepKind::Map(_)) {
-            let detail = "DynamoDB runs no statements; step.refresh, step.export or a step that answers \
-                          per item would be right";
+            let detail = "DynamoDB runs no statements; use step.refresh, step.export or a step that \
+                          answers per item";
             self.refuse(step.kind.field(), detail.to_owned());
         }
         if step.mark.is_some() {
-            self.refuse("step.mark", "goes with step.sql, which DynamoDB has not".to_owned());
+            self.refuse("step.mark", "needs step.sql, which DynamoDB does not support".to_owned());
         }
         if matches!(step.kind, StepKind::Refresh) && step.version.is_none() {
-            let detail = "is missing; DynamoDB takes a write that changes nothing for none, so that \
-                          a refresh must raise a version";
+            let detail = "is missing; DynamoDB ignores a write that changes nothing, so a refresh must \
+                          raise a version";
             self.refuse("step.version", detail.to_owned());
         }
         if job_type.reduce.is_some() && job_type.reduce_in.is_none() {
-            let detail = "DynamoDB runs no statements; name a connection that does in reduce_in";
+            let detail = "DynamoDB runs no statements; name another connection in reduce_in";
             self.refuse("reduce", detail.to_owned());
         }
     }
 
-    /// Whether a key of these types is the same after it was written down and read again.
-    fn key_types(&mut self) {
+    /// Refuses key types whose values change when they are written as text and read again.
+    fn check_key_types(&mut self) {
         let key = &self.job_type.source.key;
         for column in key.iter().filter_map(|name| self.table.column(name)) {
             let Column { name, sql_type, .. } = column;
@@ -129,25 +129,25 @@ impl Fitting<'_> {
                 self.refuse(
                     "source.key",
                     format!(
-                        "`{name}` is of type {sql_type}, and a document cannot bound a chunk: its \
-                         numbers may have more digits than are kept; name another key"
+                        "`{name}` is of type {sql_type}, which cannot be a key, since its numbers may \
+                         lose digits; name another key"
                     ),
                 );
             }
-            // As MySQL writes the type.
+            // The notation of MySQL.
             if sql_type.starts_with("enum(") || sql_type.starts_with("set(") {
                 self.refuse(
                     "source.key",
                     format!(
-                        "`{name}` is an enum or a set, which the database sorts by number and \
-                         compares as text, so that ranges of it have gaps; name another key"
+                        "`{name}` is an enum or a set, which the database sorts by number but \
+                         compares as text, so key ranges would have gaps; name another key"
                     ),
                 );
             }
         }
     }
 
-    fn key(&mut self) {
+    fn check_key(&mut self) {
         let key = &self.job_type.source.key;
         let columns: Vec<&str> = key.iter().map(String::as_str).collect();
         let listed = key.join(", ");
@@ -157,7 +157,7 @@ impl Fitting<'_> {
                 "source.key",
                 format!(
                     "no index of `{table}` begins with ({listed}), so every chunk would read the \
-                     whole table; `{}` would do",
+                     whole table; create one: `{}`",
                     create_index("UNIQUE INDEX", table, &columns)
                 ),
             );
@@ -167,7 +167,7 @@ impl Fitting<'_> {
                 self.refuse(
                     "source.key",
                     format!(
-                        "`{name}` may be null, and a record without a key would never be reached; \
+                        "`{name}` may be null, and a record without a key would never be processed; \
                          declare it NOT NULL"
                     ),
                 );
@@ -180,23 +180,23 @@ impl Fitting<'_> {
                 "source.table",
                 format!(
                     "`{table}` is inherited by {children}, and no index is unique across them, so \
-                     that two records may have one key; make a job type for each of the tables, the \
-                     parent as source.query = \"SELECT * FROM ONLY {table}\""
+                     two records may have the same key; define a job type for each of the tables, \
+                     with the parent as source.query = \"SELECT * FROM ONLY {table}\""
                 ),
             );
         } else if by_item && !self.table.is_unique(&columns) {
             self.refuse(
                 "source.key",
                 format!(
-                    "nothing says that ({listed}) is unique, and a record that is written back \
-                     must be one; `{}` would do",
+                    "no index guarantees that ({listed}) is unique, which writing back a record \
+                     needs; create one: `{}`",
                     create_index("UNIQUE INDEX", table, &columns)
                 ),
             );
         }
     }
 
-    fn filters(&mut self) {
+    fn check_filters(&mut self) {
         let source = &self.job_type.source;
         for (name, column) in &source.filters {
             if self.table.index_on(&[column]).is_none() {
@@ -206,7 +206,7 @@ impl Fitting<'_> {
                 self.refuse(
                     &format!("source.filters.{name}"),
                     format!(
-                        "no index of `{table}` begins with `{column}`; `{}` would do",
+                        "no index of `{table}` begins with `{column}`; create one: `{}`",
                         create_index("INDEX", table, &columns)
                     ),
                 );
@@ -214,25 +214,25 @@ impl Fitting<'_> {
         }
     }
 
-    fn step(&mut self) {
+    fn check_step(&mut self) {
         let step = &self.job_type.step;
         if let Some(column) = step.version.as_ref().and_then(|name| self.table.column(name))
             && column.kind != ColumnType::Int
         {
             let (name, kind) = (&column.name, &column.sql_type);
-            let detail = format!("`{name}` is of type {kind}; an integer would be right");
+            let detail = format!("`{name}` must be an integer, but is of type {kind}");
             self.refuse("step.version", detail);
         }
         let Ok(Some(template)) = self.job_type.statement() else { return };
         let fixed = self.job_type.fixed_columns();
         for column in template.assigned_columns() {
             let is_fixed = fixed.iter().any(|fixed| fixed.eq_ignore_ascii_case(&column));
-            if is_fixed && !self.named.contains(&column) {
+            if is_fixed && !self.fixed.contains(&column) {
                 self.refuse(
                     "step.sql",
                     format!(
                         "sets `{column}`, which is a key, filter or claim column: the row would \
-                         move into another chunk and be worked again; set another column"
+                         move into another chunk and be processed again; set another column"
                     ),
                 );
             }
@@ -240,7 +240,7 @@ impl Fitting<'_> {
     }
 }
 
-/// A statement that people can run as it stands, on either database.
+/// A statement that works on every SQL database.
 fn create_index(kind: &str, table: &str, columns: &[&str]) -> String {
     let plain = |text: &str| {
         let mut letters = text.chars();

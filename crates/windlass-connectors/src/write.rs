@@ -1,12 +1,12 @@
-//! Changes of single items, checked and gathered into as few statements as they allow.
+//! Checks the changes of single items, and groups them into few statements.
 
 use crate::{DeferredItem, Scope, WriteItem};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use windlass_core::config::names;
 use windlass_core::{ChunkId, Column, Counts, Value};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// Updates that set the same columns, by their items' places.
+/// Updates that set the same columns. `items` are indexes.
 pub(crate) struct Updates<'a> {
     pub(crate) columns: Vec<&'a Column>,
     pub(crate) items: Vec<usize>,
@@ -19,25 +19,25 @@ pub(crate) struct Inserts<'a> {
     pub(crate) rows: Vec<&'a BTreeMap<String, Value>>,
 }
 
-/// The updates by their set of columns, or what is wrong with one of them. It is an error of the
-/// data, so that halving finds the item.
+/// Groups the updates by their set of columns. An invalid one is an error of the class `Data`, so that
+/// halving the batch finds its item.
 pub(crate) fn updates<'a>(
     scope: &'a Scope,
     items: &'a [WriteItem],
 ) -> Result<Vec<Updates<'a>>, Error> {
     let mut groups: Vec<Updates<'a>> = Vec::new();
-    let mut places: HashMap<Vec<&'a str>, usize> = HashMap::new();
+    let mut group_of: HashMap<Vec<&'a str>, usize> = HashMap::new();
     for (n, item) in items.iter().enumerate() {
         if item.change.update.is_empty() {
             continue;
         }
         let columns: Vec<&str> = item.change.update.keys().map(String::as_str).collect();
-        match places.get(&columns) {
-            Some(place) => groups[*place].items.push(n),
+        match group_of.get(&columns) {
+            Some(group) => groups[*group].items.push(n),
             None => {
                 let checked = columns.iter().map(|column| check(scope, column));
                 let checked = checked.collect::<Result<_, _>>()?;
-                places.insert(columns, groups.len());
+                group_of.insert(columns, groups.len());
                 groups.push(Updates { columns: checked, items: vec![n] });
             }
         }
@@ -45,11 +45,11 @@ pub(crate) fn updates<'a>(
     Ok(groups)
 }
 
-/// The inserts of the items that met no conflict, by table and set of columns, each kind where it
-/// came first, so that rows others refer to are there before them.
+/// Groups the inserts of items without a conflict by table and set of columns. The groups keep the order
+/// of their first rows, so that referenced rows are inserted before the rows that refer to them.
 pub(crate) fn inserts<'a>(items: &'a [WriteItem], conflicts: &HashSet<usize>) -> Vec<Inserts<'a>> {
     let mut groups: Vec<Inserts<'a>> = Vec::new();
-    let mut places: HashMap<(&'a str, Vec<&'a str>), usize> = HashMap::new();
+    let mut group_of: HashMap<(&'a str, Vec<&'a str>), usize> = HashMap::new();
     for (n, item) in items.iter().enumerate() {
         if conflicts.contains(&n) {
             continue;
@@ -58,19 +58,19 @@ pub(crate) fn inserts<'a>(items: &'a [WriteItem], conflicts: &HashSet<usize>) ->
             for row in &insert.rows {
                 let columns: Vec<&str> = row.keys().map(String::as_str).collect();
                 let next = groups.len();
-                let place = *places.entry((&insert.table, columns.clone())).or_insert(next);
-                if place == next {
+                let group = *group_of.entry((&insert.table, columns.clone())).or_insert(next);
+                if group == next {
                     groups.push(Inserts { table: &insert.table, columns, rows: Vec::new() });
                 }
-                groups[place].rows.push(row);
+                groups[group].rows.push(row);
             }
         }
     }
     groups
 }
 
-/// How many rows a group of inserts emits, and for which chunk; none where its table is another.
-/// All items of a commit are of one chunk.
+/// The number of rows that a group of inserts emits, and their chunk. `None` for other tables. All items
+/// of a commit belong to one chunk.
 pub(crate) fn emitted(group: &Inserts<'_>) -> Option<(ChunkId, i64)> {
     let first = group.rows.first().filter(|_| group.table == crate::emitted::TABLE)?;
     let (Value::Text(job), Value::Int(number)) = (first.get("job_id")?, first.get("chunk")?) else {
@@ -79,25 +79,30 @@ pub(crate) fn emitted(group: &Inserts<'_>) -> Option<(ChunkId, i64)> {
     Some((ChunkId { job: job.parse().ok()?, number: *number }, group.rows.len() as i64))
 }
 
-/// What the conflicts come to: items to hold, and what they change of the counts, in which every
-/// item stands as processed so far.
-pub(crate) fn settle_conflicts(
+/// The items to defer because of conflicts, and the change of the counts, in which every item counts as
+/// processed so far.
+pub(crate) fn resolve_conflicts(
     scope: &Scope,
     items: Vec<WriteItem>,
     conflicts: &HashSet<usize>,
 ) -> (Vec<DeferredItem>, Counts) {
     let mut counts = Counts::default();
-    let mut held = Vec::new();
+    let mut deferred = Vec::new();
     for (n, item) in items.into_iter().enumerate() {
         if conflicts.contains(&n) {
             counts.processed -= 1;
-            held.extend(item.conflicted(scope.job_type.step.on_conflict, &mut counts));
+            deferred.extend(item.conflicted(scope.job_type.step.on_conflict, &mut counts));
         }
     }
-    (held, counts)
+    (deferred, counts)
 }
 
-/// A column of an insert's table, or the error that names the columns there are.
+/// An insert into a table that does not exist.
+pub(crate) fn missing_insert_table(table: &str) -> Error {
+    Error::new(ErrorClass::Definition, format!("insert: there is no table `{table}`"))
+}
+
+/// The column of an insert's table with this name.
 pub(crate) fn insert_column<'a>(
     table: &str,
     columns: &'a [Column],
@@ -105,7 +110,7 @@ pub(crate) fn insert_column<'a>(
 ) -> Result<&'a Column, Error> {
     columns.iter().find(|column| column.name == name).ok_or_else(|| {
         let known = names(columns.iter().map(|column| &column.name));
-        refused(format!("insert: `{table}` has no column `{name}`; there is {known}"))
+        refused(format!("insert: `{table}` has no column `{name}`; its columns are {known}"))
     })
 }
 
@@ -113,27 +118,30 @@ fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
     may_set(scope, name)?;
     scope.table.column(name).ok_or_else(|| {
         let known = names(scope.table.columns.iter().map(|column| &column.name));
-        refused(format!("update: `{}` has no column `{name}`; there is {known}", scope.table.name))
+        refused(format!(
+            "update: `{}` has no column `{name}`; its columns are {known}",
+            scope.table.name
+        ))
     })
 }
 
-/// Whether an item's outcome may set a column of this name, if there is one.
+/// Refuses a column that an item's outcome must not set.
 pub(crate) fn may_set(scope: &Scope, name: &str) -> Result<(), Error> {
     let step = &scope.job_type.step;
     if scope.job_type.source.items {
         return Err(refused(
-            "update: the items came with the request, and there is no table to write them back to; \
+            "update: the items came with the request, so there is no table to write them back to; \
              use insert",
         ));
     }
     if scope.job_type.source.table.is_none() {
         return Err(refused(
-            "update: the source is a query and cannot be written back; use insert",
+            "update: the source is a query, which cannot be written back; use insert",
         ));
     }
     if step.version.as_deref() == Some(name) {
         return Err(refused(format!(
-            "update: sets the version column `{name}`, which is Windlass's to raise"
+            "update: sets the version column `{name}`, which only Windlass may set"
         )));
     }
     if scope.job_type.fixed_columns().contains(&name) {
@@ -146,5 +154,5 @@ pub(crate) fn may_set(scope: &Scope, name: &str) -> Result<(), Error> {
 }
 
 fn refused(message: impl Into<String>) -> Error {
-    Error::new(Class::Data, message)
+    Error::new(ErrorClass::Data, message)
 }

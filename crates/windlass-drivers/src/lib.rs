@@ -1,8 +1,7 @@
-//! How to reach a database: connections, transactions and what their errors mean.
+//! Database drivers: connections, transactions, notifications and the classification of errors.
 //!
-//! `windlass-store` (our own state) and `windlass-connectors` (the user's rows) both stand on this crate.
-//! It holds no SQL of the product: it knows how to open, begin, bind, commit and listen, and nothing
-//! of what is said in between.
+//! `windlass-store` (the engine's state) and `windlass-connectors` (the user's data) are built on this crate. It
+//! contains no SQL of the engine.
 
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
@@ -27,10 +26,10 @@ pub use tokio_postgres::{CopyInSink, CopyOutStream, Row, types};
 #[cfg(feature = "mysql")]
 pub use crate::mysql::Mysql;
 #[cfg(feature = "postgres")]
-pub use crate::postgres::{DURABLE, Listener, Param, Postgres, Rows, Transaction};
+pub use crate::postgres::{ChannelListener, DURABLE, Listener, Param, Postgres, Rows, Transaction};
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::Sqlite;
 pub use crate::{
-    error::{Class, Error},
+    error::{Error, ErrorClass},
     url::{Url, redact},
 };

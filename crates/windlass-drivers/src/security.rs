@@ -1,42 +1,42 @@
-//! How safe a connection must be: what `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL ask for.
+//! TLS settings from the parameters `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL.
 
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use crate::{Class, Error, url::query_start};
+use crate::{Error, ErrorClass, url::query_start};
 
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     /// Never.
     Disable,
-    /// Where the server can.
+    /// If the server supports it.
     Prefer,
     /// Always.
     Require,
 }
 
-/// How much of the server's certificate must be right.
+/// How the server's certificate is verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verify {
-    /// The connection is encrypted and the certificate can be anybody's.
+    /// Not at all.
     Nothing,
-    /// The chain must lead to the roots; the name may differ.
+    /// The chain must end at a root. The name may differ.
     Chain,
-    /// The chain and the name must be right.
+    /// The chain and the name must match.
     Full,
 }
 
-/// Whose signature counts.
+/// The trusted root certificates.
 pub(crate) enum Roots {
-    /// Those the system trusts.
+    /// Those of the system.
     System,
     /// Those of this file.
     File(PathBuf),
 }
 
-/// What a URL asks for.
+/// The TLS settings of a URL.
 pub(crate) struct Security {
     pub(crate) mode: Mode,
     pub(crate) verify: Verify,
@@ -44,24 +44,23 @@ pub(crate) struct Security {
     pub(crate) client: Option<ClientCertificate>,
 }
 
-/// What the client shows to a server that asks for a certificate: two PEM files.
+/// The client certificate: two PEM files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClientCertificate {
     pub(crate) chain: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// A URL taken apart.
+/// A URL without its TLS parameters.
 pub(crate) struct Parts<'a> {
-    /// What stands before the parameters.
+    /// The URL before the parameters.
     pub(crate) address: &'a str,
     pub(crate) security: Security,
-    /// The other parameters, name and value, as they stand.
+    /// The other parameters, name and value, not decoded.
     pub(crate) given: Vec<(&'a str, &'a str)>,
 }
 
-/// Takes the parameters about TLS out of a URL, since the client libraries know less of them than
-/// libpq does.
+/// Removes the TLS parameters from a URL, since the client libraries support fewer of them than libpq.
 pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
     let start = url.find("://").map_or(0, |at| at + 3);
     let (address, query) = url.split_at(start + query_start(&url[start..]));
@@ -70,7 +69,7 @@ pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
     for pair in query.trim_start_matches('?').split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         match name {
-            // The second spelling is what MySQL's own clients call it.
+            // The second spelling is that of MySQL's own clients.
             "sslmode" | "ssl-mode" => sslmode = Some(decode(value)?),
             "sslrootcert" | "ssl-ca" => sslrootcert = Some(decode(value)?),
             "sslcert" | "ssl-cert" => sslcert = Some(decode(value)?),
@@ -88,7 +87,7 @@ pub(crate) fn take_security(url: &str) -> Result<Parts<'_>, Error> {
         (None, None) => None,
         _ => {
             return Err(Error::new(
-                Class::Definition,
+                ErrorClass::Definition,
                 "sslcert and sslkey in the database URL need each other: one names the client's \
                  certificate, the other its key",
             ));
@@ -102,12 +101,12 @@ fn security(sslmode: Option<&str>, sslrootcert: Option<String>) -> Result<Securi
     let system = sslrootcert.as_deref() == Some("system");
     let (mode, verify) = match sslmode {
         Some("disable" | "disabled") => (Mode::Disable, Verify::Nothing),
-        // libpq: roots make even the weak modes look at the chain, and the system's roots, which
-        // anybody can get a certificate from, are of no use without the name.
+        // As in libpq: given roots make even the weak modes verify the chain. The system's roots sign
+        // certificates for everyone, so they are useless without verifying the name.
         None if system => (Mode::Require, Verify::Full),
         Some("require" | "required" | "prefer" | "preferred" | "allow" | "verify-ca") if system => {
             return Err(Error::new(
-                Class::Definition,
+                ErrorClass::Definition,
                 "sslrootcert=system needs sslmode=verify-full in the database URL",
             ));
         }
@@ -119,8 +118,8 @@ fn security(sslmode: Option<&str>, sslrootcert: Option<String>) -> Result<Securi
         Some("verify-full" | "verify-identity") => (Mode::Require, Verify::Full),
         Some(_) => {
             return Err(Error::new(
-                Class::Definition,
-                "sslmode in the database URL is not one of disable, allow, prefer, require, \
+                ErrorClass::Definition,
+                "sslmode in the database URL must be one of disable, allow, prefer, require, \
                  verify-ca, verify-full",
             ));
         }
@@ -136,10 +135,10 @@ fn chain_if(roots_given: bool) -> Verify {
     if roots_given { Verify::Chain } else { Verify::Nothing }
 }
 
-/// The value of a URL's parameter.
+/// Decodes the value of a URL parameter.
 pub(crate) fn decode(value: &str) -> Result<String, Error> {
     percent_decode_str(value).decode_utf8().map(|text| text.into_owned()).map_err(|_| {
-        Error::new(Class::Definition, "a parameter of the database URL is not valid UTF-8")
+        Error::new(ErrorClass::Definition, "a parameter of the database URL is not valid UTF-8")
     })
 }
 
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn security_is_taken_out_of_the_url() {
+    fn tls_parameters_are_removed_from_the_url() {
         for (url, address, mode, verify, others) in [
             ("postgres://u:p@h/d", "postgres://u:p@h/d", Mode::Prefer, Verify::Nothing, 0),
             (

@@ -1,24 +1,24 @@
-//! Database URLs: which database is meant, and how to show a URL without its password.
+//! Parses database URLs, and redacts their passwords.
 
 use std::path::PathBuf;
 
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// Where a database is, as configuration names it.
+/// The URL of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Url {
     /// A SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL server; the text is the whole URL, password included.
+    /// A PostgreSQL server. The text is the whole URL with its password.
     Postgres(String),
-    /// A MySQL or MariaDB server; the text is the whole URL, password included.
+    /// A MySQL or MariaDB server. The text is the whole URL with its password.
     Mysql(String),
-    /// DynamoDB; the text is the whole URL, a secret key included.
+    /// DynamoDB. The text is the whole URL, which may contain a secret key.
     Dynamodb(String),
 }
 
 impl Url {
-    /// Understands `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`,
+    /// Parses `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`,
     /// `mariadb://…` and `dynamodb://…`.
     pub fn parse(text: &str) -> Result<Url, Error> {
         let text = text.trim();
@@ -34,7 +34,7 @@ impl Url {
         if let Some(rest) = text.strip_prefix("sqlite:") {
             return sqlite_path(rest.strip_prefix("//").unwrap_or(rest)).map(Url::Sqlite);
         }
-        // The text is not shown: a mistyped URL can hold a password where redaction does not look.
+        // The message does not repeat the text, since redaction may miss a password in a mistyped URL.
         let found = match text.split_once(':') {
             Some((scheme, _)) if is_scheme(scheme) => {
                 format!("`{scheme}:` is not a database I know")
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Url {
     }
 }
 
-/// The same URL for messages: its password, also one given as a `password=` parameter, is `***`.
+/// Replaces the password of a URL by `***`, including one given as a `password=` parameter.
 pub fn redact(url: &str) -> String {
     hide_parameters(&hide_credentials(url))
 }
@@ -75,7 +75,7 @@ fn sqlite_path(path: &str) -> Result<PathBuf, Error> {
     }
     if path.contains(":memory:") {
         return Err(invalid(
-            "a SQLite database in memory would be lost with the process; write sqlite:PATH"
+            "an in-memory SQLite database would be lost with the process; write sqlite:PATH"
                 .to_owned(),
         ));
     }
@@ -87,7 +87,7 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(Class::Definition, message)
+    Error::new(ErrorClass::Definition, message)
 }
 
 fn hide_credentials(url: &str) -> String {
@@ -96,7 +96,7 @@ fn hide_credentials(url: &str) -> String {
     };
     let (scheme, rest) = url.split_at(start);
     let (address, query) = rest.split_at(query_start(rest));
-    // The last @ ends the credentials, since a password may hold one that was not encoded.
+    // The last @ ends the credentials, since a password may contain one that is not encoded.
     let Some((credentials, host)) = address.rsplit_once('@') else {
         return url.to_owned();
     };
@@ -106,7 +106,7 @@ fn hide_credentials(url: &str) -> String {
     }
 }
 
-/// Where `?name=` begins; a bare question mark can be part of a password.
+/// The position of the first `?name=`. A bare question mark can be part of a password.
 pub(crate) fn query_start(rest: &str) -> usize {
     rest.match_indices('?')
         .map(|(at, _)| at)
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_schemes_are_understood() {
+    fn known_schemes_are_parsed() {
         assert_eq!(Url::parse("sqlite:a/b.db").unwrap(), Url::Sqlite("a/b.db".into()));
         assert_eq!(Url::parse("sqlite:///tmp/b.db").unwrap(), Url::Sqlite("/tmp/b.db".into()));
         assert_eq!(Url::parse("sqlite:/tmp/b.db").unwrap(), Url::Sqlite("/tmp/b.db".into()));
@@ -155,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_says_what_would_be_right() {
+    fn an_invalid_url_is_explained() {
         for url in
             ["oracle://u:secret@h/d", "", "windlass.db", "sqlite:", "sqlite::memory:", "u:secret@h"]
         {
             let error = Url::parse(url).unwrap_err();
-            assert_eq!(error.class, Class::Definition);
+            assert_eq!(error.class, ErrorClass::Definition);
             assert!(error.message.contains("sqlite:PATH"), "{error}");
             assert!(!error.message.contains("secret"), "{error}");
         }
     }
 
     #[test]
-    fn passwords_are_hidden() {
+    fn passwords_are_redacted() {
         for (url, shown) in [
             ("postgres://u:secret@h:1/d", "postgres://u:***@h:1/d"),
             ("postgres://u:s@cr/et?x@h/d?sslmode=require", "postgres://u:***@h/d?sslmode=require"),

@@ -1,5 +1,4 @@
-//! Behind PgBouncer in transaction mode, where a connection of the server is ours for the length of
-//! a transaction and somebody else's after it.
+//! Tests behind PgBouncer in transaction mode, which assigns a server connection for one transaction.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,8 +11,8 @@ use std::time::Duration;
 use windlass_drivers::{Param, Postgres};
 use windlass_testkit::{Database, PgBouncer, PostgresServer, eventually};
 
-/// How long a condition may take to come true; generous, for machines under load.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of a condition, even on machines under load.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn start() -> (Database, PgBouncer, Postgres) {
     let server = PostgresServer::shared();
@@ -23,8 +22,8 @@ async fn start() -> (Database, PgBouncer, Postgres) {
     (database, pooler, pooled)
 }
 
-/// A statement that would run for long.
-const LONG: &str = "SELECT pg_sleep(600)";
+/// A statement that runs for a long time.
+const SLOW_STATEMENT: &str = "SELECT pg_sleep(600)";
 
 async fn runs_long(database: &Database) -> bool {
     let running = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
@@ -33,36 +32,37 @@ async fn runs_long(database: &Database) -> bool {
 }
 
 #[tokio::test]
-async fn a_statement_that_is_given_up_ends_and_the_pooler_lives() {
+async fn a_cancelled_statement_ends_and_the_pooler_survives() {
     let (database, _pooler, pooled) = start().await;
-    // PgBouncer died of most requests whose sender had left, not of each.
+    // PgBouncer crashed by most of the requests, but not by each.
     for _ in 0..10 {
         let transaction = pooled.transaction("").await.unwrap();
-        let waiting = tokio::spawn(async move { transaction.query(LONG, &[]).await.map(drop) });
-        eventually("the statement runs", PATIENCE, async || runs_long(&database).await).await;
+        let waiting =
+            tokio::spawn(async move { transaction.query(SLOW_STATEMENT, &[]).await.map(drop) });
+        eventually("the statement runs", TIMEOUT, async || runs_long(&database).await).await;
         waiting.abort();
-        eventually("the statement has ended", PATIENCE, async || !runs_long(&database).await).await;
+        eventually("the statement has ended", TIMEOUT, async || !runs_long(&database).await).await;
     }
     let rows = pooled.single("", "SELECT 1::bigint", &[]).await.unwrap();
     assert_eq!(rows[0].get::<_, i64>(0), 1);
 }
 
 #[tokio::test]
-async fn listening_tells_whether_notifications_arrive() {
+async fn listening_detects_whether_notifications_arrive() {
     let (database, _pooler, pooled) = start().await;
     let direct = Postgres::new(database.url(), 2).unwrap();
-    let mut listener = direct.listen("news").await.unwrap().expect("nothing is in between");
+    let mut listener = direct.listen("news").await.unwrap().expect("there is no pooler in between");
     let notify = "SELECT pg_notify('news', $1)";
     direct.single("", notify, &[Param::from("it rains")]).await.unwrap();
     assert_eq!(listener.recv().await.unwrap(), "it rains");
 
     assert!(pooled.listen("news").await.unwrap().is_none());
-    // As many transactions as there are connections: none of them was left listening.
+    // No server connection was left listening.
     let mut transactions = Vec::new();
     for _ in 0..PgBouncer::POOL_SIZE {
         let listens = "SELECT 'news' IN (SELECT pg_listening_channels())";
         let (transaction, rows) = pooled.transaction_with("", listens, &[]).await.unwrap();
-        assert!(!rows[0].get::<_, bool>(0), "whoever is next would hear our news");
+        assert!(!rows[0].get::<_, bool>(0), "the next client would receive the notification");
         transactions.push(transaction);
     }
 }

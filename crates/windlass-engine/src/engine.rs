@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use windlass_connectors::{Connection, Emitted, Replicas};
+use windlass_connectors::{Connection, Emitted, EmittedCursor, Replicas};
 use windlass_core::config;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
@@ -163,11 +163,11 @@ impl Engine {
     }
 
     /// The rows that a job's items emitted and that are committed, or those of its result where it
-    /// has one, in order after the given place.
+    /// has one, in order after the cursor.
     pub async fn output(
         &self,
         job: JobId,
-        after: &(i64, String, i64),
+        after: &EmittedCursor,
         limit: u32,
     ) -> Result<Vec<Emitted>> {
         let none = || Problem::new(Code::NotFound, format!("there is no job {job}"));
@@ -179,7 +179,7 @@ impl Engine {
         }
         if snapshot.definition.reduces() {
             let result = self.result(job).await?;
-            return result.map_or(Ok(Vec::new()), |result| result.page(after.2, limit));
+            return result.map_or(Ok(Vec::new()), |result| result.page(after.seq, limit));
         }
         let connection = self.connection(&snapshot.definition.source.connection)?;
         Ok(connection.emitted(job, after, limit).await?)

@@ -3,9 +3,9 @@
 use crate::step::StepError;
 #[cfg(feature = "export")]
 use std::sync::Arc;
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 use windlass_core::{ErrorKind, Problem};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// The result of a call to the engine.
@@ -23,7 +23,7 @@ pub enum EngineError {
     Store(StoreError),
     /// The user's database failed.
     #[error("{0}")]
-    Data(DataError),
+    Data(ConnectorError),
     /// The step could not work a batch.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -38,7 +38,8 @@ impl EngineError {
     pub(crate) fn is_lease_lost(&self) -> bool {
         matches!(
             self,
-            EngineError::Store(StoreError::LeaseLost) | EngineError::Data(DataError::LeaseLost)
+            EngineError::Store(StoreError::LeaseLost)
+                | EngineError::Data(ConnectorError::LeaseLost)
         )
     }
 
@@ -48,12 +49,15 @@ impl EngineError {
             EngineError::Problem(_) => ErrorKind::Permanent,
             EngineError::Store(StoreError::Database(error)) => error.class.kind(),
             EngineError::Store(_) | EngineError::Step(_) => ErrorKind::Transient,
-            EngineError::Data(error) => error.class().map_or(ErrorKind::Transient, Class::kind),
+            EngineError::Data(error) => {
+                error.class().map_or(ErrorKind::Transient, ErrorClass::kind)
+            }
             #[cfg(feature = "export")]
-            EngineError::Parts(error) => match error.class() {
-                windlass_export::Class::Passing => ErrorKind::Unavailable,
-                // A full disk or missing privileges can be corrected while the write is retried.
-                _ => ErrorKind::Transient,
+            EngineError::Parts(error) => match error.kind() {
+                ErrorKind::Unavailable => ErrorKind::Unavailable,
+                // A full disk, missing privileges or a bad record can be corrected while the chunk is
+                // retried.
+                ErrorKind::Permanent | ErrorKind::Transient => ErrorKind::Transient,
             },
         }
     }
@@ -75,10 +79,10 @@ impl From<StoreError> for EngineError {
     }
 }
 
-impl From<DataError> for EngineError {
-    fn from(error: DataError) -> EngineError {
+impl From<ConnectorError> for EngineError {
+    fn from(error: ConnectorError) -> EngineError {
         match error {
-            DataError::Problem(problem) => EngineError::Problem(problem),
+            ConnectorError::Problem(problem) => EngineError::Problem(problem),
             other => EngineError::Data(other),
         }
     }

@@ -1,4 +1,4 @@
-//! The context of a job: its definition, scope, connection and step, resolved and cached per process.
+//! What a process needs to work on a job, resolved and cached.
 
 use crate::EngineError;
 use crate::Result;
@@ -11,57 +11,63 @@ use crate::submit::token_vault::TokenVault;
 use chrono::Utc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_connectors::{Connection, Items, ReadOnly, Reads, Replicated, Scope};
+use windlass_connectors::{
+    FanIn, InlineSource, NoLedger, RecordReader, ReplicaReader, Scope, Source, Target,
+};
 use windlass_core::ErrorKind;
 use windlass_core::problem::Code;
 use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, Table};
 use windlass_store::JobSnapshot;
 
-/// A job with everything needed to process it.
+/// A job with everything resolved: its scope, its databases, its step.
 pub(crate) struct JobContext {
     pub(crate) snapshot: JobSnapshot,
     pub(crate) scope: Scope,
-    pub(crate) connection: Arc<dyn Connection>,
-    /// Computes the outcomes; `None` if the database itself runs the step.
+    /// Where its records are: a database, or the items of its request.
+    pub(crate) source: Arc<dyn Source>,
+    /// Where its effects and its ledger are: [`NoLedger`] for a step that only reads.
+    pub(crate) target: Arc<dyn Target>,
+    /// Where the rows of its parts are read: on replicas, if the connection has some.
+    pub(crate) fan_in: Arc<dyn FanIn>,
+    /// Computes the outcomes. `None` for steps that are a statement.
     pub(crate) step: MaybeStep,
-    /// What every batch for the step includes.
+    /// The facts about the job that every batch for the step carries.
     pub(crate) facts: Arc<JobFacts>,
-    /// The operators' runtime controls.
+    /// The operators' settings for its type and for itself.
     pub(crate) controls: Arc<Controls>,
-    /// The columns of its parts, if the step is `map`; else empty.
+    /// The columns of its parts, if its step is `map`.
     pub(crate) part_columns: Arc<[Column]>,
-    /// Throttles it by the health of its database.
+    /// The throttle of its database.
     pub(crate) throttle: Arc<Throttle>,
     /// Whether its database is available.
     pub(crate) availability: Arc<Availability>,
-    resolved: Instant,
-    /// Approximate memory of its inline items.
+    resolved_at: Instant,
+    /// The approximate memory of the items of its request, in bytes.
     bytes: usize,
 }
 
-/// `None` if the database itself runs the step.
+/// `None` when the step is a statement.
 type MaybeStep = Option<Arc<dyn Step>>;
 
-/// How long a context is cached, so that a changed table is noticed.
-const CONTEXT_CACHE_TTL: Duration = Duration::from_secs(10);
-/// Maximum number of cached contexts. A context is small; the limit bounds the memory of a process that
-/// runs for years.
-const MAX_CACHED_CONTEXTS: usize = 1000;
-/// Maximum memory of inline items in the cache. Running jobs keep their own reference to their items.
-const MAX_CACHED_ITEM_BYTES: usize = 64 << 20;
+/// How long a context is used before it is resolved again, so that a changed table is noticed.
+const CONTEXT_TTL: Duration = Duration::from_secs(10);
+/// The most cached contexts. A context is small, but their number must not grow without bound.
+const MAX_CONTEXTS: usize = 1000;
+/// The most bytes of request items in cached contexts. Running jobs keep their own references.
+const MAX_ITEM_BYTES: usize = 64 << 20;
 
 impl JobContext {
-    /// The definition that the job was submitted with.
+    /// The job's definition.
     pub(crate) fn definition(&self) -> &JobType {
         &self.scope.job_type
     }
 
-    /// Maximum number of items per commit: the lower of the definition's limit and the database's.
+    /// The most items of one commit, by the definition and by the database.
     pub(crate) fn commit_items(&self) -> u32 {
-        self.definition().commit_items().min(self.connection.most_items())
+        self.definition().commit_items().min(self.target.max_commit_items())
     }
 
-    /// Whether an operator has stopped all job types or this one.
+    /// Whether an operator has stopped its job type.
     pub(crate) fn is_stopped(&self) -> bool {
         self.controls.is_stopped(&self.snapshot.definition.name)
     }
@@ -81,7 +87,7 @@ impl Engine {
     /// The context of a job, from the cache or resolved now.
     pub(crate) async fn context(&self, id: JobId) -> Result<Arc<JobContext>> {
         if let Some(known) = self.shared.jobs.lock().await.get(&id)
-            && known.resolved.elapsed() < CONTEXT_CACHE_TTL
+            && known.resolved_at.elapsed() < CONTEXT_TTL
         {
             return Ok(known.clone());
         }
@@ -92,14 +98,14 @@ impl Engine {
         let context = Arc::new(self.resolve(snapshot, false).await?);
         let mut jobs = self.shared.jobs.lock().await;
         let bytes: usize = jobs.values().map(|known| known.bytes).sum();
-        if jobs.len() >= MAX_CACHED_CONTEXTS || bytes + context.bytes > MAX_CACHED_ITEM_BYTES {
+        if jobs.len() >= MAX_CONTEXTS || bytes + context.bytes > MAX_ITEM_BYTES {
             jobs.clear();
         }
         jobs.insert(id, context.clone());
         Ok(context)
     }
 
-    /// Resolves the definition and request of a job against the database as it is now.
+    /// Resolves a job against the current schema of its database.
     pub(crate) async fn resolve(&self, snapshot: JobSnapshot, dry_run: bool) -> Result<JobContext> {
         check_identity(&snapshot)?;
         let (step, token) = self.step_of(&snapshot)?;
@@ -108,13 +114,13 @@ impl Engine {
         let throttle = self.throttle(&snapshot.definition.source.connection);
         let context = self.resolve_with(snapshot, table, facts).await?;
         let part_columns = match &context.definition().step.kind {
-            StepKind::Map(_) => context.connection.map_columns(&context.scope).await?.into(),
+            StepKind::Map(_) => context.fan_in.map_columns(&context.scope).await?.into(),
             _ => Arc::default(),
         };
         Ok(JobContext { step, throttle, part_columns, ..context })
     }
 
-    /// Creates the ledger of a job type, if its step writes.
+    /// Creates the ledger of a job type that needs one.
     pub(crate) async fn prepare_for(&self, definition: &JobType) -> Result<()> {
         match definition.step.kind.makes_parts() {
             true => Ok(()),
@@ -122,37 +128,32 @@ impl Engine {
         }
     }
 
-    /// The connection to the records of a job type, without a ledger if the step only reads.
-    pub(crate) fn connection_of(
-        &self,
-        definition: &JobType,
-        dry_run: bool,
-    ) -> Result<Arc<dyn Connection>> {
-        let makes_parts = definition.step.kind.makes_parts();
-        let connection = self.reading(&definition.source.connection, makes_parts, dry_run)?;
-        Ok(match makes_parts {
-            true => Arc::new(ReadOnly(connection)),
-            false => connection,
+    /// The target of a job type: its connection, or none for a step that only reads.
+    pub(crate) fn target_of(&self, definition: &JobType) -> Result<Arc<dyn Target>> {
+        let connection = self.connection(&definition.source.connection)?;
+        Ok(match definition.step.kind.makes_parts() {
+            true => Arc::new(NoLedger),
+            false => connection.clone(),
         })
     }
 
-    /// A connection that reads from replicas if nothing that is read will be written back; else the
-    /// primary.
-    fn reading(&self, name: &str, parts: bool, dry_run: bool) -> Result<Arc<dyn Connection>> {
-        let primary = self.connection(name)?.clone();
-        let reads = match (parts, dry_run) {
-            (_, true) => Reads::Samples,
-            (true, false) => Reads::Parts,
-            (false, false) => return Ok(primary),
-        };
-        Ok(match self.replicas(name).cloned() {
-            Some(replicas) => Arc::new(Replicated { primary, replicas, reads }),
-            None => primary,
+    /// Reads the samples of a dry run: from replicas, if the connection has some.
+    pub(crate) fn sample_reader(&self, job: &JobContext) -> Result<Arc<dyn RecordReader>> {
+        let source = &job.definition().source;
+        Ok(match self.replica_reader(&source.connection)? {
+            Some(reader) if !source.items => Arc::new(reader),
+            _ => job.source.clone(),
         })
     }
 
-    /// Resolves the part of a context that every use of a job needs: the connection to its records, and
-    /// the scope that limits which of them it may access.
+    /// Reads from the replicas of a connection, if it has some.
+    fn replica_reader(&self, connection: &str) -> Result<Option<ReplicaReader>> {
+        let primary = self.connection(connection)?.clone();
+        let replicas = self.replicas(connection).cloned();
+        Ok(replicas.map(|replicas| ReplicaReader { primary, replicas }))
+    }
+
+    /// The part of a context that every use of a job needs: its databases and its scope.
     async fn resolve_with(
         &self,
         mut snapshot: JobSnapshot,
@@ -161,57 +162,61 @@ impl Engine {
     ) -> Result<JobContext> {
         let definition = snapshot.definition.clone();
         let (identity, key) = (&snapshot.identity.clone(), definition.source.key.clone());
-        let mut connection = self.connection_of(&definition, facts.dry_run)?;
+        let connection = self.connection(&definition.source.connection)?;
+        let (mut source, target): (Arc<dyn Source>, _) =
+            (connection.clone(), self.target_of(&definition)?);
+        let fan_in: Arc<dyn FanIn> = match self.replica_reader(&definition.source.connection)? {
+            Some(reader) => Arc::new(reader),
+            None => connection.clone(),
+        };
         let availability = self.availability(&definition.source.connection)?.clone();
         let mut bytes = 0;
         let scope = if definition.source.items {
             let mut request = self.request_with_items(&mut snapshot).await?;
             table.estimated_rows = request.items.as_ref().map_or(0, Vec::len) as u64;
             let scope = Scope::new(definition, table, &request, identity)?;
-            let items = Items::new(request.items.take().unwrap_or_default(), &key, connection)?;
+            let items = InlineSource::new(request.items.take().unwrap_or_default(), &key)?;
             bytes = items.size();
-            connection = Arc::new(items);
+            source = Arc::new(items);
             scope
         } else {
             Scope::new(definition, table, &snapshot.request, identity)?
         };
-        let (controls, resolved) = (self.shared.controls.clone(), Instant::now());
+        let (controls, resolved_at) = (self.shared.controls.clone(), Instant::now());
         let (step, throttle, part_columns) = (None, Arc::default(), Arc::default());
         Ok(JobContext {
             snapshot,
             scope,
-            connection,
+            source,
+            target,
+            fan_in,
             step,
             facts,
             controls,
             part_columns,
             throttle,
             availability,
-            resolved,
+            resolved_at,
             bytes,
         })
     }
 
-    /// The request that holds a job's inline items: its own, or for a redrive that of the original job.
-    /// The items are moved out of the snapshot, so that they are in memory only once.
+    /// The request with a job's items: its own, or that of the job whose dead letters it redrives.
+    /// Takes the items out of the snapshot, so that they are in memory once.
     async fn request_with_items(&self, snapshot: &mut JobSnapshot) -> Result<Request> {
         if snapshot.root == snapshot.id {
             let items = snapshot.request.items.take();
             return Ok(Request { items, ..snapshot.request.clone() });
         }
-        let gone = || {
-            let detail = format!(
-                "the original job {} was pruned, and its inline items with it",
-                snapshot.root
-            );
+        let missing = || {
+            let detail = format!("job {} is deleted, and its items with it", snapshot.root);
             EngineError::from(Problem::new(Code::NotFound, detail))
         };
-        Ok(self.shared.store.snapshot(snapshot.root).await?.ok_or_else(gone)?.request)
+        Ok(self.shared.store.snapshot(snapshot.root).await?.ok_or_else(missing)?.request)
     }
 
-    /// A job's step, and the token that it forwards. If this process lacks a secret of an HTTP step, it
-    /// can still plan the job, and must not fail chunks that another process could work on: such a step
-    /// pauses the job instead.
+    /// A job's step, and the token that it forwards. A process that lacks a secret can still plan the
+    /// job, and must not fail chunks that another process could work: its step refuses them.
     fn step_of(&self, snapshot: &JobSnapshot) -> Result<(MaybeStep, Option<Secret>)> {
         let step = self.shared.steps.of(&snapshot.definition, &self.shared.config);
         let made = step.and_then(|step| Ok((step, token_of(snapshot)?)));
@@ -223,13 +228,14 @@ impl Engine {
         }
     }
 
-    /// Resolves what is needed to end a job: no step, and no table if it was dropped.
+    /// The context to end a job that is no longer worked on. Needs no handler, and no table if that
+    /// is dropped.
     pub(crate) async fn resolve_to_end(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         self.prepare_for(&snapshot.definition).await?;
         self.resolve_read_only(snapshot).await
     }
 
-    /// Like `resolve_to_end`, but changes nothing: a missing ledger is not created.
+    /// The same without changing anything: a missing ledger is not created.
     pub(crate) async fn resolve_read_only(&self, snapshot: JobSnapshot) -> Result<JobContext> {
         let table = match self.describe(&snapshot.definition.source).await {
             Err(error) if matches!(error.kind(), ErrorKind::Permanent) => Table::default(),
@@ -253,7 +259,7 @@ fn check_identity(snapshot: &JobSnapshot) -> std::result::Result<(), Problem> {
     }
 }
 
-/// The token that a job's step forwards: sealed in the job, or plain in a dry run.
+/// The token that a job's step forwards: sealed in the job, or the one of a dry-run request.
 fn token_of(snapshot: &JobSnapshot) -> std::result::Result<Option<Secret>, Problem> {
     match &snapshot.identity.sealed_token {
         _ if !snapshot.definition.step.kind.forwards_token() => Ok(None),

@@ -1,16 +1,16 @@
-//! One value on its way into a batch, in the form that it arrived in.
+//! One value of a row in the form in which the driver returned it.
 
 use std::borrow::Cow;
 
 use windlass_core::Value;
 
-/// A value for [`RowBuilder::push_with`](crate::RowBuilder::push_with). Numbers, days and text of a
-/// column's own form are taken in as they are, without a [`Value`] in between.
+/// A value for [`RowBuilder::push_with`](crate::RowBuilder::push_with). Numbers, days and text in the form of their
+/// column are copied directly, without a conversion to [`Value`].
 #[derive(Clone, Debug)]
 pub enum Cell<'a> {
-    /// No value.
+    /// NULL.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
@@ -39,7 +39,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The value that it is; `None` for one that only a column of its form understands.
+    /// The value. `None` for a form that only a column of the same form accepts.
     pub(crate) fn to_value(&self) -> Option<Cow<'_, Value>> {
         Some(match self {
             Cell::Value(value) => Cow::Borrowed(value.as_ref()),
@@ -53,8 +53,8 @@ impl Cell<'_> {
         })
     }
 
-    /// The value as errors show it.
-    pub(crate) fn shown(&self) -> String {
+    /// The value for error messages.
+    pub(crate) fn display(&self) -> String {
         match self {
             Cell::Units(units) => format!("{units} units"),
             Cell::Days(days) => format!("day {days}"),

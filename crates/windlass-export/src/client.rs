@@ -1,5 +1,5 @@
-//! How the object store is called: with the machine's roots and the one crypto library, and with
-//! time-outs under which a part of the usual size still goes over a slow line.
+//! The HTTP client of the object store: with the system's root certificates, ring, and timeouts that allow a part
+//! of the usual size over a slow connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,7 @@ use object_store::{ClientOptions, RetryConfig};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Makes the client that requests go through. The library's own would look for a crypto provider
-/// of the whole process, and a library of ours installs none.
+/// Creates the HTTP client. The default one needs a process-wide crypto provider, which a library must not install.
 #[derive(Debug)]
 pub(crate) struct Connector;
 
@@ -32,8 +31,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// A moment's trouble is bridged here; what lasts longer is the engine's to wait for, since it can
-/// show that it waits.
+/// Retries short failures. The engine retries longer ones, since it can report that it is waiting.
 pub(crate) fn retries() -> RetryConfig {
     RetryConfig { max_retries: 3, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
 }

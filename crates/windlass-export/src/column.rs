@@ -1,4 +1,4 @@
-//! One column of a batch in the making: values are taken in exactly or not at all.
+//! Builds one column of a batch. Values are stored exactly or refused.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::decimal::{Decimal, fits};
 use crate::{datetime, schema};
 
 /// Why a value does not fit.
-pub(crate) type Misfit = Cow<'static, str>;
+pub(crate) type Reason = Cow<'static, str>;
 
 /// The values of one column so far.
 pub(crate) struct Column {
@@ -46,7 +46,7 @@ struct Strings {
 }
 
 impl Column {
-    /// An empty column; `None` for a type that no schema of ours has.
+    /// An empty column. `None` for a type that [`crate::schema`] never returns.
     pub(crate) fn new(field: &Field) -> Option<Column> {
         let values = match field.data_type() {
             DataType::Boolean => Values::Bool(Vec::new()),
@@ -71,12 +71,11 @@ impl Column {
         Some(Column { nullable: field.is_nullable(), json: schema::is_json(field), nulls, values })
     }
 
-    /// Takes a value in. What does not fit leaves the column as it was. Returns about how many
-    /// bytes it took.
-    pub(crate) fn push(&mut self, cell: &Cell<'_>) -> Result<usize, Misfit> {
+    /// Adds a value, and returns its approximate size. A value that does not fit leaves the column unchanged.
+    pub(crate) fn push(&mut self, cell: &Cell<'_>) -> Result<usize, Reason> {
         if cell.is_null() {
             if !self.nullable {
-                return Err("it may not be null".into());
+                return Err("it must not be null".into());
             }
             self.values.push_null();
             self.nulls.append_null();
@@ -87,13 +86,13 @@ impl Column {
         Ok(size)
     }
 
-    /// Takes the last value out again, since another column of its row refused.
+    /// Removes the last value, after another column of its row refused.
     pub(crate) fn pop(&mut self) {
         self.values.pop();
         self.nulls.truncate(self.nulls.len().saturating_sub(1));
     }
 
-    /// The values so far as an array; the column is empty then.
+    /// Returns the values as an array, and empties the column.
     pub(crate) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         let nulls = self.nulls.finish();
         Ok(match &mut self.values {
@@ -130,8 +129,8 @@ impl Column {
 }
 
 impl Values {
-    /// A cell in the column's own form goes in as it is; every other by way of its value.
-    fn push(&mut self, cell: &Cell<'_>, json: bool) -> Result<usize, Misfit> {
+    /// Copies a cell in the form of the column directly, and converts others by their value.
+    fn push(&mut self, cell: &Cell<'_>, json: bool) -> Result<usize, Reason> {
         match (self, cell) {
             (Values::Bool(values), Cell::Bool(value)) => values.push(*value),
             (Values::Int(values), Cell::Int(value)) => values.push(*value),
@@ -143,8 +142,9 @@ impl Values {
                 values.push(*units);
             }
             (Values::Decimal128(values, precision, scale), Cell::Text(text)) => {
-                values
-                    .push(written(text, *precision, *scale, |number, p, s| number.to_i128(p, s))?);
+                values.push(parse_decimal(text, *precision, *scale, |number, p, s| {
+                    number.to_i128(p, s)
+                })?);
             }
             (Values::Date(values), Cell::Days(days)) => values.push(*days),
             (Values::Timestamp(values, _), Cell::Micros(micros)) => values.push(*micros),
@@ -153,14 +153,14 @@ impl Values {
             }
             (Values::Bytes(strings), Cell::Bytes(bytes)) => return strings.push(bytes),
             (values, cell) => {
-                let value = cell.to_value().ok_or("it is of another type than its column")?;
+                let value = cell.to_value().ok_or("its type does not match the column")?;
                 return values.push_value(&value, json);
             }
         }
         Ok(16)
     }
 
-    fn push_value(&mut self, value: &Value, json: bool) -> Result<usize, Misfit> {
+    fn push_value(&mut self, value: &Value, json: bool) -> Result<usize, Reason> {
         match self {
             Values::Bool(values) => values.push(bool(value)?),
             Values::Int(values) => values.push(int(value)?),
@@ -194,7 +194,7 @@ impl Values {
         Ok(16)
     }
 
-    /// The value under a null is never seen, but is always the same.
+    /// A null has a fixed placeholder value, so that files are deterministic.
     fn push_null(&mut self) {
         match self {
             Values::Bool(values) => values.push(false),
@@ -231,9 +231,9 @@ impl Strings {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn push(&mut self, value: &[u8]) -> Result<usize, Misfit> {
+    fn push(&mut self, value: &[u8]) -> Result<usize, Reason> {
         let end = i32::try_from(self.bytes.len() + value.len())
-            .map_err(|_| "the batch holds 2 GiB of this column already")?;
+            .map_err(|_| "the batch already has 2 GiB of this column")?;
         self.bytes.extend_from_slice(value);
         self.ends.push(end);
         Ok(4 + value.len())
@@ -255,8 +255,8 @@ fn take<T: arrow_buffer::ArrowNativeType>(values: &mut Vec<T>) -> ScalarBuffer<T
     ScalarBuffer::from(std::mem::replace(values, Vec::with_capacity(capacity)))
 }
 
-/// SQLite and MySQL have no booleans of their own.
-fn bool(value: &Value) -> Result<bool, Misfit> {
+/// SQLite and MySQL return booleans as numbers.
+fn bool(value: &Value) -> Result<bool, Reason> {
     match value {
         Value::Bool(value) => Ok(*value),
         Value::Int(0) => Ok(false),
@@ -267,7 +267,7 @@ fn bool(value: &Value) -> Result<bool, Misfit> {
     }
 }
 
-fn int(value: &Value) -> Result<i64, Misfit> {
+fn int(value: &Value) -> Result<i64, Reason> {
     match value {
         Value::Int(value) => Some(*value),
         Value::Text(text) => text.parse().ok(),
@@ -277,7 +277,7 @@ fn int(value: &Value) -> Result<i64, Misfit> {
     .ok_or_else(|| "it is not an integer of 64 bits".into())
 }
 
-fn unsigned(value: &Value) -> Result<u64, Misfit> {
+fn unsigned(value: &Value) -> Result<u64, Reason> {
     match value {
         Value::Int(value) => u64::try_from(*value).ok(),
         Value::Text(text) => text.parse().ok(),
@@ -287,20 +287,20 @@ fn unsigned(value: &Value) -> Result<u64, Misfit> {
     .ok_or_else(|| "it is not an unsigned integer of 64 bits".into())
 }
 
-/// The integers up to here are apart from each other in a float.
-const EXACT: i64 = 1 << 53;
+/// Floats represent all integers up to here exactly.
+const MAX_EXACT_INTEGER: i64 = 1 << 53;
 
 fn whole(value: f64) -> Option<i64> {
-    let fits = value.fract() == 0.0 && value.abs() <= EXACT as f64;
+    let fits = value.fract() == 0.0 && value.abs() <= MAX_EXACT_INTEGER as f64;
     fits.then_some(value as i64)
 }
 
-fn float(value: &Value) -> Result<f64, Misfit> {
+fn float(value: &Value) -> Result<f64, Reason> {
     match value {
         Value::Float(value) => Ok(*value),
-        Value::Int(value) if value.abs() <= EXACT => Ok(*value as f64),
+        Value::Int(value) if value.abs() <= MAX_EXACT_INTEGER => Ok(*value as f64),
         Value::Text(text) => match text.parse::<f64>() {
-            // A text that says more than the float holds would lose it.
+            // A text with more digits than the float would lose them.
             Ok(value) if value.is_nan() || same_text(value, text) => Ok(value),
             _ => Err("it is not exactly a floating point number of 64 bits".into()),
         },
@@ -317,43 +317,43 @@ fn decimal<T>(
     precision: u8,
     scale: i8,
     fit: impl Fn(Decimal<'_>, u8, i8) -> Option<T>,
-) -> Result<T, Misfit> {
+) -> Result<T, Reason> {
     let text: Cow<'_, str> = match value {
         Value::Text(text) => Cow::Borrowed(text.as_str()),
-        // A float is the shortest decimal that reads back as it.
+        // The shortest decimal that parses to the same float.
         Value::Int(_) | Value::Float(_) => Cow::Owned(value.to_text().unwrap_or_default()),
         _ => return Err("it is not a decimal number".into()),
     };
-    written(&text, precision, scale, fit)
+    parse_decimal(&text, precision, scale, fit)
 }
 
-/// A decimal by its text.
-fn written<T>(
+/// Parses a decimal.
+fn parse_decimal<T>(
     text: &str,
     precision: u8,
     scale: i8,
     fit: impl Fn(Decimal<'_>, u8, i8) -> Option<T>,
-) -> Result<T, Misfit> {
+) -> Result<T, Reason> {
     let Some(decimal) = Decimal::parse(text) else {
-        return Err("it is not a decimal number; a column without a precision may hold it".into());
+        return Err("it is not a decimal number; use a column without a precision".into());
     };
     fit(decimal, precision, scale).ok_or_else(|| too_long(precision, scale))
 }
 
-fn too_long(precision: u8, scale: i8) -> Misfit {
-    format!("it needs more than {precision} digits, or more than {scale} after the point").into()
+fn too_long(precision: u8, scale: i8) -> Reason {
+    format!("it needs more than {precision} digits, or more than {scale} decimal places").into()
 }
 
-fn text(value: &Value) -> Result<Cow<'_, str>, Misfit> {
+fn text(value: &Value) -> Result<Cow<'_, str>, Reason> {
     match value {
         Value::Text(text) => Ok(Cow::Borrowed(text)),
-        Value::Bytes(_) => Err("it is bytes, which need not be text".into()),
+        Value::Bytes(_) => Err("it is bytes, which may not be text".into()),
         other => Ok(Cow::Owned(other.to_text().unwrap_or_default())),
     }
 }
 
-/// JSON is written into JSON as it is, so that only what is JSON may be in such a column.
-fn json_text(value: &Value) -> Result<Cow<'_, str>, Misfit> {
+/// The JSON formats copy JSON columns verbatim, so the text must be valid JSON.
+fn json_text(value: &Value) -> Result<Cow<'_, str>, Reason> {
     match value {
         Value::Text(text) => match serde_json::from_str::<serde::de::IgnoredAny>(text) {
             Ok(_) => Ok(Cow::Borrowed(text)),

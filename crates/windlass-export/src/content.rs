@@ -1,5 +1,5 @@
-//! The hash of what rows say: the same for the same rows in the same order, whatever the format,
-//! the compression and the batches they came in.
+//! The content hash of rows. It depends only on the rows and their order, not on the format, the compression or the
+//! batches.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
@@ -13,10 +13,9 @@ use ring::digest::{Context, SHA256};
 
 use crate::{Error, Result, type_name};
 
-/// SHA-256 over the columns' names and types, the count of rows, and for each column three hashes:
-/// of which values are null (a byte each), of the lengths of those that have one (four bytes each),
-/// and of the values that are not null, one after the other. Column by column it costs little,
-/// since most of it is memory as it lies there.
+/// SHA-256 over the names and types of the columns, the number of rows, and three hashes per column: of the null flags
+/// (one byte each), of the lengths of values with a variable length (four bytes each), and of the values that are
+/// not null. Hashing column by column is fast, since it reads contiguous memory.
 pub(crate) struct Content {
     schema: SchemaRef,
     rows: u64,
@@ -88,7 +87,7 @@ impl Column {
                 let bytes = array.as_binary::<i32>();
                 self.add_strings(bytes.offsets(), bytes.values(), bytes.nulls());
             }
-            other => return Err(Error::Encoding(format!("no part has a column of {other}"))),
+            other => return Err(Error::Encoding(format!("columns of {other} are not supported"))),
         }
         Ok(())
     }
@@ -105,9 +104,9 @@ impl Column {
         }
     }
 
-    /// Numbers are hashed as this machine keeps them, which is as all that we run on do.
+    /// Hashes numbers in their memory representation, which is little-endian.
     fn add_numbers<T: ArrowPrimitiveType>(&mut self, array: &PrimitiveArray<T>) {
-        const { assert!(cfg!(target_endian = "little"), "the hash would be another") };
+        const { assert!(cfg!(target_endian = "little"), "the hash depends on the byte order") };
         if array.null_count() == 0 {
             return self.values.update(array.values().to_byte_slice());
         }

@@ -1,7 +1,7 @@
-//! Rows as CSV (RFC 4180), and the text of a single value, which JSON shares.
+//! Writes rows as CSV (RFC 4180), and the text of single values, also for JSON.
 //!
-//! A value is quoted where it must be. `NULL` is nothing at all and the empty text is `""`, as
-//! PostgreSQL's `COPY` writes and reads them. Bytes are `\x` and hexadecimal digits.
+//! Values are quoted only if necessary. `NULL` is an empty field and the empty text is `""`, as in PostgreSQL's `COPY`.
+//! Bytes are `\x` and hexadecimal digits.
 
 use std::io::Write as _;
 
@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use crate::{Error, Result, datetime, decimal};
 
-/// The line with the columns' names.
+/// Writes the header line.
 pub(crate) fn header(schema: &Schema, out: &mut Vec<u8>) {
     for (place, field) in schema.fields().iter().enumerate() {
         if place > 0 {
@@ -26,7 +26,7 @@ pub(crate) fn header(schema: &Schema, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// A line for each row.
+/// Writes one line per row.
 pub(crate) fn rows(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     for row in 0..batch.num_rows() {
         for (place, column) in batch.columns().iter().enumerate() {
@@ -68,15 +68,15 @@ pub(crate) fn plain(column: &ArrayRef, row: usize, out: &mut Vec<u8>) -> Result<
         DataType::Date32 => {
             let days = column.as_primitive::<Date32Type>().value(row);
             datetime::write_date(days, out)
-                .ok_or_else(|| Error::Encoding(format!("day {days} is in no calendar")))?;
+                .ok_or_else(|| Error::Encoding(format!("day {days} is outside the calendar")))?;
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
             let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
             datetime::write_timestamp(micros, zone.is_some(), out).ok_or_else(|| {
-                Error::Encoding(format!("microsecond {micros} is in no calendar"))
+                Error::Encoding(format!("microsecond {micros} is outside the calendar"))
             })?;
         }
-        other => return Err(Error::Encoding(format!("no part has a column of {other}"))),
+        other => return Err(Error::Encoding(format!("columns of {other} are not supported"))),
     }
     Ok(())
 }
@@ -85,8 +85,7 @@ fn number(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// The shortest number that reads back as the same float; what JSON has no number for is the word
-/// that PostgreSQL writes.
+/// The shortest number that parses to the same float. Special values are written as in PostgreSQL.
 fn float(value: f64, out: &mut Vec<u8>) {
     let _ = match value {
         _ if value.is_nan() => write!(out, "NaN"),
@@ -106,10 +105,10 @@ fn quoted(text: &[u8], out: &mut Vec<u8>) {
     let at_the_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
     let needs_quotes = text.is_empty()
         || text.iter().any(special)
-        // Many readers trim what is not quoted.
+        // Many readers trim unquoted values.
         || at_the_edge(text.first())
         || at_the_edge(text.last())
-        // The end of the data, for PostgreSQL's own reader.
+        // PostgreSQL's reader takes this for the end of the data.
         || text == b"\\.";
     if !needs_quotes {
         return out.extend_from_slice(text);

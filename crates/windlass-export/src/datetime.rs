@@ -1,14 +1,14 @@
-//! Dates and timestamps between their database's text and the numbers that Arrow keeps them as.
+//! Converts dates and timestamps between the text of databases and the numbers of Arrow.
 
 use std::io::Write as _;
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Timelike as _};
 
-/// Day 0 of Arrow, counted as chrono does.
-const EPOCH: i32 = 719_163;
-const MICROS: i64 = 1_000_000;
+/// The first day of Arrow, 1970-01-01, in days since the year 1.
+const EPOCH_DAYS: i32 = 719_163;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// The days since 1970 of `2025-01-31`; `None` for what is no date, `infinity` for one.
+/// The days since 1970 of a date such as `2025-01-31`. `None` for other texts, such as `infinity`.
 pub(crate) fn date(text: &str) -> Option<i32> {
     let (text, before_christ) = era(text);
     day_of(text, before_christ)
@@ -27,20 +27,20 @@ fn day_of(text: &str, before_christ: bool) -> Option<i32> {
         u32::try_from(number(month)?).ok()?,
         u32::try_from(number(day)?).ok()?,
     )?;
-    Some(date.num_days_from_ce() - EPOCH)
+    Some(date.num_days_from_ce() - EPOCH_DAYS)
 }
 
-/// The microseconds since 1970 of `2025-01-31 03:00:00.5+00`. With a zone, the text must have one
-/// and it is counted in UTC; without, it must have none: dropping it would lose something.
+/// The microseconds since 1970 of a timestamp such as `2025-01-31 03:00:00.5+00`. A column with a time zone needs a text
+/// with an offset, and the result is in UTC. A column without one refuses an offset, since that would be lost.
 pub(crate) fn timestamp(text: &str, zoned: bool) -> Result<i64, &'static str> {
     const WRONG: &str = "it is not a timestamp, such as 2025-01-31 03:00:00";
     let (text, before_christ) = era(text);
     let (day, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00:00"));
     let (time, offset) = zone(time).ok_or(WRONG)?;
     match (zoned, offset) {
-        (true, None) => return Err("it does not say its zone, such as +00 or Z"),
+        (true, None) => return Err("it has no time zone, such as +00 or Z"),
         (false, Some(_)) => {
-            return Err("it has a zone and its column has none: the column's type would be \
+            return Err("it has a time zone and its column has none: the column's type would be \
                         `timestamp with time zone`");
         }
         _ => {}
@@ -48,19 +48,18 @@ pub(crate) fn timestamp(text: &str, zoned: bool) -> Result<i64, &'static str> {
     let days = i64::from(day_of(day, before_christ).ok_or(WRONG)?);
     let micros = time_of_day(time).ok_or("its time is not HH:MM:SS with at most six decimals")?;
     let seconds = days * 86_400 - offset.unwrap_or(0);
-    let total = seconds.checked_mul(MICROS).and_then(|start| start.checked_add(micros));
-    total.ok_or("it is further away than microseconds in 64 bits reach")
+    let total = seconds.checked_mul(MICROS_PER_SECOND).and_then(|start| start.checked_add(micros));
+    total.ok_or("it is outside the range of microseconds in 64 bits")
 }
 
-/// Writes a date as ISO 8601 does. `None` where the calendar does not reach.
+/// Writes a date in ISO 8601 format. `None` if it is outside the calendar.
 pub(crate) fn write_date(days: i32, out: &mut Vec<u8>) -> Option<()> {
-    let date = NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH)?)?;
+    let date = NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH_DAYS)?)?;
     write_day(date, out);
     Some(())
 }
 
-/// Writes a timestamp as RFC 3339 does, with `Z` where it has a zone. `None` where the calendar
-/// does not reach.
+/// Writes a timestamp in RFC 3339 format, with `Z` if it has a time zone. `None` if it is outside the calendar.
 pub(crate) fn write_timestamp(micros: i64, zoned: bool, out: &mut Vec<u8>) -> Option<()> {
     let moment = DateTime::from_timestamp_micros(micros)?.naive_utc();
     write_day(moment.date(), out);
@@ -78,14 +77,14 @@ pub(crate) fn write_timestamp(micros: i64, zoned: bool, out: &mut Vec<u8>) -> Op
 
 fn write_day(date: NaiveDate, out: &mut Vec<u8>) {
     let (year, month, day) = (date.year(), date.month(), date.day());
-    // ISO 8601 wants a sign where four digits are not enough.
+    // ISO 8601 requires a sign for years of more than four digits.
     let _ = match year {
         0..=9999 => write!(out, "{year:04}-{month:02}-{day:02}"),
         _ => write!(out, "{year:+05}-{month:02}-{day:02}"),
     };
 }
 
-/// PostgreSQL writes years before the first with `BC` at the very end.
+/// PostgreSQL appends `BC` to dates before the year 1.
 fn era(text: &str) -> (&str, bool) {
     match text.strip_suffix(" BC") {
         Some(text) => (text, true),
@@ -93,7 +92,7 @@ fn era(text: &str) -> (&str, bool) {
     }
 }
 
-/// A time without its zone, and how many seconds that is ahead of UTC.
+/// A time without its offset, and the offset in seconds.
 fn zone(time: &str) -> Option<(&str, Option<i64>)> {
     if let Some(time) = time.strip_suffix(['Z', 'z']) {
         return Some((time, Some(0)));
@@ -136,10 +135,10 @@ fn time_of_day(time: &str) -> Option<i64> {
     for _ in kept.len()..6 {
         micros *= 10;
     }
-    Some((hours * 3600 + minutes * 60 + seconds) * MICROS + micros)
+    Some((hours * 3600 + minutes * 60 + seconds) * MICROS_PER_SECOND + micros)
 }
 
-/// A number of digits only; none at all is no number.
+/// Parses digits. `None` if there are other characters or no digits.
 fn number(digits: &str) -> Option<i64> {
     if digits.is_empty() || digits.len() > 9 {
         return None;
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_keep_their_instant() {
+    fn timestamps_are_converted_to_utc() {
         let noon = Ok(1_738_324_800_000_000);
         for text in [
             "2025-01-31 12:00:00+00",
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_dropped_or_guessed() {
+    fn incomplete_timestamps_are_refused() {
         assert!(timestamp("2025-01-31 12:00:00", true).is_err(), "no zone");
         assert!(timestamp("2025-01-31 12:00:00Z", false).is_err(), "a zone");
         assert!(timestamp("2025-01-31 12:00:00.0000001", false).is_err(), "nanoseconds");
@@ -201,14 +200,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(micros in -62_135_596_800_000_000i64..253_402_300_800_000_000) {
+        fn timestamps_survive_a_round_trip(micros in -62_135_596_800_000_000i64..253_402_300_800_000_000) {
             for zoned in [true, false] {
                 let mut out = Vec::new();
                 write_timestamp(micros, zoned, &mut out).unwrap();
                 let text = String::from_utf8(out).unwrap();
                 prop_assert_eq!(timestamp(&text, zoned), Ok(micros), "{}", text);
             }
-            let days = i32::try_from(micros.div_euclid(86_400 * MICROS)).unwrap();
+            let days = i32::try_from(micros.div_euclid(86_400 * MICROS_PER_SECOND)).unwrap();
             let mut out = Vec::new();
             write_date(days, &mut out).unwrap();
             prop_assert_eq!(date(std::str::from_utf8(&out).unwrap()), Some(days));

@@ -1,13 +1,13 @@
-//! Decimals between their text and the integers that Arrow keeps them as. Always exact.
+//! Converts decimals exactly between text and the integers of Arrow.
 
 use arrow_buffer::i256;
 
-/// The most digits that any of Arrow's decimals has.
-pub(crate) const MOST_DIGITS: usize = 76;
-/// The most digits of one in 128 bits.
-pub(crate) const MOST_DIGITS_128: usize = 38;
+/// The most digits of a decimal in 256 bits.
+pub(crate) const MAX_DIGITS: usize = 76;
+/// The most digits of a decimal in 128 bits.
+pub(crate) const MAX_DIGITS_128: usize = 38;
 
-/// A decimal number's text, taken apart.
+/// The parts of a decimal number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal<'a> {
     negative: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Decimal<'a> {
 }
 
 impl<'a> Decimal<'a> {
-    /// Takes `-12.50` apart; `None` for what is no plain decimal number, `NaN` for one.
+    /// Parses a number such as `-12.50`. `None` for other texts, such as `NaN`.
     pub(crate) fn parse(text: &'a str) -> Option<Decimal<'a>> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -35,21 +35,21 @@ impl<'a> Decimal<'a> {
         Some(Decimal { negative, whole: whole.trim_start_matches('0'), fraction })
     }
 
-    /// How many digits it has before the point.
+    /// The number of digits before the point.
     pub(crate) fn whole_digits(&self) -> usize {
         self.whole.len()
     }
 
-    /// How many digits are written after the point.
+    /// The number of digits after the point.
     pub(crate) fn scale(&self) -> usize {
         self.fraction.len()
     }
 
-    /// The number as units of that scale; `None` where it does not fit.
+    /// The number in units of this scale. `None` if it does not fit.
     pub(crate) fn to_i128(self, precision: u8, scale: i8) -> Option<i128> {
         let (fraction, zeros) = self.fitted(precision, scale)?;
         let mut value: i128 = 0;
-        // Most numbers fit 64 bits, in which this is several times as fast.
+        // Most numbers fit into 64 bits, for which this is several times faster.
         if self.whole.len() + fraction.len() + zeros <= 18 {
             let mut small: i64 = 0;
             for digit in self.whole.bytes().chain(fraction.bytes()) {
@@ -77,7 +77,7 @@ impl<'a> Decimal<'a> {
         i256::from_string(&format!("{sign}0{}{fraction}{}", self.whole, "0".repeat(zeros)))
     }
 
-    /// The digits of the fraction that count, and how many zeros follow them.
+    /// The significant digits of the fraction, and the number of zeros to append.
     fn fitted(&self, precision: u8, scale: i8) -> Option<(&'a str, usize)> {
         let scale = usize::try_from(scale).ok()?;
         let fraction = match self.fraction.split_at_checked(scale) {
@@ -90,13 +90,13 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Whether units have no more digits than that.
+/// Whether the units have at most this many digits.
 pub(crate) fn fits(units: i128, precision: u8) -> bool {
     let limit = 10u128.checked_pow(u32::from(precision));
     limit.is_some_and(|limit| units.unsigned_abs() < limit)
 }
 
-/// Writes units of that scale as a decimal number: the digits with the point where it belongs.
+/// Writes units of this scale as a decimal number.
 pub(crate) fn write(units: &str, scale: i8, out: &mut Vec<u8>) {
     let (sign, digits) = match units.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fit_exactly_or_not_at_all() {
+    fn numbers_fit_exactly_or_are_refused() {
         let fit = |text, precision, scale| Decimal::parse(text)?.to_i128(precision, scale);
         assert_eq!(fit("12.50", 12, 2), Some(1250));
         assert_eq!(fit("-12.5", 12, 2), Some(-1250));
-        assert_eq!(fit("12.5000", 12, 2), Some(1250), "zeros say nothing");
+        assert_eq!(fit("12.5000", 12, 2), Some(1250), "trailing zeros are ignored");
         assert_eq!(fit("12.505", 12, 2), None);
         assert_eq!(fit("0001.00", 3, 2), Some(100));
         assert_eq!(fit("10.00", 3, 2), None);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn units_fit_by_their_digits() {
+    fn units_are_limited_by_their_digits() {
         assert!(fits(999, 3) && fits(-999, 3) && !fits(1000, 3) && !fits(-1000, 3));
         assert!(fits(10i128.pow(38) - 1, 38) && !fits(10i128.pow(38), 38));
         assert!(!fits(i128::MIN, 38));
@@ -153,7 +153,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_units_are_the_same_number(units in any::<i64>(), scale in 0i8..25) {
+        fn units_survive_a_round_trip(units in any::<i64>(), scale in 0i8..25) {
             let text = written(units, scale);
             let read = Decimal::parse(&text).unwrap();
             prop_assert_eq!(read.to_i128(38, scale), Some(i128::from(units)));

@@ -1,4 +1,4 @@
-//! Where parts and reports go: a folder, or a prefix of a bucket.
+//! Destinations of parts and reports: a folder, or a prefix of a bucket.
 
 use std::path::{Component, Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -11,20 +11,19 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
 
 use crate::{Error, Result, client, local};
 
-/// A folder or a prefix. Cheap to clone; nothing is made or asked before something is written.
+/// A folder or a bucket prefix. Cheap to clone. Nothing is created or contacted before the first access.
 #[derive(Clone, Debug)]
 pub struct Destination {
     url: String,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Where it is a folder.
+    /// The path, if it is a folder.
     folder: Option<PathBuf>,
 }
 
 impl Destination {
-    /// The place of a URL: `file:reports/x/`, relative to the current folder, or
-    /// `s3://bucket/prefix/`, with credentials, region and endpoint from the environment as every
-    /// tool of AWS takes them (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …).
+    /// Opens the destination of a URL: `file:reports/x/`, relative to the current folder, or
+    /// `s3://bucket/prefix/`, with credentials, region and endpoint from the usual variables of AWS (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT_URL` …).
     pub fn open(url: &str) -> Result<Destination> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -32,7 +31,7 @@ impl Destination {
         Destination::open_with(url, variables)
     }
 
-    /// The same with these variables in place of the environment's, later ones before earlier.
+    /// The same with these variables instead of the environment's. Later ones override earlier ones.
     pub fn open_with(
         url: &str,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -40,33 +39,33 @@ impl Destination {
         match url.split_once(':') {
             Some(("file", rest)) => folder(url, rest),
             Some(("s3", rest)) => bucket(url, rest, variables),
-            _ => Err(wrong(url, "a place is `file:folder/` or `s3://bucket/prefix/`")),
+            _ => Err(invalid(url, "must be `file:folder/` or `s3://bucket/prefix/`")),
         }
     }
 
-    /// Takes the URL of one object apart: the place's, and the object's name in it.
+    /// Splits the URL of an object into the URL of its destination and its name.
     pub fn split(url: &str) -> Result<(&str, &str)> {
         let start = url.find(':').map_or(0, |colon| colon + 1);
         let at = url[start..].rfind('/').map_or(start, |slash| start + slash + 1);
         match url.split_at(at) {
-            (_, "") => Err(wrong(url, "it ends in `/`, so that it names no file")),
-            ("s3://", _) => Err(wrong(url, "it names a bucket and no object in it")),
+            (_, "") => Err(invalid(url, "must name a file, but ends in `/`")),
+            ("s3://", _) => Err(invalid(url, "must name an object in the bucket")),
             parts => Ok(parts),
         }
     }
 
-    /// The URL, for people.
+    /// The URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Writes a small object in one go: it is there whole, or not at all.
+    /// Writes a small object in one request. It becomes visible when it is complete.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let path = self.path(name)?;
         self.put_at(&path, bytes.into()).await.map_err(|error| self.failed(error))
     }
 
-    /// Writes an object in one go.
+    /// Writes an object in one request.
     pub(crate) async fn put_at(&self, path: &Path, bytes: Bytes) -> object_store::Result<()> {
         match self.file(path) {
             Some(file) => local::put(file, bytes).await,
@@ -74,7 +73,7 @@ impl Destination {
         }
     }
 
-    /// Begins an object that is written in pieces.
+    /// Begins a multipart upload.
     pub(crate) async fn begin_at(
         &self,
         path: &Path,
@@ -85,12 +84,12 @@ impl Destination {
         }
     }
 
-    /// The file of an object, where the place is a folder.
+    /// The file of an object, if the destination is a folder.
     fn file(&self, path: &Path) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join(path.filename()?))
     }
 
-    /// An object's bytes, `None` if there is no such object.
+    /// The bytes of an object. `None` if it does not exist.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let path = self.path(name)?;
         let got = match self.store.get(&path).await {
@@ -108,13 +107,13 @@ impl Destination {
         }
     }
 
-    /// Removes an object. One that is not there is as good as removed.
+    /// Deletes an object. Succeeds if it does not exist.
     pub async fn remove(&self, name: &str) -> Result<()> {
         if let Some(folder) = &self.folder {
-            // What a crash left has a name that the object store does not know.
+            // Files left by a crash have names that the object store refuses.
             return match tokio::fs::remove_file(folder.join(checked(name)?)).await {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(Error::of_io(&self.url, &error))
+                    Err(Error::from_io(&self.url, &error))
                 }
                 _ => Ok(()),
             };
@@ -127,7 +126,7 @@ impl Destination {
         }
     }
 
-    /// The objects right here, not those further down, with their sizes, by name.
+    /// The objects directly in the destination, with their sizes, sorted by name.
     pub async fn list(&self) -> Result<Vec<(String, u64)>> {
         let mut found = match &self.folder {
             Some(folder) => self.list_folder(folder).await?,
@@ -146,14 +145,14 @@ impl Destination {
     }
 
     async fn list_folder(&self, folder: &FilePath) -> Result<Vec<(String, u64)>> {
-        let failed = |error: std::io::Error| Error::of_io(&self.url, &error);
+        let failed = |error: std::io::Error| Error::from_io(&self.url, &error);
         let mut entries = match tokio::fs::read_dir(folder).await {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(failed)?,
         };
         let mut found = Vec::new();
         while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-            // A file may go between the listing and the look at it.
+            // A file may be deleted between listing and reading its metadata.
             let Ok(metadata) = entry.metadata().await else { continue };
             if let Ok(name) = entry.file_name().into_string()
                 && metadata.is_file()
@@ -170,23 +169,23 @@ impl Destination {
             "" => Path::parse(name),
             prefix => Path::parse(format!("{prefix}/{name}")),
         };
-        path.map_err(|error| wrong(&self.url, &error.to_string()))
+        path.map_err(|error| invalid(&self.url, &error.to_string()))
     }
 
     pub(crate) fn failed(&self, error: object_store::Error) -> Error {
-        Error::of(&self.url, error)
+        Error::from_store(&self.url, error)
     }
 }
 
 fn folder(url: &str, rest: &str) -> Result<Destination> {
     let path = match rest.strip_prefix("//") {
         Some(path) if path.starts_with('/') => path,
-        Some(_) => return Err(wrong(url, "it is `file:folder/` or `file:///folder/`")),
+        Some(_) => return Err(invalid(url, "must be `file:folder/` or `file:///folder/`")),
         None => rest,
     };
     let absolute = std::path::absolute(if path.is_empty() { "." } else { path })
-        .map_err(|error| Error::of_io(url, &error))?;
-    // The current folder has no symbolic links in its name, so that `..` is what is before.
+        .map_err(|error| Error::from_io(url, &error))?;
+    // The path of the current folder has no symbolic links, so `..` can be resolved by name.
     let mut folder = PathBuf::new();
     for part in absolute.components() {
         match part {
@@ -195,8 +194,8 @@ fn folder(url: &str, rest: &str) -> Result<Destination> {
         }
     }
     let prefix = folder.to_str().and_then(|text| Path::parse(text.trim_matches('/')).ok());
-    let prefix = prefix.ok_or_else(|| wrong(url, "it has a name that is not plain text"))?;
-    // For reading. What is written is private and durable by `local`.
+    let prefix = prefix.ok_or_else(|| invalid(url, "has a name that is not valid UTF-8"))?;
+    // Only for reading. `local` writes files, private and durable.
     let store = Arc::new(LocalFileSystem::new());
     Ok(Destination { url: url.to_owned(), store, prefix, folder: Some(folder) })
 }
@@ -209,10 +208,10 @@ fn bucket(
     let rest = rest.strip_prefix("//").unwrap_or_default();
     let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     if bucket.is_empty() {
-        return Err(wrong(url, "it is `s3://bucket/prefix/`"));
+        return Err(invalid(url, "must be `s3://bucket/prefix/`"));
     }
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-    let prefix = Path::parse(prefix).map_err(|error| wrong(url, &error.to_string()))?;
+    let prefix = Path::parse(prefix).map_err(|error| invalid(url, &error.to_string()))?;
     let mut builder = AmazonS3Builder::new();
     for (name, value) in variables.into_iter().filter(|(name, _)| name.starts_with("AWS_")) {
         if let Ok(key) = name.to_ascii_lowercase().parse() {
@@ -224,21 +223,25 @@ fn bucket(
         .with_http_connector(client::Connector)
         .with_retry(client::retries())
         .build()
-        .map_err(|error| wrong(url, &error.to_string()))?;
+        .map_err(|error| invalid(url, &error.to_string()))?;
     Ok(Destination { url: url.to_owned(), store: Arc::new(store), prefix, folder: None })
 }
 
-/// The name of an object right here, and of nothing elsewhere.
+/// Refuses a name that is not directly in the destination.
 fn checked(name: &str) -> Result<&str> {
-    let leads_away = name.is_empty()
+    let leaves_destination = name.is_empty()
         || name.contains('/')
         || [".", ".."].contains(&name)
         || name.chars().any(char::is_control);
-    if leads_away { Err(Error::Wrong(format!("{name:?} is no name of a file"))) } else { Ok(name) }
+    if leaves_destination {
+        Err(Error::Invalid(format!("{name:?} is not a valid file name")))
+    } else {
+        Ok(name)
+    }
 }
 
-fn wrong(url: &str, what: &str) -> Error {
-    Error::Wrong(format!("`{url}`: {what}"))
+fn invalid(url: &str, what: &str) -> Error {
+    Error::Invalid(format!("`{url}`: {what}"))
 }
 
 #[cfg(test)]
@@ -246,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_a_name_in_a_place() {
+    fn an_object_url_is_split() {
         for (url, place, name) in [
             ("file:reports/a/b.csv", "file:reports/a/", "b.csv"),
             ("file:b.csv", "file:", "b.csv"),
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_relative_to_the_current_one() {
+    fn folders_are_relative_to_the_current_folder() {
         let current = std::env::current_dir().unwrap();
         let of = |url: &str| Destination::open_with(url, []).unwrap().folder.unwrap();
         assert_eq!(of("file:a/b/"), current.join("a/b"));
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn invalid_urls_are_refused() {
         for wrong in
             ["reports/", "ftp://x/", "s3:bucket", "s3:///x", "file://host/x", "s3://b/a//c/"]
         {

@@ -1,4 +1,4 @@
-//! Batches into the bytes of a file, a little at a time.
+//! Encodes batches incrementally into the bytes of a file.
 
 use std::io::Write as _;
 
@@ -11,21 +11,21 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::{Compression, Error, Format, Output, Result, csv, json};
 
-/// Rows in a row group at most. A chunk of the usual size is one group.
-const GROUP_ROWS: usize = 256 * 1024;
-/// Encoded bytes that a row group holds in memory before it is written.
-const GROUP_BYTES: usize = 8 * 1024 * 1024;
-/// The size of a column's dictionary at most. A column of many values outgrows it soon and is written
-/// plainly, instead of looking every value up for nothing.
-const DICTIONARY_BYTES: usize = 64 * 1024;
+/// The most rows of a row group. A chunk of the usual size is one group.
+const MAX_GROUP_ROWS: usize = 256 * 1024;
+/// The most encoded bytes of a row group in memory.
+const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// The most bytes of a column's dictionary. A column of many distinct values exceeds it soon and is then written
+/// without a dictionary, which saves useless lookups.
+const MAX_DICTIONARY_BYTES: usize = 64 * 1024;
 
-/// A file in the making.
+/// A file that is being encoded.
 pub(crate) enum Encoder {
     Parquet(Box<ArrowWriter<Vec<u8>>>),
     Text(Text),
 }
 
-/// A file of text.
+/// A text file.
 pub(crate) struct Text {
     format: Format,
     first: bool,
@@ -47,8 +47,8 @@ impl Encoder {
             let properties = WriterProperties::builder()
                 .set_compression(pages)
                 .set_created_by("windlass".into())
-                .set_max_row_group_row_count(Some(GROUP_ROWS))
-                .set_dictionary_page_size_limit(DICTIONARY_BYTES)
+                .set_max_row_group_row_count(Some(MAX_GROUP_ROWS))
+                .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
                 .set_statistics_enabled(EnabledStatistics::Chunk)
                 .build();
             let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties));
@@ -56,7 +56,7 @@ impl Encoder {
         }
         let out = match output.compression() {
             Compression::Gzip => {
-                // Without a time in it, so that the same rows are the same bytes.
+                // Without a timestamp, so that the same rows give the same bytes.
                 let level = flate2::Compression::default();
                 Sink::Gzip(Box::new(GzEncoder::new(Vec::new(), level)))
             }
@@ -77,7 +77,7 @@ impl Encoder {
         match self {
             Encoder::Parquet(writer) => {
                 writer.write(batch).map_err(failed)?;
-                if writer.in_progress_size() >= GROUP_BYTES {
+                if writer.in_progress_size() >= MAX_GROUP_BYTES {
                     writer.flush().map_err(failed)?;
                 }
                 Ok(())
@@ -88,7 +88,7 @@ impl Encoder {
 
     /// The bytes that are ready.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        // The writer counts the bytes itself, and does not look at those it has written.
+        // The writer counts the bytes itself and does not read them again.
         std::mem::take(match self {
             Encoder::Parquet(writer) => writer.inner_mut(),
             Encoder::Text(text) => match &mut text.out {
@@ -121,7 +121,7 @@ impl Text {
         match self.format {
             Format::Csv => csv::rows(batch, &mut lines)?,
             Format::Json => {
-                // One row a line here too: people look at it.
+                // One row per line, for readability.
                 if self.first && batch.num_rows() > 0 {
                     lines.push(b'\n');
                 }

@@ -1,165 +1,169 @@
-//! What can go wrong with a part, whose business it is, and what to do about it.
+//! The errors of writing and reading parts.
 
 use std::error::Error as StdError;
 use std::io;
 
 use object_store::client::HttpError;
+use windlass_core::ErrorKind;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
+/// An error of writing or reading a part.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// A value that its column cannot hold exactly.
+    /// A value that its column cannot represent exactly.
     #[error("column `{column}` ({kind}) cannot hold {value}: {why}")]
     Value {
         /// The column's name.
         column: String,
         /// The column's type, as a manifest writes it.
         kind: String,
-        /// The value, cut short if it is long.
+        /// The value, shortened if it is long.
         value: String,
-        /// Why not, and what would be right.
+        /// The reason, and what would fit.
         why: String,
     },
-    /// The place, the format or a placeholder is not as it should be.
+    /// The destination, the format or a placeholder is invalid.
     #[error("{0}")]
-    Wrong(String),
-    /// There is no room left.
-    #[error("{place}: no room is left ({cause}); free some or name another place, then retry")]
-    Full {
-        /// Where.
-        place: String,
-        /// What the system said.
-        cause: String,
-    },
-    /// We may not write there.
-    #[error("{place}: not allowed ({cause}); grant the rights to write, list and delete there")]
-    Denied {
-        /// Where.
-        place: String,
-        /// What the system or the endpoint said.
-        cause: String,
-    },
-    /// There are no credentials to write with.
+    Invalid(String),
+    /// The disk or the quota is full.
     #[error(
-        "{place}: no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where \
-         a role gives them ({cause})"
+        "{destination}: no space left ({cause}); free some or use another destination, then retry"
+    )]
+    Full {
+        /// The destination.
+        destination: String,
+        /// The error of the system.
+        cause: String,
+    },
+    /// The privileges to write, list or delete are missing.
+    #[error(
+        "{destination}: permission denied ({cause}); grant the rights to write, list and delete there"
+    )]
+    Denied {
+        /// The destination.
+        destination: String,
+        /// The error of the system or of the endpoint.
+        cause: String,
+    },
+    /// No credentials were found.
+    #[error(
+        "{destination}: no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run \
+         where a role provides them ({cause})"
     )]
     Credentials {
-        /// Where.
-        place: String,
-        /// What was tried.
+        /// The destination.
+        destination: String,
+        /// The error of the last provider.
         cause: String,
     },
-    /// There is no such bucket.
-    #[error("{place}: there is no such bucket; create it, or correct the name or the region")]
+    /// The bucket does not exist.
+    #[error("{destination}: no such bucket; create it, or correct the name or the region")]
     NoBucket {
-        /// Where.
-        place: String,
+        /// The destination.
+        destination: String,
     },
-    /// The endpoint does not answer, or says that it cannot now.
-    #[error("{place}: away ({cause}); it is worth trying again")]
-    Away {
-        /// Where.
-        place: String,
-        /// What happened.
+    /// The endpoint does not answer, or reports that it is overloaded.
+    #[error("{destination}: unavailable ({cause}); retry later")]
+    Unavailable {
+        /// The destination.
+        destination: String,
+        /// The error of the system or of the endpoint.
         cause: String,
     },
-    /// Anything else that the system or the endpoint refuses.
-    #[error("{place}: {cause}")]
+    /// Any other error of the system or of the endpoint.
+    #[error("{destination}: {cause}")]
     Refused {
-        /// Where.
-        place: String,
-        /// What it said.
+        /// The destination.
+        destination: String,
+        /// The error of the system or of the endpoint.
         cause: String,
     },
     /// A manifest that cannot be read.
-    #[error("{place}: manifest.json cannot be read: {cause}")]
+    #[error("{destination}: manifest.json cannot be read: {cause}")]
     Manifest {
-        /// Where.
-        place: String,
-        /// Why.
+        /// The destination.
+        destination: String,
+        /// The error of reading it.
         cause: String,
     },
-    /// A writer that failed or was interrupted is used again.
-    #[error("the part `{0}` was given up after an error; begin it anew")]
-    GivenUp(String),
-    /// The encoder failed: the rows are not as their schema says.
+    /// A writer is used after it failed or was interrupted.
+    #[error("the part `{0}` was aborted after an error; start it again")]
+    Aborted(String),
+    /// The rows do not match their schema.
     #[error("the part cannot be encoded: {0}")]
     Encoding(String),
 }
 
-/// What the engine does about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Nobody has to do anything: it passes, so try again later and count nothing.
-    Passing,
-    /// Somebody has to do something first: trying again alone does not help.
-    Refused,
-    /// One record is to blame; the others can go on.
-    Record,
-}
-
 impl Error {
-    /// What to do about it.
-    pub fn class(&self) -> Class {
+    /// Whether trying again can help. Most errors are transient: an operator can free space or grant
+    /// privileges while the write is retried.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Value { .. } => Class::Record,
-            Error::Away { .. } | Error::GivenUp(_) => Class::Passing,
-            _ => Class::Refused,
+            Error::Unavailable { .. } | Error::Aborted(_) => ErrorKind::Unavailable,
+            Error::Value { .. } => ErrorKind::Permanent,
+            _ => ErrorKind::Transient,
         }
     }
 
-    /// What an object store's error means.
-    pub(crate) fn of(place: &str, error: object_store::Error) -> Error {
+    /// Whether a single record causes the error, so that the part succeeds without it.
+    pub fn is_record_error(&self) -> bool {
+        matches!(self, Error::Value { .. })
+    }
+
+    /// Classifies an error of an object store.
+    pub(crate) fn from_store(destination: &str, error: object_store::Error) -> Error {
         use object_store::Error as E;
-        let (place, cause) = (place.to_owned(), innermost(&error));
+        let (destination, cause) = (destination.to_owned(), innermost(&error));
         if let Some(io) = find::<io::Error>(&error) {
-            return Error::of_io(&place, io);
+            return Error::from_io(&destination, io);
         }
-        let told = error.to_string();
-        // Where no credentials are given, they are asked for at an address that only machines of
-        // the cloud have.
-        if told.contains("169.254.169.254") {
-            return Error::Credentials { place, cause };
+        let message = error.to_string();
+        // Without configured credentials, the client asks at an address that only cloud machines have.
+        if message.contains("169.254.169.254") {
+            return Error::Credentials { destination, cause };
         }
         match &error {
-            E::NotFound { .. } if told.contains("NoSuchBucket") => Error::NoBucket { place },
+            E::NotFound { .. } if message.contains("NoSuchBucket") => {
+                Error::NoBucket { destination }
+            }
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
-                Error::Denied { place, cause }
+                Error::Denied { destination, cause }
             }
-            // The type that has the status is not public, so it is read from what it says.
-            _ if find::<HttpError>(&error).is_some() || is_busy(&told) => {
-                Error::Away { place, cause }
+            // The type that has the status is not public, so the status is read from the message.
+            _ if find::<HttpError>(&error).is_some() || is_overloaded(&message) => {
+                Error::Unavailable { destination, cause }
             }
-            _ => Error::Refused { place, cause },
+            _ => Error::Refused { destination, cause },
         }
     }
 
-    /// What an error of the file system means.
-    pub(crate) fn of_io(place: &str, error: &io::Error) -> Error {
+    /// Classifies an error of the file system.
+    pub(crate) fn from_io(destination: &str, error: &io::Error) -> Error {
         use io::ErrorKind as K;
-        let (place, cause) = (place.to_owned(), error.to_string());
+        let (destination, cause) = (destination.to_owned(), error.to_string());
         match error.kind() {
-            // A file that may not grow is as full as a disk is.
-            K::StorageFull | K::QuotaExceeded | K::FileTooLarge => Error::Full { place, cause },
-            K::PermissionDenied | K::ReadOnlyFilesystem => Error::Denied { place, cause },
+            // A file that may not grow is treated like a full disk.
+            K::StorageFull | K::QuotaExceeded | K::FileTooLarge => {
+                Error::Full { destination, cause }
+            }
+            K::PermissionDenied | K::ReadOnlyFilesystem => Error::Denied { destination, cause },
             K::TimedOut
             | K::Interrupted
             | K::NetworkDown
             | K::HostUnreachable
             | K::StaleNetworkFileHandle
             | K::ConnectionReset
-            | K::ConnectionRefused => Error::Away { place, cause },
-            _ => Error::Refused { place, cause },
+            | K::ConnectionRefused => Error::Unavailable { destination, cause },
+            _ => Error::Refused { destination, cause },
         }
     }
 }
 
-/// The error of that type among the causes. One that is no cause of a request: those of a
-/// connection are kinds of [`HttpError`], which says more about them.
+/// The first cause of this type. Stops at an [`HttpError`], which tells more about a failed request than
+/// its own causes.
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -174,46 +178,45 @@ fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Optio
     None
 }
 
-/// Whether the endpoint said that it cannot now.
-fn is_busy(told: &str) -> bool {
-    let Some((_, status)) = told.split_once("status code: ") else { return false };
+/// Whether the status means that the endpoint cannot serve now.
+fn is_overloaded(message: &str) -> bool {
+    let Some((_, status)) = message.split_once("status code: ") else { return false };
     status.starts_with(['5']) || status.starts_with("429") || status.starts_with("408")
 }
 
-/// The last cause, which is what happened; those above it repeat it in their own words.
+/// The last cause. The errors above it only repeat it.
 fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;
     }
-    let mut told = cause.to_string().replace(['\n', '\r'], " ");
-    // Answers of an endpoint may be pages of XML.
-    if let Some((end, _)) = told.char_indices().nth(600) {
-        told.truncate(end);
-        told.push('…');
+    let mut message = cause.to_string().replace(['\n', '\r'], " ");
+    // An endpoint may answer with pages of XML.
+    if let Some((end, _)) = message.char_indices().nth(600) {
+        message.truncate(end);
+        message.push('…');
     }
-    told
+    message
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use io::ErrorKind;
 
     #[test]
-    fn each_failure_of_a_disk_is_somebodys_business() {
-        let class = |kind: ErrorKind| Error::of_io("file:x", &io::Error::from(kind)).class();
-        assert_eq!(class(ErrorKind::StorageFull), Class::Refused);
-        assert_eq!(class(ErrorKind::PermissionDenied), Class::Refused);
-        assert_eq!(class(ErrorKind::TimedOut), Class::Passing);
+    fn io_errors_are_classified() {
+        let kind = |kind| Error::from_io("file:x", &io::Error::from(kind)).kind();
+        assert_eq!(kind(io::ErrorKind::StorageFull), ErrorKind::Transient);
+        assert_eq!(kind(io::ErrorKind::PermissionDenied), ErrorKind::Transient);
+        assert_eq!(kind(io::ErrorKind::TimedOut), ErrorKind::Unavailable);
         let full = io::Error::from_raw_os_error(nix::libc::ENOSPC);
-        assert!(matches!(Error::of_io("file:x", &full), Error::Full { .. }));
+        assert!(matches!(Error::from_io("file:x", &full), Error::Full { .. }));
     }
 
     #[test]
-    fn a_status_tells_busy_from_refused() {
-        assert!(is_busy("Server returned non-2xx status code: 503 Service Unavailable: "));
-        assert!(is_busy("Server returned non-2xx status code: 429 Too Many Requests: "));
-        assert!(!is_busy("Server returned non-2xx status code: 400 Bad Request: "));
+    fn the_status_distinguishes_overload_from_refusal() {
+        assert!(is_overloaded("Server returned non-2xx status code: 503 Service Unavailable: "));
+        assert!(is_overloaded("Server returned non-2xx status code: 429 Too Many Requests: "));
+        assert!(!is_overloaded("Server returned non-2xx status code: 400 Bad Request: "));
     }
 }

@@ -1,4 +1,4 @@
-//! How a part or a report is written: its format and its compression, and the name that shows both.
+//! The format and the compression of parts and reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ use crate::{Error, Result};
 pub enum Format {
     /// Apache Parquet: typed columns.
     Parquet,
-    /// RFC 4180 with a header. `NULL` is nothing, the empty text is `""`.
+    /// RFC 4180 with a header. `NULL` is an empty field, the empty text is `""`.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// One JSON array of objects, for reports.
     Json,
 }
 
-/// A compression. Parquet compresses its pages, the others the whole file.
+/// A compression. Parquet compresses pages, the other formats the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
@@ -30,7 +30,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// A format with a compression that goes with it.
+/// A format with a supported compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Output {
     format: Format,
@@ -38,7 +38,7 @@ pub struct Output {
 }
 
 impl Format {
-    /// The format of that name: `parquet`, `csv`, `jsonl` or `json`.
+    /// The format with this name: `parquet`, `csv`, `jsonl` or `json`.
     pub fn named(name: &str) -> Result<Format> {
         Ok(match name {
             "parquet" => Format::Parquet,
@@ -46,13 +46,13 @@ impl Format {
             "jsonl" | "ndjson" => Format::Jsonl,
             "json" => Format::Json,
             _ => {
-                let there = "there is `parquet`, `csv`, `jsonl` and `json`";
-                return Err(Error::Wrong(format!("no format is called `{name}`; {there}")));
+                let known = "must be `parquet`, `csv`, `jsonl` or `json`";
+                return Err(Error::Invalid(format!("unknown format `{name}`; {known}")));
             }
         })
     }
 
-    /// Its name, which is also its extension.
+    /// Its name, which is also its file extension.
     pub fn name(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// What HTTP calls it.
+    /// Its media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::Parquet => "application/vnd.apache.parquet",
@@ -74,7 +74,7 @@ impl Format {
 }
 
 impl Output {
-    /// The format as it is written when nobody says more: Parquet with Zstandard, text as it is.
+    /// The format with its default compression: Zstandard for Parquet, none for text.
     pub fn of(format: Format) -> Output {
         let compression = match format {
             Format::Parquet => Compression::Zstd,
@@ -83,20 +83,20 @@ impl Output {
         Output { format, compression }
     }
 
-    /// The format with this compression, if the two go together.
+    /// The format with this compression, if it is supported.
     pub fn with(format: Format, compression: Compression) -> Result<Output> {
         match (format, compression) {
-            (Format::Parquet, Compression::Gzip) => {
-                Err(Error::Wrong("parquet is compressed by `zstd` or `none`, not by `gzip`".into()))
-            }
-            (Format::Csv | Format::Jsonl | Format::Json, Compression::Zstd) => Err(Error::Wrong(
+            (Format::Parquet, Compression::Gzip) => Err(Error::Invalid(
+                "the compression of parquet must be `zstd` or `none`, not `gzip`".into(),
+            )),
+            (Format::Csv | Format::Jsonl | Format::Json, Compression::Zstd) => Err(Error::Invalid(
                 format!("{} is compressed by `gzip` or `none`, not by `zstd`", format.name()),
             )),
             _ => Ok(Output { format, compression }),
         }
     }
 
-    /// What the name of a file asks for: `report.parquet`, `report.csv.gz`.
+    /// The output for a file name such as `report.parquet` or `report.csv.gz`.
     pub fn of_file(name: &str) -> Result<Output> {
         let (stem, compression) = match name.strip_suffix(".gz") {
             Some(stem) => (stem, Some(Compression::Gzip)),
@@ -104,7 +104,7 @@ impl Output {
         };
         let Some((_, extension)) = stem.rsplit_once('.') else {
             let example = "such as `report.parquet`, `.csv`, `.csv.gz`, `.jsonl` or `.json`";
-            return Err(Error::Wrong(format!("`{name}` does not say its format, {example}")));
+            return Err(Error::Invalid(format!("`{name}` has no known extension, {example}")));
         };
         let format = Format::named(&extension.to_ascii_lowercase())?;
         match compression {
@@ -123,7 +123,7 @@ impl Output {
         self.compression
     }
 
-    /// How the name of such a file ends: `parquet`, `csv.gz`.
+    /// The file extension, such as `parquet` or `csv.gz`.
     pub fn extension(self) -> String {
         match self.compression {
             Compression::Gzip => format!("{}.gz", self.format.name()),
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_name_says_its_format() {
+    fn the_file_name_determines_the_format() {
         for (name, extension) in [
             ("a.parquet", "parquet"),
             ("2025-01-31.csv", "csv"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compression_that_does_not_go_is_refused() {
+    fn an_unsupported_compression_is_refused() {
         assert!(Output::with(Format::Csv, Compression::Zstd).is_err());
         assert!(Output::with(Format::Parquet, Compression::None).is_ok());
         assert!(Output::with(Format::Jsonl, Compression::Gzip).is_ok());

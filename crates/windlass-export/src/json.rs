@@ -1,8 +1,7 @@
-//! Rows as JSON objects.
+//! Writes rows as JSON objects.
 //!
-//! Integers, floats and booleans are JSON's own, JSON columns are written as they are. Decimals,
-//! dates and timestamps are strings, since readers take numbers for floats. Bytes are
-//! `{"$bytes":"0aff"}`, as in everything of Windlass.
+//! Integers, floats and booleans are JSON values, and JSON columns are copied verbatim. Decimals, dates and timestamps
+//! are strings, since many readers parse numbers as floats. Bytes are `{"$bytes":"0aff"}`, as everywhere in Windlass.
 
 use std::io::Write as _;
 
@@ -13,7 +12,7 @@ use arrow_schema::{DataType, Field};
 
 use crate::{Error, Result, csv, schema};
 
-/// Each row as an object: `before` stands before all but the very first, `after` behind each.
+/// Writes each row as an object, with `before` before all except the first one and `after` behind each.
 pub(crate) fn rows(
     batch: &RecordBatch,
     (before, after): (&[u8], &[u8]),
@@ -54,7 +53,7 @@ fn value(field: &Field, column: &ArrayRef, row: usize, out: &mut Vec<u8>) -> Res
     }
     match column.data_type() {
         DataType::Utf8 if schema::is_json(field) => {
-            // A line break in JSON is white space, and would end the line here.
+            // A line break inside JSON is white space, but would end the line here.
             let text = column.as_string::<i32>().value(row).bytes();
             out.extend(text.map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
         }
@@ -80,7 +79,7 @@ fn value(field: &Field, column: &ArrayRef, row: usize, out: &mut Vec<u8>) -> Res
 }
 
 fn string(text: &str, out: &mut Vec<u8>) {
-    // Text into memory: there is nothing that could fail.
+    // Writing to memory cannot fail.
     let _: Result<(), Error> =
         serde_json::to_writer(out, text).map_err(|error| Error::Encoding(error.to_string()));
 }

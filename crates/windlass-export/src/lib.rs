@@ -1,8 +1,8 @@
-//! Parts and reports in files and object stores: what a chunk or a job puts out, typed, exact, and
-//! visible whole or not at all.
+//! Writes parts and reports to files and object stores. An object becomes visible when it is complete.
 //!
-//! A [`Destination`] says where, a [`schema`] which columns, a [`PartWriter`] streams one object there, a
-//! [`Manifest`], written last, lists what counts. Nothing here knows a store or an engine.
+//! A [`Destination`] is a folder or a bucket prefix. A [`schema`] defines the columns. A [`PartWriter`] streams one
+//! object. A [`Manifest`], written last, lists the valid parts. This crate does not depend on the store or the
+//! engine.
 
 mod cell;
 mod client;
@@ -31,12 +31,12 @@ pub use arrow_array::RecordBatch;
 pub use arrow_schema::{DataType, Field, SchemaRef};
 pub use cell::Cell;
 pub use destination::Destination;
-pub use error::{Class, Error, Result};
+pub use error::{Error, Result};
 pub use format::{Compression, Format, Output};
 pub use manifest::{Manifest, ManifestColumn, ManifestPart, Totals};
 pub use name::PartName;
-pub use orphan_scan::{OrphanScan, survey};
-pub use path_template::{TemplateVars, fill, placeholders};
-pub use rows::{RowBuilder, Unread};
+pub use orphan_scan::{OrphanScan, scan_orphans};
+pub use path_template::{TemplateVars, fill_template, placeholders};
+pub use rows::{InvalidValue, RowBuilder};
 pub use schema::{schema, schema_of, type_name};
 pub use writer::{PartWriter, Written};

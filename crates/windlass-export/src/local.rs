@@ -1,8 +1,7 @@
-//! Files that only their owner may read: object stores have no permissions, and the store of local
-//! files leaves them to the umask.
+//! Writes local files that only their owner may read. The object store library leaves permissions to the umask.
 //!
-//! A file is written under its name with `#` and a number, made durable, and renamed. Folders that
-//! are missing are made. A file that is there is replaced by one with the same permissions.
+//! A file is written under its name with `#` and a number, synced, and renamed. Missing folders are created. An
+//! existing file is replaced by one with the same permissions.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -33,13 +32,13 @@ pub(crate) async fn begin(path: PathBuf) -> Result<Box<dyn MultipartUpload>> {
     Ok(Box::new(Pieces { staged: Some(Arc::new(staged)), offset: 0 }))
 }
 
-/// A file under another name than the one it will have. Dropped before that, it is removed.
+/// A file under a temporary name. It is deleted if it is dropped before it is published.
 #[derive(Debug)]
 struct Staged {
     file: File,
     staged: PathBuf,
     path: PathBuf,
-    /// Whether it has its own name by now.
+    /// Whether it has its final name.
     published: bool,
 }
 
@@ -59,7 +58,7 @@ impl Staged {
         }
     }
 
-    /// Renames the file to its final name. When this returns, the file survives a power failure.
+    /// Renames the file to its final name, durably.
     fn publish(mut self) -> io::Result<()> {
         if let Ok(replaced) = fs::symlink_metadata(&self.path)
             && replaced.is_file()
@@ -81,18 +80,18 @@ impl Drop for Staged {
     }
 }
 
-/// The permissions to read and write, and none that makes a program.
+/// The permissions to read and write, without those to execute.
 fn permissions_of(metadata: &fs::Metadata) -> Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     Permissions::from_mode(metadata.permissions().mode() & 0o666)
 }
 
-/// Makes the folders that a file needs, and makes their names durable.
+/// Creates the folders of a file, durably.
 fn create_folders(path: &Path, missing: io::Error) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Err(missing) };
     let absent: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     if absent.is_empty() {
-        // It is not the folder that is missing, or it has been made meanwhile.
+        // The folder exists, or another process has created it.
         return if folder.is_dir() { Ok(()) } else { Err(missing) };
     }
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -107,7 +106,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A file in pieces, each of which knows its place.
+/// A file that is written in pieces, each at its own offset.
 #[derive(Debug)]
 struct Pieces {
     staged: Option<Arc<Staged>>,
@@ -120,7 +119,7 @@ impl MultipartUpload for Pieces {
         let mut offset = self.offset;
         self.offset += data.content_length() as u64;
         let Some(staged) = self.staged.clone() else {
-            return std::future::ready(Err(failed(gone()))).boxed();
+            return std::future::ready(Err(failed(already_ended()))).boxed();
         };
         let write = move || {
             for bytes in data.iter() {
@@ -133,8 +132,8 @@ impl MultipartUpload for Pieces {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        // All pieces are written by now, and none has the file any more.
-        let staged = self.staged.take().and_then(Arc::into_inner).ok_or_else(gone);
+        // All pieces are written, and none uses the file any more.
+        let staged = self.staged.take().and_then(Arc::into_inner).ok_or_else(already_ended);
         flatten(spawn_blocking(move || staged?.publish()).await)?;
         Ok(PutResult { e_tag: None, version: None, extensions: Default::default() })
     }
@@ -158,8 +157,8 @@ impl Drop for Pieces {
     }
 }
 
-fn gone() -> io::Error {
-    io::Error::other("the file was completed or given up before")
+fn already_ended() -> io::Error {
+    io::Error::other("the file is already completed or aborted")
 }
 
 fn flatten<T>(done: std::result::Result<io::Result<T>, tokio::task::JoinError>) -> Result<T> {

@@ -1,4 +1,4 @@
-//! The list of what counts: written last, so that who reads it sees whole parts, each once.
+//! The list of the valid parts of a job. It is written last, so that readers see complete parts, each once.
 
 use arrow_schema::SchemaRef;
 use ring::digest::{Context, SHA256};
@@ -10,7 +10,7 @@ use crate::{
 
 /// The name of the object.
 const NAME: &str = "manifest.json";
-/// What this code reads and writes.
+/// The supported version of the format.
 const VERSION: u32 = 1;
 
 /// The parts of one job.
@@ -42,7 +42,7 @@ pub struct ManifestColumn {
     /// Its type: `int64`, `decimal(12,2)`, `timestamp with time zone` …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it may hold nulls.
+    /// Whether it may be null.
     pub nullable: bool,
 }
 
@@ -50,15 +50,15 @@ pub struct ManifestColumn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestPart {
-    /// The object's name beside the manifest.
+    /// The object's name, next to the manifest.
     pub name: String,
-    /// The chunk it is of.
+    /// Its chunk.
     pub chunk: i64,
     /// The epoch under which it was written.
     pub epoch: i64,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// SHA-256 of the bytes, in hex.
     pub sha256: String,
@@ -66,23 +66,23 @@ pub struct ManifestPart {
     pub content_hash: String,
 }
 
-/// What the parts are together.
+/// The totals of all parts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// How many parts.
+    /// The number of parts.
     pub parts: u64,
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// A hash of the parts' content hashes, whatever the order of the chunks: segments that are cut
-    /// side by side number theirs by chance.
+    /// A hash of the parts' content hashes, independent of the order of the chunks: segments that are planned
+    /// concurrently number their chunks in a random order.
     pub content_hash: String,
 }
 
 impl ManifestPart {
-    /// What a writer has written for a chunk.
+    /// The part that a writer has written for a chunk.
     pub fn new(part: PartName, written: Written) -> ManifestPart {
         let Written { name, rows, bytes, sha256, content_hash } = written;
         let PartName { chunk, epoch, nonce: _ } = part;
@@ -91,7 +91,7 @@ impl ManifestPart {
 }
 
 impl Manifest {
-    /// A manifest of these parts. Two of one chunk are refused: one would be counted twice.
+    /// A manifest of these parts. Refuses two parts of one chunk, since its rows would count twice.
     pub fn new(
         job_id: impl Into<String>,
         job_type: impl Into<String>,
@@ -102,7 +102,7 @@ impl Manifest {
         parts.sort_by_key(|part| (part.chunk, part.epoch));
         if let Some(twice) = parts.windows(2).find(|two| two[0].chunk == two[1].chunk) {
             let (one, other) = (&twice[0].name, &twice[1].name);
-            return Err(Error::Wrong(format!("`{one}` and `{other}` are of the same chunk")));
+            return Err(Error::Invalid(format!("`{one}` and `{other}` belong to the same chunk")));
         }
         let columns = schema.fields().iter().map(|field| ManifestColumn {
             name: field.name().clone(),
@@ -121,34 +121,37 @@ impl Manifest {
         })
     }
 
-    /// Writes it: from now on its parts are there for readers.
-    pub async fn write(&self, place: &Destination) -> Result<()> {
+    /// Writes the manifest, which makes its parts visible to readers.
+    pub async fn write(&self, destination: &Destination) -> Result<()> {
         let failed = |error: serde_json::Error| Error::Manifest {
-            place: place.url().to_owned(),
+            destination: destination.url().to_owned(),
             cause: error.to_string(),
         };
         let mut text = serde_json::to_vec_pretty(self).map_err(failed)?;
         text.push(b'\n');
-        place.put(NAME, text).await
+        destination.put(NAME, text).await
     }
 
-    /// Removes the manifest of a place, if there is one: its parts are not there for readers any more.
-    pub async fn remove(place: &Destination) -> Result<()> {
-        place.remove(NAME).await
+    /// Deletes the manifest of a destination, if there is one. Its parts are no longer visible to readers.
+    pub async fn remove(destination: &Destination) -> Result<()> {
+        destination.remove(NAME).await
     }
 
-    /// Reads the manifest of a place; `None` if there is none yet.
-    pub async fn read(place: &Destination) -> Result<Option<Manifest>> {
-        let Some(text) = place.get(NAME).await? else { return Ok(None) };
-        let failed = |cause: String| Error::Manifest { place: place.url().to_owned(), cause };
+    /// Reads the manifest of a destination. `None` if there is none yet.
+    pub async fn read(destination: &Destination) -> Result<Option<Manifest>> {
+        let Some(text) = destination.get(NAME).await? else { return Ok(None) };
+        let failed =
+            |cause: String| Error::Manifest { destination: destination.url().to_owned(), cause };
         let manifest: Manifest =
             serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
         if manifest.version != VERSION {
             let version = manifest.version;
-            return Err(failed(format!("its version is {version}, and we know {VERSION}")));
+            return Err(failed(format!(
+                "its version is {version}; the supported version is {VERSION}"
+            )));
         }
         if manifest.totals != totals(&manifest.parts) {
-            return Err(failed("its totals are not those of its parts".into()));
+            return Err(failed("its totals do not match its parts".into()));
         }
         Ok(Some(manifest))
     }

@@ -1,19 +1,19 @@
-//! The names of parts, which say whose work they are: one per claim of a chunk, so that a
-//! worker that lost its chunk never writes over its successor's part. The nonce keeps them apart even where
-//! the store was restored from a backup and gave the same epoch twice.
+//! The names of parts. Each lease of a chunk has its own name, so that a worker that lost its lease never overwrites
+//! the part of its successor. The nonce keeps names unique even if the store was restored from a backup and issued
+//! the same epoch twice.
 
 use std::fmt;
 
 use crate::Output;
 
-/// What a part's name says.
+/// The parts of a part's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartName {
     /// The chunk's number.
     pub chunk: i64,
-    /// The epoch of the claim under which it was written.
+    /// The epoch of the lease under which it was written.
     pub epoch: i64,
-    /// The random number of that claim.
+    /// The random number of that lease.
     pub nonce: i64,
 }
 
@@ -23,7 +23,7 @@ impl PartName {
         format!("{self}.{}", output.extension())
     }
 
-    /// Reads the name of an object back; `None` for what is no part of ours.
+    /// Parses the name of an object. `None` if it is not the name of a part.
     pub fn parse(name: &str) -> Option<PartName> {
         let (stem, extension) = name.strip_prefix("part-")?.split_once('.')?;
         let (chunk, claim) = stem.split_once('-')?;
@@ -52,7 +52,7 @@ mod tests {
     use crate::{Compression, Format};
 
     #[test]
-    fn names_are_read_back_and_others_are_nobodys() {
+    fn names_are_parsed_and_others_are_ignored() {
         let gzip = Output::with(Format::Csv, Compression::Gzip).unwrap();
         for (chunk, epoch, nonce) in [(0, 1, 0), (42, 3, -1), (1_234_567, 12, i64::MIN)] {
             let name = PartName { chunk, epoch, nonce };

@@ -1,5 +1,4 @@
-//! What lies beside a manifest: parts of workers that lost their chunk, what crashes left, and
-//! listed parts that are not there.
+//! Finds orphaned parts, which belong to lost leases or to crashed processes, and missing parts.
 
 use std::collections::HashMap;
 
@@ -7,74 +6,73 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::{Destination, Error, Manifest, PartName, Result};
 
-/// Objects removed at once.
-const AT_ONCE: usize = 16;
+/// The number of concurrent deletions.
+const DELETE_CONCURRENCY: usize = 16;
 
-/// What a look at a place found.
+/// The result of comparing a destination with a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrphanScan {
-    /// Parts that the manifest does not list, and the beginnings of some. Recognised by our names:
-    /// nothing else is ever touched.
+    /// Complete and incomplete parts that the manifest does not list. Objects with other names than those of parts
+    /// are ignored.
     pub orphans: Vec<String>,
-    /// Parts that the manifest lists, and that are not there or have another size.
+    /// Listed parts that do not exist or have another size.
     pub missing: Vec<String>,
 }
 
-/// Compares a place with the manifest of a job. One without parts finds all that the job has put
-/// out. Refused where another job's manifest lies there, since the parts could be that job's.
-pub async fn survey(place: &Destination, manifest: &Manifest) -> Result<OrphanScan> {
-    let other = Manifest::read(place).await?.filter(|found| found.job_id != manifest.job_id);
+/// Compares a destination with the manifest of a job. With an empty manifest, all parts are orphans. Fails if the
+/// destination has the manifest of another job, since the parts could belong to that job.
+pub async fn scan_orphans(destination: &Destination, manifest: &Manifest) -> Result<OrphanScan> {
+    let other = Manifest::read(destination).await?.filter(|found| found.job_id != manifest.job_id);
     if let Some(other) = other {
-        let (url, job) = (place.url(), other.job_id);
-        let why = "give each job a place of its own, by `{job_id}`";
-        return Err(Error::Wrong(format!("`{url}` holds the parts of job {job}; {why}")));
+        let (url, job) = (destination.url(), other.job_id);
+        let why = "give each job its own destination with `{job_id}`";
+        return Err(Error::Invalid(format!("`{url}` has the parts of job {job}; {why}")));
     }
     let mut listed: HashMap<&str, u64> =
         manifest.parts.iter().map(|part| (part.name.as_str(), part.bytes)).collect();
-    let mut survey = OrphanScan::default();
-    for (name, bytes) in place.list().await? {
+    let mut scan = OrphanScan::default();
+    for (name, bytes) in destination.list().await? {
         match listed.get(name.as_str()) {
             Some(expected) if *expected == bytes => drop(listed.remove(name.as_str())),
             Some(_) => {}
-            None if is_ours(&name) => survey.orphans.push(name),
+            None if is_part(&name) => scan.orphans.push(name),
             None => {}
         }
     }
-    survey.missing = listed.into_keys().map(str::to_owned).collect();
-    survey.missing.sort();
-    Ok(survey)
+    scan.missing = listed.into_keys().map(str::to_owned).collect();
+    scan.missing.sort();
+    Ok(scan)
 }
 
 impl OrphanScan {
-    /// Removes the orphans. May be repeated.
-    pub async fn sweep(&self, place: &Destination) -> Result<()> {
-        let mut removing = JoinSet::new();
+    /// Deletes the orphans. May be repeated.
+    pub async fn delete_orphans(&self, destination: &Destination) -> Result<()> {
+        let mut deletions = JoinSet::new();
         for name in &self.orphans {
-            if removing.len() >= AT_ONCE {
-                one(removing.join_next().await)?;
+            if deletions.len() >= DELETE_CONCURRENCY {
+                task_result(deletions.join_next().await)?;
             }
-            let (place, name) = (place.clone(), name.clone());
-            removing.spawn(async move { place.remove(&name).await });
+            let (destination, name) = (destination.clone(), name.clone());
+            deletions.spawn(async move { destination.remove(&name).await });
         }
-        while !removing.is_empty() {
-            one(removing.join_next().await)?;
+        while !deletions.is_empty() {
+            task_result(deletions.join_next().await)?;
         }
         Ok(())
     }
 }
 
-/// What came of one of several tasks.
-fn one(ended: Option<std::result::Result<Result<()>, JoinError>>) -> Result<()> {
+/// The result of one of several tasks.
+fn task_result(ended: Option<std::result::Result<Result<()>, JoinError>>) -> Result<()> {
     match ended {
-        Some(Ok(removed)) => removed,
-        Some(Err(error)) => Err(Error::GivenUp(error.to_string())),
+        Some(Ok(result)) => result,
+        Some(Err(error)) => Err(Error::Aborted(error.to_string())),
         None => Ok(()),
     }
 }
 
-/// A part, or one that was being written when its process died: those have `#` and a number at the
-/// end in a folder.
-fn is_ours(name: &str) -> bool {
+/// Whether this is the name of a part, or of an incomplete part in a folder, which ends with `#` and a number.
+fn is_part(name: &str) -> bool {
     let part = match name.split_once('#') {
         Some((part, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => part,
         Some(_) => return false,

@@ -1,4 +1,4 @@
-//! The placeholders in where parts and reports go, filled in with what cannot lead elsewhere.
+//! Fills in the placeholders of destination URLs, with values that cannot leave the destination.
 
 use chrono::NaiveDate;
 use serde_json::{Map, Value as Json};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::{Error, Result};
 
-/// What placeholders stand for.
+/// The values of placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateVars<'a> {
     /// `{job_id}`.
@@ -21,22 +21,21 @@ pub struct TemplateVars<'a> {
     pub claims: &'a BTreeMap<String, Vec<String>>,
 }
 
-/// Fills in `{job_id}`, `{job_type}`, `{date}` and the names of params. A value that is empty, that
-/// has `/`, `\`, `..` or a control character in it is refused: it could lead out of the place.
-pub fn fill(template: &str, words: TemplateVars<'_>) -> Result<String> {
+/// Fills in `{job_id}`, `{job_type}`, `{date}` and the names of params. Refuses a value that is empty or has `/`, `\`, `..`
+/// or a control character, since it could leave the destination.
+pub fn fill_template(template: &str, vars: TemplateVars<'_>) -> Result<String> {
     let mut filled = String::with_capacity(template.len() + 40);
     for piece in pieces(template)? {
         match piece {
             Piece::Text(text) => filled.push_str(text),
-            Piece::Name(name) => filled.push_str(&word(template, name, words)?),
+            Piece::Name(name) => filled.push_str(&value_of(template, name, vars)?),
         }
     }
-    // Two values may be harmless alone and not beside each other. What the template itself says
-    // is its author's business.
+    // Two values may be harmless alone but not next to each other. The template itself is trusted.
     let dots = |path: &str| path.split('/').filter(|part| [".", ".."].contains(part)).count();
     if dots(&filled) > dots(template) {
-        let what = format!("`{template}` becomes `{filled}`, which leads out of its place");
-        return Err(Error::Wrong(what));
+        let what = format!("`{template}` becomes `{filled}`, which leaves its destination");
+        return Err(Error::Invalid(what));
     }
     Ok(filled)
 }
@@ -56,7 +55,7 @@ enum Piece<'a> {
 }
 
 fn pieces(template: &str) -> Result<Vec<Piece<'_>>> {
-    let wrong = |what: &str| Error::Wrong(format!("`{template}`: {what}"));
+    let wrong = |what: &str| Error::Invalid(format!("`{template}`: {what}"));
     let (mut pieces, mut rest) = (Vec::new(), template);
     while let Some(start) = rest.find(['{', '}']) {
         if rest[start..].starts_with('}') {
@@ -65,7 +64,7 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>> {
         let end = rest[start..].find('}').ok_or_else(|| wrong("a `{` has no `}`"))? + start;
         let name = &rest[start + 1..end];
         if name.is_empty() || name.contains('{') {
-            return Err(wrong("a placeholder is a name in braces, such as `{job_id}`"));
+            return Err(wrong("a placeholder must be a name in braces, such as `{job_id}`"));
         }
         pieces.extend([Piece::Text(&rest[..start]), Piece::Name(name)]);
         rest = &rest[end + 1..];
@@ -74,55 +73,56 @@ fn pieces(template: &str) -> Result<Vec<Piece<'_>>> {
     Ok(pieces)
 }
 
-fn word(template: &str, name: &str, words: TemplateVars<'_>) -> Result<String> {
+fn value_of(template: &str, name: &str, vars: TemplateVars<'_>) -> Result<String> {
     let value = match name {
-        "job_id" => words.job_id.to_owned(),
-        "job_type" => words.job_type.to_owned(),
-        "date" => words.date.to_string(),
-        _ if name.starts_with("claim:") => claim(template, &name["claim:".len()..], words)?,
-        _ => match words.params.get(name) {
+        "job_id" => vars.job_id.to_owned(),
+        "job_type" => vars.job_type.to_owned(),
+        "date" => vars.date.to_string(),
+        _ if name.starts_with("claim:") => claim(template, &name["claim:".len()..], vars)?,
+        _ => match vars.params.get(name) {
             Some(Json::String(text)) => text.clone(),
             Some(single @ (Json::Number(_) | Json::Bool(_))) => single.to_string(),
             Some(other) => {
-                let what = format!("`{template}`: the param `{name}` is {other}, not one value");
-                return Err(Error::Wrong(what));
+                let what =
+                    format!("`{template}`: the param `{name}` is {other}; must be one value");
+                return Err(Error::Invalid(what));
             }
-            None => return Err(Error::Wrong(unknown(template, name, words))),
+            None => return Err(Error::Invalid(unknown(template, name, vars))),
         },
     };
-    let leads_away = value.contains(['/', '\\'])
+    let leaves_destination = value.contains(['/', '\\'])
         || value.contains("..")
         || value.chars().any(char::is_control)
         || value.trim().is_empty();
-    if leads_away {
-        let why = "it may not be empty nor have `/`, `\\`, `..` or control characters in it";
-        return Err(Error::Wrong(format!("`{template}`: `{name}` is {value:?}: {why}")));
+    if leaves_destination {
+        let why = "it must not be empty or contain `/`, `\\`, `..` or control characters";
+        return Err(Error::Invalid(format!("`{template}`: `{name}` is {value:?}: {why}")));
     }
     Ok(value)
 }
 
-/// The one value of a claim. A claim without restriction is `*`, which no token can carry, so that
-/// its files are never those of a restricted submitter.
-fn claim(template: &str, name: &str, words: TemplateVars<'_>) -> Result<String> {
-    match words.claims.get(name).map(Vec::as_slice) {
+/// The one value of a claim. An unrestricted claim is `*`, which no token can contain, so its files never collide with
+/// those of a restricted submitter.
+fn claim(template: &str, name: &str, vars: TemplateVars<'_>) -> Result<String> {
+    match vars.claims.get(name).map(Vec::as_slice) {
         Some([value]) => Ok(value.clone()),
         Some([]) | None => {
-            Err(Error::Wrong(format!("`{template}`: the submitter has no claim `{name}`")))
+            Err(Error::Invalid(format!("`{template}`: the submitter has no claim `{name}`")))
         }
         Some(several) => {
             let found = several.len();
-            Err(Error::Wrong(format!(
-                "`{template}`: the claim `{name}` has {found} values, and a path takes one; submit \
+            Err(Error::Invalid(format!(
+                "`{template}`: the claim `{name}` has {found} values, but a path needs one; submit \
                  a job for each"
             )))
         }
     }
 }
 
-fn unknown(template: &str, name: &str, words: TemplateVars<'_>) -> String {
-    let params: String = words.params.keys().map(|param| format!(", `{{{param}}}`")).collect();
+fn unknown(template: &str, name: &str, vars: TemplateVars<'_>) -> String {
+    let params: String = vars.params.keys().map(|param| format!(", `{{{param}}}`")).collect();
     format!(
-        "`{template}`: nothing is called `{{{name}}}`; there is `{{job_id}}`, `{{job_type}}`, \
+        "`{template}`: unknown placeholder `{{{name}}}`; known are `{{job_id}}`, `{{job_type}}`, \
          `{{date}}`{params}"
     )
 }
@@ -144,14 +144,14 @@ mod tests {
             ("none".to_owned(), one(&[""])),
         ];
         let claims = &claims.into();
-        fill(
+        fill_template(
             template,
             TemplateVars { job_id: "j-1", job_type: "NIGHT", date, params: &params, claims },
         )
     }
 
     #[test]
-    fn a_claim_is_filled_in_by_its_one_value() {
+    fn claims_are_filled_in() {
         let path = filled("file:{claim:county}/{claim:all}.csv", json!({})).unwrap();
         assert_eq!(path, "file:Kent/*.csv");
         for (refused, why) in [
@@ -163,7 +163,7 @@ mod tests {
             let error = filled(refused, json!({})).unwrap_err().to_string();
             assert!(error.contains(why), "{refused}: {error}");
         }
-        // A param cannot pass for a claim.
+        // A param cannot replace a claim.
         assert!(filled("file:{claim:other}", json!({"claim:other": "x"})).is_err());
     }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_refused() {
+    fn values_that_leave_the_destination_are_refused() {
         for value in ["", " ", "..", "a/b", "a\\b", "a..b", "a\nb", "\u{7f}", "\u{85}"] {
             let error = filled("file:x/{p}/", json!({ "p": value })).unwrap_err();
             assert!(error.to_string().contains("`p`"), "{value:?} {error}");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_named_with_what_there_is() {
+    fn an_unknown_placeholder_is_explained() {
         let error = filled("file:{mouth}/", json!({"month": "x"})).unwrap_err().to_string();
         assert!(error.contains("{mouth}") && error.contains("{month}"), "{error}");
         for wrong in ["file:{", "file:}", "file:{}", "file:{a{b}}"] {

@@ -1,42 +1,42 @@
-//! Rows cut into batches by the rows alone: however they arrive, the same rows are encoded by the
-//! same steps, so that the same rows give the same bytes.
+//! Divides rows into batches independently of the batches in which they arrive, so that the same rows give the same
+//! bytes.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::concat::concat_batches;
 
-/// Rows in a batch, unless they are wide.
-const ROWS: usize = 8 * 1024;
-/// Bytes of text and the like in a batch, so that wide rows do not fill the memory.
-const BYTES: usize = 4 * 1024 * 1024;
+/// The most rows of a batch.
+const MAX_ROWS: usize = 8 * 1024;
+/// The most bytes of values with a variable length in a batch, which limits memory for wide rows.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was not enough for a batch yet.
+/// Collects rows until they fill a batch.
 #[derive(Default)]
-pub(crate) struct Cut {
+pub(crate) struct Rebatcher {
     pending: Vec<RecordBatch>,
     rows: usize,
     bytes: usize,
 }
 
-impl Cut {
-    /// Takes rows in and gives the batches that are complete.
+impl Rebatcher {
+    /// Adds rows and returns the complete batches.
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
         let (mut complete, mut start) = (Vec::new(), 0);
         let offsets = offsets(batch);
         while start < batch.num_rows() {
-            let (length, is_full) = self.fitting(&offsets, start, batch.num_rows());
+            let (length, is_full) = self.fit(&offsets, start, batch.num_rows());
             self.pending.push(batch.slice(start, length));
             start += length;
             if is_full {
-                complete.extend(self.rest()?);
+                complete.extend(self.finish()?);
             }
         }
         Ok(complete)
     }
 
-    /// What is left.
-    pub(crate) fn rest(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    /// The last batch, which is not full.
+    pub(crate) fn finish(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         (self.rows, self.bytes) = (0, 0);
         let pending = std::mem::take(&mut self.pending);
         match pending.as_slice() {
@@ -46,13 +46,13 @@ impl Cut {
         }
     }
 
-    /// How many rows from `start` on belong to the batch in the making, and whether it is full then.
-    fn fitting(&mut self, offsets: &[&[i32]], start: usize, end: usize) -> (usize, bool) {
+    /// The number of rows from `start` on that fit into the current batch, and whether it is full then.
+    fn fit(&mut self, offsets: &[&[i32]], start: usize, end: usize) -> (usize, bool) {
         for row in start..end {
             self.rows += 1;
             let sizes = offsets.iter().map(|ends| ends[row + 1] - ends[row]);
             self.bytes += sizes.map(|size| usize::try_from(size).unwrap_or(0)).sum::<usize>();
-            if self.rows == ROWS || self.bytes >= BYTES {
+            if self.rows == MAX_ROWS || self.bytes >= MAX_BYTES {
                 return (row + 1 - start, true);
             }
         }
@@ -60,7 +60,7 @@ impl Cut {
     }
 }
 
-/// Where the values of the columns without a fixed width end. Other columns do not matter.
+/// The offsets of the columns with a variable length.
 fn offsets(batch: &RecordBatch) -> Vec<&[i32]> {
     let columns = batch.columns().iter().filter_map(|column| match column.data_type() {
         DataType::Utf8 => Some(&**column.as_string::<i32>().offsets()),

@@ -1,4 +1,4 @@
-//! Batches from rows of values: the way that serves every database, if not the fastest.
+//! Builds batches from rows of values.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use crate::cell::Cell;
 use crate::column::Column;
 use crate::{Error, Result, type_name};
 
-/// Gathers rows and makes batches of them. A row is taken in exactly, or refused whole with an
-/// error that names the column and the value, and the rows before and after it are not affected.
+/// Collects rows into batches. A row is stored exactly, or refused as a whole with an error that names the column and the
+/// value. A refused row does not affect other rows.
 pub struct RowBuilder {
     schema: SchemaRef,
     columns: Vec<Column>,
@@ -19,12 +19,12 @@ pub struct RowBuilder {
     bytes: usize,
 }
 
-/// A value that cannot be taken in.
+/// A value that cannot be stored.
 #[derive(Debug)]
-pub struct Unread {
-    /// The value, as far as it can be shown.
+pub struct InvalidValue {
+    /// The value, for error messages.
     pub value: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -35,44 +35,46 @@ impl RowBuilder {
             let column = Column::new(field);
             column.ok_or_else(|| {
                 let (name, kind) = (field.name(), field.data_type());
-                Error::Wrong(format!("column `{name}`: no value becomes {kind}"))
+                Error::Invalid(format!("column `{name}`: the type {kind} is not supported"))
             })
         });
         let columns = columns.collect::<Result<_>>()?;
         Ok(RowBuilder { schema, columns, rows: 0, bytes: 0 })
     }
 
-    /// Takes a row in. A missing value at its end reads as null.
+    /// Adds a row. Missing values at its end are null.
     pub fn push(&mut self, row: &[Value]) -> Result<()> {
         if row.len() > self.columns.len() {
             let (row, columns) = (row.len(), self.columns.len());
-            return Err(Error::Wrong(format!("a row has {row} values for {columns} columns")));
+            return Err(Error::Invalid(format!("a row has {row} values for {columns} columns")));
         }
-        self.push_with(|place| {
-            Ok(Cell::Value(Cow::Borrowed(row.get(place).unwrap_or(&Value::Null))))
+        self.push_with(|index| {
+            Ok(Cell::Value(Cow::Borrowed(row.get(index).unwrap_or(&Value::Null))))
         })
     }
 
-    /// Takes a row in whose cells are asked for one by one, from the first column to the last. A
-    /// value that cannot be read is refused with what is wrong with it.
+    /// Adds a row whose cells are requested one by one, from the first column to the last.
     pub fn push_with<'a>(
         &mut self,
-        mut cell: impl FnMut(usize) -> std::result::Result<Cell<'a>, Unread>,
+        mut cell: impl FnMut(usize) -> std::result::Result<Cell<'a>, InvalidValue>,
     ) -> Result<()> {
         let mut bytes = 0;
-        for place in 0..self.columns.len() {
-            let pushed = match cell(place) {
+        for index in 0..self.columns.len() {
+            let pushed = match cell(index) {
                 Ok(cell) => {
-                    let pushed = self.columns[place].push(&cell);
-                    pushed.map_err(|why| Unread { value: cell.shown(), why: why.into_owned() })
+                    let pushed = self.columns[index].push(&cell);
+                    pushed.map_err(|why| InvalidValue {
+                        value: cell.display(),
+                        why: why.into_owned(),
+                    })
                 }
                 Err(unread) => Err(unread),
             };
             match pushed {
                 Ok(size) => bytes += size,
                 Err(unread) => {
-                    self.columns[..place].iter_mut().for_each(Column::pop);
-                    return Err(self.misfit(place, unread));
+                    self.columns[..index].iter_mut().for_each(Column::pop);
+                    return Err(self.value_error(index, unread));
                 }
             }
         }
@@ -81,17 +83,17 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// How many rows are gathered.
+    /// The number of collected rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// About how many bytes they take, for a limit besides their count.
+    /// Their approximate size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The rows gathered so far; the builder is empty then.
+    /// Returns the collected rows, and empties the builder.
     pub fn finish(&mut self) -> Result<RecordBatch> {
         let arrays = self.columns.iter_mut().map(Column::finish).collect::<Result<_, _>>();
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
@@ -103,8 +105,8 @@ impl RowBuilder {
             .map_err(|error| Error::Encoding(error.to_string()))
     }
 
-    fn misfit(&self, place: usize, Unread { value, why }: Unread) -> Error {
-        let field = self.schema.field(place);
+    fn value_error(&self, index: usize, InvalidValue { value, why }: InvalidValue) -> Error {
+        let field = self.schema.field(index);
         let mut shown: String = format!("`{value}`").chars().take(100).collect();
         if !shown.ends_with('`') || shown.len() < 2 {
             shown.push('…');
@@ -116,7 +118,7 @@ impl RowBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, schema};
+    use crate::schema;
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{Decimal128Type, Int64Type};
     use serde_json::json;
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_does_not_fit_is_refused_whole() {
+    fn a_row_that_does_not_fit_is_refused_as_a_whole() {
         let mut rows = builder(&[
             ("id", T::Int, "bigint", false),
             ("note", T::Text, "text", true),
@@ -144,10 +146,10 @@ mod tests {
         ]);
         rows.push(&[1.into(), "a".into(), "1.50".into()]).unwrap();
         let error = rows.push(&[2.into(), "b".into(), "12345.00".into()]).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains("`amount` (decimal(5,2)) cannot hold `12345.00`"), "{told}");
-        assert_eq!(error.class(), Class::Record);
-        assert!(rows.push(&[Value::Null]).is_err(), "the key may not be null");
+        let message = error.to_string();
+        assert!(message.contains("`amount` (decimal(5,2)) cannot hold `12345.00`"), "{message}");
+        assert!(error.is_record_error());
+        assert!(rows.push(&[Value::Null]).is_err(), "the key must not be null");
         rows.push(&[3.into(), Value::Null, Value::Null]).unwrap();
         rows.push(&[4.into(), "c".into()]).unwrap();
         let batch = rows.finish().unwrap();
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_rounded_cut_or_guessed() {
+    fn inexact_values_are_refused() {
         let long = "x".repeat(500);
         for (kind, sql_type, value) in [
             (T::Int, "", Value::from("12.5")),
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_is_taken() {
+    fn equivalent_values_are_accepted() {
         for (kind, sql_type, value) in [
             (T::Int, "", Value::from("-12")),
             (T::Int, "", Value::Float(3.0)),

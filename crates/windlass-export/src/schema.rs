@@ -1,4 +1,4 @@
-//! The columns of a part: which of Arrow's types holds a database's type exactly.
+//! Maps the types of databases to types of Arrow that represent them exactly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,25 +6,24 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use windlass_core::{Column, ColumnType, Value};
 
-use crate::decimal::{Decimal, MOST_DIGITS, MOST_DIGITS_128};
+use crate::decimal::{Decimal, MAX_DIGITS, MAX_DIGITS_128};
 
-/// Says of a text column that it holds JSON, which the JSON formats then write as it is.
+/// Marks a text column as JSON, which the JSON formats copy verbatim.
 const KIND: &str = "windlass.kind";
 const JSON: &str = "json";
 
-/// The typed columns of a part of these columns.
+/// The Arrow schema of a part with these columns.
 ///
-/// Exact decimals stay decimals, in 128 bits up to 38 digits and in 256 up to 76; one without a
-/// precision is its exact text (a result's is found by [`schema_of`]). Integers are 64 bits,
-/// unsigned where the database says so; dates are days; timestamps are microseconds, in UTC where
-/// the type has a zone; UUIDs, JSON and whatever else there is are text.
+/// Decimals with a precision stay decimals, in 128 bits up to 38 digits and in 256 bits up to 76. A decimal without a
+/// precision is text; [`schema_of`] finds one for a result. Integers have 64 bits, unsigned if the database type is.
+/// Dates are days. Timestamps are microseconds, in UTC if the type has a time zone. UUIDs, JSON and all other types
+/// are text.
 pub fn schema(columns: &[Column]) -> SchemaRef {
     build(columns, |_, column| data_type(column))
 }
 
-/// The same for a small result of which all rows are known: a decimal without a precision has the
-/// most digits its type can (38, or 76 where that is not enough), and as many after the point as
-/// the value that has the most. So the type does not change with every larger sum.
+/// The same for a result whose rows are all known: a decimal without a precision gets 38 digits, or 76 if necessary, and
+/// the greatest number of decimal places of its values. So the type does not depend on the size of a sum.
 pub fn schema_of(columns: &[Column], rows: &[Vec<Value>]) -> SchemaRef {
     build(columns, |place, column| {
         let declared = data_type(column);
@@ -34,7 +33,7 @@ pub fn schema_of(columns: &[Column], rows: &[Vec<Value>]) -> SchemaRef {
     })
 }
 
-/// A column's type as manifests and errors write it: `decimal(12,2)`.
+/// The name of a column's type in manifests and errors, such as `decimal(12,2)`.
 pub fn type_name(field: &Field) -> String {
     match field.data_type() {
         DataType::Boolean => "bool".into(),
@@ -54,7 +53,7 @@ pub fn type_name(field: &Field) -> String {
     }
 }
 
-/// Whether a text column holds JSON.
+/// Whether a text column is JSON.
 pub(crate) fn is_json(field: &Field) -> bool {
     field.metadata().get(KIND).is_some_and(|kind| kind == JSON)
 }
@@ -74,15 +73,14 @@ fn data_type(column: &Column) -> DataType {
     let sql_type = column.sql_type.to_ascii_lowercase();
     match column.kind {
         ColumnType::Bool => DataType::Boolean,
-        // 64 unsigned bits and not a decimal: every reader of Parquet knows them, and they are
-        // as fast as the signed ones.
+        // Every reader of Parquet supports unsigned 64-bit integers, and they are faster than decimals.
         ColumnType::Int if sql_type.contains("unsigned") => DataType::UInt64,
         ColumnType::Int => DataType::Int64,
         ColumnType::Float => DataType::Float64,
         ColumnType::Numeric => decimal(&sql_type).unwrap_or(DataType::Utf8),
         ColumnType::Date => DataType::Date32,
         ColumnType::Timestamp => {
-            // MySQL's own `timestamp` is a moment; PostgreSQL always says with or without.
+            // MySQL's `timestamp` is an instant. PostgreSQL always adds with or without time zone.
             let zoned = sql_type.starts_with("timestamp") && !sql_type.contains("without");
             DataType::Timestamp(TimeUnit::Microsecond, zoned.then(|| "UTC".into()))
         }
@@ -93,15 +91,15 @@ fn data_type(column: &Column) -> DataType {
     }
 }
 
-/// The type of `numeric(12,2)`; `None` where no precision is said, or one that is too large.
+/// The type of `numeric(12,2)`. `None` without a precision, or if it is too large.
 fn decimal(sql_type: &str) -> Option<DataType> {
     let (_, rest) = sql_type.split_once('(')?;
     let (arguments, _) = rest.split_once(')')?;
     let (precision, scale) = arguments.split_once(',').unwrap_or((arguments, "0"));
     let precision: i32 = precision.trim().parse().ok()?;
     let scale: i32 = scale.trim().parse().ok()?;
-    // PostgreSQL allows a scale below zero and one above the precision; Parquet neither. With more
-    // digits the same numbers fit.
+    // PostgreSQL allows a negative scale and a scale above the precision, Parquet does not. With more digits the
+    // same numbers fit.
     let (precision, scale) = (precision.max(scale) - scale.min(0), scale.max(0));
     of_digits(usize::try_from(precision).ok()?, usize::try_from(scale).ok()?)
 }
@@ -110,13 +108,13 @@ fn of_digits(precision: usize, scale: usize) -> Option<DataType> {
     let (digits, scale) = (u8::try_from(precision).ok()?, i8::try_from(scale).ok()?);
     match precision {
         0 => None,
-        1..=MOST_DIGITS_128 => Some(DataType::Decimal128(digits, scale)),
-        _ if precision <= MOST_DIGITS => Some(DataType::Decimal256(digits, scale)),
+        1..=MAX_DIGITS_128 => Some(DataType::Decimal128(digits, scale)),
+        _ if precision <= MAX_DIGITS => Some(DataType::Decimal256(digits, scale)),
         _ => None,
     }
 }
 
-/// The decimal type that holds all of these; `None` where none does.
+/// The smallest decimal type for all of these values. `None` if there is none.
 fn smallest<'a>(values: impl Iterator<Item = &'a Value>) -> Option<DataType> {
     let (mut whole, mut scale) = (1, 0);
     for value in values.filter(|value| !value.is_null()) {
@@ -125,8 +123,8 @@ fn smallest<'a>(values: impl Iterator<Item = &'a Value>) -> Option<DataType> {
         whole = whole.max(decimal.whole_digits());
         scale = scale.max(decimal.scale());
     }
-    let precision = if whole + scale <= MOST_DIGITS_128 { MOST_DIGITS_128 } else { MOST_DIGITS };
-    if whole + scale > MOST_DIGITS { None } else { of_digits(precision, scale) }
+    let precision = if whole + scale <= MAX_DIGITS_128 { MAX_DIGITS_128 } else { MAX_DIGITS };
+    if whole + scale > MAX_DIGITS { None } else { of_digits(precision, scale) }
 }
 
 #[cfg(test)]
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn types_hold_their_database_type_exactly() {
+    fn types_are_mapped_exactly() {
         use ColumnType as T;
         for (kind, sql_type, name) in [
             (T::Numeric, "numeric(12,2)", "decimal(12,2)"),
@@ -172,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_has_the_decimal_that_holds_it() {
+    fn the_decimal_of_a_result_fits_its_values() {
         let found = |values: &[&str]| {
             let rows: Vec<_> = values.iter().map(|text| vec![Value::from(*text)]).collect();
             type_name(schema_of(&[column(ColumnType::Numeric, "numeric")], &rows).field(0))

@@ -1,5 +1,4 @@
-//! Bytes on their way to one object: in one request if they are few, else in pieces, a few of
-//! which are under way at once. Nothing is visible under the object's name before the end.
+//! Uploads one object: in one request if it is small, otherwise in pieces. The object becomes visible when it is complete.
 
 use bytes::Bytes;
 use object_store::WriteMultipart;
@@ -8,35 +7,35 @@ use tokio::runtime::Handle;
 
 use crate::{Destination, Error, Result};
 
-/// Bytes in a piece. S3 takes ten thousand of them, none but the last under 5 MiB.
-const PIECE: usize = 8 * 1024 * 1024;
-/// Pieces under way at once, besides the one that fills: a writer per slot is in memory.
-const AT_ONCE: usize = 1;
+/// The size of a piece. S3 accepts ten thousand pieces, all except the last of at least 5 MiB.
+const PIECE_BYTES: usize = 8 * 1024 * 1024;
+/// The number of concurrent uploads of pieces, besides the piece that is being filled. Each slot has a writer in memory.
+const UPLOAD_CONCURRENCY: usize = 1;
 
-/// An object in the making. Dropped before its end, it leaves nothing behind.
+/// An object that is being uploaded. If it is dropped early, nothing remains.
 pub(crate) struct Upload {
-    place: Destination,
+    destination: Destination,
     path: Path,
-    /// What has not been sent, as long as it fits one request.
+    /// The bytes that are not sent yet, if they fit one request.
     waiting: Vec<u8>,
     pieces: Option<WriteMultipart>,
 }
 
 impl Upload {
-    pub(crate) fn new(place: &Destination, name: &str) -> Result<Upload> {
-        let path = place.path(name)?;
-        Ok(Upload { place: place.clone(), path, waiting: Vec::new(), pieces: None })
+    pub(crate) fn new(destination: &Destination, name: &str) -> Result<Upload> {
+        let path = destination.path(name)?;
+        Ok(Upload { destination: destination.clone(), path, waiting: Vec::new(), pieces: None })
     }
 
     pub(crate) async fn push(&mut self, bytes: Vec<u8>) -> Result<()> {
         if self.pieces.is_none() {
             self.waiting.extend_from_slice(&bytes);
-            if self.waiting.len() < PIECE {
+            if self.waiting.len() < PIECE_BYTES {
                 return Ok(());
             }
-            let begun = self.place.begin_at(&self.path).await;
-            let begun = begun.map_err(|error| self.place.failed(error))?;
-            self.pieces = Some(WriteMultipart::new_with_chunk_size(begun, PIECE));
+            let begun = self.destination.begin_at(&self.path).await;
+            let begun = begun.map_err(|error| self.destination.failed(error))?;
+            self.pieces = Some(WriteMultipart::new_with_chunk_size(begun, PIECE_BYTES));
             let waiting = std::mem::take(&mut self.waiting);
             return self.send(waiting).await;
         }
@@ -47,45 +46,45 @@ impl Upload {
         let Some(pieces) = &mut self.pieces else { return Ok(()) };
         let mut bytes = Bytes::from(bytes);
         while !bytes.is_empty() {
-            // The pieces take what they are given at once, so they are given little at a time.
-            let capacity = pieces.wait_for_capacity(AT_ONCE).await;
-            capacity.map_err(|error| Error::of(self.place.url(), error))?;
-            pieces.put(bytes.split_to(bytes.len().min(PIECE)));
+            // The library buffers what it gets, so it gets little at a time.
+            let capacity = pieces.wait_for_capacity(UPLOAD_CONCURRENCY).await;
+            capacity.map_err(|error| Error::from_store(self.destination.url(), error))?;
+            pieces.put(bytes.split_to(bytes.len().min(PIECE_BYTES)));
         }
         Ok(())
     }
 
-    /// Sends the rest, and makes the object visible.
+    /// Sends the remaining bytes, and makes the object visible.
     pub(crate) async fn finish(mut self) -> Result<()> {
-        let place = self.place.clone();
+        let destination = self.destination.clone();
         let done = match self.pieces.take() {
-            // In a task of its own: whoever waits may be gone before it ends, and pieces that
-            // nobody completes or gives up would stay.
+            // In a separate task, since the caller may be cancelled, and an upload that is neither completed nor
+            // aborted would remain.
             Some(pieces) => match tokio::spawn(pieces.finish()).await {
                 Ok(done) => done.map(drop),
                 Err(error) => Err(error.into()),
             },
             None => {
                 let bytes = Bytes::from(std::mem::take(&mut self.waiting));
-                place.put_at(&self.path, bytes).await
+                destination.put_at(&self.path, bytes).await
             }
         };
-        done.map_err(|error| place.failed(error))
+        done.map_err(|error| destination.failed(error))
     }
 
-    /// Removes what was sent.
+    /// Deletes what was sent.
     pub(crate) async fn abort(mut self) -> Result<()> {
         let Some(pieces) = self.pieces.take() else { return Ok(()) };
         let done = tokio::spawn(pieces.abort()).await;
         done.map_err(object_store::Error::from)
             .and_then(|done| done)
-            .map_err(|error| self.place.failed(error))
+            .map_err(|error| self.destination.failed(error))
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // Without a runtime the process is at its end; what is left then is as after a crash.
+        // Without a runtime the process is ending, and the result is the same as after a crash.
         if let (Some(pieces), Ok(runtime)) = (self.pieces.take(), Handle::try_current()) {
             drop(runtime.spawn(pieces.abort()));
         }

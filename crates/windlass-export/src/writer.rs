@@ -1,4 +1,4 @@
-//! One part or report, written as its rows come.
+//! Writes one part or report from a stream of rows.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -6,41 +6,38 @@ use ring::digest::{Context, SHA256};
 
 use crate::content::Content;
 use crate::encode::Encoder;
-use crate::rebatch::Cut;
+use crate::rebatch::Rebatcher;
 use crate::upload::Upload;
 use crate::{Destination, Error, Output, Result};
 
-/// What a writer has written.
+/// The result of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The object's name in its place.
+    /// The object's name in its destination.
     pub name: String,
-    /// How many rows it has.
+    /// The number of rows.
     pub rows: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
     /// SHA-256 of these bytes, in hex.
     pub sha256: String,
-    /// A hash of the rows, in hex: the same for the same rows in the same order, whatever the
-    /// format and the compression.
+    /// The content hash of the rows, in hex. It does not depend on the format or the compression.
     pub content_hash: String,
 }
 
-/// Streams batches into one object. The memory it takes does not grow with their number. The
-/// object is there when [`PartWriter::finish`] has returned, and not before; a writer that is
-/// dropped leaves nothing. The same rows give the same bytes.
+/// Streams batches into one object, with constant memory. The object becomes visible with [`PartWriter::finish`]. A writer
+/// that is dropped leaves nothing behind. The same rows give the same bytes.
 pub struct PartWriter {
     name: String,
     schema: SchemaRef,
     upload: Upload,
-    /// `None` after an error, or while it is at work elsewhere.
-    work: Option<Box<Work>>,
+    /// `None` after an error, or while a blocking task has it.
+    encoder: Option<Box<PartEncoder>>,
 }
 
-/// What is done with rows before they are sent. It is work for a processor, so that it is done
-/// where it holds nobody up.
-struct Work {
-    cut: Cut,
+/// Encodes and hashes rows. Runs in blocking tasks, since it uses much CPU.
+struct PartEncoder {
+    rebatcher: Rebatcher,
     content: Content,
     encoder: Encoder,
     stored: Context,
@@ -49,72 +46,71 @@ struct Work {
 }
 
 impl PartWriter {
-    /// Begins an object of that name. Nothing is sent yet.
+    /// Begins an object with this name. Sends nothing yet.
     pub fn new(
-        place: &Destination,
+        destination: &Destination,
         name: impl Into<String>,
         schema: SchemaRef,
         output: Output,
     ) -> Result<PartWriter> {
         let name = name.into();
-        let upload = Upload::new(place, &name)?;
-        let work = Work {
-            cut: Cut::default(),
+        let upload = Upload::new(destination, &name)?;
+        let encoder = PartEncoder {
+            rebatcher: Rebatcher::default(),
             content: Content::new(schema.clone()),
             encoder: Encoder::new(&schema, output)?,
             stored: Context::new(&SHA256),
             rows: 0,
             bytes: 0,
         };
-        Ok(PartWriter { name, schema, upload, work: Some(Box::new(work)) })
+        Ok(PartWriter { name, schema, upload, encoder: Some(Box::new(encoder)) })
     }
 
-    /// Adds rows. After an error the writer is of no more use.
+    /// Adds rows. After an error the writer cannot be used any more.
     pub async fn write(&mut self, batch: RecordBatch) -> Result<()> {
         if batch.schema_ref() != &self.schema {
-            let why = "a batch has other columns than the part";
+            let why = "the columns of a batch do not match the part";
             return Err(Error::Encoding(why.into()));
         }
-        let mut work = self.take()?;
-        let (work, ready) = aside(move || {
-            let ready = work.add(&batch)?;
-            Ok((work, ready))
+        let mut encoder = self.take()?;
+        let (encoder, ready) = blocking(move || {
+            let ready = encoder.add(&batch)?;
+            Ok((encoder, ready))
         })
         .await?;
         if !ready.is_empty() {
             self.upload.push(ready).await?;
         }
-        self.work = Some(work);
+        self.encoder = Some(encoder);
         Ok(())
     }
 
-    /// Ends the object and makes it visible.
+    /// Completes the object and makes it visible.
     pub async fn finish(mut self) -> Result<Written> {
-        let work = self.take()?;
-        let (rest, mut written) = aside(move || work.finish()).await?;
+        let encoder = self.take()?;
+        let (rest, mut written) = blocking(move || encoder.finish()).await?;
         self.upload.push(rest).await?;
         self.upload.finish().await?;
         written.name = self.name;
         Ok(written)
     }
 
-    /// Gives up, and returns when what was sent is removed. Dropping the writer does the same a
-    /// little later.
+    /// Aborts, and returns when everything is deleted. Dropping the writer does the same in the background.
     pub async fn abort(self) -> Result<()> {
         self.upload.abort().await
     }
 
-    fn take(&mut self) -> Result<Box<Work>> {
-        self.work.take().ok_or_else(|| Error::GivenUp(self.name.clone()))
+    fn take(&mut self) -> Result<Box<PartEncoder>> {
+        self.encoder.take().ok_or_else(|| Error::Aborted(self.name.clone()))
     }
 }
 
-impl Work {
-    /// Takes rows in and gives the bytes that are ready.
+impl PartEncoder {
+    /// Adds rows and returns the encoded bytes.
     fn add(&mut self, batch: &RecordBatch) -> Result<Vec<u8>> {
         self.rows += batch.num_rows() as u64;
         self.content.add(batch)?;
-        for batch in self.cut.push(batch).map_err(failed)? {
+        for batch in self.rebatcher.push(batch).map_err(failed)? {
             self.encoder.write(&batch)?;
         }
         let ready = self.encoder.take();
@@ -123,18 +119,18 @@ impl Work {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(Vec<u8>, Written)> {
-        if let Some(batch) = self.cut.rest().map_err(failed)? {
+        if let Some(batch) = self.rebatcher.finish().map_err(failed)? {
             self.encoder.write(&batch)?;
         }
-        let mut work = *self;
-        let rest = work.encoder.finish()?;
-        work.stored.update(&rest);
+        let mut encoder = *self;
+        let rest = encoder.encoder.finish()?;
+        encoder.stored.update(&rest);
         let written = Written {
             name: String::new(),
-            rows: work.rows,
-            bytes: work.bytes + rest.len() as u64,
-            sha256: hex::encode(work.stored.finish()),
-            content_hash: work.content.finish(),
+            rows: encoder.rows,
+            bytes: encoder.bytes + rest.len() as u64,
+            sha256: hex::encode(encoder.stored.finish()),
+            content_hash: encoder.content.finish(),
         };
         Ok((rest, written))
     }
@@ -145,7 +141,9 @@ impl Work {
     }
 }
 
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 

@@ -5,7 +5,7 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use moka::sync::Cache;
 use std::ops::Range;
 use std::sync::Arc;
-use windlass_connectors::FIRST;
+use windlass_connectors::EmittedCursor;
 use windlass_core::JobId;
 use windlass_engine::{Engine, JobResult, Result};
 
@@ -83,10 +83,11 @@ fn frames(result: Arc<JobResult>, frames: Range<usize>) -> Pieces {
 }
 
 fn emitted(engine: Engine, job: JobId) -> Pieces {
-    let pages = stream::try_unfold((engine, FIRST), move |(engine, after)| async move {
+    let start = (engine, EmittedCursor::default());
+    let pages = stream::try_unfold(start, move |(engine, after)| async move {
         let page = engine.output(job, &after, PAGE_ROWS).await?;
         let Some(last) = page.last() else { return Ok(None) };
-        let after = last.place.clone();
+        let after = last.cursor.clone();
         let mut lines = String::new();
         for row in &page {
             lines.push_str(&row.fields);

@@ -7,10 +7,10 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use utoipa::ToSchema;
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_engine::EngineError;
 use windlass_store::StoreError;
 
@@ -173,8 +173,11 @@ impl From<EngineError> for ApiError {
         let status = match error {
             EngineError::Problem(problem) => return problem.into(),
             EngineError::Store(StoreError::Database(ref error))
-            | EngineError::Data(DataError::Database(ref error))
-                if matches!(error.class, Class::Connection | Class::Retry | Class::Busy) =>
+            | EngineError::Data(ConnectorError::Database(ref error))
+                if matches!(
+                    error.class,
+                    ErrorClass::Connection | ErrorClass::Retry | ErrorClass::Busy
+                ) =>
             {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windlass_drivers::{Class, Error, Url};
+use windlass_drivers::{Error, ErrorClass, Url};
 
 #[cfg(feature = "postgres")]
 use crate::postgres::PostgresStore;
@@ -40,7 +40,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
 /// MySQL and DynamoDB can only be connections.
 fn unsupported() -> Error {
     Error::new(
-        Class::Definition,
+        ErrorClass::Definition,
         "the store cannot be in MySQL, MariaDB or DynamoDB, which serve as connections: write \
          sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE where several machines share the work",
     )

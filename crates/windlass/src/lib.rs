@@ -71,7 +71,7 @@
 mod service;
 
 pub use chrono_tz::Tz;
-pub use windlass_connectors::{Emitted, FIRST, Relayed, Waiting, outbox};
+pub use windlass_connectors::{Emitted, EmittedCursor, Relayed, Waiting, outbox};
 pub use windlass_core::config::Connection;
 pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,

@@ -53,12 +53,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 async fn print(engine: &Engine, args: &Args) -> Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut after = windlass::FIRST;
+    let mut after = windlass::EmittedCursor::default();
     let mut separator = if args.json { "[" } else { "" };
     loop {
         let page = engine.output(args.id, &after, PAGE_ROWS).await?;
         let Some(last) = page.last() else { break };
-        after = last.place.clone();
+        after = last.cursor.clone();
         for row in page {
             write!(out, "{separator}{}", escape::json(&row.fields.to_string()))?;
             separator = if args.json { ",\n" } else { "\n" };

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use windlass::{Engine, EngineError, Job, JobId, JobStatus};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// The signals of Ctrl-C and SIGTERM.
@@ -58,7 +58,7 @@ pub(super) async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt
 
 fn is_unavailable(error: &EngineError) -> bool {
     matches!(error, EngineError::Store(StoreError::Database(error))
-        if matches!(error.class, Class::Connection | Class::Retry))
+        if matches!(error.class, ErrorClass::Connection | ErrorClass::Retry))
 }
 
 /// A bar, or a line every two seconds, or nothing with `--quiet`.

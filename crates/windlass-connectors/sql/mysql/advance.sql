@@ -1,9 +1,8 @@
--- The first statement of every commit: the compare-and-set on the ledger. No row means that the
--- lease is lost, or that this very commit has happened already; either way nothing may follow.
+-- The first statement of every commit: the compare-and-set on the ledger row. No row means that the lease
+-- is lost, or that this commit was applied before. In both cases the transaction must be rolled back.
 --
--- The last condition stands for the architecture's comparison with the old cursor: every commit
--- adds one, so it changes whenever the cursor does, and also when held items are committed while
--- the cursor stays where it is.
+-- The last condition compares `commits` instead of the old cursor: every commit adds one, so it changes
+-- whenever the cursor does, and also when deferred items are committed without moving the cursor.
 --
 -- Lock: the one row, until the end of the transaction. Index: the primary key.
 UPDATE windlass_ledger SET

@@ -1,5 +1,5 @@
--- The columns of a table. MariaDB's JSON is a text with a check that it is JSON; the comment that
--- only MariaDB reads looks for that check.
+-- The columns of a table. MariaDB's JSON is text with a check constraint. The comment that only MariaDB
+-- executes looks for that constraint.
 -- Lock: none. Index: the catalog's own.
 SELECT column_name, data_type, column_type, COALESCE(collation_name, ''),
     is_nullable = 'YES',

@@ -1,15 +1,15 @@
--- Raises the ledger rows of several chunks to the epochs they were claimed at, and creates what is
--- missing. A row at a higher epoch, or at ours with another nonce (a claim of the same store before it
--- was restored), is left alone. Fencing again with the same epoch and nonce, as after a commit whose
--- answer was lost, changes nothing.
+-- Raises the ledger rows of several chunks to the epochs of their leases, and creates the missing ones. A row
+-- with a higher epoch, or with the same epoch and another nonce (a lease that the store issued before it was
+-- restored), does not change. Fencing again with the same epoch and nonce, as after a commit whose answer was
+-- lost, changes nothing.
 --
--- A row that is there is locked for us at once. INSERT IGNORE would only share it, and two that then
--- want it for themselves would wait for each other.
+-- ON DUPLICATE KEY UPDATE locks an existing row exclusively at once. INSERT IGNORE would take a shared lock,
+-- and two transactions that upgrade it would deadlock.
 --
--- The assignments happen from top to bottom, so the epoch, which the others look at, comes last.
+-- The assignments run from top to bottom, so the epoch, on which the others depend, comes last.
 --
--- Lock: the rows, in the order they are given, which is that of the keys, so that two processes
--- never wait for each other in a circle. Index: the primary key.
+-- Lock: the rows in the given order, which is key order, so that two processes cannot deadlock.
+-- Index: the primary key.
 INSERT INTO windlass_ledger (job_id, chunk, epoch, stalls, nonce, updated_at)
 SELECT asked.job, asked.number, asked.wanted, asked.lost, asked.nonce,
     CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)
@@ -23,7 +23,7 @@ FROM JSON_TABLE(?, '$[*]' COLUMNS (
 )) AS asked
 ORDER BY asked.place
 ON DUPLICATE KEY UPDATE
-    -- A claim that was lost and saw no commit is a stall; any commit since ends the series.
+    -- A lost lease without a commit counts as a stall. Any commit resets the count.
     stalls = CASE
         WHEN windlass_ledger.epoch >= VALUES(epoch) THEN windlass_ledger.stalls
         WHEN windlass_ledger.commits > windlass_ledger.opened_at_commits THEN 0

@@ -1,6 +1,6 @@
--- The ledger rows of several chunks, which this transaction has locked by raising them.
+-- The ledger rows of several chunks, which this transaction has raised and locked.
 --
--- Lock: the rows, held already. Index: the primary key.
+-- Lock: the rows, already locked. Index: the primary key.
 SELECT ledger.job_id, ledger.chunk, ledger.epoch, ledger.commits, ledger.`cursor`, ledger.`read`,
     ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls,
     ledger.nonce

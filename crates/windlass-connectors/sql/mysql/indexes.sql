@@ -1,6 +1,6 @@
--- The columns of a table's indexes that can serve an ordered walk: B-trees that the optimizer looks
--- at. A column is usable when it is plain and whole. Each of the comments is read by one kind of
--- server alone, which has that column.
+-- The columns of a table's indexes that return keys in order: visible B-trees. A column is usable if it is
+-- neither an expression nor a prefix. Each of the comments is executed only by the server that has the
+-- column.
 -- Lock: none. Index: the catalog's own.
 SELECT index_name, non_unique = 0, COALESCE(column_name, ''),
     column_name IS NOT NULL AND sub_part IS NULL AND collation IS NOT NULL,

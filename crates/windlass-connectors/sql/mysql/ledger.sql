@@ -1,13 +1,12 @@
--- The ledger: how far each chunk is committed, and the items the cursor has passed but that are
--- not done. Both live beside the data they speak of, so that one transaction changes both.
+-- The ledger: the progress of each chunk, and its deferred items. It is stored next to the data, so that one
+-- transaction changes both.
 --
--- Who may not create tables has this run by somebody who may, and needs afterwards, on each of the
--- four tables:
+-- If Windlass may not create tables, an administrator runs this. Afterwards Windlass needs, on each of the four
+-- tables:
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger TO <the user>;
 --
--- Keys are compared byte by byte, whatever the database's own collation is. An item's key is its
--- JSON; one that is longer than an index entry may be stands in `item_key` with its beginning and a
--- digest, and whole in `long_key`.
+-- Keys are compared by bytes, regardless of the database's collation. The key of an item is JSON. If it is too
+-- long for an index entry, `item_key` has its beginning and a digest, and `long_key` the whole key.
 -- Times are milliseconds since 1970, by the server's clock.
 CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -43,18 +42,18 @@ CREATE TABLE IF NOT EXISTS windlass_deferred (
     PRIMARY KEY (job_id, chunk, item_key)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- The rows that items emitted, committed with them.
+-- The rows that items emitted, committed together with their items.
 CREATE TABLE IF NOT EXISTS windlass_emitted (
     job_id    CHAR(36)     CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     chunk     BIGINT       NOT NULL,
     item_key  VARCHAR(700) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    place     INT          NOT NULL,
+    seq       INT          NOT NULL,
     fields    LONGTEXT     CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-    PRIMARY KEY (job_id, chunk, item_key, place)
+    PRIMARY KEY (job_id, chunk, item_key, seq)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- Which generation of which store has worked here, by the name it gives this connection. A store whose
--- own generation is lower was restored to an older state.
+-- The generation of each store that has used this ledger, by its name of the connection. A store with a lower
+-- generation was restored to an older state.
 CREATE TABLE IF NOT EXISTS windlass_stores (
     store_id   CHAR(36)     CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     connection VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -1,5 +1,5 @@
--- Whether this user was granted the making of tables in this database, or has a role that may have
--- been. The names of databases in grants are patterns.
+-- Whether this user has the privilege to create tables in this database, or has a role that may have it.
+-- Database names in grants are patterns.
 -- Lock: none. Index: the catalog's own.
 SELECT EXISTS (
     SELECT 1 FROM information_schema.user_privileges

@@ -1,4 +1,4 @@
--- What waits in the outbox, oldest first. Lock: none. Index: none; it is short, or something is wrong.
+-- The waiting rows of the outbox, oldest first. Lock: none. Index: none, since the table is normally short.
 SELECT id, job_type, created_at, attempts, error, next_at
 FROM windlass_outbox
 ORDER BY created_at, id

@@ -1,3 +1,3 @@
--- Forgets the held items of a job, at most so many rows. Lock: the rows.
+-- Deletes the deferred items of a job, up to a number of rows. Lock: the rows.
 -- Index: the primary key's first column.
 DELETE FROM windlass_deferred WHERE job_id = ? LIMIT ?

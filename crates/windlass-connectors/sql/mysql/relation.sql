@@ -1,5 +1,5 @@
--- A table or view by its database (or the connection's own) and name: what it is, what keeps it, and
--- about how many rows it has. Names are told apart by case where the server's files are.
+-- A table or view by its name and its database (by default that of the connection): its kind, its engine and an
+-- estimate of its rows. Names are case-sensitive if the server's file system is.
 -- Lock: none. Index: the catalog's own.
 SELECT table_schema, table_name, table_type, COALESCE(engine, ''), COALESCE(table_rows, 0)
 FROM information_schema.tables

@@ -1,6 +1,6 @@
--- Forgets held items that came to an end.
+-- Deletes deferred items that need no further try.
 --
--- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
+-- Lock: the rows. The chunk's ledger row is locked before, so no other transaction changes them.
 -- Index: the primary key.
 DELETE deferred FROM JSON_TABLE(?, '$[*]' COLUMNS (
     k LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$' ERROR ON ERROR

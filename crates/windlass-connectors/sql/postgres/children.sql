@@ -1,5 +1,5 @@
--- The tables that inherit from a relation, directly or not. Partitions are left out: a unique index
--- of a partitioned table covers all of them.
+-- The tables that inherit from a relation, directly or indirectly. Without partitions, since a unique index of a
+-- partitioned table covers all of them.
 -- Lock: none. Index: the catalog's own.
 WITH RECURSIVE family AS (
     SELECT $1::oid AS member

@@ -1,9 +1,7 @@
--- The columns of a relation. The type of a domain's column is the one that the domain is made of, however
--- many domains lie in between: values are compared and read as that. The type is written without its
--- length: a cast to `varchar(5)` would cut a value that an assignment refuses. Only a decimal has its
--- digits, which exports keep; casts leave them out. A column may be null where a table that inherits from
--- this one lets it be, and where only its domain is NOT NULL: a subquery without rows puts nulls into such
--- a column.
+-- The columns of a relation. The type of a domain is its base type, by which values are compared and read. Types
+-- have no length, since a cast to `varchar(5)` would truncate a value that an assignment refuses. Only a decimal
+-- has its precision, for exports; casts omit it. A column is nullable if it is in an inheriting table, or if only
+-- its domain is NOT NULL, since a subquery without rows gives nulls in such a column.
 -- Lock: none. Index: the catalog's own.
 WITH RECURSIVE family AS (
     SELECT $1::oid AS member

@@ -1,6 +1,6 @@
--- Holds items; a row that is held already is overwritten.
+-- Stores deferred items. Overwrites the row of an item that is deferred already.
 --
--- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
+-- Lock: the rows. The chunk's ledger row is locked before, so no other transaction changes them.
 -- Index: the primary key.
 INSERT INTO windlass_deferred
     (job_id, chunk, item_key, long_key, state, attempts, conflicts, error, context, record, due_at)

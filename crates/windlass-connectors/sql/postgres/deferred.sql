@@ -1,7 +1,7 @@
--- Held items of a chunk in one state, in key order after a key, with the time until each is due by
+-- The deferred items of a chunk in one state, in key order after a key, with the time until each is due by
 -- this database's clock.
 --
--- Lock: none. Index: the primary key; the states of one chunk are filtered.
+-- Lock: none. Index: the primary key. The states of one chunk are filtered.
 SELECT coalesce(long_key, item_key), state, attempts, conflicts, error, context::text, record::text,
     greatest(0, extract(epoch FROM due_at - clock_timestamp()) * 1000)::bigint
 FROM windlass_deferred

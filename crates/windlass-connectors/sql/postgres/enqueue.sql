@@ -1,2 +1,2 @@
--- Puts a request into the outbox; NULL where there was nothing to do.
+-- Inserts a request into the outbox. Returns NULL if there is nothing to do.
 SELECT windlass_enqueue($1, $2::text::jsonb)

@@ -1,4 +1,4 @@
--- Those of some columns that are domains over enums: PostgreSQL has no operator that compares them.
+-- The columns that are domains over enums, for which PostgreSQL has no comparison operators.
 -- Lock: none. Index: the catalog's own.
 SELECT attname::text, format_type(atttypid, -1)
 FROM pg_attribute

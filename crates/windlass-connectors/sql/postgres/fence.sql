@@ -1,9 +1,9 @@
--- Raises the ledger rows of several chunks to the epochs they were claimed at, creates what is
--- missing, and reads them. A row at a higher epoch, or at ours with another nonce (a
--- claim of the same store before it was restored), is left alone and does not come back. Fencing again
--- with the same epoch and nonce, as after a commit whose answer was lost, changes nothing.
+-- Raises the ledger rows of several chunks to the epochs of their leases, creates the missing ones, and returns them.
+-- A row with a higher epoch, or with the same epoch and another nonce (a lease that the store issued before it was
+-- restored), does not change and is not returned. Fencing again with the same epoch and nonce, as after a commit
+-- whose answer was lost, changes nothing.
 --
--- Lock: the rows, in key order, so that two processes never wait for each other in a circle.
+-- Lock: the rows in key order, so that two processes cannot deadlock.
 -- Index: the primary key.
 INSERT INTO windlass_ledger AS ledger (job_id, chunk, epoch, stalls, nonce)
 SELECT asked.job_id, asked.chunk, asked.epoch, asked.lost::integer, asked.nonce
@@ -12,7 +12,7 @@ ORDER BY asked.job_id, asked.chunk
 ON CONFLICT (job_id, chunk) DO UPDATE SET
     epoch = excluded.epoch,
     nonce = excluded.nonce,
-    -- A claim that was lost and saw no commit is a stall; any commit since ends the series.
+    -- A lost lease without a commit counts as a stall. Any commit resets the count.
     stalls = CASE
         WHEN ledger.epoch = excluded.epoch THEN ledger.stalls
         WHEN ledger.commits > ledger.opened_at_commits THEN 0

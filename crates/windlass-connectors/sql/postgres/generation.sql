@@ -1,2 +1,2 @@
--- The highest generation that a store had when it began to work here. Lock: none. Index: the primary key.
+-- The highest generation that a store has recorded here. Lock: none. Index: the primary key.
 SELECT generation FROM windlass_stores WHERE store_id = $1 AND connection = $2

@@ -1,4 +1,4 @@
--- Ledger rows of a job in order of chunk, after one. Lock: none. Index: the primary key.
+-- The ledger rows of a job in order of chunk numbers, after one. Lock: none. Index: the primary key.
 SELECT job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce
 FROM windlass_ledger
 WHERE job_id = $1 AND chunk > $2

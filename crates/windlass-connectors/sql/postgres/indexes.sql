@@ -1,6 +1,6 @@
--- The columns of a relation's indexes that can serve an ordered walk: valid btrees without a
--- condition. A deferred unique constraint counts as unique: every committed state satisfies it. A column is usable when it is plain, of its own collation and operators, and sorted
--- as ORDER BY sorts, or exactly the other way round.
+-- The columns of a relation's indexes that return keys in order: valid B-trees without a condition. A deferred unique
+-- constraint counts as unique, since every committed state satisfies it. A column is usable if it is not an
+-- expression, has its own collation and operators, and is sorted like ORDER BY or exactly in reverse.
 -- Lock: none. Index: the catalog's own.
 SELECT indexrelid::bigint, indisunique, indisprimary, attname::text,
     coalesce(

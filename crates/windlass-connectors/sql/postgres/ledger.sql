@@ -1,12 +1,12 @@
--- The ledger: how far each chunk is committed, and the items the cursor has passed but that are
--- not done. Both live beside the data they speak of, so that one transaction changes both.
+-- The ledger: the progress of each chunk, and its deferred items. It is stored next to the data, so that one
+-- transaction changes both.
 --
--- Who may not create tables has this run by somebody who may, and needs afterwards:
+-- If Windlass may not create tables, an administrator runs this. Afterwards Windlass needs:
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted,
 --     windlass_stores TO <the user>;
 --
--- The ledger row is updated by every commit and no indexed column changes with it: the free space
--- left on each page keeps those updates on their page (HOT) and out of the index.
+-- Every commit updates the ledger row, without changing an indexed column. The free space on each page keeps
+-- these updates on their page (HOT) and out of the index.
 CREATE TABLE IF NOT EXISTS windlass_ledger (
     job_id            uuid        NOT NULL,
     chunk             bigint      NOT NULL,
@@ -25,12 +25,12 @@ CREATE TABLE IF NOT EXISTS windlass_ledger (
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (job_id, chunk)
 ) WITH (fillfactor = 50);
--- By its statistics the planner would take a new job for one of hardly any chunks, and walk through
--- all of them to find a few by their numbers.
+-- By its statistics the planner assumes that a new job has hardly any chunks, and would read all of them to
+-- find a few by number.
 ALTER TABLE windlass_ledger ALTER COLUMN job_id SET STATISTICS 0;
 
--- A key that is longer than an index entry may be stands in `item_key` with its beginning and a
--- digest, and whole in `long_key`.
+-- If a key is too long for an index entry, `item_key` has its beginning and a digest, and `long_key` the whole
+-- key.
 CREATE TABLE IF NOT EXISTS windlass_deferred (
     job_id    uuid        NOT NULL,
     chunk     bigint      NOT NULL,
@@ -46,18 +46,18 @@ CREATE TABLE IF NOT EXISTS windlass_deferred (
     PRIMARY KEY (job_id, chunk, item_key)
 ) WITH (fillfactor = 80);
 
--- The rows that items emitted, committed with them.
+-- The rows that items emitted, committed together with their items.
 CREATE TABLE IF NOT EXISTS windlass_emitted (
     job_id    uuid    NOT NULL,
     chunk     bigint  NOT NULL,
     item_key  text    COLLATE "C" NOT NULL,
-    place     integer NOT NULL,
+    seq       integer NOT NULL,
     fields    json    NOT NULL,
-    PRIMARY KEY (job_id, chunk, item_key, place)
+    PRIMARY KEY (job_id, chunk, item_key, seq)
 );
 
--- Which generation of which store has worked here, by the name it gives this connection. A store whose
--- own generation is lower was restored to an older state.
+-- The generation of each store that has used this ledger, by its name of the connection. A store with a lower
+-- generation was restored to an older state.
 CREATE TABLE IF NOT EXISTS windlass_stores (
     store_id   uuid   NOT NULL,
     connection text   NOT NULL,

@@ -1,5 +1,5 @@
--- The ledger rows of a job's chunks in order after a chunk, each with the number of items deferred
--- beside it, of dead items, of rows that commits emitted and of emitted rows that are there. For the audit.
+-- The ledger rows of a job's chunks in order after a chunk, each with the number of deferred items, of dead items,
+-- of emitted rows as counted by the commits, and of emitted rows in the table. For the audit.
 --
 -- Lock: none. Index: the primary keys of the three tables.
 SELECT job_id, chunk, epoch, commits, cursor, read, processed, skipped, dead, conflicts, stalls, nonce,

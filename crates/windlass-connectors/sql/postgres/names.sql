@@ -1,4 +1,4 @@
--- The tables and views a user can name, for a message that proposes the right one.
+-- The tables and views that a user can name, for suggestions in messages.
 -- Lock: none. Index: the catalog's own.
 SELECT CASE WHEN pg_table_is_visible(pg_class.oid) THEN relname::text
     ELSE nspname || '.' || relname END

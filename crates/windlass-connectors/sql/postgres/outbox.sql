@@ -1,10 +1,9 @@
--- The outbox: requests that applications put there in transactions of their own, until the relay has
--- submitted them as jobs.
+-- The outbox: requests that applications insert in their own transactions. The relay submits them as jobs.
 --
 -- If Windlass may not create tables, an administrator runs this as one transaction. Afterwards
 -- Windlass needs:
 --   GRANT SELECT, UPDATE, DELETE ON windlass_outbox TO <the user of windlass>;
--- An application needs nothing but:
+-- An application needs only:
 --   GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO <the application>;
 CREATE TABLE IF NOT EXISTS windlass_outbox (
     id         uuid        PRIMARY KEY,
@@ -14,25 +13,24 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
     attempts   integer     NOT NULL DEFAULT 0,
     error      text,
     next_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- A larger count would overflow when it is raised, and an infinite time cannot be read.
+    -- A larger count would overflow, and an infinite time cannot be read.
     CONSTRAINT attempts_is_a_count CHECK (attempts BETWEEN 0 AND 1000000000),
     CONSTRAINT times_are_finite CHECK (isfinite(created_at) AND isfinite(next_at))
 );
 CREATE INDEX IF NOT EXISTS windlass_outbox_due ON windlass_outbox (next_at, id);
 
--- Adds a request and returns the id that its job will have: a version 7 UUID, known before the
--- transaction commits. A list of no items makes no job and returns NULL.
+-- Adds a request and returns the id of its future job: a version 7 UUID, known before the transaction commits. An
+-- empty list of items makes no job and returns NULL.
 --
--- The function runs with the rights of its owner. So its search path is pg_catalog alone, and the
--- table is named with its schema: no operator, function or table that another role creates in any
--- schema can be reached from it.
+-- The function runs with the privileges of its owner. So its search path is pg_catalog alone, and the table is named
+-- with its schema: it cannot use operators, functions or tables that another role creates.
 DO $install$
 BEGIN
     IF (SELECT relowner FROM pg_catalog.pg_class
         WHERE oid = pg_catalog.format('%I.windlass_outbox', current_schema())::pg_catalog.regclass)
         <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
     THEN
-        -- A trigger of that table would run with the rights of the function's owner.
+        -- A trigger of that table would run with the privileges of the function's owner.
         RAISE EXCEPTION 'windlass_outbox exists and belongs to another role than %', current_user
             USING HINT = 'Drop that table, or let its owner run the statements of windlass migrate --print.';
     END IF;
@@ -47,7 +45,7 @@ DECLARE
     random text;
     id     uuid;
 BEGIN
-    -- As many as the request will have with the job type's name in it.
+    -- The size of the request, including the name of the job type.
     bytes := octet_length(request::text) + octet_length(job_type) + 16;
     wrong := CASE
         WHEN coalesce(job_type, '') = '' THEN 'job_type is missing'
@@ -81,7 +79,7 @@ BEGIN
         || '7' || substr(random, 14))::uuid;
     INSERT INTO {schema}.windlass_outbox (id, job_type, request)
     VALUES (id, windlass_enqueue.job_type, windlass_enqueue.request);
-    -- Delivered with the commit, if there is one.
+    -- Delivered when the transaction commits.
     PERFORM pg_notify('windlass_outbox', '');
     RETURN id;
 END

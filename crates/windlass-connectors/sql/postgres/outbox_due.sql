@@ -1,6 +1,6 @@
--- Rows of the outbox that are due, oldest first. What another relay holds is left to it.
+-- The due rows of the outbox, oldest first. Skips rows that another relay has locked.
 --
--- Lock: the rows, until they are submitted and removed. Index: windlass_outbox_due.
+-- Lock: the rows, until they are submitted and deleted. Index: windlass_outbox_due.
 SELECT id, attempts, error
 FROM windlass_outbox
 WHERE next_at <= clock_timestamp()

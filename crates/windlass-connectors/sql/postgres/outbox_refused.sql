@@ -1,6 +1,6 @@
--- A row that was refused keeps the reason, and is tried again later.
+-- Records why a row was refused, and when it is submitted again.
 --
--- Lock: held since it was taken. Index: the primary key.
+-- Lock: the row, already locked. Index: the primary key.
 UPDATE windlass_outbox
 SET attempts = least(attempts, 999999999) + 1,
     error = $2,

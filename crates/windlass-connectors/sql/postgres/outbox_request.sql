@@ -1,2 +1,2 @@
--- One request of the outbox, since several at once may be large. Index: the primary key.
+-- One request of the outbox, since requests may be large. Index: the primary key.
 SELECT job_type, request::text FROM windlass_outbox WHERE id = $1

@@ -1,4 +1,4 @@
--- Forgets the held items of a job, at most $2 rows. Lock: the rows.
+-- Deletes the deferred items of a job, at most $2 rows. Lock: the rows.
 -- Index: the primary key's first column.
 DELETE FROM windlass_deferred
 WHERE ctid = ANY (ARRAY (SELECT ctid FROM windlass_deferred WHERE job_id = $1 LIMIT $2))

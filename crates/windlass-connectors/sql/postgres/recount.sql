@@ -1,6 +1,6 @@
--- Adds what only the effect could know to the counts: rows affected, version conflicts.
+-- Adds the counts that only the effect knows: affected rows, version conflicts.
 --
--- Lock: the row this transaction has locked by its first statement. Index: the primary key.
+-- Lock: the row, locked by the first statement of the transaction. Index: the primary key.
 UPDATE windlass_ledger SET
     read = read + $3,
     processed = processed + $4,

@@ -1,5 +1,5 @@
--- A relation by its quoted name: its oid, its kind, and whether an UPDATE touches every row that
--- its condition finds (no trigger, rule, row security or partition); no row when there is none.
+-- A relation by its quoted name: its oid, its kind, and whether an UPDATE affects every row that its condition
+-- matches (no trigger, rule, row security or partition). No row if it does not exist.
 -- Lock: none. Index: the catalog's own.
 SELECT oid::bigint, relkind::text,
     relkind = 'r' AND NOT relhassubclass AND NOT relhasrules AND NOT relrowsecurity

@@ -1,5 +1,5 @@
--- Forgets held items that came to an end.
+-- Deletes deferred items that need no further try.
 --
--- Lock: the rows; the chunk's ledger row is locked before, so nobody else is here.
+-- Lock: the rows. The chunk's ledger row is locked before, so no other transaction changes them.
 -- Index: the primary key.
 DELETE FROM windlass_deferred WHERE job_id = $1 AND chunk = $2 AND item_key = ANY($3)

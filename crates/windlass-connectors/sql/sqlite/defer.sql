@@ -1,6 +1,6 @@
--- Holds an item; a row that is held already is overwritten.
+-- Stores a deferred item. Overwrites its row if it is deferred already.
 --
--- Lock: the file's one writer. Index: the primary key.
+-- Lock: the write lock of the file. Index: the primary key.
 INSERT INTO windlass_deferred
     (job_id, chunk, item_key, state, attempts, conflicts, error, context, record, due_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?10)

@@ -1,6 +1,6 @@
--- Held items of a chunk in one state, in key order after a key, with the time until each is due.
+-- The deferred items of a chunk in one state, in key order after a key, with the time until each is due.
 --
--- Lock: none. Index: the primary key; the states of one chunk are filtered.
+-- Lock: none. Index: the primary key. The states of one chunk are filtered.
 SELECT item_key, state, attempts, conflicts, error, context, record,
     max(0, due_at - CAST(unixepoch('subsec') * 1000 AS INTEGER))
 FROM windlass_deferred

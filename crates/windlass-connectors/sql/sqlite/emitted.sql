@@ -1,8 +1,8 @@
--- The rows that the items of a job emitted, in order after the given one.
+-- The rows that the items of a job emitted, in order after a cursor.
 --
 -- Lock: none, on a snapshot. Index: the primary key.
-SELECT chunk, item_key, place, fields
+SELECT chunk, item_key, seq, fields
 FROM windlass_emitted
-WHERE job_id = ?1 AND (chunk, item_key, place) > (?2, ?3, ?4)
-ORDER BY chunk, item_key, place
+WHERE job_id = ?1 AND (chunk, item_key, seq) > (?2, ?3, ?4)
+ORDER BY chunk, item_key, seq
 LIMIT ?5

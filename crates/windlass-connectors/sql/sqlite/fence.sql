@@ -1,15 +1,15 @@
--- Raises one ledger row to the epoch the chunk was claimed at, creates it when it is missing, and
--- reads it. A row at a higher epoch, or at ours with another nonce (a claim of the same store
--- before it was restored), is left alone and does not come back. Fencing again with the same epoch and
--- nonce, as after a commit whose answer was lost, changes nothing.
+-- Raises one ledger row to the epoch of its lease, creates it if it is missing, and returns it. A row with a higher
+-- epoch, or with the same epoch and another nonce (a lease that the store issued before it was restored), does not
+-- change and is not returned. Fencing again with the same epoch and nonce, as after a commit whose answer was lost,
+-- changes nothing.
 --
--- Lock: the file's one writer. Index: the primary key.
+-- Lock: the write lock of the file. Index: the primary key.
 INSERT INTO windlass_ledger (job_id, chunk, epoch, stalls, nonce, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, CAST(unixepoch('subsec') * 1000 AS INTEGER))
 ON CONFLICT (job_id, chunk) DO UPDATE SET
     epoch = excluded.epoch,
     nonce = excluded.nonce,
-    -- A claim that was lost and saw no commit is a stall; any commit since ends the series.
+    -- A lost lease without a commit counts as a stall. Any commit resets the count.
     stalls = CASE
         WHEN windlass_ledger.epoch = excluded.epoch THEN windlass_ledger.stalls
         WHEN windlass_ledger.commits > windlass_ledger.opened_at_commits THEN 0

@@ -1,3 +1,3 @@
--- The jobs that have ledger rows, and how many. Read only after a restore of the store.
--- Lock: none. Index: the primary key, all of it.
+-- The jobs that have ledger rows, with the number of rows. Used only after a restore of the store.
+-- Lock: none. Index: a full scan of the primary key.
 SELECT job_id, count(*) FROM windlass_ledger GROUP BY job_id ORDER BY job_id

@@ -1,5 +1,5 @@
--- The ledger: how far each chunk is committed, and the items the cursor has passed but that are
--- not done. Both live beside the data they speak of, so that one transaction changes both.
+-- The ledger: the progress of each chunk, and its deferred items. It is stored next to the data, so that one
+-- transaction changes both.
 --
 -- Times are milliseconds since 1970, by this machine's clock.
 CREATE TABLE IF NOT EXISTS windlass_ledger (
@@ -35,18 +35,18 @@ CREATE TABLE IF NOT EXISTS windlass_deferred (
     PRIMARY KEY (job_id, chunk, item_key)
 );
 
--- The rows that items emitted, committed with them.
+-- The rows that items emitted, committed together with their items.
 CREATE TABLE IF NOT EXISTS windlass_emitted (
     job_id    TEXT    NOT NULL,
     chunk     INTEGER NOT NULL,
     item_key  TEXT    NOT NULL,
-    place     INTEGER NOT NULL,
+    seq       INTEGER NOT NULL,
     fields    TEXT    NOT NULL,
-    PRIMARY KEY (job_id, chunk, item_key, place)
+    PRIMARY KEY (job_id, chunk, item_key, seq)
 ) WITHOUT ROWID;
 
--- Which generation of which store has worked here, by the name it gives this connection. A store whose
--- own generation is lower was restored to an older state.
+-- The generation of each store that has used this ledger, by its name of the connection. A store with a lower
+-- generation was restored to an older state.
 CREATE TABLE IF NOT EXISTS windlass_stores (
     store_id   TEXT    NOT NULL,
     connection TEXT    NOT NULL,

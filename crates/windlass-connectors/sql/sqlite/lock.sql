@@ -1,4 +1,4 @@
--- Makes sure of the epoch and the nonce before rows are marked.
+-- Checks the epoch and the nonce before rows are marked.
 --
--- Lock: the file's one writer, taken when the transaction began. Index: the primary key.
+-- Lock: the write lock of the file, acquired when the transaction began. Index: the primary key.
 SELECT 1 FROM windlass_ledger WHERE job_id = ?1 AND chunk = ?2 AND epoch = ?3 AND nonce = ?4

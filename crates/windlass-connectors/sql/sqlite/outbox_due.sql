@@ -1,4 +1,4 @@
--- Rows of the outbox that are due, oldest first. Lock: none: who submits one twice submits one job.
+-- The due rows of the outbox, oldest first. Lock: none, since submitting a row twice gives one job.
 -- Index: windlass_outbox_due.
 SELECT id, attempts, error
 FROM windlass_outbox

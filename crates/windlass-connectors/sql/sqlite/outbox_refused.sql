@@ -1,4 +1,4 @@
--- A row that was refused keeps the reason, and is tried again later. Index: the primary key.
+-- Records why a row was refused, and when it is submitted again. Index: the primary key.
 UPDATE windlass_outbox
 SET attempts = min(attempts, 999999999) + 1,
     error = ?2,

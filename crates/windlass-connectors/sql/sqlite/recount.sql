@@ -1,6 +1,6 @@
--- Adds what only the effect could know to the counts: rows affected, version conflicts.
+-- Adds the counts that only the effect knows: affected rows, version conflicts.
 --
--- Lock: the file's one writer. Index: the primary key.
+-- Lock: the write lock of the file. Index: the primary key.
 UPDATE windlass_ledger SET
     read = read + ?3,
     processed = processed + ?4,

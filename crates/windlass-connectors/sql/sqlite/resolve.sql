@@ -1,4 +1,4 @@
--- Forgets a held item that came to an end.
+-- Deletes a deferred item that needs no further try.
 --
--- Lock: the file's one writer. Index: the primary key.
+-- Lock: the write lock of the file. Index: the primary key.
 DELETE FROM windlass_deferred WHERE job_id = ?1 AND chunk = ?2 AND item_key = ?3

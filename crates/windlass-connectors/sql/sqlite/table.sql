@@ -1,5 +1,5 @@
--- A table or view by its schema (or any) and name: what it is, whether it has no rowid, whether a
--- trigger could make an UPDATE pass over a row, and whether it holds its columns to their types.
+-- A table or view by its name and optionally its schema: its kind, whether it has no rowid, whether a trigger could
+-- make an UPDATE skip a row, and whether it is strict.
 -- Lock: none. Index: none, the schema is in memory.
 SELECT schema, name, type, wr, EXISTS (
     SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?2 COLLATE NOCASE

@@ -3,7 +3,7 @@
 use super::CHUNK;
 use sqlparser::ast::{BinaryOperator, Expr, Ident, ObjectName};
 
-/// The conditions that must all hold.
+/// The conditions joined by AND.
 pub(super) fn conjuncts(expression: &Expr) -> Vec<&Expr> {
     match expression {
         Expr::Nested(inner) => conjuncts(inner),
@@ -22,7 +22,7 @@ pub(super) fn plain(expression: &Expr) -> &Expr {
     }
 }
 
-/// The relations of two columns that are to be equal; a column without an alias has none.
+/// The aliases of two columns that must be equal. `None` for a column without an alias.
 pub(super) fn linked(condition: &Expr) -> Option<(Option<String>, Option<String>)> {
     let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = plain(condition) else {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn parts(name: &ObjectName) -> Vec<String> {
     name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect()
 }
 
-/// A name as databases fold it. MySQL and SQLite compare without case, which comes to the same.
+/// A name in lower case, since databases fold or ignore the case of names.
 pub(super) fn folded(name: &Ident) -> String {
     name.value.to_lowercase()
 }

@@ -1,13 +1,13 @@
-//! `column IN (SELECT … WHERE {chunk})` binds a table other than the source: each of its rows belongs to
-//! a record of the chunk.
+//! `column IN (SELECT … WHERE {chunk})` binds a table other than the source: each of its rows belongs to a
+//! record of the chunk.
 
 use super::expressions::{column, conjuncts, plain};
-use super::{Checked, Ctes, Reading, Tables};
+use super::{Checked, Ctes, StatementCheck, Tables};
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
-impl Reading {
-    /// Marks the relations with a column that must be among those of bound rows. The source itself is
-    /// bound by `{chunk}` alone: equal columns would reach records of other chunks.
+impl StatementCheck {
+    /// Marks the relations with a column whose value must occur in bound rows. Only `{chunk}` itself binds
+    /// the source, since equal columns would include records of other chunks.
     pub(super) fn bind_members(&mut self, tables: &mut Tables<'_>, ctes: &Ctes) -> Checked<()> {
         for condition in tables.conditions.clone() {
             let Expr::InSubquery { expr, subquery, negated: false } = plain(condition) else {
@@ -18,7 +18,7 @@ impl Reading {
                 Some(alias) => tables.relations.iter().position(|r| r.alias == alias),
                 None => Some(0),
             };
-            let Some(relation) = found.and_then(|place| tables.relations.get_mut(place)) else {
+            let Some(relation) = found.and_then(|index| tables.relations.get_mut(index)) else {
                 continue;
             };
             if !self.is_source(relation) && self.selects_bound(subquery, ctes)? {
@@ -28,8 +28,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Whether a query selects one column of a bound relation. A name without an alias must be one of
-    /// the source's known columns: any other could be a column of the outer statement.
+    /// Whether a query selects one column of a bound relation. A name without an alias must be a known
+    /// column of the source, since any other could be a column of the outer statement.
     fn selects_bound(&mut self, query: &Query, ctes: &Ctes) -> Checked<bool> {
         let (None, SetExpr::Select(select)) = (&query.with, query.body.as_ref()) else {
             return Ok(false);

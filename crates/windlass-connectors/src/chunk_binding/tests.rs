@@ -1,4 +1,4 @@
-//! Statements that are bound by their chunk, and statements that are not.
+//! Statements with and without a valid `{chunk}`.
 
 use super::check;
 use crate::sql::Dialect::{self, Mysql, Postgres, Sqlite};
@@ -16,7 +16,7 @@ fn verdict(dialect: Dialect, step: &str, sql: &str) -> Result<(), String> {
 const ALL: [Dialect; 3] = [Postgres, Sqlite, Mysql];
 
 #[test]
-fn a_statement_that_is_bound_is_accepted() {
+fn bound_statements_are_accepted() {
     for sql in [
         "UPDATE visits SET a = a + 1 WHERE {chunk}",
         "UPDATE visits SET a = :month WHERE b > 1 AND ({chunk} AND (c = 1 OR d = 2));",
@@ -65,7 +65,7 @@ fn a_statement_that_is_bound_is_accepted() {
 }
 
 #[test]
-fn a_statement_that_reaches_beyond_its_chunk_is_refused() {
+fn unbound_statements_are_refused() {
     for sql in [
         "UPDATE visits SET a = 1 WHERE {chunk} OR a = 1",
         "UPDATE visits SET a = 1 WHERE ({chunk} OR a = 1) AND b = 1",

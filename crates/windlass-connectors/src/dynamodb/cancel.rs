@@ -1,12 +1,11 @@
-//! Why a transaction was cancelled: whose condition failed, what was refused, and what only takes
-//! patience.
+//! Decides what to do about a cancelled transaction by the reason of each action.
 
 use windlass_drivers::dynamodb::sdk::types::{CancellationReason, TransactWriteItem};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// An action of a transaction, and whose it is.
+/// An action of a transaction, and what it is for.
 pub(super) struct Action {
-    pub(super) of: Of,
+    pub(super) purpose: Purpose,
     pub(super) item: TransactWriteItem,
 }
 
@@ -23,59 +22,59 @@ impl Action {
     }
 }
 
-/// Whose an action is.
+/// What an action is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Purpose {
     /// The ledger's compare-and-set.
     Ledger,
-    /// An item's own record, under its version.
+    /// The record of an item, under the condition on its version.
     Item(usize),
     /// A row that an item inserts into this table.
     Insert(String),
-    /// A row beside the ledger.
+    /// A row next to the ledger.
     Row,
 }
 
-/// What is to be done about it.
+/// What to do about a cancelled transaction.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// The ledger has moved on.
-    Lost,
-    /// A value was refused, and would be again.
+    /// The ledger row was changed under another lease.
+    LeaseLost,
+    /// A value was refused. The same value would be refused again.
     Refused(Error),
-    /// Nothing was committed: again without these items, after a rest where somebody was busy.
-    Again {
+    /// Nothing was committed. Retry without these items, and after a delay if `throttled`.
+    Retry {
         /// Items whose condition failed.
-        missed: Vec<usize>,
-        /// Whether capacity was short, or another transaction was at one of the records.
-        busy: bool,
+        conflicts: Vec<usize>,
+        /// Whether capacity was short, or another transaction was writing one of the records.
+        throttled: bool,
     },
 }
 
-/// Judges the reasons, one for each action in order. That another transaction was at a record says
-/// nothing about its version: it may have failed, or changed something else.
+/// Judges the reasons, one for each action in order. A conflict with another transaction does not mean
+/// a changed version: that transaction may have failed, or changed something else.
 pub(super) fn judge(reasons: &[CancellationReason], actions: &[Action]) -> Verdict {
-    let (mut missed, mut busy, mut refused) = (Vec::new(), false, None);
+    let (mut conflicts, mut throttled, mut refused) = (Vec::new(), false, None);
     for (reason, action) in reasons.iter().zip(actions) {
-        match (reason.code().unwrap_or("None"), &action.of) {
+        match (reason.code().unwrap_or("None"), &action.purpose) {
             ("None", _) => {}
-            ("ConditionalCheckFailed", Of::Ledger) => return Verdict::Lost,
-            ("ConditionalCheckFailed", Of::Item(n)) => missed.push(*n),
-            ("ConditionalCheckFailed", Of::Insert(table)) => {
+            ("ConditionalCheckFailed", Purpose::Ledger) => return Verdict::LeaseLost,
+            ("ConditionalCheckFailed", Purpose::Item(n)) => conflicts.push(*n),
+            ("ConditionalCheckFailed", Purpose::Insert(table)) => {
                 let message = format!("insert: `{table}` has an item with this key already");
-                refused.get_or_insert(Error::new(Class::Data, message));
+                refused.get_or_insert(Error::new(ErrorClass::Data, message));
             }
             ("TransactionConflict" | "ProvisionedThroughputExceeded" | "ThrottlingError", _) => {
-                busy = true;
+                throttled = true;
             }
-            (code, of) => {
+            (code, purpose) => {
                 let message = reason.message().unwrap_or(code);
-                // Whatever else it is, the item that it happened to cannot be committed as it is.
+                // For any other reason, this item cannot be committed as it is.
                 let error = Error {
-                    class: Class::Data,
+                    class: ErrorClass::Data,
                     code: Some(code.to_owned()),
-                    message: match of {
-                        Of::Insert(table) => format!("insert into `{table}`: {message}"),
+                    message: match purpose {
+                        Purpose::Insert(table) => format!("insert into `{table}`: {message}"),
                         _ => message.to_owned(),
                     },
                 };
@@ -85,8 +84,8 @@ pub(super) fn judge(reasons: &[CancellationReason], actions: &[Action]) -> Verdi
     }
     match refused {
         Some(error) => Verdict::Refused(error),
-        // Cancelled without a reason of ours: nobody knows more than that it may pass.
-        None => Verdict::Again { busy: busy || missed.is_empty(), missed },
+        // Without a reason that is known here, the transaction may succeed later.
+        None => Verdict::Retry { throttled: throttled || conflicts.is_empty(), conflicts },
     }
 }
 
@@ -99,8 +98,15 @@ mod tests {
     }
 
     fn actions() -> Vec<Action> {
-        let of = [Of::Ledger, Of::Item(0), Of::Item(1), Of::Insert("log".to_owned()), Of::Row];
-        of.into_iter().map(|of| Action { of, item: TransactWriteItem::builder().build() }).collect()
+        let purposes = [
+            Purpose::Ledger,
+            Purpose::Item(0),
+            Purpose::Item(1),
+            Purpose::Insert("log".to_owned()),
+            Purpose::Row,
+        ];
+        let action = |purpose| Action { purpose, item: TransactWriteItem::builder().build() };
+        purposes.into_iter().map(action).collect()
     }
 
     fn judged(codes: [&str; 5]) -> Verdict {
@@ -111,36 +117,36 @@ mod tests {
     const FAILED: &str = "ConditionalCheckFailed";
 
     #[test]
-    fn a_condition_that_fails_is_its_items_alone() {
-        let again = |missed: Vec<usize>, busy| Verdict::Again { missed, busy };
-        assert_eq!(judged([OK, OK, FAILED, OK, OK]), again(vec![1], false));
-        assert_eq!(judged([OK, FAILED, FAILED, OK, OK]), again(vec![0, 1], false));
+    fn a_failed_condition_affects_only_its_item() {
+        let retry = |conflicts: Vec<usize>, throttled| Verdict::Retry { conflicts, throttled };
+        assert_eq!(judged([OK, OK, FAILED, OK, OK]), retry(vec![1], false));
+        assert_eq!(judged([OK, FAILED, FAILED, OK, OK]), retry(vec![0, 1], false));
     }
 
     #[test]
-    fn the_ledger_comes_first() {
-        assert_eq!(judged([FAILED, FAILED, "ValidationError", OK, OK]), Verdict::Lost);
+    fn a_failed_ledger_condition_takes_precedence() {
+        assert_eq!(judged([FAILED, FAILED, "ValidationError", OK, OK]), Verdict::LeaseLost);
     }
 
     #[test]
-    fn another_transaction_is_no_version_conflict() {
+    fn a_transaction_conflict_is_not_a_version_conflict() {
         for code in ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"] {
-            let waits = Verdict::Again { missed: Vec::new(), busy: true };
+            let waits = Verdict::Retry { conflicts: Vec::new(), throttled: true };
             assert_eq!(judged([OK, code, OK, OK, OK]), waits);
             assert_eq!(judged([code, OK, OK, OK, OK]), waits);
-            let both = Verdict::Again { missed: vec![1], busy: true };
+            let both = Verdict::Retry { conflicts: vec![1], throttled: true };
             assert_eq!(judged([OK, code, FAILED, OK, OK]), both);
         }
     }
 
     #[test]
-    fn what_is_refused_would_be_refused_again() {
+    fn refused_values_are_not_retried() {
         let codes = ["ValidationError", "ItemCollectionSizeLimitExceeded", "DuplicateItem"];
         for code in codes {
             let Verdict::Refused(error) = judged([OK, code, FAILED, OK, OK]) else {
                 panic!("{code}")
             };
-            assert_eq!(error.class, Class::Data);
+            assert_eq!(error.class, ErrorClass::Data);
         }
         let Verdict::Refused(error) = judged([OK, OK, OK, FAILED, OK]) else { panic!() };
         assert!(error.message.contains("`log`"), "{error}");

@@ -1,11 +1,13 @@
 //! One commit is one transaction of at most a hundred actions: the ledger's compare-and-set, the
-//! effect on each record under its condition, held items.
+//! effect on each record under its condition, deferred items.
 
-use super::cancel::{Action, Of, Verdict, judge};
+use super::cancel::{Action, Purpose, Verdict, judge};
 use super::expression::{Bound, Condition, key_of};
 use super::rows::{self, Row};
-use super::{DynamodbData, LEDGER, Patience, throttled, unbuilt, write};
-use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, WriteItem};
+use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled, write};
+use crate::{
+    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, WriteItem,
+};
 use std::collections::HashSet;
 use windlass_core::problem::Code;
 use windlass_core::{Counts, Cursor, FilterValue, Key, Keys, Problem};
@@ -14,23 +16,23 @@ use windlass_drivers::dynamodb::sdk::operation::transact_write_items::TransactWr
 use windlass_drivers::dynamodb::sdk::types::{
     AttributeValue, Delete, Put, TransactWriteItem, Update,
 };
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// Actions of one transaction.
-pub(super) const ACTIONS: usize = 100;
-/// About how many bytes they may have, somewhat less than the four megabytes of DynamoDB.
-const BYTES: usize = 3 << 20;
+/// The most actions of one transaction.
+pub(super) const MAX_ACTIONS: usize = 100;
+/// The most bytes of one transaction, by estimate. DynamoDB allows 4 MB.
+const MAX_BYTES: usize = 3 << 20;
 
-/// Commits one batch. Records that somebody else has changed are taken out, and the others are
+/// Commits one batch. Records that another writer has changed are removed from it, and the rest is
 /// committed without them.
 pub(super) async fn commit(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     scope: &Scope,
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Committed> {
     let mut batch = Batch::new(scope, commit)?;
-    let mut patience = Patience::default();
+    let mut backoff = ThrottleBackoff::default();
     loop {
         let after = batch.ledger_after(ledger);
         let actions = batch.actions(data, ledger, &after).await?;
@@ -39,43 +41,45 @@ pub(super) async fn commit(
             Err(verdict) => verdict?,
         };
         match verdict {
-            Verdict::Lost => return Err(DataError::LeaseLost),
+            Verdict::LeaseLost => return Err(ConnectorError::LeaseLost),
             Verdict::Refused(error) => return Err(error.into()),
-            Verdict::Again { missed, busy } => {
-                batch.leave_out(&missed);
-                if busy {
-                    patience.wait().await.map_err(|()| throttled())?;
+            Verdict::Retry { conflicts, throttled: wait } => {
+                batch.remove_conflicts(&conflicts);
+                if wait {
+                    backoff.wait().await.map_err(|()| throttled())?;
                 }
             }
         }
     }
 }
 
-/// Sends a transaction. What was cancelled is judged; any other error is told as it is.
+/// Sends a transaction. A cancelled one gives a verdict; any other error is returned as it is.
 async fn transact(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     actions: &[Action],
 ) -> std::result::Result<(), Result<Verdict>> {
     let items = actions.iter().map(|action| action.item.clone()).collect();
-    // Sent once: a second time it would find the ledger moved, and take that for a lost lease.
-    let sent = data.once.transact_write_items().set_transact_items(Some(items)).send().await;
+    // Without retries: a repeated request would find its own change of the ledger row and report a
+    // lost lease.
+    let sent =
+        data.no_retry_client.transact_write_items().set_transact_items(Some(items)).send().await;
     let Err(error) = sent else { return Ok(()) };
     if let SdkError::ServiceError(failure) = &error
         && let TransactWriteItemsError::TransactionCanceledException(cancelled) = failure.err()
     {
         return Err(Ok(judge(cancelled.cancellation_reasons(), actions)));
     }
-    match of_tables(actions, Error::from(error)) {
-        error if error.class == Class::Busy => {
-            Err(Ok(Verdict::Again { missed: Vec::new(), busy: true }))
+    match with_table_names(actions, Error::from(error)) {
+        error if error.class == ErrorClass::Busy => {
+            Err(Ok(Verdict::Retry { conflicts: Vec::new(), throttled: true }))
         }
         error => Err(Err(error.into())),
     }
 }
 
-/// DynamoDB does not say which table it did not find.
-fn of_tables(actions: &[Action], error: Error) -> Error {
-    if error.class != Class::Definition {
+/// Adds the tables' names, since DynamoDB does not name the table that is missing.
+fn with_table_names(actions: &[Action], error: Error) -> Error {
+    if error.class != ErrorClass::Definition {
         return error;
     }
     let mut names: Vec<&str> = actions.iter().map(Action::table).collect();
@@ -85,26 +89,26 @@ fn of_tables(actions: &[Action], error: Error) -> Error {
     Error { message, ..error }
 }
 
-/// What is to be committed, as far as nobody was faster.
+/// What is left to commit after conflicts are removed.
 struct Batch<'a> {
     scope: &'a Scope,
     cursor: Cursor,
     counts: Counts,
     work: Work,
-    hold: Vec<DeferredItem>,
-    settle: Vec<Key>,
+    defer: Vec<DeferredItem>,
+    resolve: Vec<Key>,
 }
 
 enum Work {
     /// Changes of single items.
     Write(Vec<WriteItem>),
-    /// Records to be written back as they are, version + 1.
+    /// Records whose version is raised by one, without another change.
     Refresh(Vec<Key>, Option<FilterValue>),
 }
 
 impl<'a> Batch<'a> {
     fn new(scope: &'a Scope, commit: Commit) -> Result<Batch<'a>> {
-        let Commit { cursor, effect, mut counts, hold, settle } = commit;
+        let Commit { cursor, effect, mut counts, defer, resolve } = commit;
         let work = match effect {
             Effect::Nothing | Effect::Unmark(_) => Work::Write(Vec::new()),
             Effect::Write(items) => {
@@ -118,16 +122,17 @@ impl<'a> Batch<'a> {
                     Work::Refresh(keys, key_set.within)
                 }
                 Keys::Range(_) => {
-                    let detail = "the keys of DynamoDB have no order, so there are no ranges";
+                    let detail =
+                        "key ranges are not supported, since DynamoDB's keys have no order";
                     return Err(Problem::new(Code::Source, detail).into());
                 }
             },
         };
-        Ok(Batch { scope, cursor, counts, work, hold, settle })
+        Ok(Batch { scope, cursor, counts, work, defer, resolve })
     }
 
-    /// The ledger's row once this is committed. It is the row that was read, since the transaction
-    /// expects its epoch and its number of commits.
+    /// The ledger row after the commit. It follows from the row that was read, since the transaction
+    /// is conditional on its epoch and its number of commits.
     fn ledger_after(&self, ledger: &Ledger) -> Ledger {
         let mut after =
             Ledger { cursor: self.cursor.clone(), commits: ledger.commits + 1, ..ledger.clone() };
@@ -135,34 +140,34 @@ impl<'a> Batch<'a> {
         after
     }
 
-    /// Takes out the items that met a concurrent write, or that are not there any more.
-    fn leave_out(&mut self, missed: &[usize]) {
-        let missed: HashSet<usize> = missed.iter().copied().collect();
+    /// Removes the items that had a concurrent write, or that no longer exist.
+    fn remove_conflicts(&mut self, conflicts: &[usize]) {
+        let conflicts: HashSet<usize> = conflicts.iter().copied().collect();
         match &mut self.work {
             Work::Write(items) => {
                 let on_conflict = self.scope.job_type.step.on_conflict;
                 let all = std::mem::take(items).into_iter().enumerate();
                 for (n, item) in all {
-                    if missed.contains(&n) {
+                    if conflicts.contains(&n) {
                         self.counts.processed -= 1;
-                        self.hold.extend(item.conflicted(on_conflict, &mut self.counts));
+                        self.defer.extend(item.conflicted(on_conflict, &mut self.counts));
                     } else {
                         items.push(item);
                     }
                 }
             }
             Work::Refresh(keys, _) => {
-                self.counts.processed -= missed.len() as i64;
-                self.counts.skipped += missed.len() as i64;
-                let mut place = 0..;
-                keys.retain(|_| place.next().is_some_and(|n| !missed.contains(&n)));
+                self.counts.processed -= conflicts.len() as i64;
+                self.counts.skipped += conflicts.len() as i64;
+                let mut index = 0..;
+                keys.retain(|_| index.next().is_some_and(|n| !conflicts.contains(&n)));
             }
         }
     }
 
     async fn actions(
         &self,
-        data: &DynamodbData,
+        data: &DynamodbConnection,
         before: &Ledger,
         after: &Ledger,
     ) -> Result<Vec<Action>> {
@@ -170,7 +175,8 @@ impl<'a> Batch<'a> {
             Work::Write(items) => items.iter().map(write::emitted).sum(),
             Work::Refresh(..) => 0,
         };
-        let mut actions = vec![Action { of: Of::Ledger, item: advance(before, after, emitted)? }];
+        let mut actions =
+            vec![Action { purpose: Purpose::Ledger, item: advance(before, after, emitted)? }];
         match &self.work {
             Work::Write(items) => {
                 for (n, item) in items.iter().enumerate() {
@@ -181,36 +187,39 @@ impl<'a> Batch<'a> {
                 let conditions = Condition::of(self.scope, within.as_ref())?;
                 for (n, key) in keys.iter().enumerate() {
                     let item = refresh(self.scope, key, &conditions)?;
-                    actions.push(Action { of: Of::Item(n), item });
+                    actions.push(Action { purpose: Purpose::Item(n), item });
                 }
             }
         }
-        for held in &self.hold {
+        for deferred in &self.defer {
             let put = Put::builder().table_name(LEDGER);
-            let put = put.set_item(Some(rows::held(after.chunk, held))).build();
-            let item = TransactWriteItem::builder().put(put.map_err(|e| unbuilt(&e))?).build();
-            actions.push(Action { of: Of::Row, item });
-        }
-        // An item that was held and met a conflict again is in both, and stays held.
-        let held: HashSet<String> = self.hold.iter().map(|held| held.key.to_text()).collect();
-        for key in self.settle.iter().filter(|key| !held.contains(&key.to_text())) {
-            let row = Row::DeferredItem(after.chunk, &key.to_text()).key();
-            let delete = Delete::builder().table_name(LEDGER).set_key(Some(row)).build();
+            let put = put.set_item(Some(rows::deferred(after.chunk, deferred))).build();
             let item =
-                TransactWriteItem::builder().delete(delete.map_err(|e| unbuilt(&e))?).build();
-            actions.push(Action { of: Of::Row, item });
+                TransactWriteItem::builder().put(put.map_err(|e| invalid_request(&e))?).build();
+            actions.push(Action { purpose: Purpose::Row, item });
         }
-        self.fits(&actions)?;
+        // An item that was deferred and had a conflict again is in both lists and stays deferred.
+        let deferred: HashSet<String> = self.defer.iter().map(|item| item.key.to_text()).collect();
+        for key in self.resolve.iter().filter(|key| !deferred.contains(&key.to_text())) {
+            let row = Row::Deferred(after.chunk, &key.to_text()).key();
+            let delete = Delete::builder().table_name(LEDGER).set_key(Some(row)).build();
+            let item = TransactWriteItem::builder()
+                .delete(delete.map_err(|e| invalid_request(&e))?)
+                .build();
+            actions.push(Action { purpose: Purpose::Row, item });
+        }
+        self.check_size(&actions)?;
         Ok(actions)
     }
 
-    /// What does not fit is refused as a value is: the engine halves the batch, and an item that does
-    /// not fit alone becomes a dead letter.
-    fn fits(&self, actions: &[Action]) -> Result<()> {
-        let refused = |what: String| -> Result<()> { Err(Error::new(Class::Data, what).into()) };
-        if actions.len() > ACTIONS {
+    /// Refuses a transaction that is too large with an error of the class `Data`: the engine then
+    /// halves the batch, and an item that is too large alone becomes a dead letter.
+    fn check_size(&self, actions: &[Action]) -> Result<()> {
+        let refused =
+            |what: String| -> Result<()> { Err(Error::new(ErrorClass::Data, what).into()) };
+        if actions.len() > MAX_ACTIONS {
             return refused(format!(
-                "a transaction of DynamoDB has {ACTIONS} actions, and this one would need {}",
+                "a DynamoDB transaction may have {MAX_ACTIONS} actions; this one needs {}",
                 actions.len()
             ));
         }
@@ -218,16 +227,16 @@ impl<'a> Batch<'a> {
             Work::Write(items) => items.iter().map(write::size).sum(),
             Work::Refresh(..) => 0,
         };
-        match bytes > BYTES && actions.len() > 2 {
+        match bytes > MAX_BYTES && actions.len() > 2 {
             true => refused(format!(
-                "a transaction of DynamoDB has 4 MB, and this one would have about {bytes} bytes"
+                "a DynamoDB transaction may have 4 MB; this one has about {bytes} bytes"
             )),
             false => Ok(()),
         }
     }
 }
 
-/// The compare-and-set on the ledger's row, which also counts the rows that the commit emits.
+/// The compare-and-set on the ledger row. It also adds the number of emitted rows.
 fn advance(before: &Ledger, after: &Ledger, emitted: i64) -> Result<TransactWriteItem> {
     let mut bound = Bound::default();
     let mut set = Vec::new();
@@ -256,12 +265,12 @@ fn advance(before: &Ledger, after: &Ledger, emitted: i64) -> Result<TransactWrit
         .condition_expression(condition)
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());
-    let update = update.build().map_err(|error| unbuilt(&error))?;
+    let update = update.build().map_err(|error| invalid_request(&error))?;
     Ok(TransactWriteItem::builder().update(update).build())
 }
 
-/// A record's version + 1, whatever it is now: nothing of the record is overwritten by that. One that
-/// is gone, or out of the job's reach, is left alone.
+/// Raises the version of a record by one, whatever it is, without overwriting other attributes. Skips
+/// a record that is deleted or that the job's conditions exclude.
 fn refresh(scope: &Scope, key: &Key, conditions: &[Condition]) -> Result<TransactWriteItem> {
     let mut bound = Bound::default();
     let hash = scope.key().first().map(|column| bound.name(column)).unwrap_or_default();
@@ -278,6 +287,6 @@ fn refresh(scope: &Scope, key: &Key, conditions: &[Condition]) -> Result<Transac
         .condition_expression(condition)
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());
-    let update = update.build().map_err(|error| unbuilt(&error))?;
+    let update = update.build().map_err(|error| invalid_request(&error))?;
     Ok(TransactWriteItem::builder().update(update).build())
 }

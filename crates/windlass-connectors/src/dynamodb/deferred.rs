@@ -1,33 +1,33 @@
-//! The rows beside the ledger: held items and emitted rows, and forgetting a job.
+//! The rows next to the ledger: deferred items and emitted rows, and pruning a job.
 
 use super::expression::{Attributes, Bound};
 use super::rows::{self, Row};
-use super::{DynamodbData, LEDGER, Patience, throttled, unbuilt};
-use crate::{DeferredItem, DeferredState, Emitted, LedgerRow, Result};
+use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled};
+use crate::{DeferredItem, DeferredState, Emitted, EmittedCursor, LedgerRow, Result};
 use std::collections::BTreeMap;
 use windlass_core::{ChunkId, JobId};
 use windlass_drivers::Error;
 use windlass_drivers::dynamodb::sdk::types::{AttributeValue, DeleteRequest, WriteRequest};
 
-/// Rows removed by one request.
-const REMOVED: usize = 25;
+/// The most rows that one request may delete.
+const MAX_DELETES: usize = 25;
 
-/// DeferredItem items of a chunk in one state, in the order of their keys' texts.
-pub(super) async fn held(
-    data: &DynamodbData,
+/// The deferred items of a chunk in one state, in the order of their keys' texts.
+pub(super) async fn items(
+    data: &DynamodbConnection,
     chunk: ChunkId,
     state: DeferredState,
     after: Option<&str>,
     limit: u32,
 ) -> Result<Vec<DeferredItem>> {
-    let first = Row::DeferredItem(chunk, "").sort();
-    let from = after.map_or_else(|| first.clone(), |key| Row::DeferredItem(chunk, key).sort());
-    let mut walk = Rows { job: chunk.job, from, upto: end(&first), state: Some(state) };
+    let first = Row::Deferred(chunk, "").sort();
+    let from = after.map_or_else(|| first.clone(), |key| Row::Deferred(chunk, key).sort());
+    let mut rows = Rows { job: chunk.job, from, upto: end(&first), state: Some(state) };
     let mut found = Vec::new();
     while found.len() < limit as usize {
-        let (page, more) = walk.next(data, limit as i32).await?;
+        let (page, more) = rows.next(data, limit as i32).await?;
         for item in &page {
-            found.push(rows::to_held(item)?);
+            found.push(rows::to_deferred(item)?);
         }
         if !more {
             break;
@@ -37,18 +37,18 @@ pub(super) async fn held(
     Ok(found)
 }
 
-/// The rows that the items of a job emitted, in order after the given place.
+/// The rows that the items of a job emitted, in order after the cursor.
 pub(super) async fn emitted(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     job: JobId,
-    after: &(i64, String, i64),
+    after: &EmittedCursor,
     limit: u32,
 ) -> Result<Vec<Emitted>> {
     let from = Row::Emitted(job, after).sort();
-    let mut walk = Rows { job, from, upto: end(EMITTED), state: None };
+    let mut rows = Rows { job, from, upto: end(EMITTED), state: None };
     let mut found = Vec::new();
     while found.len() < limit as usize {
-        let (page, more) = walk.next(data, limit as i32).await?;
+        let (page, more) = rows.next(data, limit as i32).await?;
         for item in &page {
             found.push(rows::to_emitted(item)?);
         }
@@ -60,20 +60,20 @@ pub(super) async fn emitted(
     Ok(found)
 }
 
-/// The ledger rows of a job's chunks after this one. What is kept beside them is counted by walking
-/// through it.
+/// The ledger rows of a job's chunks after this one. The rows next to them are counted by reading
+/// them.
 pub(super) async fn ledger_rows(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     job: JobId,
     after: i64,
     limit: u32,
 ) -> Result<Vec<LedgerRow>> {
     let from = Row::Ledger(ChunkId { job, number: after }).sort();
-    let mut walk = Rows { job, from, upto: end("ledger#"), state: None };
+    let mut rows = Rows { job, from, upto: end(LEDGER_ROWS), state: None };
     let mut found: BTreeMap<i64, LedgerRow> = BTreeMap::new();
     let mut more = true;
     while more && found.len() < limit as usize {
-        let (page, next) = walk.next(data, limit as i32).await?;
+        let (page, next) = rows.next(data, limit as i32).await?;
         for item in &page {
             let number = rows::chunk_of(item)?;
             let (ledger, _) = rows::ledger(ChunkId { job, number }, item)?;
@@ -87,13 +87,13 @@ pub(super) async fn ledger_rows(
         found.pop_last();
     }
     let Some(last) = found.keys().next_back().copied() else { return Ok(Vec::new()) };
-    for kind in ["held#", EMITTED] {
-        // From behind everything of the chunk before to behind everything of the last.
+    for kind in [DEFERRED, EMITTED] {
+        // From behind the rows of the chunk `after` to behind the rows of the last chunk.
         let bound = |number| end(&format!("{kind}{}#", rows::digits(number)));
-        let mut walk = Rows { job, from: bound(after), upto: bound(last), state: None };
+        let mut rows = Rows { job, from: bound(after), upto: bound(last), state: None };
         let mut more = true;
         while more {
-            let (page, next) = walk.next(data, 1000).await?;
+            let (page, next) = rows.next(data, 1000).await?;
             for item in &page {
                 let Some(row) = found.get_mut(&rows::chunk_of(item)?) else { continue };
                 match rows::state_of(item) {
@@ -108,61 +108,64 @@ pub(super) async fn ledger_rows(
     Ok(found.into_values().collect())
 }
 
+/// The prefixes of sort keys.
+const LEDGER_ROWS: &str = "ledger#";
+const DEFERRED: &str = "deferred#";
 const EMITTED: &str = "emitted#";
 
-/// Removes the rows that the items of a job emitted.
-pub(super) async fn discard(data: &DynamodbData, job: JobId) -> Result<u64> {
-    remove(data, Rows { job, from: EMITTED.to_owned(), upto: end(EMITTED), state: None }).await
+/// Deletes the rows that the items of a job emitted.
+pub(super) async fn discard_emitted(data: &DynamodbConnection, job: JobId) -> Result<u64> {
+    delete(data, Rows { job, from: EMITTED.to_owned(), upto: end(EMITTED), state: None }).await
 }
 
-/// Removes everything of a job: its ledger rows last, so that what is left after a crash is still
-/// found by who prunes again.
-pub(super) async fn prune(data: &DynamodbData, job: JobId) -> Result<u64> {
-    let mut removed = 0;
-    for kind in [EMITTED, "held#", "ledger#"] {
+/// Deletes everything of a job. The ledger rows are last, so that pruning again after a crash still
+/// finds what is left.
+pub(super) async fn prune(data: &DynamodbConnection, job: JobId) -> Result<u64> {
+    let mut deleted = 0;
+    for kind in [EMITTED, DEFERRED, LEDGER_ROWS] {
         let rows = Rows { job, from: kind.to_owned(), upto: end(kind), state: None };
-        removed += remove(data, rows).await?;
+        deleted += delete(data, rows).await?;
     }
-    Ok(removed)
+    Ok(deleted)
 }
 
-async fn remove(data: &DynamodbData, mut walk: Rows) -> Result<u64> {
-    let mut removed = 0;
+async fn delete(data: &DynamodbConnection, mut rows: Rows) -> Result<u64> {
+    let mut deleted = 0;
     loop {
-        let (page, more) = walk.next(data, 1000).await?;
-        for some in page.chunks(REMOVED) {
-            let mut requests = Vec::with_capacity(some.len());
-            for item in some {
+        let (page, more) = rows.next(data, 1000).await?;
+        for batch in page.chunks(MAX_DELETES) {
+            let mut requests = Vec::with_capacity(batch.len());
+            for item in batch {
                 let is_key = |name: &String| name == "job" || name == "row";
                 let key = item.iter().filter(|(name, _)| is_key(name));
                 let key: Attributes = key.map(|(n, v)| (n.clone(), v.clone())).collect();
                 let delete = DeleteRequest::builder().set_key(Some(key)).build();
-                let delete = delete.map_err(|error| unbuilt(&error))?;
+                let delete = delete.map_err(|error| invalid_request(&error))?;
                 requests.push(WriteRequest::builder().delete_request(delete).build());
             }
             write(data, requests).await?;
-            removed += some.len() as u64;
+            deleted += batch.len() as u64;
         }
         if !more {
-            return Ok(removed);
+            return Ok(deleted);
         }
     }
 }
 
-async fn write(data: &DynamodbData, mut requests: Vec<WriteRequest>) -> Result<()> {
-    let mut patience = Patience::default();
+async fn write(data: &DynamodbConnection, mut requests: Vec<WriteRequest>) -> Result<()> {
+    let mut backoff = ThrottleBackoff::default();
     while !requests.is_empty() {
         let sent = data.client.batch_write_item().request_items(LEDGER, requests).send().await;
         let left = sent.map_err(Error::from)?.unprocessed_items.unwrap_or_default();
         requests = left.into_values().flatten().collect();
         if !requests.is_empty() {
-            patience.wait().await.map_err(|()| throttled())?;
+            backoff.wait().await.map_err(|()| throttled())?;
         }
     }
     Ok(())
 }
 
-/// A walk through rows of a job whose sort keys are after one text and before another.
+/// Reads the rows of a job whose sort keys lie after `from` and before `upto`.
 struct Rows {
     job: JobId,
     from: String,
@@ -172,14 +175,18 @@ struct Rows {
 
 impl Rows {
     /// The next rows, and whether there may be more.
-    async fn next(&mut self, data: &DynamodbData, limit: i32) -> Result<(Vec<Attributes>, bool)> {
+    async fn next(
+        &mut self,
+        data: &DynamodbConnection,
+        limit: i32,
+    ) -> Result<(Vec<Attributes>, bool)> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let mut bound = Bound::default();
         let (job, row) = (bound.name("job"), bound.name("row"));
         let condition = format!(
             "{job} = {} AND {row} BETWEEN {} AND {}",
             bound.value(text(&self.job.to_string())),
-            // Right after it: no text lies between one and itself with a zero.
+            // No text lies between a text and the same text with a zero byte behind it.
             bound.value(text(&format!("{}\u{0}", self.from))),
             bound.value(text(&self.upto)),
         );
@@ -207,7 +214,7 @@ impl Rows {
     }
 }
 
-/// Behind everything that begins with a text.
+/// Sorts behind every text with this prefix.
 fn end(text: &str) -> String {
     format!("{text}\u{10ffff}")
 }

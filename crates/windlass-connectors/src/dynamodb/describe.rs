@@ -1,7 +1,7 @@
-//! What DynamoDB says of a table: its keys and indexes, with the types of their attributes. Of other
-//! attributes it knows nothing.
+//! Describes tables. DynamoDB knows the keys and indexes of a table and the types of their attributes,
+//! but no other attributes.
 
-use super::DynamodbData;
+use super::DynamodbConnection;
 use crate::Result;
 use std::collections::HashSet;
 use windlass_core::problem::{Code, Problem};
@@ -10,72 +10,80 @@ use windlass_drivers::dynamodb::sdk::types::{
     IndexStatus, KeySchemaElement, KeyType, Projection, ProjectionType, ScalarAttributeType,
     TableDescription,
 };
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// A table as requests need it.
+/// The keys and indexes of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct TableSchema {
     pub(super) key: Vec<String>,
-    /// What a value of a filter can be looked up by, the table itself first.
-    pub(super) indexes: Vec<Lookup>,
+    /// The indexes by which the values of a filter can be looked up, the table itself first.
+    pub(super) indexes: Vec<LookupIndex>,
 }
 
-/// The table or one of its indexes.
+/// The table itself, or one of its indexes.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lookup {
-    /// None for the table itself.
+pub(super) struct LookupIndex {
+    /// `None` for the table itself.
     pub(super) name: Option<String>,
     pub(super) columns: Vec<String>,
-    /// The attributes it carries; all of them where it is none.
-    carries: Option<HashSet<String>>,
+    /// The attributes that it includes. `None` means all of them.
+    projected: Option<HashSet<String>>,
 }
 
-impl Lookup {
-    /// Whether a condition on this attribute can be checked here.
-    pub(super) fn carries(&self, column: &str) -> bool {
-        self.carries.as_ref().is_none_or(|carried| carried.contains(column))
+impl LookupIndex {
+    /// Whether it includes this attribute, so that a condition on it can be checked in the index.
+    pub(super) fn projects(&self, column: &str) -> bool {
+        self.projected.as_ref().is_none_or(|projected| projected.contains(column))
     }
 }
 
-/// What the database says of a source.
-pub(super) async fn describe(data: &DynamodbData, source: &windlass_core::Source) -> Result<Table> {
+/// Describes the table of a source.
+pub(super) async fn describe(
+    data: &DynamodbConnection,
+    source: &windlass_core::Source,
+) -> Result<Table> {
     let Some(name) = &source.table else {
-        let detail = "DynamoDB has no queries to read records from; name a table in source.table";
+        let detail = "is not supported by DynamoDB; name a table in source.table";
         return Err(Problem::field(Code::Source, "source.query", detail).into());
     };
-    let described = look(data, name).await?;
-    let shape = shape(&described);
+    let described = describe_table(data, name).await?;
+    let schema = schema(&described);
     let table = Table {
         name: name.clone(),
         columns: columns(&described),
-        primary_key: shape.key.clone(),
-        indexes: shape.indexes.iter().map(index).collect(),
+        primary_key: schema.key.clone(),
+        indexes: schema.indexes.iter().map(index).collect(),
         estimated_rows: described.item_count().and_then(|n| n.try_into().ok()).unwrap_or(0),
         open: true,
         ..Table::default()
     };
-    data.learn(name, shape);
+    data.remember_schema(name, schema);
     Ok(table)
 }
 
-/// Asks for a table, or says that there is none.
-pub(super) async fn look(data: &DynamodbData, name: &str) -> Result<TableDescription> {
+/// Fails with the name of the table where it does not exist.
+pub(super) async fn describe_table(
+    data: &DynamodbConnection,
+    name: &str,
+) -> Result<TableDescription> {
     let described = data.client.describe_table().table_name(name).send().await;
-    let described = described.map_err(|error| named(name, error.into()))?;
-    let missing = || Error::new(Class::Definition, format!("there is no table `{name}`"));
+    let described = described.map_err(|error| with_table_name(name, error.into()))?;
+    let missing = || Error::new(ErrorClass::Definition, format!("there is no table `{name}`"));
     Ok(described.table.ok_or_else(missing)?)
 }
 
-/// An error with the table's name, which DynamoDB leaves out when it does not find it.
-pub(super) fn named(table: &str, error: Error) -> Error {
+/// Adds the table's name, which DynamoDB leaves out of the error for a missing table.
+pub(super) fn with_table_name(table: &str, error: Error) -> Error {
     match error.class {
-        Class::Definition => Error { message: format!("there is no table `{table}`"), ..error },
+        ErrorClass::Definition => {
+            Error { message: format!("there is no table `{table}`"), ..error }
+        }
         _ => error,
     }
 }
 
-/// The names of the tables there are.
-pub(super) async fn tables(data: &DynamodbData) -> Result<Vec<String>> {
+/// The names of all tables.
+pub(super) async fn tables(data: &DynamodbConnection) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut after = None;
     loop {
@@ -91,25 +99,29 @@ pub(super) async fn tables(data: &DynamodbData) -> Result<Vec<String>> {
     Ok(names)
 }
 
-pub(super) fn shape(table: &TableDescription) -> Shape {
+pub(super) fn schema(table: &TableDescription) -> TableSchema {
     let key = key(table.key_schema());
-    let own = Lookup { name: None, columns: key.clone(), carries: None };
-    let mut others: Vec<Lookup> = Vec::new();
+    let own = LookupIndex { name: None, columns: key.clone(), projected: None };
+    let mut others: Vec<LookupIndex> = Vec::new();
     for index in table.global_secondary_indexes() {
         let hashes = index.key_schema().iter().filter(|part| part.key_type == KeyType::Hash);
-        // One that is being filled has not all records yet, and one by several values at once cannot
-        // be asked for one of them.
+        // An index that is being filled lacks records, and one with several hash attributes cannot be
+        // queried by one of them.
         let is_ready = index.index_status() == Some(&IndexStatus::Active);
         let is_filled = !index.backfilling().unwrap_or(false);
         if hashes.count() == 1 && is_ready && is_filled {
             let columns = self::key(index.key_schema());
-            let carries = carried(index.projection(), &columns, &key);
-            others.push(Lookup { name: index.index_name().map(str::to_owned), columns, carries });
+            let projected = projected(index.projection(), &columns, &key);
+            others.push(LookupIndex {
+                name: index.index_name().map(str::to_owned),
+                columns,
+                projected,
+            });
         }
     }
-    // An index with everything on it can check every condition.
-    others.sort_by_key(|index| index.carries.is_some());
-    Shape { key, indexes: std::iter::once(own).chain(others).collect() }
+    // Prefer indexes that include all attributes, since they can check every condition.
+    others.sort_by_key(|index| index.projected.is_some());
+    TableSchema { key, indexes: std::iter::once(own).chain(others).collect() }
 }
 
 fn key(schema: &[KeySchemaElement]) -> Vec<String> {
@@ -117,7 +129,7 @@ fn key(schema: &[KeySchemaElement]) -> Vec<String> {
     of(KeyType::Hash).chain(of(KeyType::Range)).map(|part| part.attribute_name.clone()).collect()
 }
 
-fn carried(
+fn projected(
     projection: Option<&Projection>,
     columns: &[String],
     key: &[String],
@@ -147,11 +159,11 @@ fn columns(table: &TableDescription) -> Vec<Column> {
             Column { name, kind, sql_type, nullable }
         })
         .collect();
-    let place = |column: &Column| key.iter().position(|name| *name == column.name);
-    columns.sort_by_key(|column| (place(column).unwrap_or(usize::MAX), column.name.clone()));
+    let key_position = |column: &Column| key.iter().position(|name| *name == column.name);
+    columns.sort_by_key(|column| (key_position(column).unwrap_or(usize::MAX), column.name.clone()));
     columns
 }
 
-fn index(lookup: &Lookup) -> Index {
+fn index(lookup: &LookupIndex) -> Index {
     Index { columns: lookup.columns.clone(), unique: lookup.name.is_none() }
 }

@@ -1,4 +1,4 @@
-//! Expressions: conditions and assignments as DynamoDB writes them, with names and values bound.
+//! Expressions of DynamoDB, with names and values bound.
 
 use super::value::{same, to_typed};
 use crate::{Result, Scope};
@@ -7,10 +7,10 @@ use windlass_core::problem::Code;
 use windlass_core::{FilterValue, Key, Problem, Value};
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
-/// An item as DynamoDB gives it.
+/// The attributes of an item.
 pub(super) type Attributes = HashMap<String, AttributeValue>;
 
-/// What the texts of one request refer to.
+/// The names and values that the expressions of one request refer to.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
     names: HashMap<String, String>,
@@ -18,7 +18,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// A name for an attribute, whatever letters it has.
+    /// A placeholder for an attribute, whose own name may not be allowed in an expression.
     pub(super) fn name(&mut self, attribute: &str) -> String {
         if let Some((name, _)) = self.names.iter().find(|(_, known)| *known == attribute) {
             return name.clone();
@@ -28,7 +28,7 @@ impl Bound {
         name
     }
 
-    /// A name for a value.
+    /// A placeholder for a value.
     pub(super) fn value(&mut self, value: AttributeValue) -> String {
         let name = format!(":v{}", self.values.len());
         self.values.insert(name.clone(), value);
@@ -41,46 +41,47 @@ impl Bound {
         names.join(", ")
     }
 
-    /// All of these conditions; none where there are none.
+    /// The conjunction of these conditions. `None` when there are none.
     pub(super) fn all(&mut self, conditions: &[Condition]) -> Option<String> {
         let texts: Vec<String> = conditions.iter().map(|condition| condition.text(self)).collect();
         (!texts.is_empty()).then(|| texts.join(" AND "))
     }
 
-    /// The names; none where there are none, since DynamoDB refuses an empty list.
+    /// The names. `None` when there are none, since DynamoDB refuses an empty map.
     pub(super) fn names(&self) -> Option<HashMap<String, String>> {
         (!self.names.is_empty()).then(|| self.names.clone())
     }
 
-    /// The values; none where there are none.
+    /// The values. `None` when there are none.
     pub(super) fn values(&self) -> Option<Attributes> {
         (!self.values.is_empty()).then(|| self.values.clone())
     }
 }
 
-/// That an attribute has one of some values.
+/// Requires that an attribute has one of these values.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
     pub(super) column: String,
     values: Vec<AttributeValue>,
 }
 
-/// Values of one IN, and of all that one condition may have.
-const IN: usize = 100;
-const MOST: usize = 300;
+/// The most values that DynamoDB accepts in one `IN`.
+const MAX_IN_VALUES: usize = 100;
+/// The most values of one condition.
+const MAX_VALUES: usize = 300;
 
 impl Condition {
-    /// Everything that a record of a job must meet: filters and claims.
+    /// The filters and claims that a record of the job must match.
     pub(super) fn of(scope: &Scope, within: Option<&FilterValue>) -> Result<Vec<Condition>> {
         let condition = |(column, values, _): (&str, Vec<Value>, bool)| {
             let kind = scope.table.column(column).map(|column| column.kind);
             let values: Vec<AttributeValue> =
                 values.iter().map(|value| to_typed(kind, value)).collect::<Result<_>>()?;
-            if values.len() > MOST {
+            if values.len() > MAX_VALUES {
                 let found = values.len();
                 let detail = format!(
-                    "`{column}` is to have one of {found} values, and a condition of DynamoDB takes \
-                     {MOST}; make several requests of it"
+                    "filters `{column}` by {found} values, but a DynamoDB condition takes at most \
+                     {MAX_VALUES}; split the request"
                 );
                 return Err(Problem::field(Code::Request, "filter", detail).into());
             }
@@ -89,19 +90,19 @@ impl Condition {
         scope.conditions(within).into_iter().map(condition).collect()
     }
 
-    /// Whether a record meets it.
-    pub(super) fn holds(&self, item: &Attributes) -> bool {
+    /// Whether a record matches.
+    pub(super) fn matches(&self, item: &Attributes) -> bool {
         item.get(&self.column)
             .is_some_and(|found| self.values.iter().any(|value| same(found, value)))
     }
 
     fn text(&self, bound: &mut Bound) -> String {
         let name = bound.name(&self.column);
-        // No value: nothing is meant.
+        // Without values, no record matches.
         if self.values.is_empty() {
             return format!("(attribute_exists({name}) AND attribute_not_exists({name}))");
         }
-        let lists = self.values.chunks(IN).map(|values| {
+        let lists = self.values.chunks(MAX_IN_VALUES).map(|values| {
             let values: Vec<String> =
                 values.iter().map(|value| bound.value(value.clone())).collect();
             format!("{name} IN ({})", values.join(", "))
@@ -111,8 +112,8 @@ impl Condition {
     }
 }
 
-/// Columns and their values as DynamoDB names a place: a key, or where a page ended.
-pub(super) fn place(scope: &Scope, columns: &[String], key: &Key) -> Result<Attributes> {
+/// Attributes for these columns: the key of a record, or the key behind which a page begins.
+pub(super) fn start_key(scope: &Scope, columns: &[String], key: &Key) -> Result<Attributes> {
     let attribute = |(column, value): (&String, &Value)| {
         let kind = scope.table.column(column).map(|column| column.kind);
         Ok((column.clone(), to_typed(kind, value)?))
@@ -122,5 +123,5 @@ pub(super) fn place(scope: &Scope, columns: &[String], key: &Key) -> Result<Attr
 
 /// A record's key.
 pub(super) fn key_of(scope: &Scope, key: &Key) -> Result<Attributes> {
-    place(scope, scope.key(), key)
+    start_key(scope, scope.key(), key)
 }

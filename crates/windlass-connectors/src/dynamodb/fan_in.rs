@@ -1,10 +1,10 @@
-//! Fan-in: records go out as they are; statements belong to databases that have them.
+//! Fan-in: records can be exported, but there are no statements to map or reduce them.
 
-use super::{DynamodbData, read};
+use super::{DynamodbConnection, read};
 #[cfg(feature = "export")]
-use crate::fan_in::misfit;
-use crate::fan_in::{BATCH, BATCH_BYTES};
-use crate::{Bound, DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope};
+use crate::fan_in::data_error;
+use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS};
+use crate::{Bound, ConnectorError, FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope};
 use async_trait::async_trait;
 use tokio::sync::mpsc::Sender;
 use windlass_core::problem::Code;
@@ -14,11 +14,11 @@ use windlass_core::{
 #[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
 
-/// Records read at once.
-const READ: u64 = 100;
+/// The number of records per request.
+const READ_BATCH: u64 = 100;
 
 #[async_trait]
-impl FanIn for DynamodbData {
+impl FanIn for DynamodbConnection {
     async fn map_columns(&self, _: &Scope) -> Result<Vec<Column>> {
         Err(no_statements("step.map"))
     }
@@ -27,37 +27,39 @@ impl FanIn for DynamodbData {
         Err(no_statements("step.map"))
     }
 
-    /// Each hundred records are read at an instant of their own.
+    /// There is no common snapshot: each request of a hundred records reads its own moment.
     #[cfg(feature = "export")]
     async fn extract(
         &self,
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()> {
-        let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(misfit)?;
+        let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(data_error)?;
         let keys = match &key_set.keys {
             Keys::List(keys) => keys.len() as u64,
             Keys::Range(_) => 0,
         };
-        for done in (0..keys).step_by(READ as usize) {
-            let rest =
-                Cursor::Index(done).remaining(key_set).map(|rest| first(rest, READ as usize));
-            let Some(some) = rest else { break };
-            let batch = read::read(self, scope, &some, READ as u32, usize::MAX).await?;
+        for done in (0..keys).step_by(READ_BATCH as usize) {
+            let remaining = Cursor::Index(done).remaining(key_set);
+            let Some(next) = remaining.map(|keys| first(keys, READ_BATCH as usize)) else { break };
+            let batch = read::read(self, scope, &next, READ_BATCH as u32, usize::MAX).await?;
             for item in batch.items {
-                builder.push(&cells(&item.record, columns)).map_err(misfit)?;
+                builder.push(&cells(&item.record, columns)).map_err(data_error)?;
             }
-            let is_full = builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES;
-            if is_full && to.send(builder.finish().map_err(misfit)?).await.is_err() {
+            let is_full = builder.rows() >= MAX_BATCH_ROWS || builder.bytes() >= MAX_BATCH_BYTES;
+            if is_full && batches.send(builder.finish().map_err(data_error)?).await.is_err() {
                 return Ok(());
             }
         }
-        let _ = to.send(builder.finish().map_err(misfit)?).await;
+        let _ = batches.send(builder.finish().map_err(data_error)?).await;
         Ok(())
     }
+}
 
+#[async_trait]
+impl Merge for DynamodbConnection {
     async fn reduce(&self, _: &[Column], _: Parts<'_>, _: &Template, _: &Params) -> Result<Rows> {
         Err(no_statements("reduce"))
     }
@@ -75,15 +77,15 @@ impl FanIn for DynamodbData {
 }
 
 /// The first keys of a list.
-fn first(key_set: KeySet, most: usize) -> KeySet {
-    let part = match key_set.keys {
-        Keys::List(keys) => Keys::List(keys.into_iter().take(most).collect()),
+fn first(key_set: KeySet, max: usize) -> KeySet {
+    let keys = match key_set.keys {
+        Keys::List(keys) => Keys::List(keys.into_iter().take(max).collect()),
         range => range,
     };
-    KeySet { keys: part, ..key_set }
+    KeySet { keys, ..key_set }
 }
 
-/// The values of a record in the order of the columns. What is no text is written as its JSON.
+/// The values of a record in the order of the columns. Values other than text become JSON text.
 fn cells(record: &Record, columns: &[Column]) -> Vec<Value> {
     let cell = |column: &Column| match (column.kind, record.get(&column.name)) {
         (_, None | Some(Value::Null)) => Value::Null,
@@ -93,7 +95,7 @@ fn cells(record: &Record, columns: &[Column]) -> Vec<Value> {
     columns.iter().map(cell).collect()
 }
 
-fn no_statements(field: &str) -> DataError {
+fn no_statements(field: &str) -> ConnectorError {
     let detail = "DynamoDB runs no statements; use step.export, or a step that answers per item";
     Problem::field(Code::Source, field, detail).into()
 }

@@ -1,9 +1,9 @@
-//! The ledger's table, and raising its rows to an epoch.
+//! Creates the ledger's table, and fences its rows.
 
 use super::expression::Bound;
 use super::rows::{self, Row, number};
-use super::{DynamodbData, LEDGER, Patience, throttled, unbuilt};
-use crate::{DataError, Fence, Ledger, Result};
+use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled};
+use crate::{ConnectorError, Fence, Ledger, Result};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::time::Duration;
 use windlass_core::problem::{Code, Problem};
@@ -12,54 +12,54 @@ use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableStatus,
 };
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// What makes the table, for those who may not.
+/// The command that creates the table, for users who may not create it.
 pub(super) const DDL: &str = include_str!("../../sql/dynamodb/ledger.sh");
 
-/// Chunks that are fenced side by side.
-const SIDE_BY_SIDE: usize = 16;
+/// The number of chunks that are fenced concurrently.
+const FENCE_CONCURRENCY: usize = 16;
 
-/// How often a new table is looked at before somebody is told, and how long between two looks. It
-/// takes some seconds.
-const LOOKS: u32 = 240;
-const BETWEEN: Duration = Duration::from_millis(250);
+/// Creating a table takes some seconds. Its status is polled this often, with this pause, before it is
+/// an error.
+const MAX_POLLS: u32 = 240;
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Makes the table where it is missing, and waits until it can be used.
-pub(super) async fn prepare(data: &DynamodbData) -> Result<()> {
+/// Creates the table where it is missing, and waits until it is active.
+pub(super) async fn prepare(data: &DynamodbConnection) -> Result<()> {
     let mut found = status(data).await?;
     if found.is_none() {
         create(data).await?;
         found = status(data).await?;
     }
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if found == Some(TableStatus::Active) {
             return Ok(());
         }
-        tokio::time::sleep(BETWEEN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         found = status(data).await?;
     }
-    Err(missing("it was made, and is not ready after a minute"))
+    Err(missing("it was created, but is not active after a minute"))
 }
 
-/// Whether the table can be looked at. Whether it may be made is known only by making it.
-pub(super) async fn check(data: &DynamodbData) -> Result<()> {
+/// Checks that the table can be described. The privilege to create it cannot be checked.
+pub(super) async fn check(data: &DynamodbConnection) -> Result<()> {
     status(data).await.map(drop)
 }
 
-/// How the table is; none where there is none.
-async fn status(data: &DynamodbData) -> Result<Option<TableStatus>> {
+/// The status of the table. `None` when it does not exist.
+async fn status(data: &DynamodbConnection) -> Result<Option<TableStatus>> {
     match data.client.describe_table().table_name(LEDGER).send().await {
         Ok(described) => Ok(described.table.and_then(|table| table.table_status)),
         Err(error) => match Error::from(error) {
-            error if error.class == Class::Definition => Ok(None),
-            error if error.class == Class::Permission => Err(missing(&error.to_string())),
+            error if error.class == ErrorClass::Definition => Ok(None),
+            error if error.class == ErrorClass::Permission => Err(missing(&error.to_string())),
             error => Err(error.into()),
         },
     }
 }
 
-async fn create(data: &DynamodbData) -> Result<()> {
+async fn create(data: &DynamodbConnection) -> Result<()> {
     let mut create =
         data.client.create_table().table_name(LEDGER).billing_mode(BillingMode::PayPerRequest);
     for (name, kind) in [("job", KeyType::Hash), ("row", KeyType::Range)] {
@@ -67,38 +67,41 @@ async fn create(data: &DynamodbData) -> Result<()> {
         let attribute = attribute.attribute_type(ScalarAttributeType::S).build();
         let key = KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
         create = create
-            .attribute_definitions(attribute.map_err(|error| unbuilt(&error))?)
-            .key_schema(key.map_err(|error| unbuilt(&error))?);
+            .attribute_definitions(attribute.map_err(|error| invalid_request(&error))?)
+            .key_schema(key.map_err(|error| invalid_request(&error))?);
     }
     match create.send().await {
         Ok(_) => Ok(()),
-        // Another process was faster.
+        // Another process has created it.
         Err(error) if error.code() == Some("ResourceInUseException") => Ok(()),
         Err(error) => match Error::from(error) {
-            error if error.class == Class::Permission => Err(missing(&error.to_string())),
+            error if error.class == ErrorClass::Permission => Err(missing(&error.to_string())),
             error => Err(error.into()),
         },
     }
 }
 
-fn missing(why: &str) -> DataError {
+fn missing(why: &str) -> ConnectorError {
     let detail = format!(
-        "the ledger's table `{LEDGER}` cannot be used or made: {why}; \
+        "the ledger's table `{LEDGER}` cannot be used or created: {why}; \
          run `windlass migrate --print` and have it created"
     );
     Problem::new(Code::Ledger, detail).into()
 }
 
-/// Raises several rows, and reads them.
-pub(super) async fn fence(data: &DynamodbData, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+/// Raises several rows to their epochs, and returns them.
+pub(super) async fn fence(
+    data: &DynamodbConnection,
+    fences: &[Fence],
+) -> Result<Vec<Option<Ledger>>> {
     let raised: Vec<_> = fences.iter().map(|fence| raise(data, *fence)).collect();
-    stream::iter(raised).buffered(SIDE_BY_SIDE).try_collect().await
+    stream::iter(raised).buffered(FENCE_CONCURRENCY).try_collect().await
 }
 
-/// Raises one row: what it becomes depends on what it is, so it is read and then written if it is
-/// still that.
-async fn raise(data: &DynamodbData, fence: Fence) -> Result<Option<Ledger>> {
-    let mut patience = Patience::default();
+/// Raises one row. Its new state depends on the old one, so the row is read, and then written on
+/// condition that it did not change.
+async fn raise(data: &DynamodbConnection, fence: Fence) -> Result<Option<Ledger>> {
+    let mut backoff = ThrottleBackoff::default();
     loop {
         let key = Row::Ledger(fence.chunk).key();
         let found = data.client.get_item().table_name(LEDGER).set_key(Some(key));
@@ -109,7 +112,7 @@ async fn raise(data: &DynamodbData, fence: Fence) -> Result<Option<Ledger>> {
             Some((row, _)) if row.epoch == fence.epoch => {
                 return Ok(Some(row.clone()).filter(|row| row.nonce == fence.nonce));
             }
-            // A claim that was lost and saw no commit is a stall; any commit since ends the series.
+            // A lost claim without a commit counts as a stall. Any commit resets the count.
             Some((row, opened)) => Ledger {
                 epoch: fence.epoch,
                 nonce: fence.nonce,
@@ -132,12 +135,12 @@ async fn raise(data: &DynamodbData, fence: Fence) -> Result<Option<Ledger>> {
         if write(data, known.map(|(row, _)| row), &raised).await? {
             return Ok(Some(raised));
         }
-        patience.wait().await.map_err(|()| throttled())?;
+        backoff.wait().await.map_err(|()| throttled())?;
     }
 }
 
-/// Writes a raised row, if nobody has changed it since it was read.
-async fn write(data: &DynamodbData, known: Option<Ledger>, raised: &Ledger) -> Result<bool> {
+/// Writes a raised row if it did not change since it was read.
+async fn write(data: &DynamodbConnection, known: Option<Ledger>, raised: &Ledger) -> Result<bool> {
     let mut bound = Bound::default();
     let mut set = Vec::new();
     let own = [

@@ -1,25 +1,25 @@
-//! What the ledger remembers across jobs. The generation of a store is an item of its own partition,
-//! `store#ID`, so that no job's rows are read for it.
+//! The history of the ledger. The generation of a store is an item in the partition `store#ID`, so that
+//! reading it touches no rows of jobs.
 
 use super::expression::{Attributes, Bound};
 use super::rows::{self, number};
-use super::{DynamodbData, LEDGER, deferred};
-use crate::{DataError, Ledger, LedgerHistory, Result};
+use super::{DynamodbConnection, LEDGER, deferred};
+use crate::{ConnectorError, Ledger, LedgerHistory, Result};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 use windlass_core::JobId;
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 #[async_trait]
-impl LedgerHistory for DynamodbData {
+impl LedgerHistory for DynamodbConnection {
     async fn generation(&self, store: Uuid, connection: &str) -> Result<i64> {
         let get = self.client.get_item().table_name(LEDGER).set_key(Some(key(store, connection)));
         match get.consistent_read(true).send().await.map_err(Error::from) {
             Ok(found) => found.item.map_or(Ok(0), |item| rows::int(&item, "generation")),
-            Err(error) if error.class == Class::Definition => Ok(0),
+            Err(error) if error.class == ErrorClass::Definition => Ok(0),
             Err(error) => Err(error.into()),
         }
     }
@@ -37,7 +37,7 @@ impl LedgerHistory for DynamodbData {
             .set_expression_attribute_names(bound.names())
             .set_expression_attribute_values(bound.values());
         match raise.send().await {
-            // A higher one stays.
+            // A higher generation stays.
             Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
             sent => sent.map(drop).map_err(|error| Error::from(error).into()),
         }
@@ -45,7 +45,7 @@ impl LedgerHistory for DynamodbData {
 
     async fn rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<Ledger>> {
         match deferred::ledger_rows(self, job, after, limit).await {
-            Err(error) if error.class() == Some(Class::Definition) => Ok(Vec::new()),
+            Err(error) if error.class() == Some(ErrorClass::Definition) => Ok(Vec::new()),
             rows => Ok(rows?.into_iter().map(|row| row.ledger).collect()),
         }
     }
@@ -67,12 +67,12 @@ impl LedgerHistory for DynamodbData {
                 .set_expression_attribute_values(bound.values())
                 .set_exclusive_start_key(from);
             let page = match scan.send().await.map_err(Error::from) {
-                Err(error) if error.class == Class::Definition => return Ok(Vec::new()),
+                Err(error) if error.class == ErrorClass::Definition => return Ok(Vec::new()),
                 page => page?,
             };
             for item in page.items.unwrap_or_default() {
                 let job = rows::text(&item, "job")?;
-                let unreadable = || DataError::Unreadable(format!("`{job}` is not a job"));
+                let unreadable = || ConnectorError::Unreadable(format!("`{job}` is not a job"));
                 *found.entry(job.parse().map_err(|_| unreadable())?).or_default() += 1;
             }
             match page.last_evaluated_key {

@@ -1,16 +1,16 @@
-//! There is no outbox: DynamoDB has streams for what follows a write.
+//! DynamoDB has no outbox: its streams deliver changes instead.
 
-use super::DynamodbData;
+use super::DynamodbConnection;
 use crate::outbox::{Outbox, Relayed, Submitter, Waiting};
-use crate::{DataError, Result};
+use crate::{ConnectorError, Result};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::problem::{Code, Problem};
 
 #[async_trait]
-impl Outbox for DynamodbData {
+impl Outbox for DynamodbConnection {
     async fn prepare(&self) -> Result<()> {
-        Err(none())
+        Err(not_supported())
     }
 
     fn ddl(&self) -> &'static str {
@@ -18,19 +18,19 @@ impl Outbox for DynamodbData {
     }
 
     async fn relay(&self, _: &dyn Submitter) -> Result<Relayed> {
-        Err(none())
+        Err(not_supported())
     }
 
     async fn waiting(&self, _: u32) -> Result<Option<Vec<Waiting>>> {
         Ok(None)
     }
 
-    async fn changed(&self, at_most: Duration) {
-        tokio::time::sleep(at_most).await;
+    async fn changed(&self, timeout: Duration) {
+        tokio::time::sleep(timeout).await;
     }
 }
 
-fn none() -> DataError {
-    let detail = "there is no outbox on DynamoDB; submit by the API or the command line";
+fn not_supported() -> ConnectorError {
+    let detail = "DynamoDB has no outbox; submit by the API or the command line";
     Problem::new(Code::Configuration, detail).into()
 }

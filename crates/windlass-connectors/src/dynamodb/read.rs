@@ -1,10 +1,10 @@
-//! Reading records by their keys, counting them, and telling values apart.
+//! Reads and counts records, and removes duplicate values.
 
 use super::cut::{self, Pages, Walk};
-use super::describe::named;
+use super::describe::with_table_name;
 use super::expression::{Attributes, Condition, key_of};
 use super::value::{from_attribute, to_typed};
-use super::{DynamodbData, Patience};
+use super::{DynamodbConnection, ThrottleBackoff};
 use crate::{Batch, Item, Result, ScanSegment, Scope};
 use futures::future::try_join_all;
 use std::collections::{HashMap, HashSet};
@@ -12,14 +12,14 @@ use windlass_core::problem::Code;
 use windlass_core::{Columns, FilterValue, Key, KeyRange, KeySet, Keys, Problem, Record, Value};
 use windlass_drivers::dynamodb::sdk::types::KeysAndAttributes;
 
-/// Keys of one request.
-const KEYS: usize = 100;
-/// Parts of a table that are counted side by side.
-const COUNTED: u32 = 8;
+/// The most keys of one request.
+const MAX_KEYS: usize = 100;
+/// The number of scan segments that are counted concurrently.
+const COUNT_SEGMENTS: u32 = 8;
 
-/// Reads records of an key_set, those of a list in its order, at most so many and about so many bytes.
+/// Reads records of a key set, those of a list in its order, up to a number of records and of bytes.
 pub(super) async fn read(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     scope: &Scope,
     key_set: &KeySet,
     limit: u32,
@@ -29,7 +29,7 @@ pub(super) async fn read(
     let end = match &key_set.keys {
         Keys::List(keys) => {
             let conditions = Condition::of(scope, key_set.within.as_ref())?;
-            listed(data, keys, &conditions, limit as usize, &mut reader).await?
+            read_keys(data, keys, &conditions, limit as usize, &mut reader).await?
         }
         Keys::Range(KeyRange { after: None, upto: None }) if key_set.within.is_none() => {
             first(data, limit as usize, &mut reader).await?
@@ -39,8 +39,12 @@ pub(super) async fn read(
     Ok(Batch { items: reader.items, end })
 }
 
-/// How many records an key_set has now.
-pub(super) async fn count(data: &DynamodbData, scope: &Scope, key_set: &KeySet) -> Result<i64> {
+/// Counts the records of a key set.
+pub(super) async fn count(
+    data: &DynamodbConnection,
+    scope: &Scope,
+    key_set: &KeySet,
+) -> Result<i64> {
     match (&key_set.keys, key_set.within.as_ref()) {
         (Keys::List(keys), _) => {
             let all = read(data, scope, key_set, keys.len() as u32, usize::MAX).await?;
@@ -49,13 +53,13 @@ pub(super) async fn count(data: &DynamodbData, scope: &Scope, key_set: &KeySet) 
         (Keys::Range(KeyRange { after: None, upto: None }), Some(within)) => {
             cut::count(data, scope, Walk::Value(within)).await
         }
-        (Keys::Range(KeyRange { after: None, upto: None }), None) => everything(data, scope).await,
+        (Keys::Range(KeyRange { after: None, upto: None }), None) => count_all(data, scope).await,
         (Keys::Range(_), _) => Err(no_ranges().into()),
     }
 }
 
-/// Counts by the first filter, value by value, or the whole table in parts.
-async fn everything(data: &DynamodbData, scope: &Scope) -> Result<i64> {
+/// Counts all records of the job: value by value of the first filter, or by scan segments.
+async fn count_all(data: &DynamodbConnection, scope: &Scope) -> Result<i64> {
     let counts = match scope.filters.first() {
         Some((filter, column, values)) => {
             let rows = values.iter().map(|value| vec![value.clone()]).collect();
@@ -66,21 +70,21 @@ async fn everything(data: &DynamodbData, scope: &Scope) -> Result<i64> {
             try_join_all(counts).await?
         }
         None => {
-            let share = |number| Walk::ScanSegment(ScanSegment { number, of: COUNTED });
-            try_join_all((0..COUNTED).map(|n| cut::count(data, scope, share(n)))).await?
+            let segment = |number| Walk::Segment(ScanSegment { number, of: COUNT_SEGMENTS });
+            try_join_all((0..COUNT_SEGMENTS).map(|n| cut::count(data, scope, segment(n)))).await?
         }
     };
     Ok(counts.into_iter().sum())
 }
 
-/// The rows without those that DynamoDB holds equal to an earlier one, each as it would be read.
+/// Removes duplicate rows, and returns the others as DynamoDB would return them.
 pub(super) fn distinct(
     scope: &Scope,
     columns: &[String],
     rows: Vec<Vec<Value>>,
 ) -> Result<Vec<Vec<Value>>> {
     let mut seen = HashSet::new();
-    let mut once = Vec::new();
+    let mut distinct = Vec::new();
     for row in rows {
         let value = |(value, column): (&Value, &String)| {
             let kind = scope.table.column(column).map(|column| column.kind);
@@ -88,22 +92,22 @@ pub(super) fn distinct(
         };
         let row: Vec<Value> = row.iter().zip(columns).map(value).collect::<Result<_>>()?;
         if seen.insert(Key(row.clone()).to_text()) {
-            once.push(row);
+            distinct.push(row);
         }
     }
-    Ok(once)
+    Ok(distinct)
 }
 
-/// Reads listed keys; says whether all of them were looked up. A record that does not meet the
-/// conditions any more, or is gone, is none.
-async fn listed(
-    data: &DynamodbData,
+/// Reads listed keys. Returns whether all of them were looked up. Leaves out records that no longer
+/// match the conditions or no longer exist.
+async fn read_keys(
+    data: &DynamodbConnection,
     keys: &[Key],
     conditions: &[Condition],
     limit: usize,
     reader: &mut Reader<'_>,
 ) -> Result<bool> {
-    for keys in keys.chunks(KEYS) {
+    for keys in keys.chunks(MAX_KEYS) {
         if reader.left == 0 {
             return Ok(false);
         }
@@ -111,7 +115,7 @@ async fn listed(
         for key in keys {
             let key = as_read(reader.scope, key)?.to_text();
             let Some(item) = found.remove(&key) else { continue };
-            if !conditions.iter().all(|condition| condition.holds(&item)) {
+            if !conditions.iter().all(|condition| condition.matches(&item)) {
                 continue;
             }
             if reader.left == 0 || reader.items.len() >= limit {
@@ -123,9 +127,9 @@ async fn listed(
     Ok(true)
 }
 
-/// Reads records by their keys, at most a hundred, as they are now.
+/// Reads at most [`MAX_KEYS`] records by their keys, with consistent reads.
 async fn get(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     scope: &Scope,
     keys: &[Key],
 ) -> Result<HashMap<String, Attributes>> {
@@ -137,12 +141,12 @@ async fn get(
         }
     }
     let (table, mut found) = (&scope.table.name, HashMap::new());
-    let mut patience = Patience::default();
+    let mut backoff = ThrottleBackoff::default();
     while !asked.is_empty() {
         let wanted = KeysAndAttributes::builder().set_keys(Some(asked)).consistent_read(true);
-        let wanted = wanted.build().map_err(|error| super::unbuilt(&error))?;
+        let wanted = wanted.build().map_err(|error| super::invalid_request(&error))?;
         let answer = data.client.batch_get_item().request_items(table, wanted).send().await;
-        let answer = answer.map_err(|error| named(table, error.into()))?;
+        let answer = answer.map_err(|error| with_table_name(table, error.into()))?;
         let items = answer.responses.unwrap_or_default().remove(table).unwrap_or_default();
         let any = !items.is_empty();
         for item in items {
@@ -153,28 +157,28 @@ async fn get(
         let left = answer.unprocessed_keys.unwrap_or_default().remove(table);
         asked = left.map(|left| left.keys).unwrap_or_default();
         if any {
-            patience = Patience::default();
+            backoff = ThrottleBackoff::default();
         } else if !asked.is_empty() {
-            patience.wait().await.map_err(|()| super::throttled())?;
+            backoff.wait().await.map_err(|()| super::throttled())?;
         }
     }
     Ok(found)
 }
 
-/// A key as it is read, whatever way it was written in a request.
+/// A key as DynamoDB returns it, in whichever notation the request had it.
 fn as_read(scope: &Scope, key: &Key) -> Result<Key> {
     let mut rows = distinct(scope, scope.key(), vec![key.0.clone()])?;
     Ok(Key(rows.pop().unwrap_or_default()))
 }
 
-/// Reads the first records of the whole source, as a dry run does; says whether that was all.
-async fn first(data: &DynamodbData, limit: usize, reader: &mut Reader<'_>) -> Result<bool> {
+/// Reads the first records of the whole source, for a dry run. Returns whether that was all.
+async fn first(data: &DynamodbConnection, limit: usize, reader: &mut Reader<'_>) -> Result<bool> {
     let (scope, values) = (reader.scope, reader.scope.filters.first());
     let Some((filter, column, values)) = values else {
-        let share = ScanSegment { number: 0, of: 1 };
-        let mut pages = Pages::new(data, scope, Walk::ScanSegment(share), None).await?;
+        let segment = ScanSegment { number: 0, of: 1 };
+        let mut pages = Pages::new(data, scope, Walk::Segment(segment), None).await?;
         while !pages.ended {
-            // One more than is taken, which tells whether there is more.
+            // One more than the limit shows whether there are more.
             for item in pages.whole(limit + 1 - reader.items.len()).await? {
                 if reader.left == 0 || reader.items.len() >= limit {
                     return Ok(false);
@@ -184,7 +188,7 @@ async fn first(data: &DynamodbData, limit: usize, reader: &mut Reader<'_>) -> Re
         }
         return Ok(true);
     };
-    // An index may not carry all of a record: its keys, then the records.
+    // An index may lack attributes, so its keys are read first and then the records.
     let rows = values.iter().map(|value| vec![value.clone()]).collect();
     for value in distinct(scope, std::slice::from_ref(column), rows)?.into_iter().flatten() {
         let within = FilterValue { filter: filter.clone(), value };
@@ -197,7 +201,7 @@ async fn first(data: &DynamodbData, limit: usize, reader: &mut Reader<'_>) -> Re
                 Key(scope.key().iter().map(value).collect())
             };
             let keys: Vec<Key> = page.iter().map(key).collect();
-            if !listed(data, &keys, &conditions, limit, reader).await? {
+            if !read_keys(data, &keys, &conditions, limit, reader).await? {
                 return Ok(false);
             }
         }
@@ -205,10 +209,10 @@ async fn first(data: &DynamodbData, limit: usize, reader: &mut Reader<'_>) -> Re
     Ok(true)
 }
 
-/// Makes items as they arrive, up to a limit of bytes.
+/// Collects items up to a limit of bytes.
 struct Reader<'a> {
     scope: &'a Scope,
-    /// Records of one shape share their columns.
+    /// Records with the same attributes share one list of columns.
     columns: Columns,
     left: usize,
     items: Vec<Item>,
@@ -222,12 +226,15 @@ impl Reader<'_> {
     }
 }
 
-/// A record: its key first, then its other attributes by their names.
+/// Converts an item: its key attributes first, then the others by name.
 pub(super) fn to_item(scope: &Scope, item: Attributes, columns: &mut Columns) -> Item {
-    let place = |name: &str| scope.key().iter().position(|key| key == name).unwrap_or(usize::MAX);
+    let key_position =
+        |name: &str| scope.key().iter().position(|key| key == name).unwrap_or(usize::MAX);
     let mut fields: Vec<(String, Value)> =
         item.into_iter().map(|(name, value)| (name, from_attribute(value))).collect();
-    fields.sort_by(|(one, _), (other, _)| (place(one), one).cmp(&(place(other), other)));
+    fields.sort_by(|(left, _), (right, _)| {
+        (key_position(left), left).cmp(&(key_position(right), right))
+    });
     if !columns.iter().eq(fields.iter().map(|(name, _)| name)) {
         *columns = fields.iter().map(|(name, _)| name.clone()).collect();
     }
@@ -240,5 +247,5 @@ pub(super) fn to_item(scope: &Scope, item: Attributes, columns: &mut Columns) ->
 }
 
 fn no_ranges() -> Problem {
-    Problem::new(Code::Source, "the keys of DynamoDB have no order, so there are no ranges of them")
+    Problem::new(Code::Source, "key ranges are not supported, since DynamoDB's keys have no order")
 }

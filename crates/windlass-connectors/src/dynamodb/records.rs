@@ -1,79 +1,79 @@
-//! Records that remember the jobs that were done to them: once per job without a ledger.
+//! Records that list the jobs that changed them, which gives an exactly-once effect without a ledger.
 //!
-//! The write that changes a record adds the job to a list on the record and raises the version, if
-//! the version is the one that was read and the job is not in the list. So whoever comes with the
-//! same job again, by whatever way, finds it in the list and writes nothing; and whoever read a
-//! record that somebody else then changed writes nothing either, and begins anew.
+//! The update of a record appends the job to a list in the record and raises its version, on condition
+//! that the version is the one that was read and that the list does not contain the job. A repeated
+//! delivery of the job finds it in the list and writes nothing. A writer that read an outdated record
+//! writes nothing either, and starts again.
 
-use super::DynamodbData;
-use super::cancel::{Action, Of, Verdict, judge};
+use super::DynamodbConnection;
+use super::cancel::{Action, Purpose, Verdict, judge};
 use super::expression::{Bound, key_of};
 use super::value::to_attribute;
 use super::write::{insert as new_row, version};
 use crate::write::may_set;
-use crate::{Item, Result, Scope, Source};
+use crate::{Connection, Item, RecordReader as _, Result, Scope};
 use windlass_core::{Change, Columns, JobId, Key, KeySet, Record, Value};
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::operation::transact_write_items::TransactWriteItemsError;
 use windlass_drivers::dynamodb::sdk::types::{AttributeValue, TransactWriteItem, Update};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// The attribute in which a record remembers its last jobs. Whoever else writes records keeps it.
+/// The attribute with the last jobs of a record. Other writers must keep it.
 pub const JOBS: &str = "windlass_jobs";
 
 /// The records of one account and region.
-pub struct Records(DynamodbData);
+pub struct Records(DynamodbConnection);
 
-/// A record, and the jobs it remembers.
+/// A record, and the jobs that changed it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Remembering {
-    /// The record, without what it remembers.
+pub struct TrackedItem {
+    /// The record, without the list of jobs.
     pub item: Item,
     jobs: Vec<String>,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is written.
+    /// The record was written.
     Done,
-    /// The record is not as it was read, so nothing is.
+    /// The record changed since it was read. Nothing was written.
     Conflict,
 }
 
-impl Remembering {
-    /// Whether the job was done to it.
-    pub fn knows(&self, job: JobId) -> bool {
+impl TrackedItem {
+    /// Whether the job has changed it already.
+    pub fn has_job(&self, job: JobId) -> bool {
         let job = job.to_string();
         self.jobs.contains(&job)
     }
 }
 
 impl Records {
-    /// The records that a URL leads to; they are first reached when something is asked of them.
+    /// Opens the tables of a URL. Connects with the first request.
     pub async fn open(url: &str) -> Result<Records> {
-        Ok(Records(DynamodbData::open(url).await?))
+        Ok(Records(DynamodbConnection::open(url).await?))
     }
 
-    /// How they are described, cut and counted.
-    pub fn source(&self) -> &dyn Source {
+    /// Describes, plans and counts them.
+    pub fn connection(&self) -> &dyn Connection {
         &self.0
     }
 
-    /// The records with these keys as they are now. Of those that are gone there is nothing.
-    pub async fn read(&self, scope: &Scope, keys: Vec<Key>) -> Result<Vec<Remembering>> {
+    /// Reads the records with these keys, with consistent reads. Leaves out those that do not exist.
+    pub async fn read(&self, scope: &Scope, keys: Vec<Key>) -> Result<Vec<TrackedItem>> {
         let limit = keys.len() as u32;
         let batch = self.0.read(scope, &KeySet::keys(keys), limit, usize::MAX).await?;
         let mut columns = Columns::from([]);
-        Ok(batch.items.into_iter().map(|item| remembering(item, &mut columns)).collect())
+        Ok(batch.items.into_iter().map(|item| tracked(item, &mut columns)).collect())
     }
 
-    /// Writes what a job changes in a record. Where it inserts rows too, all of it is one
-    /// transaction, which DynamoDB counts twice.
+    /// Writes the change of a job to a record. With inserts, all of it is one transaction, which uses
+    /// twice the capacity.
     pub async fn write(
         &self,
         scope: &Scope,
-        read: &Remembering,
+        read: &TrackedItem,
         change: &Change,
         job: JobId,
     ) -> Result<Written> {
@@ -98,13 +98,13 @@ impl Records {
             };
         }
         let item = TransactWriteItem::builder().update(update).build();
-        let mut actions = vec![Action { of: Of::Item(0), item }];
+        let mut actions = vec![Action { purpose: Purpose::Item(0), item }];
         for insert in &change.insert {
             for row in &insert.rows {
                 let put = new_row(&self.0, &insert.table, row).await?.build();
-                let put = put.map_err(|error| super::unbuilt(&error))?;
+                let put = put.map_err(|error| super::invalid_request(&error))?;
                 let item = TransactWriteItem::builder().put(put).build();
-                actions.push(Action { of: Of::Insert(insert.table.clone()), item });
+                actions.push(Action { purpose: Purpose::Insert(insert.table.clone()), item });
             }
         }
         let items = actions.iter().map(|action| action.item.clone()).collect();
@@ -117,17 +117,17 @@ impl Records {
             _ => None,
         });
         match reasons.map(|reasons| judge(&reasons, &actions)) {
-            Some(Verdict::Again { .. } | Verdict::Lost) => Ok(Written::Conflict),
+            Some(Verdict::Retry { .. } | Verdict::LeaseLost) => Ok(Written::Conflict),
             Some(Verdict::Refused(error)) => Err(error.into()),
             None => Err(Error::from(error).into()),
         }
     }
 }
 
-/// Takes what a record remembers out of it: no step sees it, or could write it back.
-fn remembering(item: Item, columns: &mut Columns) -> Remembering {
+/// Removes the list of jobs from a record, so that no step sees it or writes it back.
+fn tracked(item: Item, columns: &mut Columns) -> TrackedItem {
     let jobs = match item.record.get(JOBS) {
-        None => return Remembering { item, jobs: Vec::new() },
+        None => return TrackedItem { item, jobs: Vec::new() },
         Some(Value::Json(serde_json::Value::Array(jobs))) => {
             jobs.iter().filter_map(|job| job.as_str().map(str::to_owned)).collect()
         }
@@ -139,33 +139,32 @@ fn remembering(item: Item, columns: &mut Columns) -> Remembering {
     }
     let values = fields().map(|(_, value)| value.clone()).collect();
     let record = Record::new(columns.clone(), values);
-    Remembering { item: Item { record, ..item }, jobs }
+    TrackedItem { item: Item { record, ..item }, jobs }
 }
 
-fn update(scope: &Scope, read: &Remembering, change: &Change, job: JobId) -> Result<Update> {
+fn update(scope: &Scope, read: &TrackedItem, change: &Change, job: JobId) -> Result<Update> {
     let name = version(scope)?;
     if !matches!(read.item.version, Value::Int(_)) {
-        let message = format!(
-            "the record has no integer in `{name}`, which step.version says is raised by all writers"
-        );
-        return Err(Error::new(Class::Data, message).into());
+        let message = format!("the record has no integer in `{name}`, the column of step.version");
+        return Err(Error::new(ErrorClass::Data, message).into());
     }
     let mut bound = Bound::default();
     let version = bound.name(name);
-    let seen = bound.value(to_attribute(&read.item.version)?);
+    let read_version = bound.value(to_attribute(&read.item.version)?);
     let one = bound.value(AttributeValue::N("1".to_owned()));
     let jobs = bound.name(JOBS);
-    let remembered = read.jobs.len() + 1;
-    let forgotten = remembered.saturating_sub(scope.job_type.queue.remember as usize);
-    let known = read.jobs.iter().skip(forgotten).cloned().chain([job.to_string()]);
+    let listed = read.jobs.len() + 1;
+    let dropped = listed.saturating_sub(scope.job_type.queue.remember as usize);
+    let known = read.jobs.iter().skip(dropped).cloned().chain([job.to_string()]);
     let known = bound.value(AttributeValue::L(known.map(AttributeValue::S).collect()));
     let job = bound.value(AttributeValue::S(job.to_string()));
     let mut set = vec![format!("{version} = {version} + {one}"), format!("{jobs} = {known}")];
     for (column, value) in &change.update {
         may_set(scope, column)?;
         if column == JOBS {
-            let message = format!("update: sets `{JOBS}`, by which the record remembers its jobs");
-            return Err(Error::new(Class::Data, message).into());
+            let message =
+                format!("update: sets `{JOBS}`, which is reserved for the jobs of the record");
+            return Err(Error::new(ErrorClass::Data, message).into());
         }
         set.push(format!("{} = {}", bound.name(column), bound.value(to_attribute(value)?)));
     }
@@ -173,8 +172,8 @@ fn update(scope: &Scope, read: &Remembering, change: &Change, job: JobId) -> Res
         .table_name(&scope.table.name)
         .set_key(Some(key_of(scope, &read.item.key)?))
         .update_expression(format!("SET {}", set.join(", ")))
-        .condition_expression(format!("{version} = {seen} AND NOT contains({jobs}, {job})"))
+        .condition_expression(format!("{version} = {read_version} AND NOT contains({jobs}, {job})"))
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());
-    Ok(update.build().map_err(|error| super::unbuilt(&error))?)
+    Ok(update.build().map_err(|error| super::invalid_request(&error))?)
 }

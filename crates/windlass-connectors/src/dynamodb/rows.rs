@@ -1,30 +1,30 @@
 //! The rows of the ledger's table. Its partition is the job; the sort key says what a row is:
-//! `ledger#CHUNK`, `held#CHUNK#KEY`, `emitted#CHUNK#KEY#PLACE`.
+//! `ledger#CHUNK`, `deferred#CHUNK#KEY`, `emitted#CHUNK#KEY#SEQ`.
 
 use super::expression::Attributes;
 use crate::ledger::item_key;
-use crate::{DataError, DeferredItem, DeferredState, Emitted, Ledger, Result};
+use crate::{ConnectorError, DeferredItem, DeferredState, Emitted, EmittedCursor, Ledger, Result};
 use chrono::Utc;
 use std::time::Duration;
 use windlass_core::{ChunkId, Counts, Cursor, JobId, Key, Value};
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
-/// A row by its place.
+/// Identifies a row.
 #[derive(Clone, Copy)]
 pub(super) enum Row<'a> {
-    /// How far a chunk is.
+    /// The progress of a chunk.
     Ledger(ChunkId),
-    /// An item of a chunk, by its key's text.
-    DeferredItem(ChunkId, &'a str),
+    /// A deferred item of a chunk, by the text of its key.
+    Deferred(ChunkId, &'a str),
     /// A row that an item emitted.
-    Emitted(JobId, &'a (i64, String, i64)),
+    Emitted(JobId, &'a EmittedCursor),
 }
 
 impl Row<'_> {
     /// Its key.
     pub(super) fn key(&self) -> Attributes {
         let job = match self {
-            Row::Ledger(chunk) | Row::DeferredItem(chunk, _) => chunk.job,
+            Row::Ledger(chunk) | Row::Deferred(chunk, _) => chunk.job,
             Row::Emitted(job, _) => *job,
         };
         Attributes::from([
@@ -33,21 +33,21 @@ impl Row<'_> {
         ])
     }
 
-    /// Its sort key. Numbers have as many digits as any, so that their texts are in their order.
+    /// Its sort key. Numbers are padded with zeros, so that their texts sort like the numbers.
     pub(super) fn sort(&self) -> String {
         match self {
             Row::Ledger(chunk) => format!("ledger#{}", digits(chunk.number)),
-            Row::DeferredItem(chunk, key) => {
-                format!("held#{}#{}", digits(chunk.number), item_key(key))
+            Row::Deferred(chunk, key) => {
+                format!("deferred#{}#{}", digits(chunk.number), item_key(key))
             }
-            Row::Emitted(_, (chunk, key, place)) => {
-                format!("emitted#{}#{}#{}", digits(*chunk), item_key(key), digits(*place))
+            Row::Emitted(_, EmittedCursor { chunk, item_key: key, seq }) => {
+                format!("emitted#{}#{}#{}", digits(*chunk), item_key(key), digits(*seq))
             }
         }
     }
 }
 
-/// A chunk of a load is −1, which comes before all others.
+/// The chunk number of a load is −1, which sorts before all others.
 pub(super) fn digits(number: i64) -> String {
     format!("{:019}", number.saturating_add(1))
 }
@@ -66,7 +66,7 @@ pub(super) fn progress(ledger: &Ledger) -> [(&'static str, AttributeValue); 7] {
     ]
 }
 
-/// Reads a ledger row, and at how many commits its epoch began.
+/// Reads a ledger row, and the number of commits at which its epoch began.
 pub(super) fn ledger(chunk: ChunkId, item: &Attributes) -> Result<(Ledger, i64)> {
     let counts = Counts {
         read: int(item, "read")?,
@@ -87,35 +87,35 @@ pub(super) fn ledger(chunk: ChunkId, item: &Attributes) -> Result<(Ledger, i64)>
     Ok((ledger, int(item, "opened_at_commits")?))
 }
 
-/// A held item as a row. DynamoDB has no clock to ask, so when it is due is by ours.
-pub(super) fn held(chunk: ChunkId, held: &DeferredItem) -> Attributes {
-    let key = held.key.to_text();
-    let mut row = Row::DeferredItem(chunk, &key).key();
-    let due = Utc::now().timestamp_millis().saturating_add(held.wait.as_millis() as i64);
-    let due = if held.wait.is_zero() { 0 } else { due };
+/// The row of a deferred item. DynamoDB has no clock to ask, so the due time is by this process's clock.
+pub(super) fn deferred(chunk: ChunkId, deferred: &DeferredItem) -> Attributes {
+    let key = deferred.key.to_text();
+    let mut row = Row::Deferred(chunk, &key).key();
+    let due = Utc::now().timestamp_millis().saturating_add(deferred.wait.as_millis() as i64);
+    let due = if deferred.wait.is_zero() { 0 } else { due };
     row.extend([
         ("key".to_owned(), AttributeValue::S(key)),
-        ("state".to_owned(), AttributeValue::S(held.state.as_str().to_owned())),
-        ("attempts".to_owned(), number(held.attempts.into())),
-        ("conflicts".to_owned(), number(held.conflicts.into())),
-        ("error".to_owned(), AttributeValue::S(cut(&held.error, MOST_ERROR))),
-        ("context".to_owned(), AttributeValue::S(within(&held.context, MOST_CONTEXT))),
-        ("record".to_owned(), AttributeValue::S(within(&held.record, MOST_RECORD))),
+        ("state".to_owned(), AttributeValue::S(deferred.state.as_str().to_owned())),
+        ("attempts".to_owned(), number(deferred.attempts.into())),
+        ("conflicts".to_owned(), number(deferred.conflicts.into())),
+        ("error".to_owned(), AttributeValue::S(truncate(&deferred.error, MAX_ERROR_BYTES))),
+        ("context".to_owned(), AttributeValue::S(shrink(&deferred.context, MAX_CONTEXT_BYTES))),
+        ("record".to_owned(), AttributeValue::S(shrink(&deferred.record, MAX_RECORD_BYTES))),
         ("due".to_owned(), number(due)),
     ]);
     row
 }
 
-/// An item of DynamoDB has 400 KB. A record that has as many becomes larger as JSON.
-const MOST_ERROR: usize = 32 << 10;
-const MOST_CONTEXT: usize = 32 << 10;
-const MOST_RECORD: usize = 300 << 10;
+/// An item of DynamoDB may have 400 KB, and a record of that size grows as JSON.
+const MAX_ERROR_BYTES: usize = 32 << 10;
+const MAX_CONTEXT_BYTES: usize = 32 << 10;
+const MAX_RECORD_BYTES: usize = 300 << 10;
 
-/// A document as text; where it is too large, its largest fields say only how large they were.
-fn within(json: &serde_json::Value, most: usize) -> String {
+/// Writes a document as text. While it is too large, replaces its largest field by a note of its size.
+fn shrink(json: &serde_json::Value, max_bytes: usize) -> String {
     let mut text = json.to_string();
     let mut json = json.clone();
-    while text.len() > most {
+    while text.len() > max_bytes {
         let sized =
             |(name, value): (&String, &serde_json::Value)| (value.to_string().len(), name.clone());
         let largest = json.as_object().and_then(|fields| fields.iter().map(sized).max());
@@ -130,20 +130,24 @@ fn within(json: &serde_json::Value, most: usize) -> String {
     text
 }
 
-const LEFT_OUT: &str = "left out of the letter, since it is too large";
+const LEFT_OUT: &str = "left out of the dead letter because it is too large";
 
-fn cut(text: &str, most: usize) -> String {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+fn truncate(text: &str, max_bytes: usize) -> String {
+    let end = (0..=max_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text[..end.unwrap_or(0)].to_owned()
 }
 
-/// Reads a held item.
-pub(super) fn to_held(item: &Attributes) -> Result<DeferredItem> {
+/// Reads a deferred item.
+pub(super) fn to_deferred(item: &Attributes) -> Result<DeferredItem> {
     let state = match text(item, "state")? {
         "retry" => DeferredState::Retry,
-        "trial" => DeferredState::Suspect,
+        "suspect" => DeferredState::Suspect,
         "dead" => DeferredState::Dead,
-        other => return Err(DataError::Unreadable(format!("an item is held as `{other}`"))),
+        other => {
+            return Err(ConnectorError::Unreadable(format!(
+                "a deferred item has the unknown state `{other}`"
+            )));
+        }
     };
     let wait = int(item, "due")?.saturating_sub(Utc::now().timestamp_millis());
     Ok(DeferredItem {
@@ -158,18 +162,18 @@ pub(super) fn to_held(item: &Attributes) -> Result<DeferredItem> {
     })
 }
 
-/// An emitted row, of the row that [`crate::keep_emitted`] made of it.
+/// The item of an emitted row, made from the row of [`crate::keep_emitted`].
 pub(super) fn emitted(chunk: ChunkId, row: &windlass_core::Row) -> Result<Attributes> {
-    let missing = |name: &str| DataError::Unreadable(format!("an emitted row has no {name}"));
+    let missing = |name: &str| ConnectorError::Unreadable(format!("an emitted row has no {name}"));
     let Some(Value::Text(key)) = row.get("item_key") else { return Err(missing("key")) };
-    let Some(Value::Int(place)) = row.get("place") else { return Err(missing("place")) };
+    let Some(Value::Int(seq)) = row.get("seq") else { return Err(missing("seq")) };
     let fields = row.get("fields").and_then(Value::to_text).ok_or_else(|| missing("fields"))?;
-    let place = (chunk.number, key.clone(), *place);
-    let mut item = Row::Emitted(chunk.job, &place).key();
+    let cursor = EmittedCursor { chunk: chunk.number, item_key: key.clone(), seq: *seq };
+    let mut item = Row::Emitted(chunk.job, &cursor).key();
     item.extend([
-        ("chunk".to_owned(), number(place.0)),
-        ("key".to_owned(), AttributeValue::S(place.1)),
-        ("place".to_owned(), number(place.2)),
+        ("chunk".to_owned(), number(cursor.chunk)),
+        ("key".to_owned(), AttributeValue::S(cursor.item_key)),
+        ("seq".to_owned(), number(cursor.seq)),
         ("fields".to_owned(), AttributeValue::S(fields)),
     ]);
     Ok(item)
@@ -177,8 +181,12 @@ pub(super) fn emitted(chunk: ChunkId, row: &windlass_core::Row) -> Result<Attrib
 
 /// Reads an emitted row.
 pub(super) fn to_emitted(item: &Attributes) -> Result<Emitted> {
-    let place = (int(item, "chunk")?, text(item, "key")?.to_owned(), int(item, "place")?);
-    Ok(Emitted { place, fields: text(item, "fields")?.to_owned() })
+    let cursor = EmittedCursor {
+        chunk: int(item, "chunk")?,
+        item_key: text(item, "key")?.to_owned(),
+        seq: int(item, "seq")?,
+    };
+    Ok(Emitted { cursor, fields: text(item, "fields")?.to_owned() })
 }
 
 /// The chunk of a row, by its sort key.
@@ -186,16 +194,16 @@ pub(super) fn chunk_of(item: &Attributes) -> Result<i64> {
     let sort = text(item, "row")?;
     let number = sort.split('#').nth(1).and_then(|digits| digits.parse::<i64>().ok());
     let number =
-        number.ok_or_else(|| DataError::Unreadable(format!("a row of the ledger: {sort}")))?;
+        number.ok_or_else(|| ConnectorError::Unreadable(format!("a row of the ledger: {sort}")))?;
     Ok(number - 1)
 }
 
-/// How many rows the commits of a chunk emitted, as its ledger row has it.
+/// The number of rows that the commits of a chunk emitted, from its ledger row.
 pub(super) fn emitted_count(item: &Attributes) -> i64 {
     int(item, "emitted").unwrap_or_default()
 }
 
-/// The state of a held item.
+/// The state of a deferred item.
 pub(super) fn state_of(item: &Attributes) -> Option<&str> {
     text(item, "state").ok()
 }
@@ -206,13 +214,13 @@ pub(super) fn number(number: i64) -> AttributeValue {
 
 pub(super) fn int(item: &Attributes, name: &str) -> Result<i64> {
     let read = item.get(name).and_then(|value| value.as_n().ok()).and_then(|n| n.parse().ok());
-    read.ok_or_else(|| DataError::Unreadable(format!("`{name}` of a row is not a number")))
+    read.ok_or_else(|| ConnectorError::Unreadable(format!("`{name}` of a row is not a number")))
 }
 
 pub(super) fn text<'a>(item: &'a Attributes, name: &str) -> Result<&'a str> {
     let read = item.get(name).and_then(|value| value.as_s().ok());
     let read =
-        read.ok_or_else(|| DataError::Unreadable(format!("`{name}` of a row is no text")))?;
+        read.ok_or_else(|| ConnectorError::Unreadable(format!("`{name}` of a row is not a text")))?;
     Ok(read)
 }
 
@@ -226,29 +234,29 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_in_the_order_of_their_numbers() {
-        let sort = |number| Row::DeferredItem(chunk(number), "[1]").sort();
+    fn sort_keys_order_rows_by_number() {
+        let sort = |number| Row::Deferred(chunk(number), "[1]").sort();
         assert!(sort(-1) < sort(0) && sort(9) < sort(10) && sort(99) < sort(i64::MAX));
     }
 
     #[test]
-    fn a_long_key_fits_and_stays_itself() {
+    fn a_long_key_is_shortened_and_stays_unique() {
         let key = |last: &str| format!("[\"{}{last}\"]", "é".repeat(1500));
         let (one, other) = (key("1"), key("2"));
-        let sort = |key: &str| Row::DeferredItem(chunk(1), key).sort();
+        let sort = |key: &str| Row::Deferred(chunk(1), key).sort();
         assert!(sort(&one).len() <= 1024);
         assert_ne!(sort(&one), sort(&other));
         assert_eq!(sort(&one), sort(&one));
     }
 
     #[test]
-    fn a_letter_that_is_too_large_leaves_its_largest_fields_out() {
+    fn an_oversized_dead_letter_leaves_out_its_largest_fields() {
         let record = json!({ "id": 7, "text": "x".repeat(500_000), "note": "kept" });
-        let text = within(&record, MOST_RECORD);
+        let text = shrink(&record, MAX_RECORD_BYTES);
         let kept: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&kept["id"], &kept["note"]), (&json!(7), &json!("kept")));
         assert!(kept["text"].as_str().unwrap().contains("500002 bytes"), "{kept}");
         let list = json!(vec!["x"; 200_000]);
-        assert!(within(&list, MOST_RECORD).len() < 200);
+        assert!(shrink(&list, MAX_RECORD_BYTES).len() < 200);
     }
 }

@@ -1,20 +1,20 @@
-//! Values as DynamoDB has them and as Windlass carries them, without loss in both directions.
+//! Converts values from and to DynamoDB, without loss in both directions.
 
-use crate::{DataError, Result};
+use crate::{ConnectorError, Result};
 use serde_json::{Map, Value as Json, json};
 use windlass_core::{ColumnType, Value};
 use windlass_drivers::dynamodb::sdk::{primitives::Blob, types::AttributeValue};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// A number that neither an integer nor a float holds exactly: `{"$number": "0.1000…"}`.
+/// A number that neither an integer nor a float represents exactly: `{"$number": "0.1000…"}`.
 const NUMBER: &str = "$number";
 /// Sets, which JSON does not have: `{"$strings": […]}`, `{"$numbers": […]}`, `{"$binaries": […]}`.
 const STRINGS: &str = "$strings";
 const NUMBERS: &str = "$numbers";
 const BINARIES: &str = "$binaries";
 
-/// A value of DynamoDB as Windlass carries it. What JSON has no form for is an object of one field
-/// whose name begins with `$`, as bytes are.
+/// Converts a value of DynamoDB. A value without a JSON form becomes an object with one field whose name
+/// begins with `$`, like bytes.
 pub fn from_attribute(attribute: AttributeValue) -> Value {
     match attribute {
         AttributeValue::S(text) => Value::Text(text),
@@ -26,7 +26,7 @@ pub fn from_attribute(attribute: AttributeValue) -> Value {
             Value::Json(list.into_iter().map(|one| from_attribute(one).to_json()).collect())
         }
         AttributeValue::M(map) => {
-            // Sorted, so that a record is the same text each time it is read.
+            // Sorted, so that a record always has the same text.
             let mut fields: Vec<(String, AttributeValue)> = map.into_iter().collect();
             fields.sort_by(|one, other| one.0.cmp(&other.0));
             let json = fields.into_iter().map(|(name, one)| (name, from_attribute(one).to_json()));
@@ -42,27 +42,29 @@ pub fn from_attribute(attribute: AttributeValue) -> Value {
     }
 }
 
-/// A value as DynamoDB stores it.
+/// Converts a value to an attribute.
 pub fn to_attribute(value: &Value) -> Result<AttributeValue> {
     Ok(match value {
         Value::Null => AttributeValue::Null(true),
         Value::Bool(value) => AttributeValue::Bool(*value),
         Value::Int(value) => AttributeValue::N(value.to_string()),
         Value::Float(value) if value.is_finite() => AttributeValue::N(value.to_string()),
-        Value::Float(value) => return Err(refused(format!("DynamoDB has no number {value}"))),
+        Value::Float(value) => {
+            return Err(refused(format!("DynamoDB cannot store the number {value}")));
+        }
         Value::Text(text) => AttributeValue::S(text.clone()),
         Value::Bytes(bytes) => AttributeValue::B(Blob::new(bytes.clone())),
         Value::Json(json) => from_json(json)?,
     })
 }
 
-/// A value as DynamoDB stores it in an attribute whose type is declared, so that `"7"` finds the key 7.
+/// Converts a value to an attribute of a declared type, so that `"7"` finds the key 7.
 pub(super) fn to_typed(kind: Option<ColumnType>, value: &Value) -> Result<AttributeValue> {
     let text = || value.to_text().unwrap_or_default();
     Ok(match (kind, value) {
         (_, Value::Null) => AttributeValue::Null(true),
         (Some(ColumnType::Text), _) => AttributeValue::S(text()),
-        (Some(ColumnType::Numeric), Value::Int(_) | Value::Text(_)) => match plain(&text()) {
+        (Some(ColumnType::Numeric), Value::Int(_) | Value::Text(_)) => match canonical(&text()) {
             Some(number) => AttributeValue::N(number),
             None => return Err(refused(format!("`{value}` is not a number"))),
         },
@@ -71,17 +73,18 @@ pub(super) fn to_typed(kind: Option<ColumnType>, value: &Value) -> Result<Attrib
 }
 
 /// Whether two attributes are equal as DynamoDB compares them: 1.0 is 1.
-pub(super) fn same(one: &AttributeValue, other: &AttributeValue) -> bool {
-    match (one, other) {
-        (AttributeValue::N(one), AttributeValue::N(other)) => {
-            one == other || plain(one).is_some_and(|one| Some(one) == plain(other))
+pub(super) fn same(left: &AttributeValue, right: &AttributeValue) -> bool {
+    match (left, right) {
+        (AttributeValue::N(left), AttributeValue::N(right)) => {
+            left == right || canonical(left).is_some_and(|left| Some(left) == canonical(right))
         }
-        _ => one == other,
+        _ => left == right,
     }
 }
 
-/// A number without a sign, zeros or a power of ten that it does not need; none where it is none.
-fn plain(text: &str) -> Option<String> {
+/// The canonical form of a number, without superfluous signs, zeros or exponents. `None` if it is not a
+/// number.
+fn canonical(text: &str) -> Option<String> {
     let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let power: i32 = power.parse().ok().filter(|power: &i32| power.abs() < 400)?;
     let (negative, digits) = match mantissa.strip_prefix('-') {
@@ -93,7 +96,7 @@ fn plain(text: &str) -> Option<String> {
     if all.is_empty() || !all.chars().all(|c| c.is_ascii_digit()) {
         return None;
     }
-    // Where the point stands once the power is applied.
+    // The position of the decimal point after applying the exponent.
     let point = whole.len() as i32 + power;
     let before = (0..point).map(|n| all.as_bytes().get(n as usize).copied().unwrap_or(b'0'));
     let after = (point..all.len() as i32).map(|n| {
@@ -108,7 +111,7 @@ fn plain(text: &str) -> Option<String> {
     Some(format!("{sign}{before}{dot}{after}"))
 }
 
-/// An integer where it is one, a float where it is exactly that; any other number is its text.
+/// An integer or a float if that is exact. Any other number keeps its text.
 fn number(text: String) -> Value {
     if let Ok(int) = text.parse::<i64>() {
         return Value::Int(int);
@@ -139,7 +142,7 @@ fn from_json(json: &Json) -> Result<AttributeValue> {
     })
 }
 
-/// What an object of one field with one of our names stands for.
+/// The attribute of an object with one field of a special name.
 fn special(fields: &Map<String, Json>) -> Option<AttributeValue> {
     let (name, value) = fields.iter().next().filter(|_| fields.len() == 1)?;
     let texts = || -> Option<Vec<String>> {
@@ -157,8 +160,8 @@ fn special(fields: &Map<String, Json>) -> Option<AttributeValue> {
     }
 }
 
-fn refused(message: String) -> DataError {
-    Error::new(Class::Data, message).into()
+fn refused(message: String) -> ConnectorError {
+    Error::new(ErrorClass::Data, message).into()
 }
 
 #[cfg(test)]
@@ -197,14 +200,14 @@ mod tests {
         ] {
             let value = from_attribute(attribute.clone());
             assert_eq!(to_attribute(&value).unwrap(), attribute, "{value:?}");
-            // Also after a step has had it as JSON.
+            // The same after a step received it as JSON.
             let back = Value::from_json(value.to_json());
             assert_eq!(to_attribute(&back).unwrap(), attribute, "{value:?}");
         }
     }
 
     #[test]
-    fn a_map_that_only_looks_like_ours_stays_a_map() {
+    fn a_map_with_other_fields_stays_a_map() {
         let map = Value::Json(json!({ "N": "5" }));
         assert!(to_attribute(&map).unwrap().is_m());
         let two = Value::Json(json!({ "$number": "5", "more": 1 }));
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_have_one_plain_form() {
+    fn equal_numbers_have_one_canonical_form() {
         for (text, expected) in [
             ("7", "7"),
             ("007.50", "7.5"),
@@ -222,17 +225,17 @@ mod tests {
             ("-12e1", "-120"),
             (".5", "0.5"),
         ] {
-            assert_eq!(plain(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(canonical(text).as_deref(), Some(expected), "{text}");
             assert!(same(&n(text), &n(expected)), "{text}");
         }
         for text in ["", "-", "seven", "1e", "1 ", "0x1"] {
-            assert_eq!(plain(text), None, "{text}");
+            assert_eq!(canonical(text), None, "{text}");
         }
         assert!(!same(&n("1"), &AttributeValue::S("1".to_owned())));
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn nan_is_refused() {
         assert!(to_attribute(&Value::Float(f64::NAN)).is_err());
     }
 }

@@ -1,21 +1,21 @@
-//! The actions of one item: its record under the version that was read, and the rows it inserts.
+//! The actions of one item: the update of its record, on condition of its version, and its inserts.
 
-use super::cancel::{Action, Of};
+use super::cancel::{Action, Purpose};
 use super::expression::{Bound, key_of};
 use super::rows;
 use super::value::to_attribute;
-use super::{DynamodbData, LEDGER, unbuilt};
+use super::{DynamodbConnection, LEDGER, invalid_request};
 use crate::emitted::TABLE as EMITTED;
 use crate::write::may_set;
 use crate::{Result, Scope, WriteItem};
 use std::collections::HashMap;
 use windlass_core::{ChunkId, Row, Value};
 use windlass_drivers::dynamodb::sdk::types::{AttributeValue, Put, TransactWriteItem, Update};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// Everything that is committed for an item.
+/// All actions of an item.
 pub(super) async fn actions(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     scope: &Scope,
     chunk: ChunkId,
     number: usize,
@@ -23,31 +23,31 @@ pub(super) async fn actions(
 ) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     if !item.change.update.is_empty() {
-        actions.push(Action { of: Of::Item(number), item: update(scope, item)? });
+        actions.push(Action { purpose: Purpose::Item(number), item: update(scope, item)? });
     }
     for insert in &item.change.insert {
         for row in &insert.rows {
-            let (of, put) = match insert.table.as_str() {
+            let (purpose, put) = match insert.table.as_str() {
                 EMITTED => {
                     let put = Put::builder().table_name(LEDGER);
-                    (Of::Row, put.set_item(Some(rows::emitted(chunk, row)?)))
+                    (Purpose::Row, put.set_item(Some(rows::emitted(chunk, row)?)))
                 }
-                table => (Of::Insert(table.to_owned()), self::insert(data, table, row).await?),
+                table => (Purpose::Insert(table.to_owned()), self::insert(data, table, row).await?),
             };
-            let put = put.build().map_err(|error| unbuilt(&error))?;
-            actions.push(Action { of, item: TransactWriteItem::builder().put(put).build() });
+            let put = put.build().map_err(|error| invalid_request(&error))?;
+            actions.push(Action { purpose, item: TransactWriteItem::builder().put(put).build() });
         }
     }
     Ok(actions)
 }
 
-/// How many rows an item emits.
+/// The number of rows that an item emits.
 pub(super) fn emitted(item: &WriteItem) -> i64 {
     let emitted = item.change.insert.iter().filter(|insert| insert.table == EMITTED);
     emitted.map(|insert| insert.rows.len() as i64).sum()
 }
 
-/// About how many bytes an item adds to its transaction: its record as it will be, and its rows.
+/// The approximate size of an item in its transaction: its new record and its rows.
 pub(super) fn size(item: &WriteItem) -> usize {
     let row = |row: &Row| row.iter().map(|(name, value)| name.len() + value.size()).sum::<usize>();
     let inserted =
@@ -61,8 +61,8 @@ pub(super) fn version(scope: &Scope) -> Result<&str> {
     Ok(scope.job_type.step.version.as_deref().ok_or_else(missing)?)
 }
 
-/// Writes the changed columns, if the version is still the one that was read. A record without a
-/// version has none that could be equal, as NULL equals nothing.
+/// Writes the changed columns if the version is still the one that was read. A record without a
+/// version never matches, as NULL equals nothing.
 fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
     for column in item.change.update.keys() {
         may_set(scope, column)?;
@@ -85,26 +85,26 @@ fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
         .condition_expression(condition)
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());
-    let update = update.build().map_err(|error| unbuilt(&error))?;
+    let update = update.build().map_err(|error| invalid_request(&error))?;
     Ok(TransactWriteItem::builder().update(update).build())
 }
 
-/// A row that must be new, as an INSERT's must.
+/// Inserts a row. Fails if an item with its key exists.
 pub(super) async fn insert(
-    data: &DynamodbData,
+    data: &DynamodbConnection,
     table: &str,
     row: &Row,
 ) -> Result<windlass_drivers::dynamodb::sdk::types::builders::PutBuilder> {
-    let shape = data.shape(table).await?;
-    let missing = shape.key.iter().find(|key| row.get(*key).is_none_or(Value::is_null));
+    let schema = data.schema(table).await?;
+    let missing = schema.key.iter().find(|key| row.get(*key).is_none_or(Value::is_null));
     if let Some(key) = missing {
         let message = format!("insert: the key `{key}` of `{table}` is missing");
-        return Err(Error::new(Class::Data, message).into());
+        return Err(Error::new(ErrorClass::Data, message).into());
     }
     let attribute = |(name, value): (&String, &Value)| Ok((name.clone(), to_attribute(value)?));
     let item = row.iter().map(attribute).collect::<Result<HashMap<_, _>>>()?;
     let mut bound = Bound::default();
-    let hash = shape.key.first().map(|key| bound.name(key)).unwrap_or_default();
+    let hash = schema.key.first().map(|key| bound.name(key)).unwrap_or_default();
     let put = Put::builder().table_name(table).set_item(Some(item));
     Ok(put
         .condition_expression(format!("attribute_not_exists({hash})"))

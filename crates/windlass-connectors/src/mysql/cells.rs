@@ -1,20 +1,20 @@
-//! A batch of rows as one bound document, which the server makes a table of again: the statement
-//! is the same text whatever the number of rows, and is prepared once.
+//! Sends a batch of rows as one bound JSON document, which the server converts into a table. The text of the
+//! statement does not depend on the number of rows, so it is prepared once.
 
 use super::value::{assigned, compared, decimal};
 use crate::sql::Sql;
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
 
-/// Columns of values on their way to the server, there the table `v` with its number `ord`.
+/// Columns of values that become the table `v` with the row number `ord`.
 #[derive(Default)]
 pub(crate) struct Cells {
     columns: Vec<Vec<serde_json::Value>>,
 }
 
 impl Cells {
-    /// Adds values to compare a column with, and gives the expression for them: of the column's
-    /// type and collation, so that its index serves.
+    /// Adds values to compare with a column, and returns their expression: of the column's type and
+    /// collation, so that its index can be used.
     pub(crate) fn compared<'v>(
         &mut self,
         values: impl Iterator<Item = &'v Value>,
@@ -44,7 +44,7 @@ impl Cells {
         }
     }
 
-    /// Adds values to set a column to, and gives the expression for them.
+    /// Adds values to assign to a column, and returns their expression.
     pub(super) fn assigned<'v>(
         &mut self,
         values: impl Iterator<Item = &'v Value>,
@@ -53,13 +53,13 @@ impl Cells {
         let cell = self.add(values.map(|value| assigned(value, column)));
         match column.kind {
             ColumnType::Bytes => format!("UNHEX({cell})"),
-            // A text would be set bit by bit, letter by letter.
+            // MySQL would take the bits of a text's characters.
             _ if column.sql_type.starts_with("bit") => format!("CAST({cell} AS UNSIGNED)"),
             _ => cell,
         }
     }
 
-    /// Adds the table to a statement, and binds what is in it.
+    /// Adds the table to a statement, and binds the document.
     pub(crate) fn push(&self, sql: &mut Sql<'_>) {
         let rows = self.columns.first().map_or(0, Vec::len);
         let row = |n: usize| self.columns.iter().map(|column| column[n].clone()).collect();
@@ -83,7 +83,7 @@ impl Cells {
     }
 }
 
-/// Whether values in a document equal a column just as values that are bound one by one.
+/// Whether values from a document compare with a column like bound values.
 pub(super) fn compares_alike(column: Option<&Column>) -> bool {
     column.is_some_and(|column| match column.kind {
         ColumnType::Text | ColumnType::Json | ColumnType::Other => {
@@ -93,7 +93,7 @@ pub(super) fn compares_alike(column: Option<&Column>) -> bool {
     })
 }
 
-/// A text of the column's own collation, which the description of its type ends with.
+/// A text in the column's collation, which its type description ends with.
 fn collated(cell: String, sql_type: &str) -> String {
     let Some((_, collation)) = sql_type.split_once(" COLLATE ") else { return cell };
     match collation.split('_').next() {

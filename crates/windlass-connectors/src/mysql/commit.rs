@@ -1,14 +1,16 @@
-//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+//! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
-use super::{MysqlData, deferred, finish, read, write};
+use super::{MysqlConnection, deferred, finish, read, write};
 use crate::sql::Dialect;
-use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, statement};
+use crate::{
+    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+};
 use windlass_core::{Counts, Cursor, KeySet, Keys};
 use windlass_drivers::mysql::Transaction;
 
 /// Commits one batch.
 pub(super) async fn commit(
-    data: &MysqlData,
+    data: &MysqlConnection,
     scope: &Scope,
     ledger: &Ledger,
     commit: Commit,
@@ -20,33 +22,33 @@ pub(super) async fn commit(
 }
 
 async fn within(
-    data: &MysqlData,
+    data: &MysqlConnection,
     transaction: &mut Transaction,
     scope: &Scope,
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Ledger> {
-    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
-    // Items count as processed until one turns out to be a conflict, which is rare: so most
-    // commits touch the ledger once.
+    let Commit { cursor, effect, mut counts, mut defer, resolve } = commit;
+    // Items count as processed unless they have a conflict, which is rare. So most commits write the
+    // ledger row once.
     if let Effect::Write(items) = &effect {
         counts.processed += items.len() as i64;
     }
     let mut ledger = advance(transaction, ledger, cursor, counts).await?;
     let (found, conflicted) = apply(data, transaction, scope, effect, counts).await?;
-    hold.extend(conflicted);
-    // First out, then in: an item that was held and met a conflict again is in both.
-    deferred::settle(transaction, ledger.chunk, &settle).await?;
-    deferred::hold(transaction, ledger.chunk, &hold).await?;
+    defer.extend(conflicted);
+    // Delete first: an item that was deferred and had a conflict again is in both lists.
+    deferred::resolve(transaction, ledger.chunk, &resolve).await?;
+    deferred::defer(transaction, ledger.chunk, &defer).await?;
     if found != Counts::default() {
         recount(transaction, &mut ledger, found).await?;
     }
     Ok(ledger)
 }
 
-/// Marks the rows of a chunk in a transaction of their own.
+/// Marks the rows of a chunk in a separate transaction.
 pub(super) async fn mark(
-    data: &MysqlData,
+    data: &MysqlConnection,
     scope: &Scope,
     ledger: &Ledger,
     key_set: &KeySet,
@@ -63,7 +65,7 @@ pub(super) async fn mark(
         ];
         let lock = include_str!("../../sql/mysql/lock.sql");
         if transaction.query(lock, params).await?.is_empty() {
-            return Err(DataError::LeaseLost);
+            return Err(ConnectorError::LeaseLost);
         }
         transaction.execute(&sql.text, sql.values()).await?;
         Ok(())
@@ -72,10 +74,10 @@ pub(super) async fn mark(
     finish(transaction, outcome).await
 }
 
-/// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
+/// The compare-and-set. No row: another worker has the chunk, or this commit was applied before.
 ///
-/// MySQL does not give back what it updated. It need not: a row at the expected epoch and commit
-/// is the row that was read, since every commit counts and every claim raises the epoch.
+/// MySQL does not return the updated row. That is not needed: a row with the expected epoch and number of
+/// commits is the row that was read, since every commit and every lease changes one of them.
 pub(super) async fn advance(
     transaction: &mut Transaction,
     ledger: &Ledger,
@@ -97,14 +99,14 @@ pub(super) async fn advance(
     ];
     let sql = include_str!("../../sql/mysql/advance.sql");
     if transaction.execute(sql, params).await? == 0 {
-        return Err(DataError::LeaseLost);
+        return Err(ConnectorError::LeaseLost);
     }
     let mut advanced = Ledger { cursor, commits: ledger.commits + 1, ..ledger.clone() };
     advanced.counts += counts;
     Ok(advanced)
 }
 
-/// Adds what only the effect could know.
+/// Adds the counts of the effect.
 async fn recount(transaction: &mut Transaction, ledger: &mut Ledger, found: Counts) -> Result<()> {
     let params = vec![
         found.read.into(),
@@ -120,9 +122,9 @@ async fn recount(transaction: &mut Transaction, ledger: &mut Ledger, found: Coun
     Ok(())
 }
 
-/// The effect on the user's data, what it adds to the counts, and the items to hold.
+/// Applies the effect. Returns what it adds to the counts, and the items to defer.
 async fn apply(
-    data: &MysqlData,
+    data: &MysqlConnection,
     transaction: &mut Transaction,
     scope: &Scope,
     effect: Effect,
@@ -143,7 +145,7 @@ async fn apply(
     }
 }
 
-/// Runs the step's statement: rows matched are processed, the others skipped.
+/// Runs the step's statement. Matched rows count as processed, the others as skipped.
 async fn run(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -153,7 +155,7 @@ async fn run(
     let step = statement::step(Dialect::Mysql, scope, key_set)?;
     let read = match &key_set.keys {
         _ if statement::touches_all(scope, key_set)? => None,
-        // Keys without a record are part of what was asked for.
+        // Keys without a record count as read.
         Keys::List(keys) => Some(keys.len() as i64),
         Keys::Range(_) => Some(read::count(transaction, scope, key_set).await?),
     };

@@ -1,16 +1,16 @@
-//! Items that are held beside the ledger, and rows that are kept there.
+//! Deferred items and emitted rows, which are stored next to the ledger.
 
 use super::row::{int, text};
-use super::{MysqlData, finish, release};
+use super::{MysqlConnection, finish, release};
 use crate::ledger::item_key;
-use crate::{DataError, DeferredItem, DeferredState, Emitted, Result};
+use crate::{ConnectorError, DeferredItem, DeferredState, Emitted, EmittedCursor, Result};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 use windlass_drivers::mysql::{Transaction, Value};
 
-/// DeferredItem items of a chunk in one state.
-pub(super) async fn held(
-    data: &MysqlData,
+/// The deferred items of a chunk in one state.
+pub(super) async fn items(
+    data: &MysqlConnection,
     chunk: ChunkId,
     state: DeferredState,
     after: Option<&str>,
@@ -25,10 +25,10 @@ pub(super) async fn held(
     ];
     let mut transaction = data.ledger_tx().await?;
     let rows = transaction.query(include_str!("../../sql/mysql/deferred.sql"), params).await;
-    let rows = release(transaction, rows.map_err(DataError::from)).await?;
-    let mut held = Vec::with_capacity(rows.len());
+    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+    let mut items = Vec::with_capacity(rows.len());
     for row in &rows {
-        held.push(DeferredItem {
+        items.push(DeferredItem {
             key: serde_json::from_str(&text(row, 0)?)?,
             state,
             attempts: int(row, 1)?.try_into().unwrap_or_default(),
@@ -39,103 +39,106 @@ pub(super) async fn held(
             wait: Duration::from_millis(int(row, 6)?.try_into().unwrap_or_default()),
         });
     }
-    Ok(held)
+    Ok(items)
 }
 
-/// Holds items, in the transaction of their commit.
-pub(super) async fn hold(
+/// Stores deferred items, in the transaction of their commit.
+pub(super) async fn defer(
     transaction: &mut Transaction,
     chunk: ChunkId,
-    held: &[DeferredItem],
+    deferred: &[DeferredItem],
 ) -> Result<()> {
-    if held.is_empty() {
+    if deferred.is_empty() {
         return Ok(());
     }
-    let row = |held: &DeferredItem| {
-        let text = held.key.to_text();
+    let row = |item: &DeferredItem| {
+        let text = item.key.to_text();
         let key = item_key(&text);
         serde_json::json!([
             key,
-            held.state.as_str(),
-            held.attempts,
-            held.conflicts,
-            held.error,
-            held.context.to_string(),
-            held.record.to_string(),
-            i64::try_from(held.wait.as_millis()).unwrap_or(i64::MAX / 2),
+            item.state.as_str(),
+            item.attempts,
+            item.conflicts,
+            item.error,
+            item.context.to_string(),
+            item.record.to_string(),
+            i64::try_from(item.wait.as_millis()).unwrap_or(i64::MAX / 2),
             (key != text).then_some(&text),
         ])
     };
-    let rows = serde_json::Value::Array(held.iter().map(row).collect());
+    let rows = serde_json::Value::Array(deferred.iter().map(row).collect());
     let params = vec![chunk.job.to_string().into(), chunk.number.into(), rows.to_string().into()];
     transaction.execute(include_str!("../../sql/mysql/defer.sql"), params).await?;
     Ok(())
 }
 
-/// Forgets held items that came to an end, in the transaction of their commit.
-pub(super) async fn settle(
+/// Deletes deferred items that are processed, skipped or dead now, in the transaction of their commit.
+pub(super) async fn resolve(
     transaction: &mut Transaction,
     chunk: ChunkId,
-    settled: &[Key],
+    resolved: &[Key],
 ) -> Result<()> {
-    if settled.is_empty() {
+    if resolved.is_empty() {
         return Ok(());
     }
     let keys: serde_json::Value =
-        settled.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
+        resolved.iter().map(|key| item_key(&key.to_text()).into_owned()).collect();
     let params = vec![keys.to_string().into(), chunk.job.to_string().into(), chunk.number.into()];
     transaction.execute(include_str!("../../sql/mysql/resolve.sql"), params).await?;
     Ok(())
 }
 
-/// The rows that a job emitted, after the given place.
+/// The rows that a job emitted, after the cursor.
 pub(super) async fn emitted(
-    data: &MysqlData,
+    data: &MysqlConnection,
     job: JobId,
-    (chunk, key, place): &(i64, String, i64),
+    after: &EmittedCursor,
     limit: u32,
 ) -> Result<Vec<Emitted>> {
-    let (chunk, key, place) = (Value::from(*chunk), Value::from(key), Value::from(*place));
-    let after = [chunk.clone(), chunk.clone(), chunk, key.clone(), key.clone(), key, place];
+    let (chunk, key) = (Value::from(after.chunk), Value::from(&after.item_key));
+    let cursor =
+        [chunk.clone(), chunk.clone(), chunk, key.clone(), key.clone(), key, after.seq.into()];
     let mut params = vec![Value::from(job.to_string())];
-    params.extend(after);
+    params.extend(cursor);
     params.push(limit.into());
     let mut transaction = data.ledger_tx().await?;
     let rows = transaction.query(include_str!("../../sql/mysql/emitted.sql"), params).await;
-    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
     let emitted = |row| {
-        let place = (int(row, 0)?, text(row, 1)?, int(row, 2)?);
-        Ok(Emitted { place, fields: text(row, 3)? })
+        let cursor =
+            EmittedCursor { chunk: int(row, 0)?, item_key: text(row, 1)?, seq: int(row, 2)? };
+        Ok(Emitted { cursor, fields: text(row, 3)? })
     };
     rows.iter().map(emitted).collect()
 }
 
-/// Forgets everything of a job, in bites: it may have emitted any number of rows.
-pub(super) async fn prune(data: &MysqlData, job: JobId) -> Result<u64> {
-    let mut gone = discard(data, job).await?;
-    gone += bites(data, include_str!("../../sql/mysql/prune_deferred.sql"), job).await?;
-    gone += bites(data, include_str!("../../sql/mysql/prune_ledger.sql"), job).await?;
-    Ok(gone)
+/// Deletes everything of a job, in batches, since it may have emitted any number of rows.
+pub(super) async fn prune(data: &MysqlConnection, job: JobId) -> Result<u64> {
+    let mut total = discard_emitted(data, job).await?;
+    total +=
+        delete_in_batches(data, include_str!("../../sql/mysql/prune_deferred.sql"), job).await?;
+    total += delete_in_batches(data, include_str!("../../sql/mysql/prune_ledger.sql"), job).await?;
+    Ok(total)
 }
 
-/// Removes what a job emitted.
-pub(super) async fn discard(data: &MysqlData, job: JobId) -> Result<u64> {
-    bites(data, include_str!("../../sql/mysql/prune_emitted.sql"), job).await
+/// Deletes the rows that a job emitted.
+pub(super) async fn discard_emitted(data: &MysqlConnection, job: JobId) -> Result<u64> {
+    delete_in_batches(data, include_str!("../../sql/mysql/prune_emitted.sql"), job).await
 }
 
-async fn bites(data: &MysqlData, sql: &str, job: JobId) -> Result<u64> {
-    let mut gone = 0;
+async fn delete_in_batches(data: &MysqlConnection, sql: &str, job: JobId) -> Result<u64> {
+    let mut total = 0;
     loop {
         let mut transaction = data.ledger_tx().await?;
         let params = vec![job.to_string().into(), DELETE_BATCH.into()];
-        let bite = transaction.execute(sql, params).await;
-        let bite = finish(transaction, bite.map_err(DataError::from)).await?;
-        gone += bite;
-        if bite < DELETE_BATCH {
-            return Ok(gone);
+        let deleted = transaction.execute(sql, params).await;
+        let deleted = finish(transaction, deleted.map_err(ConnectorError::from)).await?;
+        total += deleted;
+        if deleted < DELETE_BATCH {
+            return Ok(total);
         }
     }
 }
 
-/// Rows that one transaction removes at most.
+/// The most rows that one transaction deletes.
 const DELETE_BATCH: u64 = 20_000;

@@ -1,14 +1,14 @@
-//! What the catalog says of a table.
+//! Describes tables and queries by the catalog.
 
 use super::row::{int, text};
-use crate::names::{missing_table, users_own};
+use crate::names::{missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::sql::Dialect;
-use crate::{DataError, Result};
+use crate::{ConnectorError, Result};
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, Index, Source, Table};
 use windlass_drivers::mysql::{self, ColumnFlags, Transaction, Value};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 /// Describes the source's table or query.
 pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> Result<Table> {
@@ -20,13 +20,13 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
     let Some(relation) = Relation::find(transaction, name).await? else {
         return Err(missing_table(name, tables(transaction).await?).into());
     };
-    if let Some(detail) = relation.untransacted(name) {
+    if let Some(detail) = relation.engine_problem(name) {
         return Err(Problem::field(Code::Source, "source.table", detail).into());
     }
     let columns = relation.columns(transaction).await?;
     let (primary_key, indexes) = relation.indexes(transaction).await?;
     let estimated_rows = relation.estimated_rows(transaction, name).await?;
-    // A trigger of MySQL's cannot make an UPDATE pass over a row.
+    // A trigger of MySQL cannot make an UPDATE skip a row.
     let plain = relation.is_table;
     Ok(Table {
         name: name.clone(),
@@ -43,29 +43,29 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
 pub(super) async fn tables(transaction: &mut Transaction) -> Result<Vec<String>> {
     let rows = transaction.query(include_str!("../../sql/mysql/names.sql"), Vec::new()).await?;
     let names = rows.iter().map(|row| text(row, 0)).collect::<Result<Vec<String>>>()?;
-    Ok(users_own(names))
+    Ok(user_tables(names))
 }
 
-/// The columns of a table by name; `None` when there is no such table. A table without
-/// transactions is refused: what is written to it cannot be taken back.
+/// The columns of a table. `None` when the table does not exist. Refuses a table without transactions,
+/// since a write to it cannot be rolled back.
 pub(super) async fn columns_of(
     transaction: &mut Transaction,
     table: &str,
 ) -> Result<Option<Vec<Column>>> {
     let Some(relation) = Relation::find(transaction, table).await? else { return Ok(None) };
-    if let Some(detail) = relation.untransacted(table) {
-        return Err(Error::new(Class::Definition, detail).into());
+    if let Some(detail) = relation.engine_problem(table) {
+        return Err(Error::new(ErrorClass::Definition, detail).into());
     }
     relation.columns(transaction).await.map(Some)
 }
 
-/// A table or view as the catalog has it.
+/// A table or view in the catalog.
 struct Relation {
     schema: String,
     name: String,
     is_table: bool,
     engine: String,
-    /// About how many rows it has, by the engine's own count of pages.
+    /// The engine's estimate of the number of rows.
     rows: i64,
 }
 
@@ -87,14 +87,14 @@ impl Relation {
         }))
     }
 
-    fn untransacted(&self, name: &str) -> Option<String> {
-        let known = ["InnoDB", "ROCKSDB", "TokuDB", "ndbcluster"];
-        let good = known.iter().any(|engine| self.engine.eq_ignore_ascii_case(engine));
+    fn engine_problem(&self, name: &str) -> Option<String> {
+        let transactional = ["InnoDB", "ROCKSDB", "TokuDB", "ndbcluster"];
+        let good = transactional.iter().any(|engine| self.engine.eq_ignore_ascii_case(engine));
         (self.is_table && !good).then(|| {
             let table = Dialect::Mysql.quote_table(name);
             format!(
-                "`{name}` is kept by {}, which has no transactions, so that an effect could not be \
-                 committed together with the ledger; `ALTER TABLE {table} ENGINE = InnoDB` would do",
+                "`{name}` uses the engine {}, which has no transactions, so an effect could not be \
+                 committed together with the ledger; run `ALTER TABLE {table} ENGINE = InnoDB`",
                 self.engine
             )
         })
@@ -123,18 +123,18 @@ impl Relation {
         Ok(columns)
     }
 
-    /// The primary key and every usable index. An index whose later columns are of no use serves by
-    /// those before them. An entry of InnoDB's secondary indexes ends with the primary key and is in
-    /// order by that too: so an index that says `(year)` is also one on `(year, id)`.
+    /// The primary key and every usable index. An index with unusable columns counts with the columns
+    /// before them. Entries of InnoDB's secondary indexes end with the primary key and are ordered by it
+    /// too, so an index on `(year)` is also one on `(year, id)`.
     async fn indexes(&self, transaction: &mut Transaction) -> Result<(Vec<String>, Vec<Index>)> {
         let sql = include_str!("../../sql/mysql/indexes.sql");
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundIndex> = Vec::new();
         for row in transaction.query(sql, self.params()).await? {
             let (name, column) = (text(&row, 0)?, text(&row, 2)?);
             let (usable, descending) = (int(&row, 3)? != 0, int(&row, 4)? != 0);
             if found.last().is_none_or(|last| last.name != name) {
                 let index = Index { columns: Vec::new(), unique: int(&row, 1)? != 0 };
-                found.push(Found { name, index, whole: true, descending });
+                found.push(FoundIndex { name, index, whole: true, descending });
             }
             let Some(last) = found.last_mut() else { continue };
             if last.whole && usable && last.descending == descending {
@@ -145,37 +145,39 @@ impl Relation {
         }
         let primary_key = found.iter().find(|found| found.name == "PRIMARY");
         let primary_key = primary_key.map(|key| key.index.columns.clone()).unwrap_or_default();
-        let carries_key = self.engine.eq_ignore_ascii_case("InnoDB");
+        let appends_key = self.engine.eq_ignore_ascii_case("InnoDB");
         let mut indexes = Vec::new();
-        for Found { name, index, whole, descending } in found {
-            let mut longer = Index { unique: false, ..index.clone() };
+        for FoundIndex { name, index, whole, descending } in found {
+            let mut extended = Index { unique: false, ..index.clone() };
             let more = primary_key.iter().filter(|name| !index.columns.contains(name));
-            longer.columns.extend(more.cloned());
+            extended.columns.extend(more.cloned());
             indexes.push(index);
-            if carries_key && whole && !descending && name != "PRIMARY" {
-                indexes.push(longer);
+            if appends_key && whole && !descending && name != "PRIMARY" {
+                indexes.push(extended);
             }
         }
         indexes.retain(|index| !index.columns.is_empty());
         Ok((primary_key, indexes))
     }
 
-    /// What the engine estimates where that is much; otherwise as far as counting is cheap, since
-    /// its estimate of a small or a new table is often wrong.
+    /// The engine's estimate of a large table. A small table is counted up to a limit, since the estimate
+    /// of a small or new table is often wrong.
     async fn estimated_rows(&self, transaction: &mut Transaction, name: &str) -> Result<u64> {
-        if self.rows > 10 * COUNTED {
+        if self.rows > 10 * MAX_COUNTED_ROWS {
             return Ok(self.rows.unsigned_abs());
         }
         let table = Dialect::Mysql.quote_table(name);
-        let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {COUNTED}) AS few");
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {MAX_COUNTED_ROWS}) AS counted"
+        );
         let rows = transaction.query(&sql, Vec::new()).await?;
         let counted = rows.first().map_or(Ok(0), |row| int(row, 0))?;
-        let rows = if counted < COUNTED { counted } else { counted.max(self.rows) };
+        let rows = if counted < MAX_COUNTED_ROWS { counted } else { counted.max(self.rows) };
         Ok(rows.unsigned_abs())
     }
 }
 
-struct Found {
+struct FoundIndex {
     name: String,
     index: Index,
     /// Whether every column so far is usable.
@@ -183,8 +185,8 @@ struct Found {
     descending: bool,
 }
 
-/// Up to so many rows are counted.
-const COUNTED: i64 = 100_000;
+/// The most rows that are counted.
+const MAX_COUNTED_ROWS: i64 = 100_000;
 
 /// The columns of a query, without running it.
 pub(super) async fn query_columns(
@@ -192,10 +194,10 @@ pub(super) async fn query_columns(
     query: &str,
 ) -> Result<Vec<Column>> {
     let sql = format!("SELECT * FROM {} LIMIT 0", query_relation(query));
-    let found = transaction.columns(&sql).await.map_err(DataError::from)?;
+    let found = transaction.columns(&sql).await.map_err(ConnectorError::from)?;
     let column = |found: &mysql::Column| {
         let mut column = column_of(found);
-        // It arrives as a text, and is sorted as the number that it is kept as.
+        // It is returned as text but sorted by its number.
         if found.flags().intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG) {
             column.sql_type = "enum()".to_owned();
         }
@@ -235,8 +237,8 @@ pub(super) fn column_of(column: &mysql::Column) -> Column {
     Column { name: column.name_str().into_owned(), kind, sql_type, nullable: true }
 }
 
-/// A decimal of a result: its length counts the point and the sign beside the digits. Files keep the
-/// precision, and few programs read more than 38 digits.
+/// The type of a decimal in a result. Its length includes the decimal point and the sign. The precision
+/// matters for files, since few programs read more than 38 digits.
 fn decimal(column: &mysql::Column, unsigned: bool) -> String {
     let scale = u32::from(column.decimals());
     let signs = u32::from(scale > 0) + u32::from(!unsigned);
@@ -245,7 +247,7 @@ fn decimal(column: &mysql::Column, unsigned: bool) -> String {
     format!("decimal({digits},{scale})")
 }
 
-/// The kind of a type by its name, and by the whole of it where the length tells more.
+/// The kind of a type by its name, and by its length where that matters.
 fn kind(data_type: &str, sql_type: &str) -> ColumnType {
     match data_type {
         "tinyint" if sql_type.starts_with("tinyint(1)") => ColumnType::Bool,

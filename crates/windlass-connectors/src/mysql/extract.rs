@@ -1,9 +1,8 @@
-//! Records from the server's rows straight into batches: numbers and dates are never written out as
-//! text in between.
+//! Converts the server's rows directly into batches, without the detour of text for numbers and dates.
 
 use super::row::{BINARY, value};
 use super::{Scope, Transaction};
-use crate::fan_in::{BATCH, BATCH_BYTES, misfit};
+use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, data_error};
 use crate::sql::Dialect;
 use crate::{Result, statement};
 use chrono::{Datelike, NaiveDate};
@@ -12,43 +11,43 @@ use std::borrow::Cow;
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType as Kind, KeySet};
 use windlass_drivers::mysql::{self, ColumnType, Flow, Row};
-use windlass_export::{Cell, DataType, Field, RecordBatch, RowBuilder, Unread};
+use windlass_export::{Cell, DataType, Field, InvalidValue, RecordBatch, RowBuilder};
 
-/// Sends the rows of an key_set as batches of these columns.
+/// Sends the rows of a key set as batches of these columns.
 pub(super) async fn extract(
     transaction: &mut Transaction,
     scope: &Scope,
     key_set: &KeySet,
     columns: &[Column],
-    to: Sender<RecordBatch>,
+    batches: Sender<RecordBatch>,
 ) -> Result<()> {
     let sql = statement::extract(Dialect::Mysql, scope, key_set, columns);
     let schema = windlass_export::schema(columns);
-    let mut builder = RowBuilder::new(schema.clone()).map_err(misfit)?;
+    let mut builder = RowBuilder::new(schema.clone()).map_err(data_error)?;
     let take = |row: Row| {
-        let cell = |place: usize| cell(&row, place, &columns[place], schema.field(place));
-        builder.push_with(cell).map_err(misfit)?;
-        if builder.rows() < BATCH && builder.bytes() < BATCH_BYTES {
+        let cell = |index: usize| cell(&row, index, &columns[index], schema.field(index));
+        builder.push_with(cell).map_err(data_error)?;
+        if builder.rows() < MAX_BATCH_ROWS && builder.bytes() < MAX_BATCH_BYTES {
             return Ok(Flow::More);
         }
-        let (batch, to) = (builder.finish().map_err(misfit)?, to.clone());
-        Ok(Flow::Wait(async move { to.send(batch).await.is_ok() }.boxed()))
+        let (batch, batches) = (builder.finish().map_err(data_error)?, batches.clone());
+        Ok(Flow::Wait(async move { batches.send(batch).await.is_ok() }.boxed()))
     };
     let streamed: Result<()> = transaction.stream(&sql.text, sql.values(), take).await;
     streamed?;
-    let _ = to.send(builder.finish().map_err(misfit)?).await;
+    let _ = batches.send(builder.finish().map_err(data_error)?).await;
     Ok(())
 }
 
-/// A cell in the form of its field where it has come so; anything else by way of its value.
+/// Converts a cell directly where it has the type of its field, otherwise by its value.
 fn cell<'r>(
     row: &'r Row,
-    place: usize,
+    index: usize,
     column: &Column,
     field: &Field,
-) -> std::result::Result<Cell<'r>, Unread> {
+) -> std::result::Result<Cell<'r>, InvalidValue> {
     use ColumnType::*;
-    let (arrived, info) = (row.as_ref(place), row.columns_ref().get(place));
+    let (arrived, info) = (row.as_ref(index), row.columns_ref().get(index));
     let known = match (arrived, info.map(mysql::Column::column_type), field.data_type()) {
         (Some(mysql::Value::NULL), ..) => Some(Cell::Null),
         (Some(mysql::Value::Int(number)), _, DataType::Int64) => Some(Cell::Int(*number)),
@@ -76,14 +75,17 @@ fn cell<'r>(
         }
         _ => None,
     };
-    let unread = |error: crate::DataError| Unread { value: String::new(), why: error.to_string() };
+    let unread = |error: crate::ConnectorError| InvalidValue {
+        value: String::new(),
+        why: error.to_string(),
+    };
     match known {
         Some(cell) => Ok(cell),
-        None => Ok(Cell::Value(Cow::Owned(value(row, place, Some(column)).map_err(unread)?))),
+        None => Ok(Cell::Value(Cow::Owned(value(row, index, Some(column)).map_err(unread)?))),
     }
 }
 
-/// Whether a field of moments has a zone; `None` for one of anything else.
+/// Whether a timestamp field has a time zone. `None` for other fields.
 fn has_zone(kind: &DataType) -> Option<bool> {
     match kind {
         DataType::Timestamp(_, zone) => Some(zone.is_some()),
@@ -91,14 +93,14 @@ fn has_zone(kind: &DataType) -> Option<bool> {
     }
 }
 
-/// The days since 1970; `None` for a date that is none, which MySQL may keep.
+/// The days since 1970. `None` for an invalid date, which MySQL may store.
 fn days(year: u16, month: u8, day: u8) -> Option<i32> {
     let date = NaiveDate::from_ymd_opt(year.into(), month.into(), day.into())?;
-    Some(date.num_days_from_ce() - EPOCH)
+    Some(date.num_days_from_ce() - EPOCH_DAYS)
 }
 
-/// 1970, as the calendar counts its days.
-const EPOCH: i32 = 719_163;
+/// The days from the year 1 to 1970.
+const EPOCH_DAYS: i32 = 719_163;
 
 fn text(bytes: &[u8]) -> Option<Cell<'_>> {
     std::str::from_utf8(bytes).ok().map(Cell::Text)

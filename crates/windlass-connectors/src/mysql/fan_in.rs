@@ -1,30 +1,30 @@
-//! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
+//! Fan-in: `map` inside the server, `reduce` over a temporary table, and replacing rows of a table.
 
 #[cfg(feature = "export")]
 use super::extract;
 use super::row::value;
 use super::{
-    Cells, KEEPING, LOOKING, MysqlData, Transaction, commit, describe, finish, patient, release,
-    variables,
+    CATALOG_TIMEOUT, Cells, LEDGER_TIMEOUT, MysqlConnection, Transaction, commit, describe, finish,
+    release, session_settings, session_settings_with_idle,
 };
 use crate::fan_in::{Bound, Replacement};
 use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::insert_column;
-use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use crate::{FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
 use windlass_drivers::mysql::{Access, Row};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 #[async_trait]
-impl FanIn for MysqlData {
+impl FanIn for MysqlConnection {
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
         let sql = statement::map(Dialect::Mysql, scope, None)?;
-        let mut transaction = self.reading(LOOKING).await?;
+        let mut transaction = self.read_tx(CATALOG_TIMEOUT).await?;
         let columns = describe::query_columns(&mut transaction, &sql.text).await;
         release(transaction, columns).await
     }
@@ -36,7 +36,7 @@ impl FanIn for MysqlData {
         key_set: &KeySet,
     ) -> Result<Vec<Vec<Value>>> {
         let sql = statement::map(Dialect::Mysql, scope, Some(key_set))?;
-        let mut transaction = self.reading(scope.job_type.chunk.timeout).await?;
+        let mut transaction = self.read_tx(scope.job_type.chunk.timeout).await?;
         let rows = select(&mut transaction, &sql, columns).await;
         release(transaction, rows).await
     }
@@ -47,13 +47,16 @@ impl FanIn for MysqlData {
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()> {
-        let mut transaction = self.reading(scope.job_type.chunk.timeout).await?;
-        let extracted = extract::extract(&mut transaction, scope, key_set, columns, to).await;
+        let mut transaction = self.read_tx(scope.job_type.chunk.timeout).await?;
+        let extracted = extract::extract(&mut transaction, scope, key_set, columns, batches).await;
         release(transaction, extracted).await
     }
+}
 
+#[async_trait]
+impl Merge for MysqlConnection {
     async fn reduce(
         &self,
         columns: &[Column],
@@ -61,9 +64,12 @@ impl FanIn for MysqlData {
         select: &Template,
         params: &Params,
     ) -> Result<Rows> {
-        let mut transaction = self.db.begin(Access::Write, &variables(LOOKING, LOOKING)).await?;
+        let mut transaction = self
+            .db
+            .begin(Access::Write, &session_settings(CATALOG_TIMEOUT, CATALOG_TIMEOUT))
+            .await?;
         let reduced = reduce(&mut transaction, columns, parts, select, params).await;
-        // It is of the session, which others use after this. Where the connection is gone, so is it.
+        // The session is reused. If the connection is lost, the table is dropped with it.
         let _ = transaction.batch("DROP TEMPORARY TABLE IF EXISTS parts").await;
         release(transaction, reduced).await
     }
@@ -76,14 +82,14 @@ impl FanIn for MysqlData {
         params: &Params,
         bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params, bounds)?;
-        let times = patient(LOOKING, LOOKING, KEEPING);
-        let mut transaction = self.db.begin(Access::Write, &times).await?;
+        let replacement = Replacement::new(load, result, params, bounds)?;
+        let settings = session_settings_with_idle(CATALOG_TIMEOUT, CATALOG_TIMEOUT, LEDGER_TIMEOUT);
+        let mut transaction = self.db.begin(Access::Write, &settings).await?;
         let outcome = async {
             let inserted = replacement.rows.len() as i64;
             let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
             let ledger = commit::advance(&mut transaction, ledger, Cursor::End, counts).await?;
-            put(&mut transaction, &load.table, &replacement).await?;
+            replace_rows(&mut transaction, &load.table, &replacement).await?;
             Ok(ledger)
         };
         let outcome = outcome.await;
@@ -116,7 +122,7 @@ async fn reduce(
         .iter()
         .map(|column| format!("{} {} NULL", Dialect::Mysql.quote(&column.name), column.sql_type))
         .collect();
-    // A temporary table leaves the transaction open.
+    // Creating a temporary table does not end the transaction.
     let create = format!("CREATE TEMPORARY TABLE parts ({})", defined.join(", "));
     transaction.batch(&create).await?;
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
@@ -130,7 +136,7 @@ async fn reduce(
     Ok(Rows { columns, rows })
 }
 
-/// Inserts rows, a number of them by each statement.
+/// Inserts rows, several per statement.
 async fn insert(
     transaction: &mut Transaction,
     table: &str,
@@ -138,7 +144,7 @@ async fn insert(
     names: &[&str],
     rows: &[Vec<Value>],
 ) -> Result<()> {
-    for rows in rows.chunks(1000) {
+    for rows in rows.chunks(INSERT_ROWS) {
         let mut cells = Cells::default();
         let mut values = Vec::new();
         for (n, column) in columns.iter().enumerate() {
@@ -154,23 +160,30 @@ async fn insert(
     Ok(())
 }
 
-/// Removes what is replaced and inserts the new rows.
-async fn put(transaction: &mut Transaction, table: &str, replacement: &Replacement) -> Result<()> {
+/// The most rows of one INSERT.
+const INSERT_ROWS: usize = 1000;
+
+/// Deletes the replaced rows and inserts the new ones.
+async fn replace_rows(
+    transaction: &mut Transaction,
+    table: &str,
+    replacement: &Replacement,
+) -> Result<()> {
     let Some(columns) = describe::columns_of(transaction, table).await? else {
         let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(Class::Definition, message).into());
+        return Err(Error::new(ErrorClass::Definition, message).into());
     };
     let quoted = Dialect::Mysql.quote_table(table);
-    if !replacement.gone.is_empty() {
+    if !replacement.deleted.is_empty() {
         let mut cells = Cells::default();
         let mut matched = Vec::new();
-        for (place, name) in replacement.by.iter().enumerate() {
+        for (index, name) in replacement.delete_by.iter().enumerate() {
             let column = insert_column(table, &columns, name)?;
-            let gone = replacement.gone.iter().map(|row| &row[place]);
-            let value = cells.compared(gone, Some(column));
+            let deleted = replacement.deleted.iter().map(|row| &row[index]);
+            let value = cells.compared(deleted, Some(column));
             let name = format!("t.{}", Dialect::Mysql.quote(name));
             matched.push(format!("{name} <=> {value}"));
-            if replacement.exact[place] && has_collation(Some(column)) {
+            if replacement.exact[index] && has_collation(Some(column)) {
                 let (name, value) = (Dialect::Mysql.bytes(&name), Dialect::Mysql.bytes(&value));
                 matched.push(format!("{name} <=> {value}"));
             }
@@ -188,7 +201,7 @@ async fn put(transaction: &mut Transaction, table: &str, replacement: &Replaceme
     insert(transaction, table, &set, &names, &replacement.rows).await
 }
 
-/// A column that comes from elsewhere, with a type that holds all values of its kind.
+/// A column of another database, with a type that fits all values of its kind.
 fn typed(column: &Column) -> Column {
     let sql_type = match column.kind {
         _ if !column.sql_type.is_empty() => &column.sql_type,

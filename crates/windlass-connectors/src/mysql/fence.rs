@@ -1,75 +1,67 @@
-//! The ledger's tables, and raising its rows to an epoch.
+//! Creates the ledger's tables, and fences its rows.
 
 use super::row::{int, ledger};
-use super::{MysqlData, finish, is_passing, release};
-use crate::{DataError, Fence, Ledger, LedgerRow, Result};
+use super::{MysqlConnection, finish, release};
+use crate::ledger::missing_ledger;
+use crate::{ConnectorError, Fence, Ledger, LedgerRow, Result};
 use std::collections::HashMap;
-use windlass_core::problem::Code;
-use windlass_core::{JobId, Problem};
+use windlass_core::JobId;
 use windlass_drivers::mysql::{Transaction, Value};
 
-/// The statements that make the ledger.
+/// The statements that create the ledger.
 pub(super) const LEDGER: &str = include_str!("../../sql/mysql/ledger.sql");
 
-/// Makes the tables where they are missing. When they are there, no privilege to make them is
-/// needed. Several processes may do so at once: each table is made once.
-pub(super) async fn prepare(data: &MysqlData) -> Result<()> {
+/// Creates the tables where they are missing. Needs no privilege to create them when they exist. Several
+/// processes may do this at once.
+pub(super) async fn prepare(data: &MysqlConnection) -> Result<()> {
     let mut transaction = data.ledger_tx().await?;
     let outcome = async {
-        if !is_there(&mut transaction).await? {
+        if !has_tables(&mut transaction).await? {
             transaction.batch(LEDGER).await?;
         }
         Ok(())
     };
     let outcome: Result<()> = outcome.await;
     match release(transaction, outcome).await {
-        Err(error) if !is_passing(&error) => Err(missing(&error.to_string())),
+        Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
         outcome => outcome,
     }
 }
 
-/// Whether the tables are there or may be made, without making them.
-pub(super) async fn check(data: &MysqlData) -> Result<()> {
+/// Checks that the tables exist or may be created, without creating them.
+pub(super) async fn check(data: &MysqlConnection) -> Result<()> {
     let mut transaction = data.ledger_tx().await?;
     let checked =
-        async { Ok(is_there(&mut transaction).await? || may_create(&mut transaction).await?) };
+        async { Ok(has_tables(&mut transaction).await? || may_create(&mut transaction).await?) };
     let checked = checked.await;
     match release(transaction, checked).await? {
         true => Ok(()),
-        false => Err(missing("this user may create no table in the database")),
+        false => Err(missing_ledger("this user may not create tables in the database")),
     }
 }
 
-fn missing(why: &str) -> DataError {
-    let detail = format!(
-        "the ledger's tables are missing and cannot be made: {why}; \
-         run `windlass migrate --print` and have them created"
-    );
-    Problem::new(Code::Ledger, detail).into()
-}
-
-/// Raises several rows at once, and reads them.
-pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+/// Raises several rows to their epochs at once, and returns them.
+pub(super) async fn fence(data: &MysqlConnection, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
     if fences.is_empty() {
         return Ok(Vec::new());
     }
-    let mut asked: Vec<&Fence> = fences.iter().collect();
-    // Locked in key order, so that two processes never wait for each other in a circle.
-    asked.sort_by_key(|fence| (fence.chunk.job.to_string(), fence.chunk.number));
-    let asked: Vec<serde_json::Value> = asked
+    let mut sorted: Vec<&Fence> = fences.iter().collect();
+    // Locks in key order, so that two processes cannot deadlock.
+    sorted.sort_by_key(|fence| (fence.chunk.job.to_string(), fence.chunk.number));
+    let rows: Vec<serde_json::Value> = sorted
         .into_iter()
         .map(|Fence { chunk, epoch, lost, nonce }| {
             let lost = i32::from(*lost);
             serde_json::json!([chunk.job.to_string(), chunk.number, epoch, lost, nonce])
         })
         .collect();
-    let asked = Value::from(serde_json::Value::Array(asked).to_string());
+    let rows = Value::from(serde_json::Value::Array(rows).to_string());
     let mut transaction = data.ledger_tx().await?;
     let outcome = async {
         let raise = include_str!("../../sql/mysql/fence.sql");
-        transaction.execute(raise, vec![asked.clone()]).await?;
+        transaction.execute(raise, vec![rows.clone()]).await?;
         let read = include_str!("../../sql/mysql/fenced.sql");
-        Ok(transaction.query(read, vec![asked]).await?)
+        Ok(transaction.query(read, vec![rows]).await?)
     };
     let outcome = outcome.await;
     let rows = finish(transaction, outcome).await?;
@@ -78,7 +70,7 @@ pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Opti
         let row = ledger(row)?;
         raised.insert(row.chunk, row);
     }
-    // A row at a higher epoch or with another nonce was left as it is: another claim has the chunk.
+    // A row with a higher epoch or another nonce did not change: another lease has the chunk.
     let ours = |fence: &Fence| {
         let is_ours = |row: &Ledger| row.epoch == fence.epoch && row.nonce == fence.nonce;
         raised.remove(&fence.chunk).filter(is_ours)
@@ -86,7 +78,7 @@ pub(super) async fn fence(data: &MysqlData, fences: &[Fence]) -> Result<Vec<Opti
     Ok(fences.iter().map(ours).collect())
 }
 
-pub(super) async fn is_there(transaction: &mut Transaction) -> Result<bool> {
+pub(super) async fn has_tables(transaction: &mut Transaction) -> Result<bool> {
     let sql = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() \
                AND table_name IN ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', \
                'windlass_stores')";
@@ -94,17 +86,17 @@ pub(super) async fn is_there(transaction: &mut Transaction) -> Result<bool> {
     Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? == 4)
 }
 
-/// By what was granted to the user itself. What a role has is not shown alike everywhere, so with
-/// one it takes trying.
+/// Checks the privileges of the user itself. Privileges of roles are not visible everywhere, so a user with
+/// a role passes.
 async fn may_create(transaction: &mut Transaction) -> Result<bool> {
     let rows =
         transaction.query(include_str!("../../sql/mysql/may_create.sql"), Vec::new()).await?;
     Ok(rows.first().map_or(Ok(0), |row| int(row, 0))? > 0)
 }
 
-/// The rows of a job's chunks after this one, with what is kept beside them.
+/// The ledger rows of a job's chunks after this one, with the counts of the rows next to them.
 pub(super) async fn rows(
-    data: &MysqlData,
+    data: &MysqlConnection,
     job: JobId,
     after: i64,
     limit: u32,
@@ -113,7 +105,7 @@ pub(super) async fn rows(
     let mut transaction = data.ledger_tx().await?;
     let sql = include_str!("../../sql/mysql/ledger_rows.sql");
     let rows = transaction.query(sql, params).await;
-    let rows = release(transaction, rows.map_err(DataError::from)).await?;
+    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
     let row = |row| {
         Ok(LedgerRow {
             ledger: ledger(row)?,

@@ -1,19 +1,19 @@
-//! What the ledger remembers across jobs.
+//! The history of the ledger.
 
 use super::row::{int, ledger, text};
-use super::{MysqlData, fence, finish};
-use crate::{DataError, Ledger, LedgerHistory, Result};
+use super::{MysqlConnection, fence, finish};
+use crate::{ConnectorError, Ledger, LedgerHistory, Result};
 use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::JobId;
 use windlass_drivers::mysql::{Row, Value};
 
-impl MysqlData {
-    /// The rows of a statement on the ledger; none where there is no ledger.
+impl MysqlConnection {
+    /// The rows of a statement on the ledger. None when there is no ledger.
     async fn history(&self, sql: &str, params: Vec<Value>) -> Result<Vec<Row>> {
         let mut transaction = self.ledger_tx().await?;
         let outcome = async {
-            match fence::is_there(&mut transaction).await? {
+            match fence::has_tables(&mut transaction).await? {
                 true => Ok(transaction.query(sql, params).await?),
                 false => Ok(Vec::new()),
             }
@@ -24,7 +24,7 @@ impl MysqlData {
 }
 
 #[async_trait]
-impl LedgerHistory for MysqlData {
+impl LedgerHistory for MysqlConnection {
     async fn generation(&self, store: Uuid, connection: &str) -> Result<i64> {
         let params = vec![store.to_string().into(), connection.into()];
         let sql = include_str!("../../sql/mysql/generation.sql");
@@ -48,7 +48,7 @@ impl LedgerHistory for MysqlData {
         let rows = self.history(sql, Vec::new()).await?;
         let job = |row: &Row| {
             let job = text(row, 0)?;
-            let unreadable = || DataError::Unreadable(format!("`{job}` is not a job"));
+            let unreadable = || ConnectorError::Unreadable(format!("`{job}` is not a job"));
             Ok((job.parse().map_err(|_| unreadable())?, int(row, 1)?.unsigned_abs()))
         };
         rows.iter().map(job).collect()

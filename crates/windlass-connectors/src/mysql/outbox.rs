@@ -1,70 +1,72 @@
-//! The outbox: rows are read, submitted and then removed. Nothing is locked meanwhile; two relays that
-//! submit one row submit one job.
+//! The outbox. Rows are read, submitted and then deleted, without locks in between: two relays that submit
+//! the same row submit the same job.
 
 use super::row::{int, text, value};
-use super::{KEEPING, LOOKING, MysqlData, Transaction, finish, is_passing, release};
-use crate::outbox::{Answers, BATCH, Due, Outbox, OutboxRow, Relayed, Unsettled, Waiting};
-use crate::{DataError, Result, Submitter};
+use super::{CATALOG_TIMEOUT, LEDGER_TIMEOUT, MysqlConnection, Transaction, finish, release};
+use crate::outbox::{
+    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+};
+use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use std::time::Duration;
 use windlass_core::{JobId, Value};
 use windlass_drivers::mysql::{Row, Value as MysqlValue};
 
-/// The statements that make the outbox.
+/// The statements that create the outbox.
 const OUTBOX: &str = include_str!("../../sql/mysql/outbox.sql");
 
-/// Nobody says when something has come; catalog_tx is cheap.
-const POLL: Duration = Duration::from_millis(200);
+/// MySQL has no notifications, and polling is cheap.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[async_trait]
-impl Outbox for MysqlData {
+impl Outbox for MysqlConnection {
     async fn prepare(&self) -> Result<()> {
-        let mut transaction = self.reading(LOOKING).await?;
-        let there = has_table(&mut transaction).await;
-        if release(transaction, there).await? {
+        let mut transaction = self.read_tx(CATALOG_TIMEOUT).await?;
+        let exists = has_table(&mut transaction).await;
+        if release(transaction, exists).await? {
             return Ok(());
         }
         let mut transaction = self.ledger_tx().await?;
-        let made = transaction.batch(OUTBOX).await.map_err(DataError::from);
-        finish(transaction, made).await
+        let created = transaction.batch(OUTBOX).await.map_err(ConnectorError::from);
+        finish(transaction, created).await
     }
 
     fn ddl(&self) -> &'static str {
         OUTBOX
     }
 
-    async fn relay(&self, door: &dyn Submitter) -> Result<Relayed> {
-        let mut transaction = self.reading(KEEPING).await?;
+    async fn relay(&self, submitter: &dyn Submitter) -> Result<Relayed> {
+        let mut transaction = self.read_tx(LEDGER_TIMEOUT).await?;
         let rows = due(&mut transaction).await;
         let rows = release(transaction, rows).await?;
-        let mut answers = Answers::default();
+        let mut results = RelayResults::default();
         for due in &rows {
-            let mut transaction = self.reading(KEEPING).await?;
-            let given = load(&mut transaction, due).await;
-            // Another relay may have removed it meanwhile.
-            let Some(given) = release(transaction, given).await? else { continue };
-            // A list of no items makes no job; here no trigger can leave the row out.
-            if has_no_items(&given.request) {
-                answers.taken.push(due.id);
+            let mut transaction = self.read_tx(LEDGER_TIMEOUT).await?;
+            let row = load(&mut transaction, due).await;
+            // Another relay may have deleted it.
+            let Some(row) = release(transaction, row).await? else { continue };
+            // An empty list of items makes no job. MySQL has no trigger that could skip the insert.
+            if has_no_items(&row.request) {
+                results.submitted.push(due.id);
                 continue;
             }
-            if answers.keep(due, door.submit(given).await).is_break() {
+            if results.record(due, submitter.submit(row).await).is_break() {
                 break;
             }
         }
-        let unsettled = self.settle(&answers).await?;
-        Ok(answers.relayed(rows.len(), unsettled))
+        let failures = self.apply_results(&results).await?;
+        Ok(results.relayed(rows.len(), failures))
     }
 
     async fn waiting(&self, limit: u32) -> Result<Option<Vec<Waiting>>> {
-        let mut transaction = self.reading(LOOKING).await?;
+        let mut transaction = self.read_tx(CATALOG_TIMEOUT).await?;
         let waiting = waiting(&mut transaction, limit).await;
         release(transaction, waiting).await
     }
 
-    async fn changed(&self, at_most: Duration) {
-        tokio::time::sleep(at_most.min(POLL)).await;
+    async fn changed(&self, timeout: Duration) {
+        tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
     }
 }
 
@@ -74,17 +76,17 @@ async fn has_table(transaction: &mut Transaction) -> Result<bool> {
     Ok(!transaction.query(sql, Vec::new()).await?.is_empty())
 }
 
-async fn due(transaction: &mut Transaction) -> Result<Vec<Due>> {
+async fn due(transaction: &mut Transaction) -> Result<Vec<DueRow>> {
     let sql = include_str!("../../sql/mysql/outbox_due.sql");
-    let rows = transaction.query(sql, vec![BATCH.into()]).await?;
+    let rows = transaction.query(sql, vec![MAX_ROWS.into()]).await?;
     let due = |row: &Row| {
         let attempts = u32::try_from(int(row, 1)?).unwrap_or(u32::MAX);
-        Ok(Due { id: id(row)?, attempts, error: value(row, 2, None)?.to_text() })
+        Ok(DueRow { id: id(row)?, attempts, error: value(row, 2, None)?.to_text() })
     };
     rows.iter().map(due).collect()
 }
 
-async fn load(transaction: &mut Transaction, due: &Due) -> Result<Option<OutboxRow>> {
+async fn load(transaction: &mut Transaction, due: &DueRow) -> Result<Option<OutboxRow>> {
     let sql = include_str!("../../sql/mysql/outbox_request.sql");
     let rows = transaction.query(sql, vec![due.id.to_string().into()]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
@@ -97,34 +99,34 @@ fn has_no_items(request: &str) -> bool {
     request["items"].as_array().is_some_and(Vec::is_empty)
 }
 
-impl MysqlData {
-    /// Removes the rows that became jobs and updates the refused ones, in one transaction. Where that
-    /// fails, each row has a transaction of its own, so that one row does not keep the others.
-    async fn settle(&self, answers: &Answers) -> Result<Unsettled> {
-        let mut unsettled = Unsettled::default();
+impl MysqlConnection {
+    /// Deletes the rows that became jobs and updates the refused ones in one transaction. If that fails,
+    /// uses one transaction per row, so that a failing row does not affect the others.
+    async fn apply_results(&self, results: &RelayResults) -> Result<RowFailures> {
+        let mut failures = RowFailures::default();
         let (mut changes, mut ids) = (Vec::new(), Vec::new());
-        for (id, error, wait) in &answers.refused {
+        for (id, error, wait) in &results.refused {
             let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
             let sql = include_str!("../../sql/mysql/outbox_refused.sql");
             changes.push((sql, vec![error.as_str().into(), wait.into(), id.to_string().into()]));
             ids.push(id);
         }
-        for id in &answers.taken {
-            let sql = include_str!("../../sql/mysql/outbox_taken.sql");
+        for id in &results.submitted {
+            let sql = include_str!("../../sql/mysql/outbox_submitted.sql");
             changes.push((sql, vec![id.to_string().into()]));
             ids.push(id);
         }
         if changes.is_empty() || self.change(&changes).await.is_ok() {
-            return Ok(unsettled);
+            return Ok(failures);
         }
         for (change, id) in changes.chunks(1).zip(ids) {
             match self.change(change).await {
-                Err(error) if is_passing(&error) => return Err(error),
-                Err(error) => unsettled.add(*id, &error),
+                Err(error) if error.is_retryable() => return Err(error),
+                Err(error) => failures.add(*id, &error),
                 Ok(()) => {}
             }
         }
-        Ok(unsettled)
+        Ok(failures)
     }
 
     /// Runs statements in one transaction.
@@ -162,11 +164,11 @@ async fn waiting(transaction: &mut Transaction, limit: u32) -> Result<Option<Vec
 
 fn id(row: &Row) -> Result<JobId> {
     let text = text(row, 0)?;
-    text.parse().map_err(|_| DataError::Unreadable(format!("the outbox has the id {text}")))
+    text.parse().map_err(|_| ConnectorError::Unreadable(format!("the outbox has the id {text}")))
 }
 
-fn time(row: &Row, place: usize) -> Result<DateTime<Utc>> {
-    let Value::Text(text) = value(row, place, None)? else { return Ok(DateTime::default()) };
+fn time(row: &Row, index: usize) -> Result<DateTime<Utc>> {
+    let Value::Text(text) = value(row, index, None)? else { return Ok(DateTime::default()) };
     let time = NaiveDateTime::parse_from_str(&text, "%Y-%m-%d %H:%M:%S%.f");
     Ok(time.map(|time| time.and_utc()).unwrap_or_default())
 }

@@ -1,17 +1,18 @@
-//! Reading records, counting them, and telling values apart.
+//! Reads and counts records, and removes duplicate values.
 
-use super::row::{self, check, int, value, values};
+use super::row::{self, check_key_dates, int, value, values};
 use super::{Cells, Transaction};
-use crate::key_check::{check_read, copy_column, questions};
+use crate::item_reader::ItemReader;
+use crate::key_check::key_checks;
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql};
-use crate::{Batch, DataError, Item, Result, Scope, statement};
+use crate::{Batch, ConnectorError, Item, Result, Scope, statement};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use windlass_core::{Columns, Key, KeySet, Record, Value};
+use windlass_core::{Key, KeySet, Value};
 use windlass_drivers::mysql::Row;
 
-/// Reads records of an key_set in key order, at most so many and about so many bytes.
+/// Reads records of a key set in key order, up to a number of records and of bytes.
 pub(super) async fn read(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -20,67 +21,36 @@ pub(super) async fn read(
     bytes: usize,
 ) -> Result<Batch> {
     let sql = statement::select(Dialect::Mysql, scope, key_set, Bounds::All, u64::from(limit) + 1);
-    let mut reader = Reader::new(scope, bytes);
-    transaction.read(&sql.text, sql.values(), |row| reader.take(&row)).await?;
-    Ok(Batch::of(reader.items, reader.all, limit))
+    let mut reader = ItemReader::new(Dialect::Mysql, scope, bytes);
+    transaction.read(&sql.text, sql.values(), |row| push_row(&mut reader, scope, &row)).await?;
+    Ok(reader.into_batch(limit))
 }
 
-/// The items of a statement made by [`statement::select`], all of them.
+/// All items of a [`statement::select`].
 pub(super) async fn fetch(
     transaction: &mut Transaction,
     scope: &Scope,
     sql: &Sql<'_>,
 ) -> Result<Vec<Item>> {
-    let mut reader = Reader::new(scope, usize::MAX);
-    transaction.read(&sql.text, sql.values(), |row| reader.take(&row)).await?;
-    Ok(reader.items)
+    let mut reader = ItemReader::new(Dialect::Mysql, scope, usize::MAX);
+    transaction.read(&sql.text, sql.values(), |row| push_row(&mut reader, scope, &row)).await?;
+    Ok(reader.into_items())
 }
 
-/// Makes rows into items as they arrive, up to a limit of bytes.
-struct Reader<'a> {
-    scope: &'a Scope,
-    columns: Columns,
-    places: statement::Places,
-    /// Whether each row says its number among those of its key.
-    numbered: bool,
-    left: usize,
-    items: Vec<Item>,
-    /// Whether nothing was left out.
-    all: bool,
+fn push_row(reader: &mut ItemReader<'_>, scope: &Scope, row: &Row) -> Result<ControlFlow<()>> {
+    let values = values(row, scope)?;
+    check_key_dates(&reader.key(&values), scope)?;
+    let copy = reader.copy_position().map_or(Ok(1), |index| int(row, index))?;
+    reader.push(values, copy)
 }
 
-impl Reader<'_> {
-    fn new(scope: &Scope, bytes: usize) -> Reader<'_> {
-        let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
-        let numbered = copy_column(Dialect::Mysql, scope).is_some();
-        Reader { scope, columns, places, numbered, left: bytes, items: Vec::new(), all: true }
-    }
-
-    fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
-        let values = values(row, self.scope)?;
-        let (key, version) = (self.places.key(&values), self.places.version(&values));
-        check(&key, self.scope)?;
-        let copy = if self.numbered { int(row, self.columns.len())? } else { 1 };
-        // The row behind the last one is checked too: were it of the same key, no batch would have it.
-        check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
-        if self.left == 0 {
-            self.all = false;
-            return Ok(ControlFlow::Break(()));
-        }
-        let record = Record::new(self.columns.clone(), values);
-        self.left = self.left.saturating_sub(record.size());
-        self.items.push(Item { key, version, record });
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Refuses a source in which a record has no key, or not one of its own.
+/// Refuses a source in which a record has no key, or a key that is not unique.
 pub(super) async fn check_keys(
     transaction: &mut Transaction,
     scope: &Scope,
-    most: Option<u64>,
+    max_rows: Option<u64>,
 ) -> Result<()> {
-    for (sql, problem) in questions(Dialect::Mysql, scope, most) {
+    for (sql, problem) in key_checks(Dialect::Mysql, scope, max_rows) {
         let rows = transaction.query(&sql.text, sql.values()).await?;
         if let Some(found) = rows.first() {
             return Err(problem(scope, &row::key(found, scope)?).into());
@@ -89,7 +59,7 @@ pub(super) async fn check_keys(
     Ok(())
 }
 
-/// How many records an key_set has now.
+/// Counts the records of a key set.
 pub(super) async fn count(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -98,7 +68,7 @@ pub(super) async fn count(
     number(transaction, &statement::count(Dialect::Mysql, scope, key_set)).await
 }
 
-/// How many records each of these key_sets has now, several in one statement.
+/// Counts the records of each of these key sets, several in one statement.
 pub(super) async fn count_each(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -114,25 +84,25 @@ pub(super) async fn count_each(
     Ok(counts)
 }
 
-/// The single number of a generated statement.
+/// The one number that a statement returns.
 pub(super) async fn number(transaction: &mut Transaction, sql: &Sql<'_>) -> Result<i64> {
     let rows = transaction.query(&sql.text, sql.values()).await?;
     rows.first().map_or(Ok(0), |row| int(row, 0))
 }
 
-/// The one number that a SELECT of the user's gives.
+/// The one number that a user's SELECT returns.
 pub(super) async fn measure(transaction: &mut Transaction, sql: &str) -> Result<Option<f64>> {
     let rows = transaction.query(sql, Vec::new()).await?;
     match rows.first().map(|row| value(row, 0, None)).transpose()? {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Float(number)) => Ok(Some(number)),
-        Some(other) => Err(DataError::Unreadable(format!("`{other}` is not a number"))),
+        Some(other) => Err(ConnectorError::Unreadable(format!("`{other}` is not a number"))),
     }
 }
 
-/// The rows without those that the database holds equal to an earlier one. Equality is a matter of
-/// the column's type and collation, so each row is looked up in the table and stands as it is
-/// written there; one that is not there stands as it was given.
+/// Removes the rows that the database considers equal to an earlier one. Equality depends on the column's
+/// type and collation, so each row is looked up and returned as the table has it. A row that does not
+/// exist is returned as given.
 pub(super) async fn distinct(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -149,22 +119,22 @@ pub(super) async fn distinct(
         let value = cells.compared(given, scope.table.column(name));
         matched.push(format!("{} = {value}", Dialect::Mysql.quote(name)));
     }
-    let there = |name: &String| {
+    let stored = |name: &String| {
         format!(
             "(SELECT {}{} FROM {} WHERE {} LIMIT 1)",
             Dialect::Mysql.quote(name),
-            // Bits come out of a subquery as the text of their number.
+            // A subquery returns bits as the text of their number.
             if is_bits(scope, name) { " + 0" } else { "" },
             relation(Dialect::Mysql, scope),
             matched.join(" AND ")
         )
     };
-    let there: Vec<String> = columns.iter().map(there).collect();
-    let mut sql = Sql::new(Dialect::Mysql, format!("SELECT {} FROM ", there.join(", ")));
+    let stored: Vec<String> = columns.iter().map(stored).collect();
+    let mut sql = Sql::new(Dialect::Mysql, format!("SELECT {} FROM ", stored.join(", ")));
     cells.push(&mut sql);
     sql.push(" ORDER BY v.ord");
     let found = transaction.query(&sql.text, sql.values()).await?;
-    let (mut seen, mut once) = (HashSet::new(), Vec::new());
+    let (mut seen, mut distinct) = (HashSet::new(), Vec::new());
     for (given, row) in rows.into_iter().zip(&found) {
         let value = |(n, name): (usize, &String)| {
             let column = scope.table.column(name);
@@ -175,14 +145,14 @@ pub(super) async fn distinct(
                 (value, _) => value,
             })
         };
-        let there: Vec<Value> = columns.iter().enumerate().map(value).collect::<Result<_>>()?;
-        let row = if there.iter().any(Value::is_null) { given } else { there };
-        // The text of a row tells values apart as the ledger does.
+        let stored: Vec<Value> = columns.iter().enumerate().map(value).collect::<Result<_>>()?;
+        let row = if stored.iter().any(Value::is_null) { given } else { stored };
+        // The ledger distinguishes rows by their text too.
         if seen.insert(Key(row.clone()).to_text()) {
-            once.push(row);
+            distinct.push(row);
         }
     }
-    Ok(once)
+    Ok(distinct)
 }
 
 fn is_bits(scope: &Scope, column: &str) -> bool {

@@ -1,38 +1,38 @@
-//! How far a replica is behind by its own account, for each server it copies.
+//! The lag that a replica reports for each of its sources.
 
-use super::{MEASURING, MysqlData, release};
-use crate::{Result, Standing};
+use super::{MEASURE_TIMEOUT, MysqlConnection, release};
+use crate::{Replication, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_drivers::mysql::{Row, Value};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// MariaDB since 10.5, MySQL since 8.0.22, MariaDB and MySQL before: each refuses the others' words.
-/// MariaDB is asked for all it copies, since the plain word leaves out what has a name.
-const ASK: [&str; 4] = [
+/// The statements of MariaDB 10.5 and later, of MySQL 8.0.22 and later, and of older MariaDB and MySQL.
+/// Each server accepts only its own. With `ALL`, MariaDB includes the connections that have a name.
+const STATUS_STATEMENTS: [&str; 4] = [
     "SHOW ALL REPLICAS STATUS",
     "SHOW REPLICA STATUS",
     "SHOW ALL SLAVES STATUS",
     "SHOW SLAVE STATUS",
 ];
 
-/// A row of the answer, by the names of its columns.
+/// The values of a status row by column name.
 type Fields = BTreeMap<String, Option<String>>;
 
-pub(super) async fn standing(data: &MysqlData) -> Result<Standing> {
-    let mut transaction = data.reading(MEASURING).await?;
+pub(super) async fn replication(data: &MysqlConnection) -> Result<Replication> {
+    let mut transaction = data.read_tx(MEASURE_TIMEOUT).await?;
     let mut answer = Ok(Vec::new());
-    for sql in ASK {
+    for sql in STATUS_STATEMENTS {
         answer = transaction.query(sql, Vec::new()).await;
-        if !matches!(&answer, Err(error) if error.class == Class::Definition) {
+        if !matches!(&answer, Err(error) if error.class == ErrorClass::Definition) {
             break;
         }
     }
     let rows = release(transaction, answer.map_err(|error| with_advice(error).into())).await?;
-    of(&rows.iter().map(fields).collect::<Vec<_>>())
+    greatest_lag(&rows.iter().map(fields).collect::<Vec<_>>())
 }
 
-/// Who may not ask is told what would let it. A login that was refused speaks for itself.
+/// Adds the missing privilege to the message. A refused login needs no advice.
 fn with_advice(error: Error) -> Error {
     match error.code.as_deref() {
         Some("1227") => Error { message: format!("{}; {GRANTS}", error.message), ..error },
@@ -40,39 +40,39 @@ fn with_advice(error: Error) -> Error {
     }
 }
 
-const GRANTS: &str = "GRANT SLAVE MONITOR ON *.* lets it be asked, on MySQL and older MariaDB \
+const GRANTS: &str = "grant it with GRANT SLAVE MONITOR ON *.*, or on MySQL and older MariaDB with \
                       GRANT REPLICATION CLIENT ON *.*";
 
-/// As far behind as behind the furthest of its sources. None of them: nobody's copy.
-fn of(rows: &[Fields]) -> Result<Standing> {
-    let mut most = None;
+/// The greatest lag of its sources. A server without sources is a primary.
+fn greatest_lag(rows: &[Fields]) -> Result<Replication> {
+    let mut greatest = None;
     for row in rows {
         let seconds = ["Seconds_Behind_Source", "Seconds_Behind_Master"];
         let seconds = seconds.iter().find_map(|name| row.get(*name).cloned().flatten());
         let Some(seconds) = seconds.and_then(|seconds| seconds.parse::<u64>().ok()) else {
-            return Err(Error::new(Class::Other, broken(row)).into());
+            return Err(Error::new(ErrorClass::Other, broken(row)).into());
         };
-        most = most.max(Some(Duration::from_secs(seconds)));
+        greatest = greatest.max(Some(Duration::from_secs(seconds)));
     }
-    Ok(most.map_or(Standing::Primary, Standing::Behind))
+    Ok(greatest.map_or(Replication::Primary, Replication::Behind))
 }
 
-/// Where the number is missing, one of the two threads does not run; the server may say why.
+/// Without a number, one of the two replication threads is stopped. The server may report the error.
 fn broken(row: &Fields) -> String {
     let errors = ["Last_IO_Error", "Last_SQL_Error", "Last_Error"];
     let why = errors.iter().find_map(|name| row.get(*name)?.as_deref().filter(|e| !e.is_empty()));
-    format!("its replication does not run: {}", why.unwrap_or("the server does not say why"))
+    format!("its replication is stopped: {}", why.unwrap_or("the server reports no error"))
 }
 
 fn fields(row: &Row) -> Fields {
-    let text = |place: usize| match row.as_ref(place)? {
+    let text = |index: usize| match row.as_ref(index)? {
         Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         Value::Int(number) => Some(number.to_string()),
         Value::UInt(number) => Some(number.to_string()),
         _ => None,
     };
     let columns = row.columns_ref().iter().enumerate();
-    columns.map(|(place, column)| (column.name_str().into_owned(), text(place))).collect()
+    columns.map(|(index, column)| (column.name_str().into_owned(), text(index))).collect()
 }
 
 #[cfg(test)]
@@ -86,24 +86,28 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_source_counts_under_either_name() {
-        assert_eq!(of(&[]).unwrap(), Standing::Primary);
+    fn the_greatest_lag_of_all_sources_counts() {
+        assert_eq!(greatest_lag(&[]).unwrap(), Replication::Primary);
         let (old, new) = ("Seconds_Behind_Master", "Seconds_Behind_Source");
         let rows = [row(&[(old, Some("3"))]), row(&[(old, Some("12"))]), row(&[(old, Some("0"))])];
-        assert_eq!(of(&rows).unwrap(), Standing::Behind(Duration::from_secs(12)));
-        assert_eq!(of(&[row(&[(new, Some("0"))])]).unwrap(), Standing::Behind(Duration::ZERO));
+        assert_eq!(greatest_lag(&rows).unwrap(), Replication::Behind(Duration::from_secs(12)));
+        assert_eq!(
+            greatest_lag(&[row(&[(new, Some("0"))])]).unwrap(),
+            Replication::Behind(Duration::ZERO)
+        );
     }
 
     #[test]
-    fn a_replica_that_does_not_run_says_why() {
+    fn stopped_replication_is_an_error_with_its_cause() {
         let stopped = row(&[
             ("Seconds_Behind_Master", None),
             ("Last_IO_Error", Some("")),
             ("Last_SQL_Error", Some("Duplicate entry")),
         ]);
-        let error = of(&[row(&[("Seconds_Behind_Master", Some("0"))]), stopped]).unwrap_err();
+        let error =
+            greatest_lag(&[row(&[("Seconds_Behind_Master", Some("0"))]), stopped]).unwrap_err();
         assert!(error.to_string().contains("Duplicate entry"), "{error}");
-        let silent = of(&[row(&[("Seconds_Behind_Master", None)])]).unwrap_err();
-        assert!(silent.to_string().contains("does not run"), "{silent}");
+        let silent = greatest_lag(&[row(&[("Seconds_Behind_Master", None)])]).unwrap_err();
+        assert!(silent.to_string().contains("is stopped"), "{silent}");
     }
 }

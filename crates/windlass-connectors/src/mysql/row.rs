@@ -1,21 +1,21 @@
-//! Rows of MySQL as values.
+//! Converts rows of MySQL.
 
-use super::value::is_zero;
-use crate::{DataError, Ledger, Result, Scope};
+use super::value::is_invalid_date;
+use crate::{ConnectorError, Ledger, Result, Scope};
 use windlass_core::problem::Code;
 use windlass_core::{ChunkId, Column, ColumnType as Kind, Counts, Cursor, Key, Problem, Value};
 use windlass_drivers::mysql::{self, ColumnType, Row};
 
-/// One column of a row as a value, by the type it arrives in and what the table says of it.
-pub(super) fn value(row: &Row, place: usize, column: Option<&Column>) -> Result<Value> {
-    let (Some(cell), Some(info)) = (row.as_ref(place), row.columns_ref().get(place)) else {
-        return Err(DataError::Unreadable(format!("the row has no column {place}")));
+/// One column of a row as a value, by its type in the result and in the table.
+pub(super) fn value(row: &Row, index: usize, column: Option<&Column>) -> Result<Value> {
+    let (Some(cell), Some(info)) = (row.as_ref(index), row.columns_ref().get(index)) else {
+        return Err(ConnectorError::Unreadable(format!("the row has no column {index}")));
     };
     let fraction = usize::from(info.decimals());
     let single = info.column_length() == 1;
     Ok(match (cell, info.column_type()) {
         (mysql::Value::NULL, _) => Value::Null,
-        // BOOLEAN is another name for TINYINT(1), which also holds other numbers.
+        // BOOLEAN is an alias of TINYINT(1), which may have other numbers too.
         (mysql::Value::Int(n @ (0 | 1)), ColumnType::MYSQL_TYPE_TINY) if single => {
             Value::Bool(*n == 1)
         }
@@ -61,7 +61,7 @@ pub(super) fn value(row: &Row, place: usize, column: Option<&Column>) -> Result<
                 return Ok(Value::Bytes(bytes.clone()));
             }
             let text = String::from_utf8(bytes.clone())
-                .map_err(|_| DataError::Unreadable("a text that is not UTF-8".to_owned()))?;
+                .map_err(|_| ConnectorError::Unreadable("a text that is not UTF-8".to_owned()))?;
             match is_json.then(|| serde_json::from_str(&text)) {
                 Some(Ok(json)) => Value::Json(json),
                 _ => Value::Text(text),
@@ -70,10 +70,10 @@ pub(super) fn value(row: &Row, place: usize, column: Option<&Column>) -> Result<
     })
 }
 
-/// The character set of what is no text.
+/// The character set of binary strings.
 pub(super) const BINARY: u16 = 63;
 
-/// So many digits behind the point, and the point.
+/// The decimal point and this many digits of the fraction.
 fn digits(micros: u32, count: usize) -> String {
     match count {
         1..=6 => format!(".{}", &format!("{micros:06}")[..count]),
@@ -84,28 +84,28 @@ fn digits(micros: u32, count: usize) -> String {
 /// A row of the table's columns as values.
 pub(super) fn values(row: &Row, scope: &Scope) -> Result<Vec<Value>> {
     let columns = scope.table.columns.iter().enumerate();
-    columns.map(|(place, column)| value(row, place, Some(column))).collect()
+    columns.map(|(index, column)| value(row, index, Some(column))).collect()
 }
 
 /// The first columns of a row as a key.
 pub(super) fn key(row: &Row, scope: &Scope) -> Result<Key> {
-    let value = |(place, name): (usize, &String)| value(row, place, scope.table.column(name));
+    let value = |(index, name): (usize, &String)| value(row, index, scope.table.column(name));
     let key = Key(scope.key().iter().enumerate().map(value).collect::<Result<_>>()?);
-    check(&key, scope)?;
+    check_key_dates(&key, scope)?;
     Ok(key)
 }
 
-/// Refuses a key with a date that is none: MySQL keeps such dates and compares them with nothing,
-/// so that records beyond it would never be reached.
-pub(super) fn check(key: &Key, scope: &Scope) -> Result<()> {
+/// Refuses a key with an invalid date. MySQL may store such dates, but they compare with nothing, so the
+/// records behind them would never be processed.
+pub(super) fn check_key_dates(key: &Key, scope: &Scope) -> Result<()> {
     for (name, value) in scope.key().iter().zip(&key.0) {
         let Some(column) = scope.table.column(name) else { continue };
         if let (Kind::Date | Kind::Timestamp, Value::Text(text)) = (column.kind, value)
-            && is_zero(text)
+            && is_invalid_date(text)
         {
             let detail = format!(
-                "`{name}` holds `{text}`, which is no date and cannot bound a chunk; correct the \
-                 row or name another key"
+                "`{name}` has the invalid date `{text}`, which cannot be a key; correct the row or \
+                 name another key"
             );
             return Err(Problem::field(Code::Source, "source.key", detail).into());
         }
@@ -113,30 +113,31 @@ pub(super) fn check(key: &Key, scope: &Scope) -> Result<()> {
     Ok(())
 }
 
-/// A column of our own tables that holds an integer.
-pub(super) fn int(row: &Row, place: usize) -> Result<i64> {
-    match value(row, place, None)? {
+/// An integer column of Windlass's own tables.
+pub(super) fn int(row: &Row, index: usize) -> Result<i64> {
+    match value(row, index, None)? {
         Value::Int(number) => Ok(number),
         Value::Bool(value) => Ok(value.into()),
         Value::Text(text) if text.parse::<i64>().is_ok() => Ok(text.parse().unwrap_or_default()),
-        other => Err(DataError::Unreadable(format!("`{other}` is not an integer"))),
+        other => Err(ConnectorError::Unreadable(format!("`{other}` is not an integer"))),
     }
 }
 
-/// A column of our own tables that holds text.
-pub(super) fn text(row: &Row, place: usize) -> Result<String> {
-    match value(row, place, None)? {
+/// A text column of Windlass's own tables.
+pub(super) fn text(row: &Row, index: usize) -> Result<String> {
+    match value(row, index, None)? {
         Value::Text(text) => Ok(text),
-        // What the catalog has of names is bytes on some servers.
+        // Some servers return names of the catalog as bytes.
         Value::Bytes(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        other => Err(DataError::Unreadable(format!("`{other}` is not a text"))),
+        other => Err(ConnectorError::Unreadable(format!("`{other}` is not a text"))),
     }
 }
 
 /// A row of the ledger.
 pub(super) fn ledger(row: &Row) -> Result<Ledger> {
     let job = text(row, 0)?;
-    let job = job.parse().map_err(|_| DataError::Unreadable(format!("`{job}` is not a job")))?;
+    let job =
+        job.parse().map_err(|_| ConnectorError::Unreadable(format!("`{job}` is not a job")))?;
     Ok(Ledger {
         chunk: ChunkId { job, number: int(row, 1)? },
         epoch: int(row, 2)?,

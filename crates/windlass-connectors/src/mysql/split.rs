@@ -1,5 +1,5 @@
-//! Splitting a table into ranges of about equal size: by counting along the index, or in large
-//! tables by where evenly spaced numbers fall.
+//! Splits a table into ranges of similar size: by counting along the index, or in large tables by evenly
+//! spaced numbers.
 
 use super::Transaction;
 use super::{cut, read};
@@ -8,7 +8,7 @@ use crate::sql::{Dialect, Sql};
 use crate::{Result, Scope};
 use windlass_core::{ColumnType, Key, KeyRange, Value};
 
-/// Ranges that tile everything up to the greatest key there is now.
+/// Ranges that cover everything up to the greatest key.
 pub(super) async fn split(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -23,7 +23,7 @@ pub(super) async fn split(
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 
-/// The keys that part the table into about equal pieces.
+/// The keys that divide the table into similar parts.
 async fn quantiles(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -33,7 +33,7 @@ async fn quantiles(
     if segments < 2 || is_query(scope) || !scope.walks_by_key(None) {
         return Ok(Vec::new());
     }
-    if scope.table.estimated_rows > COUNTED && number(greatest, scope).is_some() {
+    if scope.table.estimated_rows > MAX_COUNTED_ROWS && number(greatest, scope).is_some() {
         let least = cut::nth(transaction, scope, &KeyRange::ALL, 1).await?;
         let least = least.and_then(|least| number(&least, scope));
         if let (Some(least), Some(greatest)) = (least, number(greatest, scope)) {
@@ -43,9 +43,8 @@ async fn quantiles(
     counted(transaction, scope, segments).await
 }
 
-/// A table of at most so many rows is counted along its index, which is as even as can be; MySQL
-/// cannot sample one.
-const COUNTED: u64 = 1_000_000;
+/// The most rows of a table that is counted along its index, which gives equal parts. MySQL cannot sample.
+const MAX_COUNTED_ROWS: u64 = 1_000_000;
 
 /// Every n-th key.
 async fn counted(transaction: &mut Transaction, scope: &Scope, segments: u32) -> Result<Vec<Key>> {
@@ -54,14 +53,14 @@ async fn counted(transaction: &mut Transaction, scope: &Scope, segments: u32) ->
     let every = (total.unsigned_abs().div_ceil(u64::from(segments))).max(1);
     let mut cuts: Vec<Key> = Vec::new();
     for _ in 1..segments {
-        let rest = KeyRange { after: cuts.last().cloned(), upto: None };
-        let Some(key) = cut::nth(transaction, scope, &rest, every).await? else { break };
+        let remaining = KeyRange { after: cuts.last().cloned(), upto: None };
+        let Some(key) = cut::nth(transaction, scope, &remaining, every).await? else { break };
         cuts.push(key);
     }
     Ok(cuts)
 }
 
-/// The first keys at or after evenly spaced numbers: as even as the numbers of the rows are.
+/// The first keys at or after evenly spaced numbers. The parts are as even as the keys are.
 async fn spaced(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -73,8 +72,8 @@ async fn spaced(
     for n in 1..segments {
         let at = least + (greatest - least) * i128::from(n) / i128::from(segments);
         let before = Key(vec![Value::Int(i64::try_from(at - 1).unwrap_or(i64::MIN))]);
-        let rest = KeyRange { after: Some(before), upto: None };
-        cuts.extend(cut::nth(transaction, scope, &rest, 1).await?);
+        let remaining = KeyRange { after: Some(before), upto: None };
+        cuts.extend(cut::nth(transaction, scope, &remaining, 1).await?);
     }
     Ok(cuts)
 }

@@ -1,13 +1,13 @@
-//! Values on their way to MySQL. It compares a text with a number as two floats, and cuts what it
-//! cannot read down to what it can: so a value is made of the column's own kind before it leaves,
-//! and one that cannot be is NULL, which equals nothing.
+//! Converts values for MySQL. MySQL compares a text with a number as floats, and ignores the rest of a text
+//! that begins with a number. So values are converted to the kind of the column first, and a value that
+//! cannot be converted becomes NULL, which equals nothing.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat};
 use windlass_core::{Column, ColumnType, Value};
 #[cfg(feature = "mysql")]
 use windlass_drivers::mysql;
 
-/// A value as the driver takes it.
+/// A value as a parameter of the driver.
 #[cfg(feature = "mysql")]
 pub(super) fn param(value: &Value) -> mysql::Value {
     match value {
@@ -21,7 +21,7 @@ pub(super) fn param(value: &Value) -> mysql::Value {
     }
 }
 
-/// The value to compare a column with.
+/// Converts a value to compare it with a column.
 pub(crate) fn compared(value: &Value, column: &Column) -> Value {
     let text = || value.to_text().map_or(Value::Null, Value::Text);
     match (column.kind, value) {
@@ -35,12 +35,14 @@ pub(crate) fn compared(value: &Value, column: &Column) -> Value {
             Some(text) if is_decimal(&text) => Value::Text(text),
             _ => Value::Null,
         },
-        (ColumnType::Date, Value::Text(text)) if is_zero(text) => Value::Text(text.clone()),
+        (ColumnType::Date, Value::Text(text)) if is_invalid_date(text) => Value::Text(text.clone()),
         (ColumnType::Date, Value::Text(text)) if text.parse::<NaiveDate>().is_ok() => {
             Value::Text(text.clone())
         }
-        (ColumnType::Timestamp, Value::Text(text)) if is_zero(text) => Value::Text(text.clone()),
-        (ColumnType::Timestamp, Value::Text(text)) => in_utc(text).into(),
+        (ColumnType::Timestamp, Value::Text(text)) if is_invalid_date(text) => {
+            Value::Text(text.clone())
+        }
+        (ColumnType::Timestamp, Value::Text(text)) => to_utc(text).into(),
         (ColumnType::Date | ColumnType::Timestamp, _) => Value::Null,
         (ColumnType::Bytes, Value::Bytes(bytes)) => Value::Bytes(bytes.clone()),
         (ColumnType::Bytes, Value::Text(text)) => Value::Bytes(text.clone().into_bytes()),
@@ -49,18 +51,18 @@ pub(crate) fn compared(value: &Value, column: &Column) -> Value {
     }
 }
 
-/// What stands before and after a bound value that is compared with a column.
+/// The SQL before and after a bound value that is compared with a column.
 pub(crate) fn cast(value: &Value, column: &Column) -> (&'static str, String) {
     match (column.kind, value) {
         (ColumnType::Numeric, _) => ("CAST(", format!(" AS {})", decimal(column))),
-        // Only a number beyond 63 bits is text here.
+        // A text here is a number beyond 63 bits.
         (ColumnType::Int, Value::Text(_)) => ("CAST(", " AS UNSIGNED)".to_owned()),
         _ => ("", String::new()),
     }
 }
 
-/// The widest decimal that holds every number of the column: another one with more places behind
-/// the point must not be rounded to one of the column's.
+/// The widest decimal type that fits every number of the column, so that a number with more decimal places
+/// is not rounded to one of the column's.
 pub(super) fn decimal(column: &Column) -> String {
     let digits: Vec<u32> = column
         .sql_type
@@ -75,17 +77,16 @@ pub(super) fn decimal(column: &Column) -> String {
     format!("DECIMAL(65, {})", 65u32.saturating_sub(before).min(30))
 }
 
-/// The value to set a column to, as text; the column itself refuses what it cannot hold.
+/// Converts a value to text to assign it to a column. The server refuses a value that does not fit.
 pub(super) fn assigned(value: &Value, column: &Column) -> Option<String> {
     match (column.kind, value) {
         (_, Value::Null) => None,
-        // In a JSON column a text is a JSON string, as it is where a record is handed to a step
-        // and comes back.
+        // In a JSON column a text is a JSON string, as it is in the records of steps.
         (ColumnType::Json, value) => Some(value.to_json().to_string()),
         (ColumnType::Bytes, Value::Bytes(bytes)) => Some(hex::encode(bytes)),
         (ColumnType::Bytes, value) => value.to_text().map(hex::encode),
         (ColumnType::Timestamp, Value::Text(text)) => {
-            Some(in_utc(text).unwrap_or_else(|| text.clone()))
+            Some(to_utc(text).unwrap_or_else(|| text.clone()))
         }
         (ColumnType::Bool, Value::Text(text)) if text == "true" => Some("1".to_owned()),
         (ColumnType::Bool, Value::Text(text)) if text == "false" => Some("0".to_owned()),
@@ -96,15 +97,15 @@ pub(super) fn assigned(value: &Value, column: &Column) -> Option<String> {
     }
 }
 
-/// A date that is none, such as `0000-00-00` or `2025-00-01`. Old settings let them in.
-pub(super) fn is_zero(text: &str) -> bool {
+/// Whether a date is invalid, such as `0000-00-00` or `2025-00-01`, which old settings allow.
+pub(super) fn is_invalid_date(text: &str) -> bool {
     text.get(..4) == Some("0000") || text.get(5..7) == Some("00") || text.get(8..10) == Some("00")
 }
 
-/// A timestamp with or without an offset as MySQL reads it in a session that is in UTC.
-fn in_utc(text: &str) -> Option<String> {
+/// Converts a timestamp with or without an offset for a session in UTC.
+fn to_utc(text: &str) -> Option<String> {
     let iso = text.trim().replacen(' ', "T", 1);
-    // PostgreSQL's short offset, in which we write timestamps ourselves.
+    // PostgreSQL's short offset, which is also the form of Windlass's own timestamps.
     let full = if has_short_offset(&iso) { format!("{iso}:00") } else { iso.clone() };
     let utc = match DateTime::parse_from_rfc3339(&full) {
         Ok(time) => time.naive_utc(),
@@ -136,7 +137,7 @@ fn integer(value: &Value) -> Value {
             _ if text == "false" => Value::Int(0),
             _ => Value::Null,
         },
-        // Beyond 53 bits a float does not say which integer it stands for.
+        // Beyond 53 bits a float does not identify an integer.
         Value::Float(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
             Value::Int(*number as i64)
         }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_columns_kind_equals_nothing() {
+    fn values_of_another_kind_become_null() {
         use ColumnType as T;
         let int = |n: i64| Value::Int(n);
         for (kind, given, expected) in [
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_brought_to_utc() {
+    fn timestamps_are_converted_to_utc() {
         for (given, expected) in [
             ("2025-01-31 03:00:00+00", "2025-01-31 03:00:00"),
             ("2025-01-31 03:00:00.123456+09", "2025-01-30 18:00:00.123456"),
@@ -193,13 +194,13 @@ mod tests {
             ("2025-01-31 03:00:00", "2025-01-31 03:00:00"),
             ("2025-01-31", "2025-01-31 00:00:00"),
         ] {
-            assert_eq!(in_utc(given).as_deref(), Some(expected));
+            assert_eq!(to_utc(given).as_deref(), Some(expected));
         }
-        assert_eq!(in_utc("2025-02-31"), None);
+        assert_eq!(to_utc("2025-02-31"), None);
     }
 
     #[test]
-    fn a_decimal_keeps_what_is_before_the_point_and_all_it_can_behind() {
+    fn a_decimal_type_keeps_all_digits_before_the_point() {
         let decimal = |sql_type: &str| decimal(&column(ColumnType::Numeric, sql_type));
         assert_eq!(decimal("decimal(12,2)"), "DECIMAL(65, 30)");
         assert_eq!(decimal("decimal(65,0)"), "DECIMAL(65, 0)");

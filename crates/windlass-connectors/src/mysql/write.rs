@@ -1,21 +1,22 @@
-//! Writing items back: the rows whose version is the one that was read are locked, then updated,
-//! each by one statement for all items that set the same columns.
+//! Writes items back: locks the rows whose version is still the one that was read, then updates them, with one
+//! statement each for all items that set the same columns.
 
 use super::row::int;
-use super::{Cells, MysqlData, describe};
+use super::{Cells, MysqlConnection, describe};
 use crate::sql::{Dialect, Sql};
-use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{
+    Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
+    updates,
+};
 use crate::{DeferredItem, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_core::{Column, Counts, Value};
 use windlass_drivers::mysql::Transaction;
-use windlass_drivers::{Class, Error};
 
-/// Writes the items back. What comes back are the conflicts: what they add to the counts, and
-/// those to hold.
+/// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer.
 pub(super) async fn write(
-    data: &MysqlData,
+    data: &MysqlConnection,
     transaction: &mut Transaction,
     scope: &Scope,
     items: Vec<WriteItem>,
@@ -36,13 +37,12 @@ pub(super) async fn write(
             transaction.execute(sql, params).await?;
         }
     }
-    let (held, counts) = settle_conflicts(scope, items, &conflicts);
-    Ok((counts, held))
+    let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
+    Ok((counts, deferred))
 }
 
-/// Locks the rows whose version is the one that was read, and says whose they are, in order. The
-/// others have met a concurrent write. Until the end of the transaction nobody else can change the
-/// locked ones.
+/// Locks the rows whose version is still the one that was read, and returns the indexes of their items. The
+/// others had a concurrent write.
 async fn lock(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -63,11 +63,11 @@ async fn lock(
     for row in &rows {
         found.insert(int(row, 0)?);
     }
-    let places = group.items.iter().zip(1..);
-    Ok(places.filter(|(_, ord)| found.contains(ord)).map(|(item, _)| *item).collect())
+    let numbered = group.items.iter().zip(1..);
+    Ok(numbered.filter(|(_, ord)| found.contains(ord)).map(|(item, _)| *item).collect())
 }
 
-/// Updates rows that are locked.
+/// Updates the locked rows.
 async fn update(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -92,18 +92,18 @@ async fn update(
     Ok(())
 }
 
-/// The batch first, then a look-up by the key for each of its rows: the server takes a document for
-/// a few rows, and a table of some thousand for one that is read faster as a whole.
+/// Forces the join order: the batch first, then one lookup by key per row. MySQL assumes few rows in a JSON
+/// document, and might read a table of some thousand rows as a whole.
 fn joined(scope: &Scope, matched: &[String]) -> String {
     let table = Dialect::Mysql.quote_table(&scope.table.name);
     format!(" STRAIGHT_JOIN {table} AS t ON {}", matched.join(" AND "))
 }
 
-/// What finds the rows of items by their keys.
-fn by_key(cells: &mut Cells, scope: &Scope, items: &[WriteItem], places: &[usize]) -> Vec<String> {
+/// The conditions that match the rows of items by key.
+fn by_key(cells: &mut Cells, scope: &Scope, items: &[WriteItem], indexes: &[usize]) -> Vec<String> {
     let mut matched = Vec::new();
     for (n, name) in scope.key().iter().enumerate() {
-        let values = places.iter().map(|item| items[*item].key.0.get(n).unwrap_or(NULL));
+        let values = indexes.iter().map(|item| items[*item].key.0.get(n).unwrap_or(NULL));
         let value = cells.compared(values, scope.table.column(name));
         matched.push(format!("t.{} = {value}", Dialect::Mysql.quote(name)));
     }
@@ -117,7 +117,7 @@ fn version(scope: &Scope) -> Result<&str> {
 
 /// Inserts the rows of one table with the same columns.
 async fn insert(
-    data: &MysqlData,
+    data: &MysqlConnection,
     transaction: &mut Transaction,
     group: &Inserts<'_>,
 ) -> Result<()> {
@@ -144,27 +144,19 @@ async fn insert(
     Ok(())
 }
 
-/// The columns of the table, looked up once, and again when one of the names is unknown: it may
-/// have been added since.
+/// The columns of the table, from the cache where it knows all of the group's columns.
 async fn columns_for(
-    data: &MysqlData,
+    data: &MysqlConnection,
     transaction: &mut Transaction,
     group: &Inserts<'_>,
 ) -> Result<Arc<Vec<Column>>> {
-    let knows = |columns: &Arc<Vec<Column>>| {
-        group.columns.iter().all(|name| columns.iter().any(|column| column.name == *name))
-    };
-    if let Some(columns) = data.known_columns(group.table).filter(knows) {
+    if let Some(columns) = data.columns.get(group.table, &group.columns) {
         return Ok(columns);
     }
-    let Some(columns) = describe::columns_of(transaction, group.table).await? else {
-        let message = format!("insert: there is no table `{}`", group.table);
-        return Err(Error::new(Class::Definition, message).into());
-    };
-    let columns = Arc::new(columns);
-    data.learn_columns(group.table, columns.clone());
-    Ok(columns)
+    let columns = describe::columns_of(transaction, group.table).await?;
+    let columns = columns.ok_or_else(|| missing_insert_table(group.table))?;
+    Ok(data.columns.insert(group.table, columns))
 }
 
-/// What stands where a value is missing.
+/// Replaces a missing value.
 const NULL: &Value = &Value::Null;

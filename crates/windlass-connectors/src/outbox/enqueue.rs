@@ -1,4 +1,4 @@
-//! The application's side of the outbox, in Rust.
+//! The application's side of the outbox.
 
 use futures::future::BoxFuture;
 #[cfg(feature = "sqlite")]
@@ -8,11 +8,14 @@ use serde_json::json;
 use tokio_postgres::types::Type;
 use windlass_core::{Identity, JobId, Problem, Request};
 
-/// Puts a request into the outbox, in a transaction of the application's own: with its commit the
-/// request becomes a job, and without it nothing happens. Gives the id that the job will have, and
-/// none where the list of items is empty, which makes no job.
+/// Inserts a request into the outbox, in a transaction of the application: it becomes a job if the
+/// transaction is committed. Returns the id of the future job, or `None` if the list of items is empty,
+/// which makes no job.
 ///
-/// The identity is who submits, and the claims that the job type filters by.
+/// The identity names the submitter and the claims by which the job type filters.
+///
+/// # Errors
+/// Fails if the request is too large, or if the database refuses the insert.
 ///
 #[cfg_attr(feature = "postgres", doc = "```no_run")]
 #[cfg_attr(not(feature = "postgres"), doc = "```ignore")]
@@ -36,52 +39,52 @@ use windlass_core::{Identity, JobId, Problem, Request};
 /// # }
 /// ```
 ///
-/// With `rusqlite` it is the same without `.await`.
+/// With `rusqlite` the call is the same without `.await`.
 pub fn enqueue<'a, T: Enqueue>(
     transaction: &'a mut T,
     request: &Request,
     identity: &Identity,
 ) -> T::Enqueued<'a> {
-    transaction.put(Entry::of(request, identity))
+    transaction.put(Entry::new(request, identity))
 }
 
-/// A transaction that a request can be put into the outbox with.
+/// A transaction that can insert into the outbox.
 pub trait Enqueue {
-    /// What comes of it, at once or awaited.
+    /// The result, or a future of it.
     type Enqueued<'a>
     where
         Self: 'a;
-    /// Puts the entry there; [`enqueue`] calls it.
+    /// Inserts the entry. Called by [`enqueue`].
     fn put(&mut self, entry: Result<Option<Entry>, Problem>) -> Self::Enqueued<'_>;
 }
 
-/// A request as the outbox keeps it.
+/// A request in the format of the outbox.
 #[derive(Clone, Debug)]
 pub struct Entry {
     job_type: String,
     request: String,
 }
 
-/// Why a request could not be put into the outbox.
+/// The error of [`enqueue`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
-    /// It would be refused.
+    /// The request is invalid.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// PostgreSQL did not take it.
+    /// PostgreSQL refused the insert.
     #[cfg(feature = "postgres")]
-    #[error("the outbox did not take the request: {0}")]
+    #[error("failed to insert the request into the outbox: {0}")]
     Postgres(#[from] tokio_postgres::Error),
-    /// SQLite did not take it.
+    /// SQLite refused the insert.
     #[cfg(feature = "sqlite")]
-    #[error("the outbox did not take the request: {0}")]
+    #[error("failed to insert the request into the outbox: {0}")]
     Sqlite(#[from] rusqlite::Error),
 }
 
 impl Entry {
-    /// None where there is nothing to do.
-    fn of(request: &Request, identity: &Identity) -> Result<Option<Entry>, Problem> {
+    /// `None` when there is nothing to do.
+    fn new(request: &Request, identity: &Identity) -> Result<Option<Entry>, Problem> {
         if request.items.as_ref().is_some_and(Vec::is_empty) {
             return Ok(None);
         }
@@ -111,7 +114,7 @@ impl Enqueue for tokio_postgres::Transaction<'_> {
         Box::pin(async move {
             let Some(Entry { job_type, request }) = entry? else { return Ok(None) };
             let sql = include_str!("../../sql/postgres/enqueue.sql");
-            // With the types given, so that no statement is left behind for a pooler to lose.
+            // Given types avoid a prepared statement, which a pooler might lose.
             let rows =
                 self.query_typed(sql, &[(&job_type, Type::TEXT), (&request, Type::TEXT)]).await?;
             Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())

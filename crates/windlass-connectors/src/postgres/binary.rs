@@ -1,63 +1,62 @@
-//! What PostgreSQL's COPY writes in binary: rows of cells, each a length and its bytes.
+//! Decodes the binary format of PostgreSQL's COPY: rows of cells, each with a length and its bytes.
 
-use crate::fan_in::misfit;
-use crate::{DataError, Result};
+use crate::fan_in::data_error;
+use crate::{ConnectorError, Result};
 use std::borrow::Cow;
 use uuid::Uuid;
 use windlass_core::{Column, ColumnType, Value};
 use windlass_drivers::Bytes;
-use windlass_export::{Cell, DataType, Field, RowBuilder, Unread};
+use windlass_export::{Cell, DataType, Field, InvalidValue, RowBuilder};
 
-/// How the cells of a column are read.
+/// How the cells of a column are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum WireFormat {
     Bool,
-    /// Of two, four or eight bytes.
+    /// An integer of two, four or eight bytes.
     Int,
-    /// Of four or eight bytes.
+    /// A float of four or eight bytes.
     Float,
-    /// As units of this scale.
+    /// A decimal as units of this scale.
     Decimal(u32),
     Date,
     Timestamp,
     Uuid,
     Text,
     Bytes,
-    /// The text of JSON.
+    /// JSON as text.
     Json,
-    /// The text of anything else, read by what its column is.
-    Written,
+    /// Any other type as text.
+    Rendered,
 }
 
-impl Wire {
-    /// How this column comes, for a field of this type. Types that PostgreSQL makes of others
-    /// (domains) write what those do.
-    pub(super) fn of(column: &Column, field: &Field) -> Wire {
+impl WireFormat {
+    /// The format of a column for a field of this type. A domain has the format of its base type.
+    pub(super) fn of(column: &Column, field: &Field) -> WireFormat {
         match (column.kind, field.data_type()) {
-            (ColumnType::Bool, _) => Wire::Bool,
-            (ColumnType::Int, DataType::Int64) => Wire::Int,
-            (ColumnType::Float, _) => Wire::Float,
+            (ColumnType::Bool, _) => WireFormat::Bool,
+            (ColumnType::Int, DataType::Int64) => WireFormat::Int,
+            (ColumnType::Float, _) => WireFormat::Float,
             (ColumnType::Numeric, DataType::Decimal128(_, scale)) => {
-                u32::try_from(*scale).map_or(Wire::Written, Wire::Decimal)
+                u32::try_from(*scale).map_or(WireFormat::Rendered, WireFormat::Decimal)
             }
-            (ColumnType::Date, _) => Wire::Date,
-            (ColumnType::Timestamp, _) => Wire::Timestamp,
-            (ColumnType::Uuid, _) => Wire::Uuid,
-            (ColumnType::Text, _) => Wire::Text,
-            (ColumnType::Bytes, _) => Wire::Bytes,
-            (ColumnType::Json, _) => Wire::Json,
-            _ => Wire::Written,
+            (ColumnType::Date, _) => WireFormat::Date,
+            (ColumnType::Timestamp, _) => WireFormat::Timestamp,
+            (ColumnType::Uuid, _) => WireFormat::Uuid,
+            (ColumnType::Text, _) => WireFormat::Text,
+            (ColumnType::Bytes, _) => WireFormat::Bytes,
+            (ColumnType::Json, _) => WireFormat::Json,
+            _ => WireFormat::Rendered,
         }
     }
 }
 
-/// Takes rows apart as their bytes arrive, in pieces of whatever size.
+/// Decodes rows from pieces of any size.
 pub(super) struct Reader {
-    wires: Vec<Wire>,
-    /// Where the cells of the row at hand are; empty for a null.
+    formats: Vec<WireFormat>,
+    /// The cells of the current row. `None` for NULL.
     cells: Vec<Option<std::ops::Range<usize>>>,
-    /// The beginning of what is not whole yet.
-    rest: Vec<u8>,
+    /// The beginning of an incomplete row.
+    incomplete: Vec<u8>,
     stage: Stage,
 }
 
@@ -68,32 +67,31 @@ enum Stage {
     End,
 }
 
-/// Bytes that are being taken apart, and how far that is.
+/// Bytes that are being decoded, and the current position.
 pub(super) struct Piece {
     bytes: Bytes,
     at: usize,
 }
 
-/// What every such stream begins with.
+/// The first bytes of the stream.
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
 impl Reader {
-    pub(super) fn new(wires: Vec<Wire>) -> Reader {
-        Reader { wires, cells: Vec::new(), rest: Vec::new(), stage: Stage::Header }
+    pub(super) fn new(formats: Vec<WireFormat>) -> Reader {
+        Reader { formats, cells: Vec::new(), incomplete: Vec::new(), stage: Stage::Header }
     }
 
-    /// The bytes to read from now on. The server sends a row at a time, so that mostly nothing
-    /// is left from before.
+    /// Starts with the next bytes. The server sends whole rows, so usually nothing is left over.
     pub(super) fn feed(&mut self, piece: Bytes) -> Piece {
-        if self.rest.is_empty() {
+        if self.incomplete.is_empty() {
             return Piece { bytes: piece, at: 0 };
         }
-        let mut joined = std::mem::take(&mut self.rest);
+        let mut joined = std::mem::take(&mut self.incomplete);
         joined.extend_from_slice(&piece);
         Piece { bytes: joined.into(), at: 0 }
     }
 
-    /// Reads a row into the builder; whether there was a whole one.
+    /// Decodes a row into the builder. Returns whether there was a complete one.
     pub(super) fn next(&mut self, piece: &mut Piece, builder: &mut RowBuilder) -> Result<bool> {
         if self.stage == Stage::Header && !self.header(piece)? {
             return Ok(self.keep(piece));
@@ -109,11 +107,11 @@ impl Reader {
                 self.stage = Stage::End;
                 return Ok(false);
             }
-            Some(count) if usize::try_from(count) == Ok(self.wires.len()) => {}
+            Some(count) if usize::try_from(count) == Ok(self.formats.len()) => {}
             Some(count) => return Err(broken(&format!("a row has {count} columns"))),
         }
         self.cells.clear();
-        for _ in 0..self.wires.len() {
+        for _ in 0..self.formats.len() {
             let Some(length) = take::<4>(bytes, &mut at).map(i32::from_be_bytes) else {
                 return Ok(self.keep(piece));
             };
@@ -127,20 +125,20 @@ impl Reader {
             self.cells.push(Some(at..at + length));
             at += length;
         }
-        let cell = |place: usize| match &self.cells[place] {
+        let cell = |index: usize| match &self.cells[index] {
             None => Ok(Cell::Null),
-            Some(range) => self.wires[place].read(&bytes[range.clone()]),
+            Some(range) => self.formats[index].read(&bytes[range.clone()]),
         };
-        builder.push_with(cell).map_err(misfit)?;
+        builder.push_with(cell).map_err(data_error)?;
         piece.at = at;
         Ok(true)
     }
 
-    /// Whether everything was read that there is.
+    /// Fails if the stream was not complete.
     pub(super) fn end(&self) -> Result<()> {
         match self.stage {
             Stage::End => Ok(()),
-            _ => Err(broken("it ends in the middle")),
+            _ => Err(broken("it ends early")),
         }
     }
 
@@ -163,16 +161,16 @@ impl Reader {
         }
     }
 
-    /// Keeps the beginning of something until the rest of it comes.
+    /// Keeps the beginning of a row until the rest of it arrives.
     fn keep(&mut self, piece: &mut Piece) -> bool {
-        self.rest.extend_from_slice(&piece.bytes[piece.at..]);
+        self.incomplete.extend_from_slice(&piece.bytes[piece.at..]);
         piece.at = piece.bytes.len();
         false
     }
 }
 
-fn broken(why: &str) -> DataError {
-    DataError::Unreadable(format!("the answer to COPY: {why}"))
+fn broken(why: &str) -> ConnectorError {
+    ConnectorError::Unreadable(format!("the answer to COPY: {why}"))
 }
 
 fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
@@ -181,65 +179,65 @@ fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<[u8; N]> {
     Some(taken)
 }
 
-/// Days between 1970, where Arrow begins to count, and 2000, where PostgreSQL does.
-const DAYS: i32 = 10_957;
-const MICROS: i64 = DAYS as i64 * 86_400 * 1_000_000;
+/// The days from 1970, the epoch of Arrow, to 2000, the epoch of PostgreSQL.
+const EPOCH_DAYS: i32 = 10_957;
+const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400 * 1_000_000;
 
-impl Wire {
-    fn read(self, bytes: &[u8]) -> std::result::Result<Cell<'_>, Unread> {
+impl WireFormat {
+    fn read(self, bytes: &[u8]) -> std::result::Result<Cell<'_>, InvalidValue> {
         Ok(match self {
-            Wire::Bool => Cell::Bool(u8::from_be_bytes(exactly(bytes)?) != 0),
-            Wire::Int => Cell::Int(match bytes.len() {
+            WireFormat::Bool => Cell::Bool(u8::from_be_bytes(exactly(bytes)?) != 0),
+            WireFormat::Int => Cell::Int(match bytes.len() {
                 2 => i16::from_be_bytes(exactly(bytes)?).into(),
                 4 => i32::from_be_bytes(exactly(bytes)?).into(),
                 _ => i64::from_be_bytes(exactly(bytes)?),
             }),
-            Wire::Float => Cell::Float(match bytes.len() {
+            WireFormat::Float => Cell::Float(match bytes.len() {
                 4 => f32::from_be_bytes(exactly(bytes)?).into(),
                 _ => f64::from_be_bytes(exactly(bytes)?),
             }),
-            Wire::Decimal(scale) => Cell::Units(super::numeric::units(bytes, scale)?),
-            Wire::Date => match i32::from_be_bytes(exactly(bytes)?) {
-                i32::MAX => return Err(unread("infinity", "no date is that")),
-                i32::MIN => return Err(unread("-infinity", "no date is that")),
-                days => Cell::Days(days.checked_add(DAYS).ok_or_else(too_far)?),
+            WireFormat::Decimal(scale) => Cell::Units(super::numeric::units(bytes, scale)?),
+            WireFormat::Date => match i32::from_be_bytes(exactly(bytes)?) {
+                i32::MAX => return Err(unread("infinity", "a date must be finite")),
+                i32::MIN => return Err(unread("-infinity", "a date must be finite")),
+                days => Cell::Days(days.checked_add(EPOCH_DAYS).ok_or_else(too_far)?),
             },
-            Wire::Timestamp => match i64::from_be_bytes(exactly(bytes)?) {
-                i64::MAX => return Err(unread("infinity", "no timestamp is that")),
-                i64::MIN => return Err(unread("-infinity", "no timestamp is that")),
-                micros => Cell::Micros(micros.checked_add(MICROS).ok_or_else(too_far)?),
+            WireFormat::Timestamp => match i64::from_be_bytes(exactly(bytes)?) {
+                i64::MAX => return Err(unread("infinity", "a timestamp must be finite")),
+                i64::MIN => return Err(unread("-infinity", "a timestamp must be finite")),
+                micros => Cell::Micros(micros.checked_add(EPOCH_MICROS).ok_or_else(too_far)?),
             },
-            Wire::Uuid => {
+            WireFormat::Uuid => {
                 let uuid = Uuid::from_bytes(exactly(bytes)?);
                 Cell::Value(Cow::Owned(Value::Text(uuid.to_string())))
             }
-            Wire::Text => Cell::Text(text(bytes)?),
-            Wire::Bytes => Cell::Bytes(bytes),
-            Wire::Json => {
+            WireFormat::Text => Cell::Text(text(bytes)?),
+            WireFormat::Bytes => Cell::Bytes(bytes),
+            WireFormat::Json => {
                 let json = serde_json::from_slice(bytes)
                     .map_err(|error| unread(&String::from_utf8_lossy(bytes), &error.to_string()))?;
                 Cell::Value(Cow::Owned(Value::Json(json)))
             }
-            Wire::Written => Cell::Text(text(bytes)?),
+            WireFormat::Rendered => Cell::Text(text(bytes)?),
         })
     }
 }
 
 /// A cell that cannot be read.
-pub(super) fn unread(value: &str, why: &str) -> Unread {
-    Unread { value: value.to_owned(), why: why.to_owned() }
+pub(super) fn unread(value: &str, why: &str) -> InvalidValue {
+    InvalidValue { value: value.to_owned(), why: why.to_owned() }
 }
 
-fn too_far() -> Unread {
-    unread("a time", "it is further away than a part can hold")
+fn too_far() -> InvalidValue {
+    unread("a time", "it is outside the range of the format")
 }
 
-fn exactly<const N: usize>(bytes: &[u8]) -> std::result::Result<[u8; N], Unread> {
-    let length = || unread(&hex::encode(bytes), "its length is not that of its type");
+fn exactly<const N: usize>(bytes: &[u8]) -> std::result::Result<[u8; N], InvalidValue> {
+    let length = || unread(&hex::encode(bytes), "its length does not match its type");
     bytes.try_into().map_err(|_| length())
 }
 
-fn text(bytes: &[u8]) -> std::result::Result<&str, Unread> {
+fn text(bytes: &[u8]) -> std::result::Result<&str, InvalidValue> {
     std::str::from_utf8(bytes).map_err(|_| unread(&hex::encode(bytes), "it is not UTF-8"))
 }
 
@@ -264,15 +262,16 @@ mod tests {
     fn read(bytes: &[u8], pieces: usize) -> Result<windlass_export::RecordBatch> {
         let columns = [column("n", ColumnType::Int), column("t", ColumnType::Text)];
         let schema = windlass_export::schema(&columns);
-        let wire = |(column, field): (&Column, &std::sync::Arc<Field>)| Wire::of(column, field);
+        let wire =
+            |(column, field): (&Column, &std::sync::Arc<Field>)| WireFormat::of(column, field);
         let mut reader = Reader::new(columns.iter().zip(schema.fields()).map(wire).collect());
-        let mut builder = RowBuilder::new(schema).map_err(misfit)?;
+        let mut builder = RowBuilder::new(schema).map_err(data_error)?;
         for piece in bytes.chunks(pieces) {
             let mut piece = reader.feed(Bytes::copy_from_slice(piece));
             while reader.next(&mut piece, &mut builder)? {}
         }
         reader.end()?;
-        builder.finish().map_err(misfit)
+        builder.finish().map_err(data_error)
     }
 
     #[test]

@@ -1,46 +1,49 @@
-//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+//! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
 use super::group_commit::Advance;
-use super::{PostgresData, deferred, finish, row, write, write_tx};
+use super::{PostgresConnection, deferred, finish, row, write, write_settings};
 use crate::sql::Dialect;
-use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, statement};
+use crate::{
+    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+};
 use windlass_core::{Counts, KeySet, Keys};
 use windlass_drivers::{Param, Transaction};
 
-/// Commits one batch in three round trips: the compare-and-set with BEGIN, the effect, and what
-/// is left with COMMIT. Where only the ledger moves, one is enough, for several chunks together.
+/// Commits one batch in three round trips: BEGIN with the compare-and-set, the effect, and COMMIT with the
+/// rest. If only the ledger changes, one round trip serves several chunks.
 pub(super) async fn commit(
-    data: &PostgresData,
+    data: &PostgresConnection,
     scope: &Scope,
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Committed> {
-    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
-    // Items count as processed until one turns out to be a conflict, which is rare: so most
-    // commits touch the ledger once.
+    let Commit { cursor, effect, mut counts, mut defer, resolve } = commit;
+    // Items count as processed unless they have a conflict, which is rare. So most commits write the
+    // ledger row once.
     if let Effect::Write(items) = &effect {
         counts.processed += items.len() as i64;
     }
-    if effect.is_none() && hold.is_empty() && settle.is_empty() {
+    if effect.is_none() && defer.is_empty() && resolve.is_empty() {
         let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
-        let ledger = data.together.advance(&data.db, advance).await?;
+        let ledger = data.group_commit.advance(&data.db, advance).await?;
         return Ok(Committed { ledger });
     }
     let params = advance(ledger, cursor.to_text(), counts);
     let sql = include_str!("../../sql/postgres/advance.sql");
-    let (transaction, advanced) = data.db.transaction_with(&write_tx(scope), sql, &params).await?;
-    // No row: somebody else has the chunk, or this commit has happened.
+    let (transaction, advanced) =
+        data.db.transaction_with(&write_settings(scope), sql, &params).await?;
+    // No row: another worker has the chunk, or this commit was applied before.
     let Some(advanced) = advanced.first() else {
         let _ = transaction.rollback().await;
-        return Err(DataError::LeaseLost);
+        return Err(ConnectorError::LeaseLost);
     };
     let outcome = async {
         let ledger = row::ledger(advanced)?;
         let (found, conflicted) = apply(data, &transaction, scope, effect, counts).await?;
-        hold.extend(conflicted);
-        // First out, then in: an item that was held and met a conflict again is in both.
-        deferred::settle(&transaction, ledger.chunk, &settle).await?;
-        deferred::hold(&transaction, ledger.chunk, &hold).await?;
+        defer.extend(conflicted);
+        // Delete first: an item that was deferred and had a conflict again is in both lists.
+        deferred::resolve(&transaction, ledger.chunk, &resolve).await?;
+        deferred::defer(&transaction, ledger.chunk, &defer).await?;
         Ok((ledger, found))
     };
     match outcome.await {
@@ -58,9 +61,9 @@ pub(super) async fn commit(
     }
 }
 
-/// Marks the rows of a chunk in a transaction of their own.
+/// Marks the rows of a chunk in a separate transaction.
 pub(super) async fn mark(
-    data: &PostgresData,
+    data: &PostgresConnection,
     scope: &Scope,
     ledger: &Ledger,
     key_set: &KeySet,
@@ -73,7 +76,7 @@ pub(super) async fn mark(
             [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
         let lock = include_str!("../../sql/postgres/lock.sql");
         if transaction.query_opt(lock, &params).await?.is_none() {
-            return Err(DataError::LeaseLost);
+            return Err(ConnectorError::LeaseLost);
         }
         transaction.execute(&sql.text, &sql.params()).await?;
         Ok(())
@@ -82,7 +85,7 @@ pub(super) async fn mark(
     finish(transaction, outcome).await
 }
 
-/// What the compare-and-set expects and sets.
+/// The parameters of the compare-and-set.
 pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [Param<'a>; 11] {
     [
         Param::from(ledger.chunk.job),
@@ -99,7 +102,7 @@ pub(super) fn advance<'a>(ledger: &Ledger, cursor: String, counts: Counts) -> [P
     ]
 }
 
-/// What only the effect could know, to be added to the counts.
+/// The parameters that add the counts of the effect.
 fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
     [
         Param::from(ledger.chunk.job),
@@ -112,9 +115,9 @@ fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
     ]
 }
 
-/// The effect on the user's data, what it adds to the counts, and the items to hold.
+/// Applies the effect. Returns what it adds to the counts, and the items to defer.
 async fn apply(
-    data: &PostgresData,
+    data: &PostgresConnection,
     transaction: &Transaction,
     scope: &Scope,
     effect: Effect,
@@ -135,7 +138,7 @@ async fn apply(
     }
 }
 
-/// Runs the step's statement: rows affected are processed, the others skipped.
+/// Runs the step's statement. Affected rows count as processed, the others as skipped.
 async fn run(
     transaction: &Transaction,
     scope: &Scope,
@@ -150,12 +153,12 @@ async fn run(
             let affected = run.await?;
             (affected as i64, affected)
         }
-        // Keys without a record are part of what was asked for.
+        // Keys without a record count as read.
         Keys::List(keys) => (keys.len() as i64, run.await?),
         Keys::Range(_) => {
             let count = statement::count(Dialect::Postgres, scope, key_set);
             let count_params = count.params();
-            // Sent together, run one after the other.
+            // Pipelined: sent together, run one after the other.
             let (counted, affected) =
                 tokio::join!(biased; transaction.query_one(&count.text, &count_params), run);
             (row::get(&counted?, 0)?, affected?)

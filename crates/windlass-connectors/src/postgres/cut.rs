@@ -1,70 +1,73 @@
-//! Cutting a range into chunks inside the server: only every n-th key ever leaves it.
+//! Cuts a range into chunks inside the server: only the last key of each chunk is sent to the client.
 
 use super::row::{get, key};
-use crate::by_value::ByValue;
-use crate::chunk_cutter::{Next, Page};
+use crate::by_value::ValueLookup;
+use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
-use crate::predicate::{Bounds, push_extent, push_limits, push_range, relation};
+use crate::predicate::{Bounds, push_conditions, push_key_set, push_range, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, row};
 use crate::{ChunkPage, Result, Scope, key_walk, statement};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 use windlass_drivers::Transaction;
 
-/// ChunkPage the next page of chunks.
+/// Cuts the next page of chunks.
 pub(super) async fn cut(
     transaction: &Transaction,
     scope: &Scope,
     within: Option<&FilterValue>,
-    mut page: Page,
+    mut cutter: ChunkCutter,
 ) -> Result<ChunkPage> {
-    let cutter = Cutter { transaction, scope, within };
+    let queries = CutQueries { transaction, scope, within };
     if scope.walks_by_key(within) {
-        transaction.batch(WALKING).await?;
+        transaction.batch(INDEX_SCAN_ONLY).await?;
     } else if within.is_some() {
-        let keys = cutter.list(&page.rest(), page.capacity()).await?;
-        return Ok(page.keys(keys));
+        let keys = queries.list(&cutter.remaining(), cutter.capacity()).await?;
+        return Ok(cutter.finish_with_keys(keys));
     }
-    for (key, counted) in cutter.jumps(&page.rest(), page.items(), page.jumps()).await? {
-        let items = cutter.items(&page.upto(&key), page.items(), counted).await?;
-        page.push(key, items);
-    }
-    let limit = match page.next() {
-        Next::Finish { done } => return Ok(page.finish(done)),
-        Next::Tail(limit) => limit,
-    };
-    let rest = page.rest();
-    if let Some(limit) = limit
-        && let Some((last, counted)) = cutter.jumps(&rest, limit, 1).await?.pop()
+    for (key, counted) in
+        queries.jumps(&cutter.remaining(), cutter.chunk_items(), cutter.max_full_chunks()).await?
     {
-        let items = cutter.items(&page.upto(&last), limit, counted).await?;
-        page.push(last, items);
-        return Ok(page.finish(true));
+        let items =
+            queries.items(&cutter.remaining_upto(&key), cutter.chunk_items(), counted).await?;
+        cutter.push(key, items);
     }
-    let left = cutter.count(&rest).await?;
-    let last = match rest.upto {
-        None if left > 0 => cutter.last(&rest, Bounds::All).await?,
+    let limit = match cutter.next() {
+        NextCut::Finish { done } => return Ok(cutter.finish(done)),
+        NextCut::Tail(limit) => limit,
+    };
+    let remaining = cutter.remaining();
+    if let Some(limit) = limit
+        && let Some((last, counted)) = queries.jumps(&remaining, limit, 1).await?.pop()
+    {
+        let items = queries.items(&cutter.remaining_upto(&last), limit, counted).await?;
+        cutter.push(last, items);
+        return Ok(cutter.finish(true));
+    }
+    let left = queries.count(&remaining).await?;
+    let last = match remaining.upto {
+        None if left > 0 => queries.last(&remaining, Bounds::All).await?,
         _ => None,
     };
-    page.end(left, last);
-    Ok(page.finish(true))
+    cutter.end(left, last);
+    Ok(cutter.finish(true))
 }
 
-/// Looks up many values of a filter, with two statements.
+/// Looks up many values of a filter with two statements.
 pub(super) async fn cut_values(
     transaction: &Transaction,
     scope: &Scope,
     filter: &str,
     values: &[Value],
-    items: u32,
+    chunk_items: u32,
 ) -> Result<Vec<Option<ChunkPage>>> {
-    let mut lookup = ByValue::new(Dialect::Postgres, scope, filter, values);
+    let mut lookup = ValueLookup::new(Dialect::Postgres, scope, filter, values);
     if lookup.ranges {
-        transaction.batch(WALKING).await?;
+        transaction.batch(INDEX_SCAN_ONLY).await?;
     }
-    let sql = lookup.larger(items);
+    let sql = lookup.larger_than(chunk_items);
     let rows = transaction.query(&sql.text, &sql.params()).await?;
     let larger = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>>>()?;
-    lookup.leave_out(&larger);
+    lookup.remove(&larger);
     let (sql, columns) = (lookup.keys(), scope.key().len());
     let mut found = Vec::new();
     for row in transaction.query(&sql.text, &sql.params()).await? {
@@ -72,59 +75,59 @@ pub(super) async fn cut_values(
         check_null(scope, &key)?;
         found.push((get(&row, columns)?, key, get(&row, columns + 1)?));
     }
-    Ok(lookup.cuts(found))
+    Ok(lookup.pages(found))
 }
 
-/// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
-/// that are cut by keys alone. Where a key may be null it is that of what the job may reach, since
-/// a null is sorted behind everything.
+/// The greatest key of the whole source, including records outside the job's conditions: it bounds
+/// ranges that are cut by keys alone. Where a key may be null, only records of the job count, since a
+/// null sorts behind everything.
 pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result<Option<Key>> {
-    let cutter = Cutter { transaction, scope, within: None };
+    let queries = CutQueries { transaction, scope, within: None };
     let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
-    cutter.last(&KeyRange::ALL, bounds).await
+    queries.last(&KeyRange::ALL, bounds).await
 }
 
-/// The planner, which knows little of a new table, could otherwise come to sort it once for every
-/// chunk.
-const WALKING: &str = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; \
+/// Forces index scans. With few statistics, as for a new table, the planner might sort the table once
+/// per chunk.
+const INDEX_SCAN_ONLY: &str = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; \
                        SET LOCAL enable_seqscan = off";
 
-struct Cutter<'a> {
+struct CutQueries<'a> {
     transaction: &'a Transaction,
     scope: &'a Scope,
     within: Option<&'a FilterValue>,
 }
 
-impl Cutter<'_> {
-    /// Every n-th key of a range, at most so many; with the number of records since the one before
+impl CutQueries<'_> {
+    /// Every n-th key of a range, at most `max`, each with the number of records since the previous one
     /// where that is known.
     async fn jumps(
         &self,
         range: &KeyRange,
         every: u64,
-        most: u64,
+        max: u64,
     ) -> Result<Vec<(Key, Option<i64>)>> {
-        if most == 0 || every == 0 {
+        if max == 0 || every == 0 {
             return Ok(Vec::new());
         }
         let first = self.key_set(range);
         if !self.scope.walks_by_key(self.within) {
-            let sql = key_walk::number(Dialect::Postgres, self.scope, &first, every, most);
+            let sql = key_walk::number(Dialect::Postgres, self.scope, &first, every, max);
             let mut ends = Vec::new();
             for row in self.transaction.query(&sql.text, &sql.params()).await? {
                 let columns = self.scope.key().len();
                 ends.push((self.checked(key(&row, columns)?)?, get(&row, columns)?));
             }
-            let ends = key_walk::counted(ends).into_iter();
+            let ends = key_walk::count_chunks(ends).into_iter();
             return Ok(ends.map(|(key, items)| (key, Some(items))).collect());
         }
         let next = KeyRange { after: None, upto: range.upto.clone() };
-        let keys = self.keys(&self.walk(&first, &next, every, most)).await?;
+        let keys = self.keys(&self.walk(&first, &next, every, max)).await?;
         Ok(keys.into_iter().map(|key| (key, None)).collect())
     }
 
-    /// Jumps along the index: each step looks for the n-th key after the one before.
-    fn walk<'s>(&'s self, first: &'s KeySet, next: &'s KeyRange, every: u64, most: u64) -> Sql<'s> {
+    /// Walks along the index: each step finds the n-th key behind the previous one.
+    fn walk<'s>(&'s self, first: &'s KeySet, next: &'s KeyRange, every: u64, max: u64) -> Sql<'s> {
         let scope = self.scope;
         let columns = quote_columns(scope.key(), None);
         let before: Vec<String> =
@@ -141,28 +144,28 @@ impl Cutter<'_> {
             "WITH RECURSIVE windlass_cut AS (SELECT 1 AS windlass_n, first.* FROM (",
         );
         sql.push(&select);
-        push_extent(&mut sql, scope, first, None, Bounds::All);
+        push_key_set(&mut sql, scope, first, None, Bounds::All);
         sql.push(&step).push(
             ") AS first UNION ALL \
              SELECT windlass_cut.windlass_n + 1, next.* FROM windlass_cut, LATERAL (",
         );
         sql.push(&select).push(format!("{} > {}", row(&columns), row(&before)));
         push_range(&mut sql, scope, next, None);
-        push_limits(&mut sql, scope, first, None, Bounds::All);
+        push_conditions(&mut sql, scope, first, None, Bounds::All);
         sql.push(&step).push(format!(
-            ") AS next WHERE windlass_cut.windlass_n < {most}) \
+            ") AS next WHERE windlass_cut.windlass_n < {max}) \
              SELECT {} FROM windlass_cut ORDER BY windlass_n",
             self.rendered()
         ));
         sql
     }
 
-    /// The first keys of a range themselves.
-    async fn list(&self, range: &KeyRange, most: u64) -> Result<Vec<Key>> {
+    /// The first keys of a range.
+    async fn list(&self, range: &KeyRange, max: u64) -> Result<Vec<Key>> {
         let key_set = self.key_set(range);
         let mut sql = self.select(&key_set, Bounds::All);
         let order = quote_columns(self.scope.key(), None).join(", ");
-        sql.push(format!(" ORDER BY {order} LIMIT {most}"));
+        sql.push(format!(" ORDER BY {order} LIMIT {max}"));
         self.keys(&sql).await
     }
 
@@ -175,7 +178,7 @@ impl Cutter<'_> {
         Ok(self.keys(&sql).await?.pop())
     }
 
-    /// How many records a range has that a jump over so many found the end of.
+    /// The number of records in a range whose end was found by skipping `jumped` records.
     async fn items(&self, range: &KeyRange, jumped: u64, counted: Option<i64>) -> Result<i64> {
         match counted {
             Some(items) => Ok(items),
@@ -192,7 +195,7 @@ impl Cutter<'_> {
 
     fn select<'s>(&'s self, key_set: &'s KeySet, bounds: Bounds) -> Sql<'s> {
         let scope = self.scope;
-        // Named, since ORDER BY would otherwise take the text of a cast column for the column.
+        // Renamed, since ORDER BY would otherwise sort by the text of a cast column.
         let named = |(column, name): (&String, String)| {
             format!("{} AS {name}", self.render(column, &quote(column)))
         };
@@ -203,7 +206,7 @@ impl Cutter<'_> {
             relation(Dialect::Postgres, scope)
         );
         let mut sql = Sql::new(Dialect::Postgres, text);
-        push_extent(&mut sql, scope, key_set, None, bounds);
+        push_key_set(&mut sql, scope, key_set, None, bounds);
         sql
     }
 
@@ -212,7 +215,7 @@ impl Cutter<'_> {
         rows.iter().map(|row| self.checked(key(row, self.scope.key().len())?)).collect()
     }
 
-    /// A key that can bound a chunk.
+    /// Refuses a key that cannot be the end of a chunk.
     fn checked(&self, key: Key) -> Result<Key> {
         check_null(self.scope, &key)?;
         Ok(key)

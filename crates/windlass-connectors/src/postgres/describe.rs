@@ -1,10 +1,10 @@
-//! What the catalog says of a table.
+//! Describes tables and queries by the catalog.
 
 use super::row::get;
-use crate::names::{missing_table, users_own};
+use crate::names::{missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::sql::quote_table;
-use crate::{DataError, Result};
+use crate::{ConnectorError, Result};
 use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, Index, Source, Table};
@@ -24,11 +24,11 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
     let (primary_key, mut indexes) = indexes(transaction, oid).await?;
     let children = children(transaction, oid).await?;
     if !children.is_empty() {
-        // An index has the rows of its own table only; a query of the parent reads all of them.
+        // An index covers only its own table, but a query of the parent returns rows of all tables.
         indexes.iter_mut().for_each(|index| index.unique = false);
     }
     let key = if source.key.is_empty() { &primary_key } else { &source.key };
-    comparable(transaction, oid, key).await?;
+    check_comparable(transaction, oid, key).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
     Ok(Table {
         name: name.clone(),
@@ -42,8 +42,8 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
     })
 }
 
-/// Refuses a key of a type that the server sorts but does not compare.
-async fn comparable(transaction: &Transaction, oid: i64, key: &[String]) -> Result<()> {
+/// Refuses a key of a type that the server can sort but not compare.
+async fn check_comparable(transaction: &Transaction, oid: i64, key: &[String]) -> Result<()> {
     let sql = include_str!("../../sql/postgres/enum_domains.sql");
     let params = [Param::from(oid), Param::texts(key)];
     let Some(row) = transaction.query_opt(sql, &params).await? else { return Ok(()) };
@@ -59,10 +59,10 @@ async fn comparable(transaction: &Transaction, oid: i64, key: &[String]) -> Resu
 pub(super) async fn tables(transaction: &Transaction) -> Result<Vec<String>> {
     let rows = transaction.query(include_str!("../../sql/postgres/names.sql"), &[]).await?;
     let names = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
-    Ok(users_own(names))
+    Ok(user_tables(names))
 }
 
-/// The columns of a table by name; `None` when there is no such table.
+/// The columns of a table. `None` when the table does not exist.
 pub(super) async fn columns_of(
     transaction: &Transaction,
     table: &str,
@@ -73,7 +73,7 @@ pub(super) async fn columns_of(
     }
 }
 
-/// The relation's oid, and whether it is plain.
+/// The relation's oid, and whether it is a plain table.
 async fn relation(transaction: &Transaction, name: &str) -> Result<Option<(i64, bool)>> {
     let name = quote_table(name);
     let sql = include_str!("../../sql/postgres/relation.sql");
@@ -83,7 +83,7 @@ async fn relation(transaction: &Transaction, name: &str) -> Result<Option<(i64, 
     }
 }
 
-/// What kind of relation it is, in the catalog's letters.
+/// The catalog's letter for the kind of a relation.
 pub(super) async fn kind_of(transaction: &Transaction, name: &str) -> Result<String> {
     let name = quote_table(name);
     let sql = include_str!("../../sql/postgres/relation.sql");
@@ -93,7 +93,7 @@ pub(super) async fn kind_of(transaction: &Transaction, name: &str) -> Result<Str
     }
 }
 
-/// The tables that inherit from a relation, partitions left out.
+/// The tables that inherit from a relation, without partitions.
 async fn children(transaction: &Transaction, oid: i64) -> Result<Vec<String>> {
     let sql = include_str!("../../sql/postgres/children.sql");
     let rows = transaction.query(sql, &[Param::from(oid)]).await?;
@@ -114,29 +114,29 @@ async fn columns(transaction: &Transaction, oid: i64) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The primary key and every usable index. An index whose later columns are of no use serves by
-/// those before them.
+/// The primary key and every usable index. An index with unusable columns counts with the columns before
+/// them.
 async fn indexes(transaction: &Transaction, oid: i64) -> Result<(Vec<String>, Vec<Index>)> {
     let sql = include_str!("../../sql/postgres/indexes.sql");
     let mut primary_key = Vec::new();
     let mut indexes: Vec<(i64, bool, Index)> = Vec::new();
-    // Whether the columns of the index at hand are still usable, and in which direction.
+    // Whether the columns of the current index are still usable, and their direction.
     let mut usable = false;
     let mut descending = false;
     for row in transaction.query(sql, &[Param::from(oid)]).await? {
         let id: i64 = get(&row, 0)?;
         let unique: bool = get(&row, 1)?;
         let name: Option<String> = get(&row, 3)?;
-        let (good, down): (bool, bool) = (get(&row, 4)?, get(&row, 5)?);
+        let (column_usable, column_descending): (bool, bool) = (get(&row, 4)?, get(&row, 5)?);
         if get::<bool>(&row, 2)? {
             primary_key.extend(name.clone());
         }
         let first = indexes.last().is_none_or(|(last, ..)| *last != id);
         if first {
             indexes.push((id, unique, Index { columns: Vec::new(), unique }));
-            (usable, descending) = (true, down);
+            (usable, descending) = (true, column_descending);
         }
-        usable &= good && down == descending;
+        usable &= column_usable && column_descending == descending;
         if let Some((_, _, index)) = indexes.last_mut() {
             match name {
                 Some(name) if usable => index.columns.push(name),
@@ -148,8 +148,8 @@ async fn indexes(transaction: &Transaction, oid: i64) -> Result<(Vec<String>, Ve
     Ok((primary_key, indexes.filter(|index| !index.columns.is_empty()).collect()))
 }
 
-/// The planner's own estimate: it knows tables that were never analyzed by their size, and
-/// partitioned tables and views by their parts.
+/// The planner's estimate. For tables without statistics it is based on their size, for partitioned tables
+/// and views on their parts.
 async fn estimated_rows(transaction: &Transaction, table: &str) -> Result<u64> {
     let sql = format!("EXPLAIN (FORMAT JSON) SELECT 1 FROM {}", quote_table(table));
     let row = transaction.query_one(&sql, &[]).await?;
@@ -157,8 +157,8 @@ async fn estimated_rows(transaction: &Transaction, table: &str) -> Result<u64> {
     Ok(plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or_default() as u64)
 }
 
-/// The columns of a query. It runs for no row at all; the join makes one row of nulls, which is
-/// what carries the names and types to us.
+/// The columns of a query. It runs with `LIMIT 0`, and the join makes one row of nulls, whose metadata has
+/// the names and types.
 pub(super) async fn query_columns(
     transaction: &Transaction,
     query: &str,
@@ -178,12 +178,13 @@ pub(super) async fn query_columns(
     let mut columns: Vec<Column> = Vec::new();
     for (column, oid) in row.columns().iter().zip(&oids) {
         let known = types.iter().find(|known| get::<i64>(known, 0).ok() == Some(*oid));
-        let known = known
-            .ok_or_else(|| DataError::Unreadable(format!("the type of `{}`", column.name())))?;
+        let known = known.ok_or_else(|| {
+            ConnectorError::Unreadable(format!("the type of `{}`", column.name()))
+        })?;
         let name = column.name().to_owned();
         if columns.iter().any(|column| column.name == name) {
             let detail = format!(
-                "has two columns `{name}`; name each otherwise. There is {}",
+                "has two columns `{name}`; rename one. Its columns are {}",
                 names(columns.iter().map(|column| &column.name))
             );
             return Err(Problem::field(Code::Source, "source.query", detail).into());

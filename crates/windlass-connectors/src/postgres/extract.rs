@@ -1,7 +1,7 @@
-//! Records straight from `COPY … (FORMAT binary)` into batches.
+//! Converts the output of `COPY … (FORMAT binary)` directly into batches.
 
-use super::binary::{Reader, Wire};
-use crate::fan_in::{BATCH, BATCH_BYTES, misfit};
+use super::binary::{Reader, WireFormat};
+use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, data_error};
 use crate::sql::{Dialect, Sql, quote};
 use crate::{Result, Scope, statement};
 use futures::TryStreamExt;
@@ -11,50 +11,50 @@ use windlass_core::{Column, KeySet};
 use windlass_drivers::{Error, Transaction};
 use windlass_export::{RecordBatch, RowBuilder};
 
-/// Sends the rows of an key_set as batches of these columns.
+/// Sends the rows of a key set as batches of these columns.
 pub(super) async fn extract(
     transaction: &Transaction,
     scope: &Scope,
     key_set: &KeySet,
     columns: &[Column],
-    to: Sender<RecordBatch>,
+    batches: Sender<RecordBatch>,
 ) -> Result<()> {
     let schema = windlass_export::schema(columns);
-    let wires: Vec<Wire> = columns
+    let formats: Vec<WireFormat> = columns
         .iter()
         .zip(schema.fields())
-        .map(|(column, field)| Wire::of(column, field))
+        .map(|(column, field)| WireFormat::of(column, field))
         .collect();
     let expressions: Vec<String> =
-        columns.iter().zip(&wires).map(|(column, wire)| expression(column, *wire)).collect();
+        columns.iter().zip(&formats).map(|(column, format)| expression(column, *format)).collect();
     let sql = Sql::with_literals(Dialect::Postgres, "COPY (");
     let mut sql = statement::extract_into(sql, scope, key_set, &expressions);
     sql.push(") TO STDOUT (FORMAT binary)");
-    let mut builder = RowBuilder::new(schema).map_err(misfit)?;
-    let mut reader = Reader::new(wires);
+    let mut builder = RowBuilder::new(schema).map_err(data_error)?;
+    let mut reader = Reader::new(formats);
     let mut pieces = pin!(transaction.copy_out(sql.literal_text()?).await?);
     while let Some(piece) = pieces.try_next().await.map_err(Error::from)? {
         let mut rows = reader.feed(piece);
         while reader.next(&mut rows, &mut builder)? {
-            if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
-                let batch = builder.finish().map_err(misfit)?;
-                if to.send(batch).await.is_err() {
+            if builder.rows() >= MAX_BATCH_ROWS || builder.bytes() >= MAX_BATCH_BYTES {
+                let batch = builder.finish().map_err(data_error)?;
+                if batches.send(batch).await.is_err() {
                     return Ok(());
                 }
             }
         }
     }
     reader.end()?;
-    let _ = to.send(builder.finish().map_err(misfit)?).await;
+    let _ = batches.send(builder.finish().map_err(data_error)?).await;
     Ok(())
 }
 
-/// What is selected of a column: itself where its bytes are understood, otherwise its text.
-fn expression(column: &Column, wire: Wire) -> String {
+/// Selects a column itself where its binary format is known, otherwise its text.
+fn expression(column: &Column, format: WireFormat) -> String {
     let name = quote(&column.name);
-    match wire {
-        Wire::Json => format!("{name}::text"),
-        Wire::Written => Dialect::Postgres.render(column, &name),
+    match format {
+        WireFormat::Json => format!("{name}::text"),
+        WireFormat::Rendered => Dialect::Postgres.render(column, &name),
         _ => name,
     }
 }

@@ -1,24 +1,27 @@
-//! Fan-in: `map` inside the server, `reduce` over a temporary table, and a table's rows replaced.
+//! Fan-in: `map` inside the server, `reduce` over a temporary table, and replacing rows of a table.
 
 #[cfg(feature = "export")]
 use super::extract;
 use super::row::values;
 use super::write::Batch;
-use super::{KEEPING, LOOKING, PostgresData, describe, finish, milliseconds, release, row};
+use super::{
+    CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, release,
+    row,
+};
 use crate::fan_in::{Bound, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
-use crate::{DataError, FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use crate::{ConnectorError, FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
-use windlass_drivers::{Bytes, Class, Error, Transaction};
+use windlass_drivers::{Bytes, Error, ErrorClass, Transaction};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
 #[async_trait]
-impl FanIn for PostgresData {
+impl FanIn for PostgresConnection {
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
         let sql = statement::map(Dialect::Postgres, scope, None)?;
         let transaction = self.catalog_tx().await?;
@@ -33,7 +36,7 @@ impl FanIn for PostgresData {
         key_set: &KeySet,
     ) -> Result<Vec<Vec<Value>>> {
         let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
-        let transaction = self.reading_chunk(scope).await?;
+        let transaction = self.chunk_read_tx(scope).await?;
         let rows = select(&transaction, &sql, columns).await;
         release(transaction, rows).await
     }
@@ -44,13 +47,16 @@ impl FanIn for PostgresData {
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()> {
-        let transaction = self.reading_chunk(scope).await?;
-        let extracted = extract::extract(&transaction, scope, key_set, columns, to).await;
+        let transaction = self.chunk_read_tx(scope).await?;
+        let extracted = extract::extract(&transaction, scope, key_set, columns, batches).await;
         release(transaction, extracted).await
     }
+}
 
+#[async_trait]
+impl Merge for PostgresConnection {
     async fn reduce(
         &self,
         columns: &[Column],
@@ -58,14 +64,14 @@ impl FanIn for PostgresData {
         select: &Template,
         params: &Params,
     ) -> Result<Rows> {
-        let timeout = milliseconds(LOOKING);
+        let timeout = milliseconds(CATALOG_TIMEOUT);
         let settings = format!(
             "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
              SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 1"
         );
         let transaction = self.db.transaction(&settings).await?;
         let reduced = reduce(&transaction, columns, parts, select, params).await;
-        // The rollback takes the temporary table with it.
+        // The rollback drops the temporary table.
         release(transaction, reduced).await
     }
 
@@ -77,20 +83,21 @@ impl FanIn for PostgresData {
         params: &Params,
         bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params, bounds)?;
+        let replacement = Replacement::new(load, result, params, bounds)?;
         let inserted = replacement.rows.len() as i64;
         let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
         let advance = super::commit::advance(ledger, Cursor::End.to_text(), counts);
         let sql = include_str!("../../sql/postgres/advance.sql");
-        let (transaction, advanced) = self.db.transaction_with(KEEPING, sql, &advance).await?;
+        let (transaction, advanced) =
+            self.db.transaction_with(LEDGER_SETTINGS, sql, &advance).await?;
         let Some(advanced) = advanced.first() else {
             let _ = transaction.rollback().await;
-            return Err(DataError::LeaseLost);
+            return Err(ConnectorError::LeaseLost);
         };
         let outcome = async {
             let ledger = row::ledger(advanced)?;
             transaction.batch("SET LOCAL statement_timeout = 0").await?;
-            put(&transaction, &load.table, &replacement).await?;
+            replace_rows(&transaction, &load.table, &replacement).await?;
             Ok(ledger)
         };
         let outcome = outcome.await;
@@ -98,7 +105,7 @@ impl FanIn for PostgresData {
     }
 }
 
-/// The rows of a statement, each column written the one way it always is.
+/// The rows of a statement, with each column in its canonical text form.
 async fn select(
     transaction: &Transaction,
     sql: &Sql<'_>,
@@ -129,11 +136,11 @@ async fn reduce(
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     while let Some(rows) = parts.try_next().await? {
         let mut batch = Batch::default();
-        let cell = |place: usize| rows.iter().map(move |row| &row[place]);
+        let cells_of = |index: usize| rows.iter().map(move |row| &row[index]);
         let cells: Vec<String> = columns
             .iter()
             .enumerate()
-            .map(|(place, column)| batch.add(cell(place), Some(column)))
+            .map(|(index, column)| batch.add(cells_of(index), Some(column)))
             .collect();
         let sql = format!(
             "{} SELECT {} FROM {}",
@@ -149,7 +156,7 @@ async fn reduce(
     Ok(Rows { columns, rows })
 }
 
-/// A column that comes from elsewhere, with a type that holds all values of its kind.
+/// A column of another database, with a type that fits all values of its kind.
 fn typed(column: &Column) -> Column {
     let sql_type = match column.kind {
         _ if !column.sql_type.is_empty() => &column.sql_type,
@@ -167,21 +174,25 @@ fn typed(column: &Column) -> Column {
     Column { sql_type: sql_type.to_owned(), ..column.clone() }
 }
 
-/// Removes what is replaced and copies the new rows in.
-async fn put(transaction: &Transaction, table: &str, replacement: &Replacement) -> Result<()> {
+/// Deletes the replaced rows and copies the new ones in.
+async fn replace_rows(
+    transaction: &Transaction,
+    table: &str,
+    replacement: &Replacement,
+) -> Result<()> {
     let Some(columns) = describe::columns_of(transaction, table).await? else {
         let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(Class::Definition, message).into());
+        return Err(Error::new(ErrorClass::Definition, message).into());
     };
-    if !replacement.gone.is_empty() {
+    if !replacement.deleted.is_empty() {
         let mut batch = Batch::default();
         let mut matched = Vec::new();
-        for (place, name) in replacement.by.iter().enumerate() {
+        for (index, name) in replacement.delete_by.iter().enumerate() {
             let column = insert_column(table, &columns, name)?;
-            let value = batch.add(replacement.gone.iter().map(|row| &row[place]), Some(column));
+            let value = batch.add(replacement.deleted.iter().map(|row| &row[index]), Some(column));
             let name = format!("t.{}", quote(name));
             matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
-            if replacement.exact[place] && has_collation(Some(column)) {
+            if replacement.exact[index] && has_collation(Some(column)) {
                 let (name, value) =
                     (Dialect::Postgres.bytes(&name), Dialect::Postgres.bytes(&value));
                 matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
@@ -201,7 +212,7 @@ async fn put(transaction: &Transaction, table: &str, replacement: &Replacement) 
     let names: Vec<String> = replacement.columns.iter().map(|name| quote(name)).collect();
     let sql = format!("COPY {} ({}) FROM STDIN", quote_table(table), names.join(", "));
     let mut copy = std::pin::pin!(transaction.copy_in(&sql).await?);
-    for rows in replacement.rows.chunks(1000) {
+    for rows in replacement.rows.chunks(COPY_ROWS) {
         let lines: String = rows.iter().map(|row| line(row)).collect();
         copy.send(Bytes::from(lines)).await.map_err(Error::from)?;
     }
@@ -209,7 +220,10 @@ async fn put(transaction: &Transaction, table: &str, replacement: &Replacement) 
     Ok(())
 }
 
-/// A row as COPY reads it.
+/// The number of rows that are sent to COPY at once.
+const COPY_ROWS: usize = 1000;
+
+/// A row in the text format of COPY.
 fn line(row: &[Value]) -> String {
     let cell = |value: &Value| match value.to_text() {
         None => "\\N".to_owned(),

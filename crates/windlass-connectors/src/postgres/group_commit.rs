@@ -1,26 +1,27 @@
-//! Commits that only move the ledger go together: those that come while one is on its way make up
-//! the next. So the wait for the disk, and the statement, are shared by as many chunks as are at work.
+//! Groups commits that only change the ledger: those that arrive while one is running form the next. So the
+//! running chunks share one statement and one wait for the disk.
 
-use super::{KEEPING, row};
-use crate::{DataError, Ledger, Result};
+use super::{LEDGER_SETTINGS, row};
+use crate::{ConnectorError, Ledger, Result};
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::Counts;
-use windlass_drivers::{Class, Error, Param, Postgres};
+use windlass_drivers::{Error, ErrorClass, Param, Postgres};
 
-/// A move of one chunk's ledger row.
+/// A change of one chunk's ledger row.
 #[derive(Clone)]
 pub(super) struct Advance {
-    /// The row as it is expected to be.
+    /// The expected row.
     pub(super) ledger: Ledger,
-    /// The cursor after the move.
+    /// The new cursor.
     pub(super) cursor: String,
     /// What is added to the counts.
     pub(super) counts: Counts,
 }
 
-/// The moves that wait, and whether somebody makes them.
+/// The waiting changes, and whether a task is applying them.
 #[derive(Clone, Default)]
 pub(super) struct GroupCommit {
     queue: Arc<Mutex<Queue>>,
@@ -29,43 +30,43 @@ pub(super) struct GroupCommit {
 #[derive(Default)]
 struct Queue {
     waiting: Vec<(Advance, oneshot::Sender<Answer>)>,
-    busy: bool,
+    running: bool,
 }
 
-/// The row as it is now; none where it was not as expected.
+/// The new row. `None` when it was not as expected.
 type Answer = std::result::Result<Option<Ledger>, Error>;
 
 impl GroupCommit {
-    /// Moves a row with whichever others wait, and says how it is now.
+    /// Changes a row together with the other waiting ones, and returns the new row.
     pub(super) async fn advance(&self, db: &Postgres, advance: Advance) -> Result<Ledger> {
         let (sender, answer) = oneshot::channel();
         let idle = {
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             queue.waiting.push((advance, sender));
-            !std::mem::replace(&mut queue.busy, true)
+            !std::mem::replace(&mut queue.running, true)
         };
         if idle {
-            // A task of its own: whoever waits may give up, and the others must not notice.
-            tokio::spawn(self.clone().work(db.clone()));
+            // A separate task, since a caller may be cancelled and the others must continue.
+            tokio::spawn(self.clone().run(db.clone()));
         }
-        let given_up = || Error::new(Class::Connection, "the commit was given up");
-        let answer = answer.await.map_err(|_| given_up())?;
-        answer?.ok_or(DataError::LeaseLost)
+        let aborted = || Error::new(ErrorClass::Connection, "the group commit was aborted");
+        let answer = answer.await.map_err(|_| aborted())?;
+        answer?.ok_or(ConnectorError::LeaseLost)
     }
 
-    async fn work(self, db: Postgres) {
+    async fn run(self, db: Postgres) {
         let mut guard = Guard(Some(self.clone()));
         loop {
             let mut batch = {
-                let mut queue = self.queue();
+                let mut queue = self.queue.lock();
                 if queue.waiting.is_empty() {
-                    queue.busy = false;
+                    queue.running = false;
                     guard.0 = None;
                     return;
                 }
                 std::mem::take(&mut queue.waiting)
             };
-            // Whoever has given up no longer wants the move either.
+            // A cancelled caller no longer wants its change.
             batch.retain(|(_, sender)| !sender.is_closed());
             if batch.is_empty() {
                 continue;
@@ -74,48 +75,49 @@ impl GroupCommit {
                 (advance.ledger.chunk.job, advance.ledger.chunk.number)
             });
             let (advances, senders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-            let answers = go(&db, &advances, "1s").await;
+            let answers = apply(&db, &advances, GROUP_LOCK_TIMEOUT).await;
             for ((advance, sender), answer) in advances.into_iter().zip(senders).zip(answers) {
-                let refused = answer.as_ref().is_err_and(|error| error.class != Class::Connection);
+                let refused =
+                    answer.as_ref().is_err_and(|error| error.class != ErrorClass::Connection);
                 if refused {
-                    // Somebody holds one of the rows. Each goes alone then, and nobody waits for it.
-                    tokio::spawn(alone(db.clone(), advance, sender));
+                    // Another transaction has locked one of the rows. Each change gets its own
+                    // transaction then, and the queue does not wait for it.
+                    tokio::spawn(apply_alone(db.clone(), advance, sender));
                 } else {
-                    // Somebody who has given up meanwhile does not hear it.
+                    // The caller may have been cancelled.
                     let _ = sender.send(answer);
                 }
             }
         }
     }
-
-    /// Plain values, which a panic elsewhere cannot leave half changed.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Lets the next one work, should this one end before its time.
+/// Allows the next task to start if this one panics.
 struct Guard(Option<GroupCommit>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(together) = &self.0 {
-            let mut queue = together.queue();
-            queue.busy = false;
-            // Their callers hear that it was given up, and look what became of it.
+        if let Some(group_commit) = &self.0 {
+            let mut queue = group_commit.queue.lock();
+            queue.running = false;
+            // Their callers get an error and read the ledger to find out what was committed.
             queue.waiting.clear();
         }
     }
 }
 
-async fn alone(db: Postgres, advance: Advance, sender: oneshot::Sender<Answer>) {
-    if let Some(answer) = go(&db, &[advance], "30s").await.pop() {
+async fn apply_alone(db: Postgres, advance: Advance, sender: oneshot::Sender<Answer>) {
+    if let Some(answer) = apply(&db, &[advance], SINGLE_LOCK_TIMEOUT).await.pop() {
         let _ = sender.send(answer);
     }
 }
 
-/// What becomes of each.
-async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> {
+/// Lock timeouts of a group and of a single change.
+const GROUP_LOCK_TIMEOUT: &str = "1s";
+const SINGLE_LOCK_TIMEOUT: &str = "30s";
+
+/// Applies changes in one transaction, and returns the result of each.
+async fn apply(db: &Postgres, advances: &[Advance], lock_timeout: &str) -> Vec<Answer> {
     let number = |of: fn(&Advance) -> i64| -> Param<'_> {
         advances.iter().map(of).collect::<Vec<_>>().into()
     };
@@ -133,16 +135,16 @@ async fn go(db: &Postgres, advances: &[Advance], patience: &str) -> Vec<Answer> 
         number(|advance| advance.counts.conflicts),
         number(|advance| advance.ledger.nonce),
     ];
-    let settings = format!("{KEEPING}; SET LOCAL lock_timeout = '{patience}'");
-    let sql = include_str!("../../sql/postgres/advance_together.sql");
-    let moved = db.single(&settings, sql, &params).await.and_then(|rows| {
+    let settings = format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '{lock_timeout}'");
+    let sql = include_str!("../../sql/postgres/group_commit.sql");
+    let changed = db.single(&settings, sql, &params).await.and_then(|rows| {
         let ledgers = rows.iter().map(|row| row::ledger(row).map(|ledger| (ledger.chunk, ledger)));
-        let unreadable = |error: DataError| Error::new(Class::Other, error.to_string());
+        let unreadable = |error: ConnectorError| Error::new(ErrorClass::Other, error.to_string());
         ledgers.collect::<Result<HashMap<_, _>>>().map_err(unreadable)
     });
-    match moved {
-        Ok(mut moved) => {
-            advances.iter().map(|advance| Ok(moved.remove(&advance.ledger.chunk))).collect()
+    match changed {
+        Ok(mut changed) => {
+            advances.iter().map(|advance| Ok(changed.remove(&advance.ledger.chunk))).collect()
         }
         Err(error) => vec![Err(error); advances.len()],
     }

@@ -1,25 +1,25 @@
-//! What the ledger remembers across jobs.
+//! The history of the ledger.
 
 use super::row::{get, ledger};
-use super::{KEEPING, PostgresData, fence};
+use super::{LEDGER_SETTINGS, PostgresConnection, fence};
 use crate::{Ledger, LedgerHistory, Result};
 use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::JobId;
 use windlass_drivers::{Param, Row};
 
-impl PostgresData {
-    /// The rows of a statement on the ledger; none where there is no ledger.
+impl PostgresConnection {
+    /// The rows of a statement on the ledger. None when there is no ledger.
     async fn history(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        match fence::is_made(self).await? {
-            true => Ok(self.db.single(KEEPING, sql, params).await?),
+        match fence::exists(self).await? {
+            true => Ok(self.db.single(LEDGER_SETTINGS, sql, params).await?),
             false => Ok(Vec::new()),
         }
     }
 }
 
 #[async_trait]
-impl LedgerHistory for PostgresData {
+impl LedgerHistory for PostgresConnection {
     async fn generation(&self, store: Uuid, connection: &str) -> Result<i64> {
         let params = [store.into(), connection.to_owned().into()];
         let sql = include_str!("../../sql/postgres/generation.sql");

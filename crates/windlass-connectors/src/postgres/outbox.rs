@@ -1,35 +1,32 @@
-//! The outbox: rows stay locked while they are submitted, so that several relays share the work.
+//! The outbox. Rows stay locked while they are submitted, so that several relays can share the work.
 
 use super::row::get;
-use super::{KEEPING, PostgresData, finish, is_passing, listener::Ear, release};
-use crate::outbox::{Answers, BATCH, Due, Outbox, OutboxRow, Relayed, Unsettled, Waiting};
-use crate::{DataError, Result, Submitter};
+use super::{LEDGER_SETTINGS, PostgresConnection, finish, release};
+use crate::outbox::{
+    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+};
+use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::Problem;
 use windlass_core::problem::Code;
 use windlass_drivers::{Param, Transaction};
 
-/// The statements that make the outbox.
+/// The statements that create the outbox.
 const OUTBOX: &str = include_str!("../../sql/postgres/outbox.sql");
 
-/// The channel that `windlass_enqueue` notifies.
-pub(super) fn ear(db: &windlass_drivers::Postgres) -> Ear {
-    Ear::new(db.clone(), "windlass_outbox")
-}
-
 #[async_trait]
-impl Outbox for PostgresData {
+impl Outbox for PostgresConnection {
     async fn prepare(&self) -> Result<()> {
         let transaction = self.ledger_tx().await?;
-        let there = is_there(&transaction).await;
-        if release(transaction, there).await? {
+        let exists = is_created(&transaction).await;
+        if release(transaction, exists).await? {
             return Ok(());
         }
         match super::fence::create(self, OUTBOX).await {
-            Err(error) if !is_passing(&error) => {
+            Err(error) if !error.is_retryable() => {
                 let detail = format!(
-                    "the outbox's table and function are missing and cannot be made: {error}; \
+                    "the outbox's table and function are missing and cannot be created: {error}; \
                      run `windlass migrate --print` and have them created"
                 );
                 Err(Problem::new(Code::Ledger, detail).into())
@@ -42,22 +39,22 @@ impl Outbox for PostgresData {
         OUTBOX
     }
 
-    async fn relay(&self, door: &dyn Submitter) -> Result<Relayed> {
+    async fn relay(&self, submitter: &dyn Submitter) -> Result<Relayed> {
         let due = include_str!("../../sql/postgres/outbox_due.sql");
         let (transaction, rows) =
-            self.db.transaction_with(KEEPING, due, &[Param::from(BATCH)]).await?;
+            self.db.transaction_with(LEDGER_SETTINGS, due, &[Param::from(MAX_ROWS)]).await?;
         let relayed = async {
-            let mut answers = Answers::default();
+            let mut results = RelayResults::default();
             for row in &rows {
                 let attempts = get::<i32>(row, 1)?.try_into().unwrap_or_default();
-                let due = Due { id: get(row, 0)?, attempts, error: get(row, 2)? };
-                let answer = door.submit(load(&transaction, &due).await?).await;
-                if answers.keep(&due, answer).is_break() {
+                let due = DueRow { id: get(row, 0)?, attempts, error: get(row, 2)? };
+                let result = submitter.submit(load(&transaction, &due).await?).await;
+                if results.record(&due, result).is_break() {
                     break;
                 }
             }
-            let unsettled = settle(&transaction, &answers).await?;
-            Ok(answers.relayed(rows.len(), unsettled))
+            let failures = apply_results(&transaction, &results).await?;
+            Ok(results.relayed(rows.len(), failures))
         };
         let relayed = relayed.await;
         finish(transaction, relayed).await
@@ -87,12 +84,12 @@ impl Outbox for PostgresData {
         release(transaction, waiting).await
     }
 
-    async fn changed(&self, at_most: Duration) {
-        self.ear.wait(at_most).await;
+    async fn changed(&self, timeout: Duration) {
+        self.outbox_listener.wait(timeout).await;
     }
 }
 
-async fn load(transaction: &Transaction, due: &Due) -> Result<OutboxRow> {
+async fn load(transaction: &Transaction, due: &DueRow) -> Result<OutboxRow> {
     let sql = include_str!("../../sql/postgres/outbox_request.sql");
     let row = transaction.query_one(sql, &[due.id.into()]).await?;
     Ok(OutboxRow {
@@ -103,42 +100,42 @@ async fn load(transaction: &Transaction, due: &Due) -> Result<OutboxRow> {
     })
 }
 
-/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
-/// keep the others from being settled.
-async fn settle(transaction: &Transaction, answers: &Answers) -> Result<Unsettled> {
-    let mut unsettled = Unsettled::default();
+/// Deletes the rows that became jobs and updates the refused ones. A row whose change fails does not
+/// affect the others.
+async fn apply_results(transaction: &Transaction, results: &RelayResults) -> Result<RowFailures> {
+    let mut failures = RowFailures::default();
     let refused = include_str!("../../sql/postgres/outbox_refused.sql");
-    for (id, error, wait) in &answers.refused {
+    for (id, error, wait) in &results.refused {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let params = [Param::from(*id), Param::from(error.as_str()), Param::from(wait)];
-        if let Err(error) = alone(transaction, refused, &params).await? {
-            unsettled.add(*id, &error);
+        if let Err(error) = in_savepoint(transaction, refused, &params).await? {
+            failures.add(*id, &error);
         }
     }
-    let taken = include_str!("../../sql/postgres/outbox_taken.sql");
-    let all = [Param::from(answers.taken.clone())];
-    if answers.taken.is_empty() || alone(transaction, taken, &all).await?.is_ok() {
-        return Ok(unsettled);
+    let submitted = include_str!("../../sql/postgres/outbox_submitted.sql");
+    let all = [Param::from(results.submitted.clone())];
+    if results.submitted.is_empty() || in_savepoint(transaction, submitted, &all).await?.is_ok() {
+        return Ok(failures);
     }
-    for id in &answers.taken {
-        if let Err(error) = alone(transaction, taken, &[Param::from(vec![*id])]).await? {
-            unsettled.add(*id, &error);
+    for id in &results.submitted {
+        if let Err(error) = in_savepoint(transaction, submitted, &[Param::from(vec![*id])]).await? {
+            failures.add(*id, &error);
         }
     }
-    Ok(unsettled)
+    Ok(failures)
 }
 
 /// Runs a statement under a savepoint, so that the transaction continues when only this one fails.
-async fn alone(
+async fn in_savepoint(
     transaction: &Transaction,
     sql: &str,
     params: &[Param<'_>],
-) -> Result<std::result::Result<(), DataError>> {
+) -> Result<std::result::Result<(), ConnectorError>> {
     transaction.batch("SAVEPOINT row").await?;
     let done = transaction.execute(sql, params).await;
     let end = if done.is_ok() { "RELEASE row" } else { "ROLLBACK TO row; RELEASE row" };
     transaction.batch(end).await?;
-    Ok(done.map(drop).map_err(DataError::from))
+    Ok(done.map(drop).map_err(ConnectorError::from))
 }
 
 async fn has_table(transaction: &Transaction) -> Result<bool> {
@@ -146,8 +143,8 @@ async fn has_table(transaction: &Transaction) -> Result<bool> {
     get(&transaction.query_one(sql, &[]).await?, 0)
 }
 
-async fn is_there(transaction: &Transaction) -> Result<bool> {
-    // One with another search path could be made to run code of other roles.
+async fn is_created(transaction: &Transaction) -> Result<bool> {
+    // A function with another search path could run code of other roles.
     let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc \
                WHERE oid = to_regprocedure('windlass_enqueue(text, jsonb)') \
                AND proconfig = ARRAY['search_path=pg_catalog, pg_temp'])";

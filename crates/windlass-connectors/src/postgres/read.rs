@@ -1,17 +1,18 @@
-//! Reading records, counting them, and telling values apart.
+//! Reads and counts records, and removes duplicate values.
 
 use super::row::{self, get, value, values};
 use crate::array::Array;
-use crate::key_check::{check_read, copy_column, questions};
+use crate::item_reader::ItemReader;
+use crate::key_check::key_checks;
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql, cast_type, quote};
 use crate::{Batch, Item, Result, Scope, statement};
 use std::ops::ControlFlow;
-use windlass_core::{Columns, KeySet, Record, Value};
+use windlass_core::{KeySet, Value};
 use windlass_drivers::{Postgres, Row, Transaction};
 
-/// Reads records of an key_set in key order, at most so many and about so many bytes, in one round
-/// trip with these settings.
+/// Reads records of a key set in key order, up to a number of records and of bytes, in one round trip
+/// with these settings.
 pub(super) async fn read(
     db: &Postgres,
     settings: &str,
@@ -22,68 +23,37 @@ pub(super) async fn read(
 ) -> Result<Batch> {
     let sql =
         statement::select(Dialect::Postgres, scope, key_set, Bounds::All, u64::from(limit) + 1);
-    let mut reader = Reader::new(scope, bytes);
-    db.read(settings, &sql.text, &sql.params(), |row| reader.take(&row)).await?;
-    Ok(Batch::of(reader.items, reader.all, limit))
+    let mut reader = ItemReader::new(Dialect::Postgres, scope, bytes);
+    db.read(settings, &sql.text, &sql.params(), |row| push_row(&mut reader, &row)).await?;
+    Ok(reader.into_batch(limit))
 }
 
-/// The items of a statement made by [`statement::select`], all of them.
+/// All items of a [`statement::select`].
 pub(super) async fn fetch(
     transaction: &Transaction,
     scope: &Scope,
     sql: &Sql<'_>,
 ) -> Result<Vec<Item>> {
-    let mut reader = Reader::new(scope, usize::MAX);
+    let mut reader = ItemReader::new(Dialect::Postgres, scope, usize::MAX);
     for row in transaction.query(&sql.text, &sql.params()).await? {
-        let _ = reader.take(&row)?;
+        let _ = push_row(&mut reader, &row)?;
     }
-    Ok(reader.items)
+    Ok(reader.into_items())
 }
 
-/// Makes rows into items as they arrive, up to a limit of bytes.
-struct Reader<'a> {
-    scope: &'a Scope,
-    columns: Columns,
-    places: statement::Places,
-    /// Whether each row says its number among those of its key.
-    numbered: bool,
-    left: usize,
-    items: Vec<Item>,
-    /// Whether nothing was left out.
-    all: bool,
+fn push_row(reader: &mut ItemReader<'_>, row: &Row) -> Result<ControlFlow<()>> {
+    let values = values(row, reader.width())?;
+    let copy = reader.copy_position().map_or(Ok(1), |index| get(row, index))?;
+    reader.push(values, copy)
 }
 
-impl Reader<'_> {
-    fn new(scope: &Scope, bytes: usize) -> Reader<'_> {
-        let (columns, places) = (statement::columns_of(scope), statement::Places::of(scope));
-        let numbered = copy_column(Dialect::Postgres, scope).is_some();
-        Reader { scope, columns, places, numbered, left: bytes, items: Vec::new(), all: true }
-    }
-
-    fn take(&mut self, row: &Row) -> Result<ControlFlow<()>> {
-        let values = values(row, self.columns.len())?;
-        let (key, version) = (self.places.key(&values), self.places.version(&values));
-        let copy = if self.numbered { get(row, self.columns.len())? } else { 1 };
-        // The row behind the last one is checked too: were it of the same key, no batch would have it.
-        check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
-        if self.left == 0 {
-            self.all = false;
-            return Ok(ControlFlow::Break(()));
-        }
-        let record = Record::new(self.columns.clone(), values);
-        self.left = self.left.saturating_sub(record.size());
-        self.items.push(Item { key, version, record });
-        Ok(ControlFlow::Continue(()))
-    }
-}
-
-/// Refuses a source in which a record has no key, or not one of its own.
+/// Refuses a source in which a record has no key, or a key that is not unique.
 pub(super) async fn check_keys(
     transaction: &Transaction,
     scope: &Scope,
-    most: Option<u64>,
+    max_rows: Option<u64>,
 ) -> Result<()> {
-    for (sql, problem) in questions(Dialect::Postgres, scope, most) {
+    for (sql, problem) in key_checks(Dialect::Postgres, scope, max_rows) {
         if let Some(found) = transaction.query_opt(&sql.text, &sql.params()).await? {
             return Err(problem(scope, &row::key(&found, scope.key().len())?).into());
         }
@@ -91,7 +61,7 @@ pub(super) async fn check_keys(
     Ok(())
 }
 
-/// How many records an key_set has now.
+/// Counts the records of a key set.
 pub(super) async fn count(
     transaction: &Transaction,
     scope: &Scope,
@@ -101,7 +71,7 @@ pub(super) async fn count(
     get(&transaction.query_one(&sql.text, &sql.params()).await?, 0)
 }
 
-/// How many records each of these key_sets has now, several in one statement.
+/// Counts the records of each of these key sets, several in one statement.
 pub(super) async fn count_each(
     transaction: &Transaction,
     scope: &Scope,
@@ -117,10 +87,10 @@ pub(super) async fn count_each(
     Ok(counts)
 }
 
-/// The rows without those that the server holds equal to an earlier one. Each is looked up and
-/// stands as it is written in the table, since several texts may be equal there (`1.0` and `1.00`,
-/// the letters of a citext); one that is not there stands as it was given. The empty half of the
-/// union gives the values the collations of the columns they are meant for.
+/// Removes the rows that the server considers equal to an earlier one. Each row is looked up and returned
+/// as the table has it, since different texts may be equal (`1.0` and `1.00`, citext). A row that does
+/// not exist is returned as given. The empty half of the UNION gives the values the collations of their
+/// columns.
 pub(super) async fn distinct(
     transaction: &Transaction,
     scope: &Scope,
@@ -150,7 +120,7 @@ pub(super) async fn distinct(
     );
     let stored = listed(&|n, column| format!("{column} AS s{n}"), ", ");
     let source = relation(Dialect::Postgres, scope);
-    // By its index a table is asked for each row; a query is better run once for all of them.
+    // With an index, one lookup per row is fast. A query is better run once for all rows.
     let stored = match scope.table.index_on(&columns.iter().map(String::as_str).collect::<Vec<_>>())
     {
         Some(_) => format!(

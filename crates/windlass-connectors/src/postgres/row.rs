@@ -1,38 +1,38 @@
-//! Rows of PostgreSQL as values.
+//! Converts rows of PostgreSQL.
 
-use crate::{DataError, Ledger, Result};
+use crate::{ConnectorError, Ledger, Result};
 use windlass_core::{ChunkId, Counts, Cursor, Key, Value};
 use windlass_drivers::Row;
 use windlass_drivers::types::{FromSql, Type};
 
 /// One column of a row.
-pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, place: usize) -> Result<T> {
-    Ok(row.try_get(place).map_err(windlass_drivers::Error::from)?)
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T> {
+    Ok(row.try_get(index).map_err(windlass_drivers::Error::from)?)
 }
 
-/// One column of a row as a value, by the type it arrives in.
-pub(super) fn value(row: &Row, place: usize) -> Result<Value> {
-    let Some(column) = row.columns().get(place) else {
-        return Err(DataError::Unreadable(format!("the row has no column {place}")));
+/// One column of a row as a value, by its type.
+pub(super) fn value(row: &Row, index: usize) -> Result<Value> {
+    let Some(column) = row.columns().get(index) else {
+        return Err(ConnectorError::Unreadable(format!("the row has no column {index}")));
     };
     Ok(match *column.type_() {
-        Type::BOOL => get::<Option<bool>>(row, place)?.into(),
-        Type::INT2 => get::<Option<i16>>(row, place)?.map(i64::from).into(),
-        Type::INT4 => get::<Option<i32>>(row, place)?.into(),
-        Type::INT8 => get::<Option<i64>>(row, place)?.into(),
-        Type::FLOAT4 => get::<Option<f32>>(row, place)?.map(f64::from).into(),
-        Type::FLOAT8 => get::<Option<f64>>(row, place)?.into(),
-        Type::BYTEA => get::<Option<Vec<u8>>>(row, place)?.into(),
+        Type::BOOL => get::<Option<bool>>(row, index)?.into(),
+        Type::INT2 => get::<Option<i16>>(row, index)?.map(i64::from).into(),
+        Type::INT4 => get::<Option<i32>>(row, index)?.into(),
+        Type::INT8 => get::<Option<i64>>(row, index)?.into(),
+        Type::FLOAT4 => get::<Option<f32>>(row, index)?.map(f64::from).into(),
+        Type::FLOAT8 => get::<Option<f64>>(row, index)?.into(),
+        Type::BYTEA => get::<Option<Vec<u8>>>(row, index)?.into(),
         Type::JSON | Type::JSONB => {
-            get::<Option<serde_json::Value>>(row, place)?.map_or(Value::Null, Value::Json)
+            get::<Option<serde_json::Value>>(row, index)?.map_or(Value::Null, Value::Json)
         }
-        _ => get::<Option<String>>(row, place)?.into(),
+        _ => get::<Option<String>>(row, index)?.into(),
     })
 }
 
 /// The first columns of a row as values.
 pub(super) fn values(row: &Row, count: usize) -> Result<Vec<Value>> {
-    (0..count).map(|place| value(row, place)).collect()
+    (0..count).map(|index| value(row, index)).collect()
 }
 
 /// The first columns of a row as a key.

@@ -1,4 +1,4 @@
-//! Splitting a table into ranges of about equal size by a sample of its keys.
+//! Splits a table into ranges of similar size by a sample of its keys.
 
 use super::{cut, describe, row};
 use crate::predicate::{is_query, relation};
@@ -7,7 +7,7 @@ use crate::{Result, Scope};
 use windlass_core::{Key, KeyRange};
 use windlass_drivers::Transaction;
 
-/// Ranges that tile everything up to the greatest key there is now.
+/// Ranges that cover everything up to the greatest key.
 pub(super) async fn split(
     transaction: &Transaction,
     scope: &Scope,
@@ -22,13 +22,13 @@ pub(super) async fn split(
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 
-/// The keys that part a sample into equal pieces. The server samples whole pages, which costs a
-/// few hundred of them however large the table is, and sorts by its own collations.
+/// The keys that divide a sample into equal parts. The server samples whole pages, a few hundred for a
+/// table of any size, and sorts by its own collations.
 async fn quantiles(transaction: &Transaction, scope: &Scope, segments: u32) -> Result<Vec<Key>> {
     if segments < 2 || is_query(scope) || !can_be_sampled(transaction, scope).await? {
         return Ok(Vec::new());
     }
-    let percent = (100.0 * SAMPLE / scope.table.estimated_rows.max(1) as f64).min(100.0);
+    let percent = (100.0 * SAMPLE_ROWS / scope.table.estimated_rows.max(1) as f64).min(100.0);
     let columns = quote_columns(scope.key(), None);
     let names: Vec<String> = (0..columns.len()).map(|n| format!("windlass_{n}")).collect();
     let selected: Vec<String> =
@@ -59,9 +59,9 @@ async fn quantiles(transaction: &Transaction, scope: &Scope, segments: u32) -> R
     rows.iter().map(|row| row::key(row, columns.len())).collect()
 }
 
-/// About how many rows to look at. They come a page at a time, so a few rows per segment would not
-/// do.
-const SAMPLE: f64 = 20_000.0;
+/// The approximate number of sampled rows. Sampling returns whole pages, so a few rows per segment would
+/// not be representative.
+const SAMPLE_ROWS: f64 = 20_000.0;
 
 /// Views and foreign tables cannot be sampled.
 async fn can_be_sampled(transaction: &Transaction, scope: &Scope) -> Result<bool> {

@@ -1,19 +1,21 @@
-//! Writing items back: one statement for all items that set the same columns.
+//! Writes items back, with one statement for all items that set the same columns.
 
-use super::{PostgresData, describe, row};
+use super::{PostgresConnection, describe, row};
 use crate::array::Array;
 use crate::sql::{Dialect, cast_type, quote, quote_table};
-use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{
+    Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
+    updates,
+};
 use crate::{DeferredItem, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_core::{Column, Counts, Value};
-use windlass_drivers::{Class, Error, Param, Transaction};
+use windlass_drivers::{Param, Transaction};
 
-/// Writes the items back. What comes back are the conflicts: what they add to the counts, and
-/// those to hold.
+/// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer.
 pub(super) async fn write(
-    data: &PostgresData,
+    data: &PostgresConnection,
     transaction: &Transaction,
     scope: &Scope,
     items: Vec<WriteItem>,
@@ -30,12 +32,11 @@ pub(super) async fn write(
             transaction.execute(sql, &params).await?;
         }
     }
-    let (held, counts) = settle_conflicts(scope, items, &conflicts);
-    Ok((counts, held))
+    let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
+    Ok((counts, deferred))
 }
 
-/// Updates the rows whose version is the one that was read. Those that do not come back have met
-/// a concurrent write.
+/// Updates the rows whose version is still the one that was read. The others had a concurrent write.
 async fn update(
     transaction: &Transaction,
     scope: &Scope,
@@ -73,8 +74,8 @@ async fn update(
     for row in &rows {
         updated.insert(row::get::<i64>(row, 0)?);
     }
-    for (place, item) in group.items.iter().enumerate() {
-        if !updated.contains(&(place as i64 + 1)) {
+    for (index, item) in group.items.iter().enumerate() {
+        if !updated.contains(&(index as i64 + 1)) {
             conflicts.insert(*item);
         }
     }
@@ -82,7 +83,11 @@ async fn update(
 }
 
 /// Inserts the rows of one table with the same columns.
-async fn insert(data: &PostgresData, transaction: &Transaction, group: &Inserts<'_>) -> Result<()> {
+async fn insert(
+    data: &PostgresConnection,
+    transaction: &Transaction,
+    group: &Inserts<'_>,
+) -> Result<()> {
     if group.columns.is_empty() {
         let sql = format!("INSERT INTO {} DEFAULT VALUES", quote_table(group.table));
         for _ in &group.rows {
@@ -108,36 +113,28 @@ async fn insert(data: &PostgresData, transaction: &Transaction, group: &Inserts<
     Ok(())
 }
 
-/// The columns of the table, looked up once, and again when one of the names is unknown: it may
-/// have been added since.
+/// The columns of the table, from the cache where it knows all of the group's columns.
 async fn columns_for(
-    data: &PostgresData,
+    data: &PostgresConnection,
     transaction: &Transaction,
     group: &Inserts<'_>,
 ) -> Result<Arc<Vec<Column>>> {
-    let knows = |columns: &Arc<Vec<Column>>| {
-        group.columns.iter().all(|name| columns.iter().any(|column| column.name == *name))
-    };
-    if let Some(columns) = data.known_columns(group.table).filter(knows) {
+    if let Some(columns) = data.columns.get(group.table, &group.columns) {
         return Ok(columns);
     }
-    let Some(columns) = describe::columns_of(transaction, group.table).await? else {
-        let message = format!("insert: there is no table `{}`", group.table);
-        return Err(Error::new(Class::Definition, message).into());
-    };
-    let columns = Arc::new(columns);
-    data.learn_columns(group.table, columns.clone());
-    Ok(columns)
+    let columns = describe::columns_of(transaction, group.table).await?;
+    let columns = columns.ok_or_else(|| missing_insert_table(group.table))?;
+    Ok(data.columns.insert(group.table, columns))
 }
 
-/// Columns of values on their way to the server as arrays, unnested there into `v`.
+/// Columns of values that are sent as arrays and unnested by the server into `v`.
 #[derive(Default)]
 pub(super) struct Batch<'a> {
     arrays: Vec<Array<'a>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Adds a column and gives the expression for it, cast to the type of the table's column.
+    /// Adds a column and returns its expression, cast to the type of the table's column.
     pub(super) fn add(
         &mut self,
         values: impl Iterator<Item = &'a Value>,
@@ -152,9 +149,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The batch as a relation. The planner must not see how long the arrays are: it would join a
-    /// table of some hundred thousand rows by reading all of it, batch after batch, where a look-up
-    /// per row by the key is faster.
+    /// The batch as a relation. The subselects hide the length of the arrays from the planner. Otherwise
+    /// it would read a table of some hundred thousand rows for each batch, although one index lookup per
+    /// row is faster.
     pub(super) fn relation(&self) -> String {
         let number =
             |(n, array): (usize, &Array<'_>)| format!("(SELECT ${}::{})", n + 1, array.sql_type());
@@ -168,5 +165,5 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What stands where a value is missing.
+/// Replaces a missing value.
 const NULL: &Value = &Value::Null;

@@ -1,51 +1,39 @@
-//! How far a replica is behind, by what primary and replica say of themselves.
+//! How far a replica is behind its primary.
 //!
-//! Where writes are numbered, no clock of theirs is believed: the primary's numbers are remembered
-//! with the time at which they were asked for, and a replica is as old as the newest of them that it
-//! has applied. So an idle primary does not look like a lag, and a replica that is cut off does.
+//! Where writes have log positions, the servers' clocks are not used. The primary's positions are
+//! recorded with the time at which they were read, and the lag of a replica is the age of the newest of
+//! them that it has applied. So an idle primary causes no lag, and a replica that lost its primary does.
 
-use crate::Result;
+use crate::{Replication, Result};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
-/// What a database says of itself as a copy.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Standing {
-    /// It copies none.
-    Primary,
-    /// It has applied the writes of its primary up to this one.
-    Applied(i64),
-    /// It is so far behind by its own account.
-    Behind(Duration),
-}
-
-/// Where the primary's writes were, and when it was asked.
+/// The log positions of the primary, and when they were read.
 #[derive(Default)]
-pub(super) struct Marks {
-    marks: VecDeque<(Instant, i64)>,
+pub(super) struct PositionHistory {
+    positions: VecDeque<(Instant, i64)>,
 }
 
-impl Marks {
-    /// The primary said this when asked at that time. What is older than `most` is of no use.
-    pub(super) fn put(&mut self, at: Instant, position: i64, most: Duration) {
-        self.marks.retain(|(before, _)| at.saturating_duration_since(*before) <= most);
-        self.marks.push_back((at, position));
+impl PositionHistory {
+    /// Records a position of the primary, and drops those older than `max_age`.
+    pub(super) fn record(&mut self, at: Instant, position: i64, max_age: Duration) {
+        self.positions.retain(|(before, _)| at.saturating_duration_since(*before) <= max_age);
+        self.positions.push_back((at, position));
     }
 
-    /// How far behind a database of this standing is, at that time; nothing where it is further
-    /// behind than has been watched.
-    pub(super) fn lag(&self, standing: Standing, now: Instant) -> Result<Option<Duration>> {
-        let applied = match standing {
-            Standing::Primary => return Ok(Some(Duration::ZERO)),
-            Standing::Behind(behind) => return Ok(Some(behind)),
-            Standing::Applied(applied) => applied,
+    /// The lag of a server in this state. `None` when it has applied none of the recorded positions.
+    pub(super) fn lag(&self, replication: Replication, now: Instant) -> Result<Option<Duration>> {
+        let applied = match replication {
+            Replication::Primary => return Ok(Some(Duration::ZERO)),
+            Replication::Behind(behind) => return Ok(Some(behind)),
+            Replication::Applied(applied) => applied,
         };
-        if self.marks.is_empty() {
-            let why = "cannot be compared: the primary does not answer";
-            return Err(Error::new(Class::Other, why).into());
+        if self.positions.is_empty() {
+            let why = "the primary does not report its log position";
+            return Err(Error::new(ErrorClass::Other, why).into());
         }
-        let reached = self.marks.iter().rev().find(|(_, position)| *position <= applied);
+        let reached = self.positions.iter().rev().find(|(_, position)| *position <= applied);
         Ok(reached.map(|(at, _)| now.saturating_duration_since(*at)))
     }
 }
@@ -54,7 +42,7 @@ impl Marks {
 mod tests {
     use super::*;
 
-    const MOST: Duration = Duration::from_secs(10);
+    const MAX_AGE: Duration = Duration::from_secs(10);
 
     fn seconds(n: u64) -> Duration {
         Duration::from_secs(n)
@@ -65,32 +53,32 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_as_old_as_the_newest_mark_it_has() {
-        let (mut marks, begun) = (Marks::default(), Instant::now());
+    fn lag_is_the_age_of_the_newest_applied_position() {
+        let (mut history, begun) = (PositionHistory::default(), Instant::now());
         let at = |n| begun + seconds(n);
-        assert!(marks.lag(Standing::Applied(5), at(0)).is_err(), "nothing to compare with");
+        assert!(history.lag(Replication::Applied(5), at(0)).is_err(), "nothing to compare with");
         for (n, position) in [(0, 10), (2, 20), (4, 30)] {
-            marks.put(at(n), position, MOST);
+            history.record(at(n), position, MAX_AGE);
         }
-        let lag = |applied, n| marks.lag(Standing::Applied(applied), at(n)).unwrap().unwrap();
+        let lag = |applied, n| history.lag(Replication::Applied(applied), at(n)).unwrap().unwrap();
         assert_eq!(lag(30, 4), seconds(0));
         assert_eq!(lag(31, 4), seconds(0));
         assert_eq!(lag(29, 4), seconds(2));
         assert_eq!(lag(19, 4), seconds(4));
-        assert_eq!(lag(30, 9), seconds(5), "what the primary wrote since is not known");
-        assert_eq!(marks.lag(Standing::Applied(9), at(4)).unwrap(), None);
-        assert_eq!(marks.lag(Standing::Primary, at(4)).unwrap(), some(0));
-        assert_eq!(marks.lag(Standing::Behind(seconds(7)), at(4)).unwrap(), some(7));
+        assert_eq!(lag(30, 9), seconds(5), "later writes of the primary are unknown");
+        assert_eq!(history.lag(Replication::Applied(9), at(4)).unwrap(), None);
+        assert_eq!(history.lag(Replication::Primary, at(4)).unwrap(), some(0));
+        assert_eq!(history.lag(Replication::Behind(seconds(7)), at(4)).unwrap(), some(7));
     }
 
     #[test]
-    fn an_idle_primary_is_no_lag() {
-        let (mut marks, begun) = (Marks::default(), Instant::now());
+    fn an_idle_primary_causes_no_lag() {
+        let (mut history, begun) = (PositionHistory::default(), Instant::now());
         for n in 0..1000 {
-            marks.put(begun + seconds(n), 10, MOST);
+            history.record(begun + seconds(n), 10, MAX_AGE);
         }
         let now = begun + seconds(999);
-        assert_eq!(marks.lag(Standing::Applied(10), now).unwrap(), some(0));
-        assert!(marks.marks.len() < 20, "old marks go");
+        assert_eq!(history.lag(Replication::Applied(10), now).unwrap(), some(0));
+        assert!(history.positions.len() < 20, "old positions are dropped");
     }
 }

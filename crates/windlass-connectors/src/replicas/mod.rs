@@ -1,165 +1,94 @@
-//! A connection with replicas: what is only read is spread over them, everything else is the
-//! primary's.
-//!
-//! What goes to a replica is written here by hand, method by method, so that a new one is the
-//! primary's until somebody decides otherwise.
+//! Reading from replicas: parts and samples are spread over the healthy replicas, everything else stays
+//! on the primary.
 
 mod lag;
+mod pool;
 mod replica;
-mod replicas;
 
-pub use lag::Standing;
-pub use replicas::Replicas;
+pub use pool::Replicas;
 
-use crate::{
-    Batch, Bound, ChunkPage, Commit, Committed, Connection, DataError, DeferredItem, DeferredState,
-    Emitted, FanIn, Fence, Ledger, LedgerRow, Outbox, Params, Parts, Preview, Result, Rows,
-    ScanSegment, Scope, Source, Target, WriteItem,
-};
+use crate::{Batch, Connection, ConnectorError, FanIn, RecordReader, Result, Scope};
 use async_trait::async_trait;
+use pool::ReplicaFailure;
 use replica::Replica;
-use replicas::Failed;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Sender};
-use windlass_core::{
-    ChunkId, Column, FilterValue, JobId, Key, KeyRange, KeySet, Load, Table, Template, Value,
-};
-use windlass_drivers::{Class, Error};
+use windlass_core::{Column, KeySet, Value};
+use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
 
-/// The connection and its replicas.
-pub struct Replicated {
-    /// Where everything is that replicas do not serve.
+/// Reads from replicas, and from the primary when no replica can serve. Only for rows that are never
+/// written back: the rows of parts, and the samples of a dry run.
+pub struct ReplicaReader {
+    /// Serves what no replica serves.
     pub primary: Arc<dyn Connection>,
-    /// Those that serve the reads.
+    /// The replicas.
     pub replicas: Arc<Replicas>,
-    /// Which reads they serve.
-    pub reads: Reads,
 }
 
-/// What is read on replicas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// What parts are made of: `map` and `extract`.
-    Parts,
-    /// The records of a dry run too. Nothing that is read this way is ever written back.
-    Samples,
-}
-
-/// Asks the replicas that are well one after the other, and at last the primary.
-macro_rules! spread {
-    ($replicated:expr, |$connection:ident| $read:expr) => {{
-        for (replica, $connection) in $replicated.replicas.well().await {
+/// Tries a read on each healthy replica in turn, and at last on the primary.
+macro_rules! read_from_replicas {
+    ($reader:expr, |$connection:ident| $read:expr) => {{
+        for (replica, $connection) in $reader.replicas.healthy().await {
             match $read.await {
                 Ok(read) => return Ok(read),
-                Err(error) => drop(tell(&replica, error)?),
+                Err(error) => drop(handle_failure(&replica, error)?),
             }
         }
-        let $connection = &$replicated.primary;
+        let $connection = &$reader.primary;
         $read.await
     }};
 }
 
-/// Gives an error back that others would give as well; says what is this replica's own.
-fn tell(replica: &Replica, error: DataError) -> Result<DataError> {
-    match Failed::of(&error) {
-        Failed::Everywhere => return Err(error),
-        Failed::Away => replica.leave_out(&format!("is away: {error}")),
-        Failed::Elsewhere => {
-            tracing::warn!(%error, "replica {} did not serve a read; another does", replica.name);
+/// Returns `Err` when the read would fail on every server. Otherwise records or logs that this replica
+/// failed and returns the error in `Ok`: the next server may serve.
+fn handle_failure(replica: &Replica, error: ConnectorError) -> Result<ConnectorError> {
+    match ReplicaFailure::of(&error) {
+        ReplicaFailure::Everywhere => return Err(error),
+        ReplicaFailure::Unavailable => replica.exclude(&format!("unavailable: {error}")),
+        ReplicaFailure::ThisReplica => {
+            let name = &replica.name;
+            tracing::warn!(%error, "read failed on replica {name}; trying the next server");
         }
     }
     Ok(error)
 }
 
-/// Extracts from a replica; says also whether batches have gone out already.
+/// Extracts from a replica. The second value tells whether batches were sent already.
 #[cfg(feature = "export")]
 async fn extract_from(
     connection: &dyn Connection,
     scope: &Scope,
     key_set: &KeySet,
     columns: &[Column],
-    to: &Sender<RecordBatch>,
+    batches: &Sender<RecordBatch>,
 ) -> (Result<()>, bool) {
-    let (batches, mut arriving) = mpsc::channel(1);
+    let (sender, mut receiver) = mpsc::channel(1);
     let mut begun = false;
     let forward = async {
-        while let Some(batch) = arriving.recv().await {
+        while let Some(batch) = receiver.recv().await {
             begun = true;
-            if to.send(batch).await.is_err() {
-                // Nobody takes them any more, which the reader notices by the closed channel.
-                arriving.close();
+            if batches.send(batch).await.is_err() {
+                // The receiver is gone. Closing this channel stops the extraction too.
+                receiver.close();
             }
         }
     };
     let (extracted, ()) =
-        tokio::join!(connection.extract(scope, key_set, columns, batches), forward);
+        tokio::join!(connection.extract(scope, key_set, columns, sender), forward);
     (extracted, begun)
 }
 
-/// Half of a part is of no use elsewhere. As for a connection that broke, the chunk begins anew
-/// without having failed.
-fn again(error: &DataError) -> DataError {
-    Error::new(Class::Connection, format!("a replica broke off: {error}")).into()
+/// Another server cannot continue a part that one replica began. The error is of the class of a lost
+/// connection, so the chunk starts again without counting a failure.
+fn interrupted(error: &ConnectorError) -> ConnectorError {
+    let message = format!("a replica failed during an extraction: {error}");
+    Error::new(ErrorClass::Connection, message).into()
 }
 
 #[async_trait]
-impl Source for Replicated {
-    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
-        self.primary.check_statement(job_type)
-    }
-
-    async fn tables(&self) -> Result<Vec<String>> {
-        self.primary.tables().await
-    }
-
-    async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
-        self.primary.describe(source).await
-    }
-
-    async fn check_keys(&self, scope: &Scope, most: Option<u64>) -> Result<()> {
-        self.primary.check_keys(scope, most).await
-    }
-
-    async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>> {
-        self.primary.split(scope, segments).await
-    }
-
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        items: u32,
-        most_chunks: u32,
-        most_items: Option<u64>,
-    ) -> Result<ChunkPage> {
-        self.primary.cut(scope, within, range, items, most_chunks, most_items).await
-    }
-
-    async fn cut_values(
-        &self,
-        scope: &Scope,
-        filter: &str,
-        values: &[Value],
-        items: u32,
-    ) -> Result<Vec<Option<ChunkPage>>> {
-        self.primary.cut_values(scope, filter, values, items).await
-    }
-
-    async fn scan(
-        &self,
-        scope: &Scope,
-        share: ScanSegment,
-        after: Option<&Key>,
-        items: u32,
-        most_chunks: u32,
-        most_items: Option<u64>,
-    ) -> Result<ChunkPage> {
-        self.primary.scan(scope, share, after, items, most_chunks, most_items).await
-    }
-
+impl RecordReader for ReplicaReader {
     async fn read(
         &self,
         scope: &Scope,
@@ -167,105 +96,16 @@ impl Source for Replicated {
         limit: u32,
         bytes: usize,
     ) -> Result<Batch> {
-        if self.reads == Reads::Parts {
-            return self.primary.read(scope, key_set, limit, bytes).await;
-        }
-        spread!(self, |connection| connection.read(scope, key_set, limit, bytes))
-    }
-
-    async fn measure(&self, sql: &str) -> Result<Option<f64>> {
-        self.primary.measure(sql).await
+        read_from_replicas!(self, |connection| connection.read(scope, key_set, limit, bytes))
     }
 
     async fn count(&self, scope: &Scope, key_set: &KeySet) -> Result<i64> {
-        if self.reads == Reads::Parts {
-            return self.primary.count(scope, key_set).await;
-        }
-        spread!(self, |connection| connection.count(scope, key_set))
-    }
-
-    async fn count_each(&self, scope: &Scope, key_sets: &[KeySet]) -> Result<Vec<i64>> {
-        self.primary.count_each(scope, key_sets).await
-    }
-
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
-        self.primary.distinct(scope, columns, rows).await
+        read_from_replicas!(self, |connection| connection.count(scope, key_set))
     }
 }
 
 #[async_trait]
-impl Target for Replicated {
-    async fn prepare(&self) -> Result<()> {
-        self.primary.prepare().await
-    }
-
-    async fn check_ledger(&self) -> Result<()> {
-        self.primary.check_ledger().await
-    }
-
-    fn ledger_ddl(&self) -> &'static str {
-        self.primary.ledger_ddl()
-    }
-
-    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
-        self.primary.fence(fences).await
-    }
-
-    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
-        self.primary.commit(scope, ledger, commit).await
-    }
-
-    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
-        self.primary.mark(scope, ledger, key_set).await
-    }
-
-    async fn held(
-        &self,
-        chunk: ChunkId,
-        state: DeferredState,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<DeferredItem>> {
-        self.primary.held(chunk, state, after, limit).await
-    }
-
-    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
-        self.primary.ledger_rows(job, after, limit).await
-    }
-
-    async fn emitted(
-        &self,
-        job: JobId,
-        after: &(i64, String, i64),
-        limit: u32,
-    ) -> Result<Vec<Emitted>> {
-        self.primary.emitted(job, after, limit).await
-    }
-
-    async fn discard(&self, job: JobId) -> Result<u64> {
-        self.primary.discard(job).await
-    }
-
-    async fn prune(&self, job: JobId) -> Result<u64> {
-        self.primary.prune(job).await
-    }
-
-    async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>> {
-        self.primary.preview(scope, key_set).await
-    }
-
-    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
-        self.primary.try_write(scope, item).await
-    }
-}
-
-#[async_trait]
-impl FanIn for Replicated {
+impl FanIn for ReplicaReader {
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
         self.primary.map_columns(scope).await
     }
@@ -276,7 +116,7 @@ impl FanIn for Replicated {
         columns: &[Column],
         key_set: &KeySet,
     ) -> Result<Vec<Vec<Value>>> {
-        spread!(self, |connection| connection.map(scope, columns, key_set))
+        read_from_replicas!(self, |connection| connection.map(scope, columns, key_set))
     }
 
     #[cfg(feature = "export")]
@@ -285,50 +125,19 @@ impl FanIn for Replicated {
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()> {
-        for (replica, connection) in self.replicas.well().await {
+        for (replica, connection) in self.replicas.healthy().await {
             let (error, begun) =
-                match extract_from(connection.as_ref(), scope, key_set, columns, &to).await {
+                match extract_from(connection.as_ref(), scope, key_set, columns, &batches).await {
                     (Ok(()), _) => return Ok(()),
                     (Err(error), begun) => (error, begun),
                 };
-            match tell(&replica, error)? {
-                error if begun => return Err(again(&error)),
+            match handle_failure(&replica, error)? {
+                error if begun => return Err(interrupted(&error)),
                 _ => {}
             }
         }
-        self.primary.extract(scope, key_set, columns, to).await
-    }
-
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows> {
-        self.primary.reduce(columns, parts, select, params).await
-    }
-
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger> {
-        self.primary.replace(ledger, load, result, params, bounds).await
-    }
-}
-
-impl Connection for Replicated {
-    fn outbox(&self) -> &dyn Outbox {
-        self.primary.outbox()
-    }
-
-    fn history(&self) -> &dyn crate::LedgerHistory {
-        self.primary.history()
+        self.primary.extract(scope, key_set, columns, batches).await
     }
 }

@@ -1,44 +1,57 @@
-//! One replica: whether it may serve now, and the task that asks it again and again.
+//! One replica: whether it is healthy, and the probe that finds out.
 
-use super::lag::Marks;
+use super::lag::PositionHistory;
 use crate::{Connection, Result, connect};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, watch};
 use windlass_core::config::LONGEST_LAG;
-use windlass_drivers::{Class, Error, Url, redact};
+use windlass_drivers::{Error, ErrorClass, Url, redact};
 
-/// A database that does not answer for so long is away.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A probe slower than this counts as failed.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A copy of a database.
+/// The part of a probe that may wait for the primary's position.
+const PRIMARY_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// How long a probe waits for a replica to apply a position that the primary reported.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The pause between two reads of the replica's position.
+const CATCH_UP_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The longest pause between two probes.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// A replica of a database.
 pub(super) struct Replica {
-    /// Its URL, as it may be shown.
+    /// Its URL without the password.
     pub(super) name: String,
     url: String,
     max_connections: usize,
     max_lag: Duration,
-    opened: OnceCell<Opened>,
+    connections: OnceCell<Connections>,
     state: Mutex<State>,
-    marks: Mutex<Marks>,
-    /// Whether it has been asked at all.
-    asked: watch::Sender<bool>,
+    positions: Mutex<PositionHistory>,
+    /// Whether the first probe has ended.
+    probed: watch::Sender<bool>,
 }
 
-/// Its pool, and one connection more: while all of the pool are at work, it can still be asked.
-struct Opened {
+/// Its pool, and one connection more for probes while the pool is busy.
+struct Connections {
     serving: Arc<dyn Connection>,
-    asking: Arc<dyn Connection>,
+    probing: Arc<dyn Connection>,
 }
 
-/// What is known of it.
+/// The result of the last probe.
 enum State {
-    /// It has not been asked yet.
-    New,
-    /// It serves until it would be too old, unless it is asked again before that.
-    Well(Instant),
-    /// It is left out.
-    Out,
+    /// There was no probe yet.
+    Unknown,
+    /// It may serve until this time, when its data could exceed `max_lag`. Each probe extends it.
+    Healthy(Instant),
+    /// It must not serve.
+    Excluded,
 }
 
 impl Replica {
@@ -47,116 +60,112 @@ impl Replica {
             name: redact(url),
             url: url.to_owned(),
             max_connections,
-            // Times can be added to without a thought.
+            // Keeps additions to instants from overflowing.
             max_lag: max_lag.min(LONGEST_LAG),
-            opened: OnceCell::new(),
-            state: Mutex::new(State::New),
-            marks: Mutex::default(),
-            asked: watch::Sender::new(false),
+            connections: OnceCell::new(),
+            state: Mutex::new(State::Unknown),
+            positions: Mutex::default(),
+            probed: watch::Sender::new(false),
         }
     }
 
-    /// Its connection, where it is well.
-    pub(super) fn serving(&self) -> Option<Arc<dyn Connection>> {
-        let well = matches!(*self.state(), State::Well(until) if Instant::now() < until);
-        self.opened.get().filter(|_| well).map(|opened| opened.serving.clone())
+    /// Its connection, if it is healthy.
+    pub(super) fn connection(&self) -> Option<Arc<dyn Connection>> {
+        let healthy = matches!(*self.state.lock(), State::Healthy(until) if Instant::now() < until);
+        let connections = self.connections.get().filter(|_| healthy);
+        connections.map(|connections| connections.serving.clone())
     }
 
-    /// Waits until it has been asked for the first time.
-    pub(super) async fn known(&self) {
+    /// Waits until the first probe has ended.
+    pub(super) async fn wait_for_first_probe(&self) {
         // The sender lives as long as this does, so there is no error.
-        let _ = self.asked.subscribe().wait_for(|asked| *asked).await;
+        let _ = self.probed.subscribe().wait_for(|probed| *probed).await;
     }
 
-    /// Leaves it out at once; the next answer may bring it back.
-    pub(super) fn leave_out(&self, why: &str) {
-        let before = std::mem::replace(&mut *self.state(), State::Out);
-        if !matches!(before, State::Out) {
-            tracing::warn!("replica {} is left out: it {why}", self.name);
+    /// Excludes it at once. A later probe may include it again.
+    pub(super) fn exclude(&self, why: &str) {
+        let before = std::mem::replace(&mut *self.state.lock(), State::Excluded);
+        if !matches!(before, State::Excluded) {
+            tracing::warn!("replica {} is excluded: {why}", self.name);
         }
     }
 
-    /// How far it is behind the primary now.
+    /// Measures how far it is behind the primary.
     pub(super) async fn lag(&self, primary: &dyn Connection) -> Result<Duration> {
-        let asked = async {
+        let measure = async {
             let now = Instant::now();
-            // The primary first: what the replica has then is compared with what there was before.
-            match tokio::time::timeout(PATIENCE / 2, primary.position()).await {
-                Ok(Ok(Some(position))) => self.marks().put(now, position, self.max_lag * 2),
+            // Ask the primary first, so that the replica is compared with an earlier position.
+            match tokio::time::timeout(PRIMARY_TIMEOUT, primary.position()).await {
+                Ok(Ok(Some(position))) => {
+                    self.positions.lock().record(now, position, self.max_lag * 2);
+                }
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "the primary does not say where it is"),
-                Err(_) => tracing::debug!("the primary does not say in time where it is"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "failed to read the primary's log position");
+                }
+                Err(_) => tracing::debug!("timed out reading the primary's log position"),
             }
-            let asking = &self.opened().await?.asking;
+            let probing = &self.connections().await?.probing;
             loop {
-                let standing = asking.standing().await?;
-                let lag = self.marks().lag(standing, now)?;
+                let replication = probing.replication().await?;
+                let lag = self.positions.lock().lag(replication, now)?;
                 match lag {
                     Some(lag) => return Ok(lag),
-                    // What was on its way at the first question may have come.
-                    None if now.elapsed() < PATIENCE / 5 => tokio::time::sleep(MOMENT).await,
-                    None => return Err(Error::new(Class::Other, FAR).into()),
+                    // Writes that were in transit may have arrived.
+                    None if now.elapsed() < CATCH_UP_TIMEOUT => {
+                        tokio::time::sleep(CATCH_UP_INTERVAL).await;
+                    }
+                    None => return Err(Error::new(ErrorClass::Other, BEYOND_HISTORY).into()),
                 }
             }
         };
-        let late = |_| Error::new(Class::Connection, format!("no answer for {PATIENCE:?}"));
-        tokio::time::timeout(PATIENCE, asked).await.map_err(late)?
+        let timed_out =
+            |_| Error::new(ErrorClass::Connection, format!("no answer for {PROBE_TIMEOUT:?}"));
+        tokio::time::timeout(PROBE_TIMEOUT, measure).await.map_err(timed_out)?
     }
 
-    /// Asks once, and keeps what comes of it.
-    pub(super) async fn ask(&self, primary: &dyn Connection) {
+    /// Measures the lag once, and includes or excludes the replica by it.
+    pub(super) async fn probe(&self, primary: &dyn Connection) {
         let begun = Instant::now();
         match self.lag(primary).await {
             Ok(lag) if lag < self.max_lag => {
-                let well = State::Well(begun + (self.max_lag - lag));
-                let before = std::mem::replace(&mut *self.state(), well);
-                if matches!(before, State::Out) {
-                    tracing::warn!("replica {} is well and serves again", self.name);
+                let healthy = State::Healthy(begun + (self.max_lag - lag));
+                let before = std::mem::replace(&mut *self.state.lock(), healthy);
+                if matches!(before, State::Excluded) {
+                    tracing::warn!("replica {} is healthy again", self.name);
                 }
             }
             Ok(lag) => {
-                let most = self.max_lag;
-                self.leave_out(&format!("lags {lag:.1?}, and max_lag is {most:?}"));
+                let max_lag = self.max_lag;
+                self.exclude(&format!("its lag is {lag:.1?}, above max_lag = {max_lag:?}"));
             }
-            Err(error) => self.leave_out(&format!("cannot be asked how far it lags: {error}")),
+            Err(error) => self.exclude(&format!("its lag cannot be measured: {error}")),
         }
-        self.asked.send_replace(true);
+        self.probed.send_replace(true);
     }
 
-    /// When it is asked next: a few times before the last answer would be too old.
-    pub(super) fn every(&self) -> Duration {
-        (self.max_lag / 5).min(Duration::from_secs(2))
+    /// The pause between two probes: several fit into the time that one keeps it healthy.
+    pub(super) fn probe_interval(&self) -> Duration {
+        (self.max_lag / 5).min(MAX_PROBE_INTERVAL)
     }
 
-    /// Opened when it is first needed: a file that is not there yet may come.
-    async fn opened(&self) -> Result<&Opened> {
+    /// Connects when first needed, since a SQLite file may be created later.
+    async fn connections(&self) -> Result<&Connections> {
         let open = || async {
             Ok(match Url::parse(&self.url)? {
-                // One writer per file and process.
+                // A process has one writer per file.
                 Url::Sqlite(_) => {
                     let serving = connect(&self.url, 1).await?;
-                    Opened { asking: serving.clone(), serving }
+                    Connections { probing: serving.clone(), serving }
                 }
-                _ => Opened {
+                _ => Connections {
                     serving: connect(&self.url, self.max_connections.saturating_sub(1)).await?,
-                    asking: connect(&self.url, 1).await?,
+                    probing: connect(&self.url, 1).await?,
                 },
             })
         };
-        self.opened.get_or_try_init(open).await
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A plain value, which a panic elsewhere cannot leave half changed.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn marks(&self) -> MutexGuard<'_, Marks> {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.get_or_try_init(open).await
     }
 }
 
-/// Between two looks at what a replica has applied.
-const MOMENT: Duration = Duration::from_millis(50);
-
-const FAR: &str = "it is further behind than has been watched";
+const BEYOND_HISTORY: &str = "it has applied none of the recent positions of the primary";

@@ -1,8 +1,10 @@
-//! One commit: compare-and-set on the ledger, the effect, held items; all or nothing.
+//! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
 use super::{deferred, failed, row, write};
 use crate::sql::Dialect;
-use crate::{Commit, Committed, DataError, DeferredItem, Effect, Ledger, Result, Scope, statement};
+use crate::{
+    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+};
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use windlass_core::{Counts, KeySet, Keys};
 
@@ -13,25 +15,25 @@ pub(super) fn commit(
     ledger: &Ledger,
     commit: Commit,
 ) -> Result<Committed> {
-    let Commit { cursor, effect, mut counts, mut hold, settle } = commit;
-    // Items count as processed until one turns out to be a conflict, which is rare: so most
-    // commits touch the ledger once.
+    let Commit { cursor, effect, mut counts, mut defer, resolve } = commit;
+    // Items count as processed unless they have a conflict, which is rare. So most commits write the
+    // ledger row once.
     if let Effect::Write(items) = &effect {
         counts.processed += items.len() as i64;
     }
     let mut ledger = advance(transaction, ledger, &cursor.to_text(), counts)?;
     let (found, conflicted) = apply(transaction, scope, effect, counts)?;
-    hold.extend(conflicted);
-    // First out, then in: an item that was held and met a conflict again is in both.
-    deferred::settle(transaction, ledger.chunk, &settle)?;
-    deferred::hold(transaction, ledger.chunk, &hold)?;
+    defer.extend(conflicted);
+    // Delete first: an item that was deferred and had a conflict again is in both lists.
+    deferred::resolve(transaction, ledger.chunk, &resolve)?;
+    deferred::defer(transaction, ledger.chunk, &defer)?;
     if found != Counts::default() {
         recount(transaction, &mut ledger, found)?;
     }
     Ok(Committed { ledger })
 }
 
-/// Marks the rows of a chunk in a transaction of their own.
+/// Marks the rows of a chunk in a separate transaction.
 pub(super) fn mark(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -44,13 +46,13 @@ pub(super) fn mark(
         params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch, ledger.nonce];
     let locked = transaction.query_row(lock, params, |_| Ok(())).optional().map_err(failed)?;
     if locked.is_none() {
-        return Err(DataError::LeaseLost);
+        return Err(ConnectorError::LeaseLost);
     }
     row::execute(transaction, &sql)?;
     Ok(())
 }
 
-/// The compare-and-set. No row: somebody else has the chunk, or this commit has happened.
+/// The compare-and-set. No row: another worker has the chunk, or this commit was applied before.
 pub(super) fn advance(
     transaction: &Transaction<'_>,
     ledger: &Ledger,
@@ -74,10 +76,10 @@ pub(super) fn advance(
         ledger.nonce,
     ];
     let advanced = statement.query_row(params, |row| Ok(row::ledger(row, chunk)));
-    advanced.optional().map_err(failed)?.unwrap_or(Err(DataError::LeaseLost))
+    advanced.optional().map_err(failed)?.unwrap_or(Err(ConnectorError::LeaseLost))
 }
 
-/// Adds what only the effect could know.
+/// Adds the counts of the effect.
 fn recount(transaction: &Transaction<'_>, ledger: &mut Ledger, found: Counts) -> Result<()> {
     let sql = include_str!("../../sql/sqlite/recount.sql");
     let params = params![
@@ -94,7 +96,7 @@ fn recount(transaction: &Transaction<'_>, ledger: &mut Ledger, found: Counts) ->
     Ok(())
 }
 
-/// The effect on the user's data, what it adds to the counts, and the items to hold.
+/// Applies the effect. Returns what it adds to the counts, and the items to defer.
 fn apply(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -116,7 +118,7 @@ fn apply(
     }
 }
 
-/// Runs the step's statement: rows affected are processed, the others skipped.
+/// Runs the step's statement. Affected rows count as processed, the others as skipped.
 fn run(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -126,7 +128,7 @@ fn run(
     let step = statement::step(Dialect::Sqlite, scope, key_set)?;
     let read = match &key_set.keys {
         _ if statement::touches_all(scope, key_set)? => None,
-        // Keys without a record are part of what was asked for.
+        // Keys without a record count as read.
         Keys::List(keys) => Some(keys.len() as i64),
         Keys::Range(_) => {
             Some(row::number(transaction, &statement::count(Dialect::Sqlite, scope, key_set))?)

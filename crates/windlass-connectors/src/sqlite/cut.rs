@@ -1,8 +1,8 @@
-//! Cutting a range into chunks: a prepared statement jumps from every n-th key to the next.
+//! Cuts a range into chunks: a prepared statement finds the last key of one chunk after the other.
 
 use super::{failed, row};
-use crate::by_value::ByValue;
-use crate::chunk_cutter::{Next, Page};
+use crate::by_value::ValueLookup;
+use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
 use crate::key_walk::{self, Step};
 use crate::predicate::Bounds;
@@ -11,92 +11,95 @@ use crate::{ChunkPage, Result, Scope, statement};
 use rusqlite::Connection;
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 
-/// ChunkPage the next page of chunks.
+/// Cuts the next page of chunks.
 pub(super) fn cut(
     connection: &Connection,
     scope: &Scope,
     within: Option<&FilterValue>,
-    mut page: Page,
+    mut cutter: ChunkCutter,
 ) -> Result<ChunkPage> {
-    let cutter = Cutter { connection, scope, within };
+    let queries = CutQueries { connection, scope, within };
     if !scope.walks_by_key(within) {
         if within.is_some() {
-            let keys = cutter.select(&page.rest(), Bounds::All, "", page.capacity(), 0)?;
-            return Ok(page.keys(keys));
+            let keys =
+                queries.select(&cutter.remaining(), Bounds::All, "", cutter.capacity(), 0)?;
+            return Ok(cutter.finish_with_keys(keys));
         }
-        for (key, items) in cutter.number(&page.rest(), page.items(), page.jumps())? {
-            page.push(key, items);
+        for (key, items) in
+            queries.number(&cutter.remaining(), cutter.chunk_items(), cutter.max_full_chunks())?
+        {
+            cutter.push(key, items);
         }
     } else {
-        for _ in 0..page.jumps() {
-            let Some(key) = cutter.jump(&page.rest(), page.items())? else { break };
-            let items = cutter.items(&page.upto(&key), page.items())?;
-            page.push(key, items);
+        for _ in 0..cutter.max_full_chunks() {
+            let Some(key) = queries.jump(&cutter.remaining(), cutter.chunk_items())? else { break };
+            let items = queries.items(&cutter.remaining_upto(&key), cutter.chunk_items())?;
+            cutter.push(key, items);
         }
     }
-    let limit = match page.next() {
-        Next::Finish { done } => return Ok(page.finish(done)),
-        Next::Tail(limit) => limit,
+    let limit = match cutter.next() {
+        NextCut::Finish { done } => return Ok(cutter.finish(done)),
+        NextCut::Tail(limit) => limit,
     };
-    let rest = page.rest();
+    let remaining = cutter.remaining();
     if let Some(limit) = limit
-        && let Some(last) = cutter.jump(&rest, limit)?
+        && let Some(last) = queries.jump(&remaining, limit)?
     {
-        let items = cutter.items(&page.upto(&last), limit)?;
-        page.push(last, items);
-        return Ok(page.finish(true));
+        let items = queries.items(&cutter.remaining_upto(&last), limit)?;
+        cutter.push(last, items);
+        return Ok(cutter.finish(true));
     }
-    let left = cutter.count(&rest)?;
-    let last = match rest.upto {
-        None if left > 0 => cutter.select(&rest, Bounds::All, " DESC", 1, 0)?.pop(),
+    let left = queries.count(&remaining)?;
+    let last = match remaining.upto {
+        None if left > 0 => queries.select(&remaining, Bounds::All, " DESC", 1, 0)?.pop(),
         _ => None,
     };
-    page.end(left, last);
-    Ok(page.finish(true))
+    cutter.end(left, last);
+    Ok(cutter.finish(true))
 }
 
-/// Looks up many values of a filter, with two statements.
+/// Looks up many values of a filter with two statements.
 pub(super) fn cut_values(
     connection: &Connection,
     scope: &Scope,
     filter: &str,
     values: &[Value],
-    items: u32,
+    chunk_items: u32,
 ) -> Result<Vec<Option<ChunkPage>>> {
-    let mut lookup = ByValue::new(Dialect::Sqlite, scope, filter, values);
+    let mut lookup = ValueLookup::new(Dialect::Sqlite, scope, filter, values);
     let mut larger = Vec::new();
-    row::each(connection, &lookup.larger(items), |row| {
+    row::each(connection, &lookup.larger_than(chunk_items), |row| {
         larger.push(row.get(0).map_err(failed)?);
         Ok(true)
     })?;
-    lookup.leave_out(&larger);
+    lookup.remove(&larger);
     let (columns, mut found) = (scope.key().len(), Vec::new());
     row::each(connection, &lookup.keys(), |row| {
-        let key = (0..columns).map(|place| row::key_value(row, place));
+        let key = (0..columns).map(|index| row::key_value(row, index));
         let key = Key(key.collect::<Result<_>>()?);
         check_null(scope, &key)?;
         let items = row.get(columns + 1).map_err(failed)?;
         found.push((row.get(columns).map_err(failed)?, key, items));
         Ok(true)
     })?;
-    Ok(lookup.cuts(found))
+    Ok(lookup.pages(found))
 }
 
-/// The greatest key of the whole source, whether the job may reach it or not: it bounds ranges
-/// that are cut by keys alone. Where a key may be null it is that of what the job may reach.
+/// The greatest key of the whole source, including records outside the job's conditions: it bounds
+/// ranges that are cut by keys alone. Where a key may be null, only records of the job count.
 pub(super) fn greatest(connection: &Connection, scope: &Scope) -> Result<Option<Key>> {
-    let cutter = Cutter { connection, scope, within: None };
+    let queries = CutQueries { connection, scope, within: None };
     let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
-    Ok(cutter.select(&KeyRange::ALL, bounds, " DESC", 1, 0)?.pop())
+    Ok(queries.select(&KeyRange::ALL, bounds, " DESC", 1, 0)?.pop())
 }
 
-struct Cutter<'a> {
+struct CutQueries<'a> {
     connection: &'a Connection,
     scope: &'a Scope,
     within: Option<&'a FilterValue>,
 }
 
-impl Cutter<'_> {
+impl CutQueries<'_> {
     /// The n-th key of a range.
     fn jump(&self, range: &KeyRange, items: u64) -> Result<Option<Key>> {
         Ok(self.select(range, Bounds::All, "", 1, items.saturating_sub(1))?.pop())
@@ -118,23 +121,24 @@ impl Cutter<'_> {
         Ok(keys)
     }
 
-    /// Where the chunks of a range end that is numbered in one pass, each with its records.
-    fn number(&self, range: &KeyRange, every: u64, most: u64) -> Result<Vec<(Key, i64)>> {
+    /// The last keys of the chunks of a range, found by numbering all records in one pass, each with the
+    /// number of its records.
+    fn number(&self, range: &KeyRange, every: u64, max: u64) -> Result<Vec<(Key, i64)>> {
         let key_set = self.key_set(range);
-        let sql = key_walk::number(Dialect::Sqlite, self.scope, &key_set, every, most);
+        let sql = key_walk::number(Dialect::Sqlite, self.scope, &key_set, every, max);
         let mut ends = Vec::new();
         row::each(self.connection, &sql, |row| {
             let columns = self.scope.key().len();
-            let key = (0..columns).map(|place| row::key_value(row, place));
+            let key = (0..columns).map(|index| row::key_value(row, index));
             let key = Key(key.collect::<Result<_>>()?);
             check_null(self.scope, &key)?;
             ends.push((key, row.get(columns).map_err(failed)?));
             Ok(true)
         })?;
-        Ok(key_walk::counted(ends))
+        Ok(key_walk::count_chunks(ends))
     }
 
-    /// How many records a range has that a jump over so many found the end of.
+    /// The number of records in a range whose end was found by skipping `jumped` records.
     fn items(&self, range: &KeyRange, jumped: u64) -> Result<i64> {
         match self.scope.key_may_repeat() {
             true => self.count(range),

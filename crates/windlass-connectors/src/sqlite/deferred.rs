@@ -1,13 +1,13 @@
-//! Items that are held beside the ledger, and rows that are kept there.
+//! Deferred items and emitted rows, which are stored next to the ledger.
 
 use super::failed;
-use crate::{DeferredItem, DeferredState, Emitted, Result};
+use crate::{DeferredItem, DeferredState, Emitted, EmittedCursor, Result};
 use rusqlite::{Connection, Row, Transaction, params};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 
-/// DeferredItem items of a chunk in one state.
-pub(super) fn held(
+/// The deferred items of a chunk in one state.
+pub(super) fn items(
     connection: &Connection,
     chunk: ChunkId,
     state: DeferredState,
@@ -18,11 +18,11 @@ pub(super) fn held(
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     let params = params![chunk.job.to_string(), chunk.number, state.as_str(), after, limit];
     let mut rows = statement.query(params).map_err(failed)?;
-    let mut held = Vec::new();
+    let mut items = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        let text = |place| row.get::<_, String>(place).map_err(failed);
-        let number = |place| row.get::<_, u32>(place).map_err(failed);
-        held.push(DeferredItem {
+        let text = |index| row.get::<_, String>(index).map_err(failed);
+        let number = |index| row.get::<_, u32>(index).map_err(failed);
+        items.push(DeferredItem {
             key: serde_json::from_str(&text(0)?)?,
             state,
             attempts: number(2)?,
@@ -33,18 +33,18 @@ pub(super) fn held(
             wait: Duration::from_millis(row.get::<_, i64>(7).map_err(failed)?.unsigned_abs()),
         });
     }
-    Ok(held)
+    Ok(items)
 }
 
-/// Holds items, in the transaction of their commit.
-pub(super) fn hold(
+/// Stores deferred items, in the transaction of their commit.
+pub(super) fn defer(
     transaction: &Transaction<'_>,
     chunk: ChunkId,
-    held: &[DeferredItem],
+    deferred: &[DeferredItem],
 ) -> Result<()> {
     let sql = include_str!("../../sql/sqlite/defer.sql");
     let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
-    for item in held {
+    for item in deferred {
         let params = params![
             chunk.job.to_string(),
             chunk.number,
@@ -62,49 +62,53 @@ pub(super) fn hold(
     Ok(())
 }
 
-/// Forgets held items that came to an end, in the transaction of their commit.
-pub(super) fn settle(transaction: &Transaction<'_>, chunk: ChunkId, settled: &[Key]) -> Result<()> {
+/// Deletes deferred items that are processed, skipped or dead now, in the transaction of their commit.
+pub(super) fn resolve(
+    transaction: &Transaction<'_>,
+    chunk: ChunkId,
+    resolved: &[Key],
+) -> Result<()> {
     let sql = include_str!("../../sql/sqlite/resolve.sql");
     let mut statement = transaction.prepare_cached(sql).map_err(failed)?;
-    for key in settled {
+    for key in resolved {
         let params = params![chunk.job.to_string(), chunk.number, key.to_text()];
         statement.execute(params).map_err(failed)?;
     }
     Ok(())
 }
 
-/// The rows that a job emitted, after the given place.
+/// The rows that a job emitted, after the cursor.
 pub(super) fn emitted(
     connection: &Connection,
     job: JobId,
-    (chunk, key, place): &(i64, String, i64),
+    after: &EmittedCursor,
     limit: u32,
 ) -> Result<Vec<Emitted>> {
     let sql = include_str!("../../sql/sqlite/emitted.sql");
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-    let params = params![job.to_string(), chunk, key, place, limit];
+    let params = params![job.to_string(), after.chunk, after.item_key, after.seq, limit];
     let emitted = |row: &Row<'_>| {
-        let place = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(Emitted { place, fields: row.get(3)? })
+        let cursor = EmittedCursor { chunk: row.get(0)?, item_key: row.get(1)?, seq: row.get(2)? };
+        Ok(Emitted { cursor, fields: row.get(3)? })
     };
     let rows = statement.query_map(params, emitted).map_err(failed)?;
     rows.collect::<rusqlite::Result<_>>().map_err(failed)
 }
 
-/// Forgets everything of a job.
+/// Deletes everything of a job.
 pub(super) fn prune(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
-    let mut gone = discard(transaction, job)?;
+    let mut total = discard_emitted(transaction, job)?;
     for sql in [
         include_str!("../../sql/sqlite/prune_deferred.sql"),
         include_str!("../../sql/sqlite/prune_ledger.sql"),
     ] {
-        gone += transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64;
+        total += transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64;
     }
-    Ok(gone)
+    Ok(total)
 }
 
-/// Removes what a job emitted.
-pub(super) fn discard(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
+/// Deletes the rows that a job emitted.
+pub(super) fn discard_emitted(transaction: &Transaction<'_>, job: JobId) -> Result<u64> {
     let sql = include_str!("../../sql/sqlite/prune_emitted.sql");
     Ok(transaction.execute(sql, [job.to_string()]).map_err(failed)? as u64)
 }

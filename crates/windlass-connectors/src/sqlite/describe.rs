@@ -1,8 +1,8 @@
-//! What the schema says of a table.
+//! Describes tables and queries by the schema.
 
 use super::failed;
 use crate::Result;
-use crate::names::{missing_table, users_own};
+use crate::names::{missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::sql::quote;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -53,10 +53,10 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<String>> {
     let sql = include_str!("../../sql/sqlite/names.sql");
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
-    Ok(users_own(names.map_err(failed)?))
+    Ok(user_tables(names.map_err(failed)?))
 }
 
-/// The columns of a table by name; `None` when there is no such table.
+/// The columns of a table. `None` when the table does not exist.
 pub(super) fn columns_of(connection: &Connection, table: &str) -> Result<Option<Vec<Column>>> {
     match Relation::find(connection, table)? {
         Some(table) => Ok(Some(table.columns(connection)?.0)),
@@ -64,7 +64,7 @@ pub(super) fn columns_of(connection: &Connection, table: &str) -> Result<Option<
     }
 }
 
-/// A table or view as the schema has it.
+/// A table or view in the schema.
 pub(super) struct Relation {
     schema: String,
     name: String,
@@ -95,8 +95,7 @@ impl Relation {
         found.optional().map_err(failed)
     }
 
-    /// The columns whose values may be of any type: all but those of strict tables, and but the
-    /// rowid.
+    /// The columns whose values may be of any type: all except the rowid and the columns of strict tables.
     fn any_type(&self, columns: &[Column], primary_key: &[String]) -> Vec<String> {
         let is = |column: &Column, name: &str| column.sql_type.eq_ignore_ascii_case(name);
         let is_any = |column: &&Column| {
@@ -108,7 +107,7 @@ impl Relation {
         columns.iter().filter(is_any).map(|column| column.name.clone()).collect()
     }
 
-    /// A name for the rowid that no column hides; `None` when there is no rowid.
+    /// A name for the rowid that no column has. `None` when there is no rowid.
     pub(super) fn rowid(&self, columns: &[Column]) -> Option<&'static str> {
         let hidden = |name: &str| columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let free = ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name));
@@ -153,14 +152,14 @@ impl Relation {
         let sql = include_str!("../../sql/sqlite/indexes.sql");
         let mut statement = connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(params![self.name, self.schema]).map_err(failed)?;
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<FoundIndex> = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
             let name: String = row.get(0).map_err(failed)?;
             let column: Option<String> = row.get(4).map_err(failed)?;
             let descending: bool = row.get(5).map_err(failed)?;
             let collation: String = row.get(6).map_err(failed)?;
             if found.last().is_none_or(|last| last.name != name) {
-                found.push(Found {
+                found.push(FoundIndex {
                     name,
                     is_key: row.get::<_, String>(2).map_err(failed)? == "pk",
                     index: Index { columns: Vec::new(), unique: row.get(1).map_err(failed)? },
@@ -187,7 +186,7 @@ impl Relation {
             indexes.push(Index { columns: primary_key.to_vec(), unique: true });
         }
         let carries_key = is_rowid || self.without_rowid;
-        for Found { index, whole, is_key, descending, .. } in found {
+        for FoundIndex { index, whole, is_key, descending, .. } in found {
             // A descending index still ends with its key ascending.
             if carries_key && whole && !is_key && !descending {
                 let mut longer = Index { unique: false, ..index.clone() };
@@ -201,7 +200,7 @@ impl Relation {
         Ok((indexes, is_rowid))
     }
 
-    /// Whether an index orders a column as comparisons with that column do.
+    /// Whether an index sorts a column by the column's own collation.
     fn collates(&self, connection: &Connection, column: &str, collation: &str) -> Result<bool> {
         let (_, own, ..) = connection
             .column_metadata(Some(self.schema.as_str()), self.name.as_str(), column)
@@ -210,7 +209,7 @@ impl Relation {
         Ok(own.is_none_or(|own| own.eq_ignore_ascii_case(collation)))
     }
 
-    /// SQLite lets nulls into most primary keys; what counts is whether one is there.
+    /// SQLite allows nulls in most primary keys, so the rows are checked.
     fn has_null(&self, connection: &Connection, column: &str) -> Result<bool> {
         let (table, column) = (self.quoted(), quote(column));
         let sql = format!("SELECT 1 FROM {table} WHERE {column} IS NULL LIMIT 1");
@@ -219,7 +218,7 @@ impl Relation {
     }
 }
 
-struct Found {
+struct FoundIndex {
     name: String,
     is_key: bool,
     index: Index,
@@ -228,8 +227,8 @@ struct Found {
     descending: bool,
 }
 
-/// Counts as far as that is cheap. Beyond it, what ANALYZE found, or the span of the rowids as far
-/// as the file has room for them.
+/// Counts up to a limit. Beyond it, takes the result of ANALYZE, or the span of the rowids limited by the
+/// size of the file.
 fn estimated_rows(connection: &Connection, table: &Relation) -> Result<u64> {
     let number = |sql: &str| {
         let number = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
@@ -237,8 +236,8 @@ fn estimated_rows(connection: &Connection, table: &Relation) -> Result<u64> {
     };
     let quoted = table.quoted();
     let counted =
-        number(&format!("SELECT count(*) FROM (SELECT 1 FROM {quoted} LIMIT {COUNTED})"))?;
-    if counted < COUNTED || !table.is_table {
+        number(&format!("SELECT count(*) FROM (SELECT 1 FROM {quoted} LIMIT {MAX_COUNTED_ROWS})"))?;
+    if counted < MAX_COUNTED_ROWS || !table.is_table {
         return Ok(counted as u64);
     }
     let analyzed = connection.table_exists(Some(table.schema.as_str()), "sqlite_stat1");
@@ -254,18 +253,18 @@ fn estimated_rows(connection: &Connection, table: &Relation) -> Result<u64> {
         }
     }
     let size = number("PRAGMA page_count")?.saturating_mul(number("PRAGMA page_size")?);
-    let room = size / SMALLEST_ROW;
+    let max_rows = size / MIN_ROW_BYTES;
     let (columns, _) = table.columns(connection)?;
-    let Some(rowid) = table.rowid(&columns) else { return Ok(room.max(counted) as u64) };
+    let Some(rowid) = table.rowid(&columns) else { return Ok(max_rows.max(counted) as u64) };
     let least = number(&format!("SELECT min({rowid}) FROM {quoted}"))?;
     let greatest = number(&format!("SELECT max({rowid}) FROM {quoted}"))?;
-    Ok(greatest.saturating_sub(least).saturating_add(1).min(room).max(counted) as u64)
+    Ok(greatest.saturating_sub(least).saturating_add(1).min(max_rows).max(counted) as u64)
 }
 
-/// Up to so many rows are counted.
-const COUNTED: i64 = 100_000;
-/// About the bytes of the smallest row there is.
-const SMALLEST_ROW: i64 = 16;
+/// The most rows that are counted.
+const MAX_COUNTED_ROWS: i64 = 100_000;
+/// The approximate size of the smallest possible row, in bytes.
+const MIN_ROW_BYTES: i64 = 16;
 
 /// The columns of a query, without running it.
 pub(super) fn query_columns(connection: &Connection, query: &str) -> Result<Vec<Column>> {
@@ -275,7 +274,7 @@ pub(super) fn query_columns(connection: &Connection, query: &str) -> Result<Vec<
     for name in statement.column_names() {
         if columns.iter().any(|column| column.name == name) {
             let detail = format!(
-                "has two columns `{name}`; name each otherwise. There is {}",
+                "has two columns `{name}`; rename one. Its columns are {}",
                 names(columns.iter().map(|column| &column.name))
             );
             return Err(Problem::field(Code::Source, "source.query", detail).into());
@@ -290,8 +289,8 @@ pub(super) fn query_columns(connection: &Connection, query: &str) -> Result<Vec<
     Ok(columns)
 }
 
-/// The kind a declared type stands for, by SQLite's own rules of affinity and the names people use
-/// on top of them. Dates are whatever the application stores: text, or numbers.
+/// The kind of a declared type, by SQLite's rules of affinity and by common names. Dates are text or numbers,
+/// depending on the application.
 fn kind(declared: &str) -> ColumnType {
     let declared = declared.to_ascii_uppercase();
     let has = |names: &[&str]| names.iter().any(|name| declared.contains(name));

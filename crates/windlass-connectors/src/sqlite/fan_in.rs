@@ -1,25 +1,25 @@
-//! Fan-in: `map` beside the records, `reduce` over a temporary table, and a table's rows replaced.
+//! Fan-in: `map`, `reduce` over a temporary table, and replacing rows of a table.
 
 use super::row::{each, execute, values};
-use super::{SqliteData, commit, describe, failed};
+use super::{SqliteConnection, commit, describe, failed};
 #[cfg(feature = "export")]
-use crate::fan_in::misfit;
-use crate::fan_in::{BATCH, BATCH_BYTES, Bound, Replacement};
+use crate::fan_in::data_error;
+use crate::fan_in::{Bound, MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
-use crate::{FanIn, Ledger, Params, Parts, Result, Rows, Scope, statement};
+use crate::{FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use rusqlite::Connection;
 use std::borrow::Cow;
 use tokio::sync::mpsc::Sender;
 use windlass_core::{Column, Counts, Cursor, KeySet, Load, Template, Value};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
 
 #[async_trait]
-impl FanIn for SqliteData {
+impl FanIn for SqliteConnection {
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>> {
         let scope = scope.clone();
         self.read(move |connection| {
@@ -48,12 +48,15 @@ impl FanIn for SqliteData {
         scope: &Scope,
         key_set: &KeySet,
         columns: &[Column],
-        to: Sender<RecordBatch>,
+        batches: Sender<RecordBatch>,
     ) -> Result<()> {
         let (scope, key_set, columns) = (scope.clone(), key_set.clone(), columns.to_vec());
-        self.read(move |connection| extract(connection, &scope, &key_set, &columns, &to)).await
+        self.read(move |connection| extract(connection, &scope, &key_set, &columns, &batches)).await
     }
+}
 
+#[async_trait]
+impl Merge for SqliteConnection {
     async fn reduce(
         &self,
         columns: &[Column],
@@ -74,13 +77,13 @@ impl FanIn for SqliteData {
         params: &Params,
         bounds: &[Bound],
     ) -> Result<Ledger> {
-        let replacement = Replacement::of(load, result, params, bounds)?;
+        let replacement = Replacement::new(load, result, params, bounds)?;
         let (ledger, table) = (ledger.clone(), load.table.clone());
         self.write(move |transaction| {
             let inserted = replacement.rows.len() as i64;
             let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
             let ledger = commit::advance(transaction, &ledger, &Cursor::End.to_text(), counts)?;
-            put(transaction, &table, &replacement)?;
+            replace_rows(transaction, &table, &replacement)?;
             Ok(ledger)
         })
         .await
@@ -102,20 +105,20 @@ fn extract(
     scope: &Scope,
     key_set: &KeySet,
     columns: &[Column],
-    to: &Sender<RecordBatch>,
+    batches: &Sender<RecordBatch>,
 ) -> Result<()> {
     let sql = statement::extract(Dialect::Sqlite, scope, key_set, columns);
-    let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(misfit)?;
+    let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(data_error)?;
     let mut wanted = true;
     each(connection, &sql, |row| {
-        builder.push(&values(row, columns.len())?).map_err(misfit)?;
-        if builder.rows() >= BATCH || builder.bytes() >= BATCH_BYTES {
-            wanted = to.blocking_send(builder.finish().map_err(misfit)?).is_ok();
+        builder.push(&values(row, columns.len())?).map_err(data_error)?;
+        if builder.rows() >= MAX_BATCH_ROWS || builder.bytes() >= MAX_BATCH_BYTES {
+            wanted = batches.blocking_send(builder.finish().map_err(data_error)?).is_ok();
         }
         Ok(wanted)
     })?;
     if wanted {
-        let _ = to.blocking_send(builder.finish().map_err(misfit)?);
+        let _ = batches.blocking_send(builder.finish().map_err(data_error)?);
     }
     Ok(())
 }
@@ -147,27 +150,30 @@ fn reduce(
         let rows = select(connection, &sql, columns.len())?;
         Ok(Rows { columns, rows })
     })();
-    // It is of the connection, which others use after this.
+    // The connection is reused.
     connection.execute_batch("DROP TABLE temp.parts").map_err(failed)?;
     reduced
 }
 
-/// Removes what is replaced and inserts the new rows.
-fn put(connection: &Connection, table: &str, replacement: &Replacement) -> Result<()> {
+/// The most rows of one INSERT.
+const INSERT_ROWS: usize = 1000;
+
+/// Deletes the replaced rows and inserts the new ones.
+fn replace_rows(connection: &Connection, table: &str, replacement: &Replacement) -> Result<()> {
     let Some(columns) = describe::columns_of(connection, table)? else {
         let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(Class::Definition, message).into());
+        return Err(Error::new(ErrorClass::Definition, message).into());
     };
-    for gone in &replacement.gone {
+    for deleted in &replacement.deleted {
         let mut sql =
             Sql::new(Dialect::Sqlite, format!("DELETE FROM {} WHERE ", quote_table(table)));
-        for (place, name) in replacement.by.iter().enumerate() {
+        for (index, name) in replacement.delete_by.iter().enumerate() {
             let column = insert_column(table, &columns, name)?;
-            sql.push(if place > 0 { " AND " } else { "" }).push(quote(name)).push(" IS ");
-            sql.bind(Cow::Borrowed(&gone[place]));
-            if replacement.exact[place] && has_collation(Some(column)) {
+            sql.push(if index > 0 { " AND " } else { "" }).push(quote(name)).push(" IS ");
+            sql.bind(Cow::Borrowed(&deleted[index]));
+            if replacement.exact[index] && has_collation(Some(column)) {
                 sql.push(" AND ");
-                sql.is_exactly_one_of(&quote(name), std::slice::from_ref(&gone[place]));
+                sql.is_exactly_one_of(&quote(name), std::slice::from_ref(&deleted[index]));
             }
         }
         execute(connection, &sql)?;
@@ -176,7 +182,7 @@ fn put(connection: &Connection, table: &str, replacement: &Replacement) -> Resul
         insert_column(table, &columns, name)?;
     }
     let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
-    for rows in replacement.rows.chunks(1000) {
+    for rows in replacement.rows.chunks(INSERT_ROWS) {
         let mut sql =
             Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, table, &names));
         sql.push(" ");

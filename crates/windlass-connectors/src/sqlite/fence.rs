@@ -1,36 +1,27 @@
-//! The ledger's tables, and raising its rows to an epoch.
+//! Creates the ledger's tables, and fences its rows.
 
-use super::{SqliteData, failed, row};
-use crate::{DataError, Fence, Ledger, LedgerRow, Result};
+use super::{SqliteConnection, failed, row};
+use crate::ledger::missing_ledger;
+use crate::{Fence, Ledger, LedgerRow, Result};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use windlass_core::problem::Code;
-use windlass_core::{ChunkId, JobId, Problem};
-use windlass_drivers::Class;
+use windlass_core::{ChunkId, JobId};
 
-/// The statements that make the ledger.
+/// The statements that create the ledger.
 pub(super) const LEDGER: &str = include_str!("../../sql/sqlite/ledger.sql");
 
-/// Makes the tables where they are missing.
-pub(super) async fn prepare(data: &SqliteData) -> Result<()> {
-    if data.read(is_there).await? {
+/// Creates the tables where they are missing.
+pub(super) async fn prepare(data: &SqliteConnection) -> Result<()> {
+    if data.read(has_tables).await? {
         return Ok(());
     }
-    let made = data.write(|transaction| transaction.execute_batch(LEDGER).map_err(failed)).await;
-    match made {
-        Err(DataError::Database(error))
-            if !matches!(error.class, Class::Connection | Class::Retry | Class::Full) =>
-        {
-            let detail = format!(
-                "the ledger's tables are missing and cannot be made: {error}; \
-                 run `windlass migrate --print` and have them created"
-            );
-            Err(Problem::new(Code::Ledger, detail).into())
-        }
+    let created = data.write(|transaction| transaction.execute_batch(LEDGER).map_err(failed)).await;
+    match created {
+        Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
         outcome => outcome,
     }
 }
 
-/// Raises several rows, and reads them.
+/// Raises several rows to their epochs, and returns them.
 pub(super) fn fence(
     transaction: &Transaction<'_>,
     fences: &[Fence],
@@ -48,14 +39,14 @@ pub(super) fn fence(
     Ok(raised)
 }
 
-pub(super) fn is_there(connection: &Connection) -> Result<bool> {
-    // By a statement: `table_exists` answers from the schema as this connection last read it.
+pub(super) fn has_tables(connection: &Connection) -> Result<bool> {
+    // By a query, since `table_exists` may use an outdated schema of this connection.
     let sql = "SELECT count(*) = 4 FROM sqlite_master WHERE name IN \
                ('windlass_ledger', 'windlass_deferred', 'windlass_emitted', 'windlass_stores')";
     connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
 }
 
-/// The rows of a job's chunks after this one, with what is kept beside them.
+/// The ledger rows of a job's chunks after this one, with the counts of the rows next to them.
 pub(super) fn rows(
     connection: &Connection,
     job: JobId,
@@ -67,7 +58,7 @@ pub(super) fn rows(
     let mut rows = statement.query(params![job.to_string(), after, limit]).map_err(failed)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        let number = |place| row.get::<_, i64>(place).map_err(failed);
+        let number = |index| row.get::<_, i64>(index).map_err(failed);
         let chunk = ChunkId { job, number: number(14)? };
         found.push(LedgerRow {
             ledger: row::ledger(row, chunk)?,

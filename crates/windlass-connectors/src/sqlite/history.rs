@@ -1,20 +1,20 @@
-//! What the ledger remembers across jobs.
+//! The history of the ledger.
 
-use super::fence::is_there;
-use super::{SqliteData, failed, row};
-use crate::{DataError, Ledger, LedgerHistory, Result};
+use super::fence::has_tables;
+use super::{SqliteConnection, failed, row};
+use crate::{ConnectorError, Ledger, LedgerHistory, Result};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, params};
 use uuid::Uuid;
 use windlass_core::{ChunkId, JobId};
 
 #[async_trait]
-impl LedgerHistory for SqliteData {
+impl LedgerHistory for SqliteConnection {
     async fn generation(&self, store: Uuid, connection: &str) -> Result<i64> {
         let connection = connection.to_owned();
         let sql = include_str!("../../sql/sqlite/generation.sql");
         self.read(move |db| {
-            if !is_there(db)? {
+            if !has_tables(db)? {
                 return Ok(0);
             }
             let found = db.query_row(sql, params![store.to_string(), connection], |row| row.get(0));
@@ -36,7 +36,7 @@ impl LedgerHistory for SqliteData {
     async fn rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<Ledger>> {
         let sql = include_str!("../../sql/sqlite/history_rows.sql");
         self.read(move |db| {
-            if !is_there(db)? {
+            if !has_tables(db)? {
                 return Ok(Vec::new());
             }
             let mut statement = db.prepare(sql).map_err(failed)?;
@@ -55,7 +55,7 @@ impl LedgerHistory for SqliteData {
     async fn jobs(&self) -> Result<Vec<(JobId, u64)>> {
         let sql = include_str!("../../sql/sqlite/history_jobs.sql");
         self.read(move |db| {
-            if !is_there(db)? {
+            if !has_tables(db)? {
                 return Ok(Vec::new());
             }
             let mut statement = db.prepare(sql).map_err(failed)?;
@@ -64,7 +64,7 @@ impl LedgerHistory for SqliteData {
             while let Some(row) = rows.next().map_err(failed)? {
                 let (job, count): (String, i64) =
                     (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
-                let unreadable = || DataError::Unreadable(format!("`{job}` is not a job"));
+                let unreadable = || ConnectorError::Unreadable(format!("`{job}` is not a job"));
                 found.push((job.parse().map_err(|_| unreadable())?, count.unsigned_abs()));
             }
             Ok(found)

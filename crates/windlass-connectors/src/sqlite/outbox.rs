@@ -1,9 +1,11 @@
-//! The outbox: rows are read, submitted and then removed. Nothing is locked meanwhile, since the
-//! store may be in the same file; two relays that submit one row submit one job.
+//! The outbox. Rows are read, submitted and then deleted, without locks in between, since the store may be in
+//! the same file: two relays that submit the same row submit the same job.
 
-use super::{SqliteData, failed};
-use crate::outbox::{Answers, BATCH, Due, Outbox, OutboxRow, Relayed, Unsettled, Waiting};
-use crate::{DataError, Result, Submitter};
+use super::{SqliteConnection, failed};
+use crate::outbox::{
+    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+};
+use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use rusqlite::types::ValueRef;
@@ -11,14 +13,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use std::time::Duration;
 use windlass_core::JobId;
 
-/// The statements that make the outbox.
+/// The statements that create the outbox.
 const OUTBOX: &str = include_str!("../../sql/sqlite/outbox.sql");
 
-/// Nobody says when another process has written to the file; catalog_tx is cheap.
-const POLL: Duration = Duration::from_millis(200);
+/// SQLite has no notifications, and polling is cheap.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[async_trait]
-impl Outbox for SqliteData {
+impl Outbox for SqliteConnection {
     async fn prepare(&self) -> Result<()> {
         if self.read(has_table).await? {
             return Ok(());
@@ -30,26 +32,25 @@ impl Outbox for SqliteData {
         OUTBOX
     }
 
-    async fn relay(&self, door: &dyn Submitter) -> Result<Relayed> {
+    async fn relay(&self, submitter: &dyn Submitter) -> Result<Relayed> {
         let rows = self.read(due).await?;
-        let mut answers = Answers::default();
+        let mut results = RelayResults::default();
         for due in &rows {
             let (id, error) = (due.id, due.error.clone());
-            // Another relay may have removed it meanwhile.
-            let Some(given) = self.read(move |connection| load(connection, id, error)).await?
-            else {
+            // Another relay may have deleted it.
+            let Some(row) = self.read(move |connection| load(connection, id, error)).await? else {
                 continue;
             };
-            if answers.keep(due, door.submit(given).await).is_break() {
+            if results.record(due, submitter.submit(row).await).is_break() {
                 break;
             }
         }
-        if answers.taken.is_empty() && answers.refused.is_empty() {
-            return Ok(answers.relayed(rows.len(), Unsettled::default()));
+        if results.submitted.is_empty() && results.refused.is_empty() {
+            return Ok(results.relayed(rows.len(), RowFailures::default()));
         }
         self.write(move |transaction| {
-            let unsettled = settle(transaction, &answers);
-            Ok(answers.relayed(rows.len(), unsettled))
+            let failures = apply_results(transaction, &results);
+            Ok(results.relayed(rows.len(), failures))
         })
         .await
     }
@@ -78,24 +79,24 @@ impl Outbox for SqliteData {
         .await
     }
 
-    async fn changed(&self, at_most: Duration) {
-        tokio::time::sleep(at_most.min(POLL)).await;
+    async fn changed(&self, timeout: Duration) {
+        tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
     }
 }
 
 fn has_table(connection: &Connection) -> Result<bool> {
-    // By a statement: the library's own answer may be that of the schema as it was before.
+    // By a query, since the library's own check may use an outdated schema.
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'windlass_outbox')";
     connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
 }
 
-fn due(connection: &Connection) -> Result<Vec<Due>> {
+fn due(connection: &Connection) -> Result<Vec<DueRow>> {
     let sql = include_str!("../../sql/sqlite/outbox_due.sql");
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-    let mut rows = statement.query([BATCH]).map_err(failed)?;
+    let mut rows = statement.query([MAX_ROWS]).map_err(failed)?;
     let mut due = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        due.push(Due {
+        due.push(DueRow {
             id: id(row)?,
             attempts: attempts(row, 1),
             error: row.get(2).ok().flatten(),
@@ -107,53 +108,53 @@ fn due(connection: &Connection) -> Result<Vec<Due>> {
 fn load(connection: &Connection, id: JobId, error: Option<String>) -> Result<Option<OutboxRow>> {
     let sql = include_str!("../../sql/sqlite/outbox_request.sql");
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
-    let given = |row: &Row<'_>| {
+    let to_row = |row: &Row<'_>| {
         Ok(OutboxRow { id, job_type: text(row, 0)?, request: text(row, 1)?, error })
     };
-    statement.query_row([id.to_string()], given).optional().map_err(failed)
+    statement.query_row([id.to_string()], to_row).optional().map_err(failed)
 }
 
-/// What is no text must not keep the others from being read: what stands for it is refused.
-fn text(row: &Row<'_>, place: usize) -> rusqlite::Result<String> {
-    let text = match row.get_ref(place)? {
+/// A value that is not text is replaced by one that will be refused, so that the other rows are read.
+fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
+    let text = match row.get_ref(index)? {
         ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).ok(),
         _ => None,
     };
-    Ok(text.unwrap_or_else(|| "\"this is no UTF-8 text\"".to_owned()))
+    Ok(text.unwrap_or_else(|| "\"this is not UTF-8 text\"".to_owned()))
 }
 
-/// Removes the rows that became jobs and updates the refused ones. A row whose change fails does not
-/// keep the others from being settled: SQLite undoes only the statement that failed.
-fn settle(transaction: &Transaction<'_>, answers: &Answers) -> Unsettled {
-    let refused = answers.refused.iter().map(|(id, error, wait)| {
+/// Deletes the rows that became jobs and updates the refused ones. A failing row does not affect the
+/// others, since SQLite undoes only the failed statement.
+fn apply_results(transaction: &Transaction<'_>, results: &RelayResults) -> RowFailures {
+    let refused = results.refused.iter().map(|(id, error, wait)| {
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         let sql = include_str!("../../sql/sqlite/outbox_refused.sql");
         (id, transaction.execute(sql, params![id.to_string(), error, wait]))
     });
-    let taken = answers.taken.iter().map(|id| {
-        let sql = include_str!("../../sql/sqlite/outbox_taken.sql");
+    let submitted = results.submitted.iter().map(|id| {
+        let sql = include_str!("../../sql/sqlite/outbox_submitted.sql");
         (id, transaction.execute(sql, [id.to_string()]))
     });
-    let mut unsettled = Unsettled::default();
-    for (id, settled) in refused.chain(taken) {
-        if let Err(error) = settled {
-            unsettled.add(*id, &failed(error));
+    let mut failures = RowFailures::default();
+    for (id, result) in refused.chain(submitted) {
+        if let Err(error) = result {
+            failures.add(*id, &failed(error));
         }
     }
-    unsettled
+    failures
 }
 
 fn id(row: &Row<'_>) -> Result<JobId> {
     let text: String = row.get(0).map_err(failed)?;
-    text.parse().map_err(|_| DataError::Unreadable(format!("the outbox has the id {text}")))
+    text.parse().map_err(|_| ConnectorError::Unreadable(format!("the outbox has the id {text}")))
 }
 
-/// A count that is out of range must not keep the other rows from being read.
-fn attempts(row: &Row<'_>, place: usize) -> u32 {
-    row.get(place).unwrap_or(u32::MAX)
+/// A count out of range must not prevent reading the other rows.
+fn attempts(row: &Row<'_>, index: usize) -> u32 {
+    row.get(index).unwrap_or(u32::MAX)
 }
 
-fn time(row: &Row<'_>, place: usize) -> Result<DateTime<Utc>> {
-    let time: i64 = row.get(place).map_err(failed)?;
+fn time(row: &Row<'_>, index: usize) -> Result<DateTime<Utc>> {
+    let time: i64 = row.get(index).map_err(failed)?;
     Ok(DateTime::from_timestamp_millis(time).unwrap_or_default())
 }

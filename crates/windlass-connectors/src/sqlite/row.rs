@@ -1,51 +1,51 @@
-//! Rows of SQLite as values, by their storage class.
+//! Converts rows of SQLite by their storage class.
 
 use super::failed;
 use crate::sql::Sql;
-use crate::{DataError, Ledger, Result};
+use crate::{ConnectorError, Ledger, Result};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{ChunkId, Counts, Cursor, Key, Value};
 
 /// One column of a row as a value.
-pub(super) fn value(row: &Row<'_>, place: usize) -> Result<Value> {
-    Ok(match row.get_ref(place).map_err(failed)? {
+pub(super) fn value(row: &Row<'_>, index: usize) -> Result<Value> {
+    Ok(match row.get_ref(index).map_err(failed)? {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
         ValueRef::Real(value) => Value::Float(value),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
             Ok(text) => Value::Text(text.to_owned()),
-            // SQLite does not look at what it is given as text.
+            // SQLite does not validate text.
             Err(_) => Value::Bytes(text.to_vec()),
         },
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
     })
 }
 
-/// One column of a row that is part of the key. A text that is not UTF-8 would be bound as bytes,
-/// which are beyond all texts, so that the records after it would never be reached.
-pub(super) fn key_value(row: &Row<'_>, place: usize) -> Result<Value> {
-    if let ValueRef::Text(text) = row.get_ref(place).map_err(failed)?
+/// One key column of a row. A text that is not UTF-8 would be bound as bytes, which sort behind all texts,
+/// so the records behind it would never be processed.
+pub(super) fn key_value(row: &Row<'_>, index: usize) -> Result<Value> {
+    if let ValueRef::Text(text) = row.get_ref(index).map_err(failed)?
         && std::str::from_utf8(text).is_err()
     {
-        let name = row.as_ref().column_name(place).map_err(failed)?;
+        let name = row.as_ref().column_name(index).map_err(failed)?;
         let detail = format!(
-            "`{name}` holds the text x'{}', which is not UTF-8 and cannot bound a chunk; correct \
-             the row or name another key",
+            "`{name}` has the text x'{}', which is not UTF-8 and cannot be a key; correct the row or \
+             name another key",
             hex::encode(text)
         );
         return Err(Problem::field(Code::Source, "source.key", detail).into());
     }
-    value(row, place)
+    value(row, index)
 }
 
 /// The first columns of a row as values.
 pub(super) fn values(row: &Row<'_>, count: usize) -> Result<Vec<Value>> {
-    (0..count).map(|place| value(row, place)).collect()
+    (0..count).map(|index| value(row, index)).collect()
 }
 
-/// Runs a generated statement and hands each row to the reader, for as long as it says so.
+/// Runs a statement and calls `read` with each row until it returns false.
 pub(super) fn each(
     connection: &Connection,
     sql: &Sql<'_>,
@@ -61,17 +61,17 @@ pub(super) fn each(
     Ok(())
 }
 
-/// The keys of a generated statement that selects them first.
+/// The keys of a statement that selects them as its first columns.
 pub(super) fn keys(connection: &Connection, sql: &Sql<'_>, count: usize) -> Result<Vec<Key>> {
     let mut keys = Vec::new();
     each(connection, sql, |row| {
-        keys.push(Key((0..count).map(|place| key_value(row, place)).collect::<Result<_>>()?));
+        keys.push(Key((0..count).map(|index| key_value(row, index)).collect::<Result<_>>()?));
         Ok(true)
     })?;
     Ok(keys)
 }
 
-/// The single number of a generated statement.
+/// The one number that a statement returns.
 pub(super) fn number(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
     let mut number = 0;
     each(connection, sql, |row| {
@@ -81,7 +81,7 @@ pub(super) fn number(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
     Ok(number)
 }
 
-/// Runs a generated statement and says how many rows it touched. Rows it returns are passed over.
+/// Runs a statement and returns how many rows it changed. Ignores rows that it returns.
 pub(super) fn execute(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
     let mut statement = connection.prepare_cached(&sql.text).map_err(failed)?;
     let mut rows = statement.query(rusqlite::params_from_iter(sql.bound())).map_err(failed)?;
@@ -92,7 +92,7 @@ pub(super) fn execute(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
 
 /// A row of the ledger, after the chunk's own columns.
 pub(super) fn ledger(row: &Row<'_>, chunk: ChunkId) -> Result<Ledger> {
-    let number = |place| row.get::<_, i64>(place).map_err(failed);
+    let number = |index| row.get::<_, i64>(index).map_err(failed);
     let cursor: String = row.get(2).map_err(failed)?;
     Ok(Ledger {
         chunk,
@@ -108,6 +108,6 @@ pub(super) fn ledger(row: &Row<'_>, chunk: ChunkId) -> Result<Ledger> {
             conflicts: number(7)?,
         },
         stalls: u32::try_from(number(8)?)
-            .map_err(|error| DataError::Unreadable(error.to_string()))?,
+            .map_err(|error| ConnectorError::Unreadable(error.to_string()))?,
     })
 }

@@ -1,4 +1,4 @@
-//! Splitting a table into ranges of about equal size by the keys found at evenly spaced rowids.
+//! Splits a table into ranges of similar size by the keys at evenly spaced rowids.
 
 use super::describe::Relation;
 use super::{cut, failed, row};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use windlass_core::{Key, KeyRange, Value};
 
-/// Ranges that tile everything up to the greatest key there is now.
+/// Ranges that cover everything up to the greatest key.
 pub(super) fn split(
     connection: &Connection,
     scope: &Scope,
@@ -23,7 +23,7 @@ pub(super) fn split(
     Ok(KeyRange { after: None, upto: Some(greatest) }.cut(cuts))
 }
 
-/// The keys that part a sample into equal pieces.
+/// The keys that divide a sample into equal parts.
 fn quantiles(connection: &Connection, scope: &Scope, segments: u32) -> Result<Vec<Key>> {
     if segments < 2 || is_query(scope) {
         return Ok(Vec::new());
@@ -49,15 +49,15 @@ fn quantiles(connection: &Connection, scope: &Scope, segments: u32) -> Result<Ve
 
 /// The rows at evenly spaced rowids; all of them when there are few.
 fn sample(connection: &Connection, table: &str, rowid: &str) -> Result<BTreeSet<i64>> {
-    let all = format!("SELECT {rowid} FROM {table} LIMIT {}", SAMPLE + 1);
+    let all = format!("SELECT {rowid} FROM {table} LIMIT {}", SAMPLE_ROWS + 1);
     let mut statement = connection.prepare(&all).map_err(failed)?;
     let first: rusqlite::Result<BTreeSet<i64>> =
         statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
     let first = first.map_err(failed)?;
-    if first.len() as i64 <= SAMPLE {
+    if first.len() as i64 <= SAMPLE_ROWS {
         return Ok(first);
     }
-    // Asked for together, the two would walk the whole table.
+    // One query for both would read the whole table.
     let end = |function: &str| {
         let sql = format!("SELECT {function}({rowid}) FROM {table}");
         connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).map_err(failed)
@@ -66,8 +66,8 @@ fn sample(connection: &Connection, table: &str, rowid: &str) -> Result<BTreeSet<
     let probe = format!("SELECT {rowid} FROM {table} WHERE {rowid} >= ?1 ORDER BY {rowid} LIMIT 1");
     let mut probe = connection.prepare(&probe).map_err(failed)?;
     let mut rowids = BTreeSet::new();
-    for n in 0..SAMPLE {
-        let at = least + (greatest - least) * i128::from(n) / i128::from(SAMPLE);
+    for n in 0..SAMPLE_ROWS {
+        let at = least + (greatest - least) * i128::from(n) / i128::from(SAMPLE_ROWS);
         let at = i64::try_from(at).unwrap_or(i64::MAX);
         let found = probe.query_row([at], |row| row.get::<_, i64>(0)).optional();
         rowids.extend(found.map_err(failed)?);
@@ -75,8 +75,8 @@ fn sample(connection: &Connection, table: &str, rowid: &str) -> Result<BTreeSet<
     Ok(rowids)
 }
 
-/// How many rows to look at.
-const SAMPLE: i64 = 1_000;
+/// The number of sampled rows.
+const SAMPLE_ROWS: i64 = 1_000;
 
 /// The keys of these rows in the database's own order.
 fn keys_of(

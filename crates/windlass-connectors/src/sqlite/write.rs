@@ -1,17 +1,18 @@
-//! Writing items back. Without a network in between, a prepared statement run once per item beats
-//! one statement joined to `json_each`: 200,000 updates took 0.6 s against 1.2 s.
+//! Writes items back. Without a network, a prepared statement per item is faster than one statement joined to
+//! `json_each`: 200,000 updates took 0.6 s instead of 1.2 s.
 
-use super::{Bound, failed};
+use super::{Bound, describe, failed};
 use crate::sql::{Dialect, quote, quote_table};
-use crate::write::{Inserts, Updates, emitted, insert_column, inserts, settle_conflicts, updates};
+use crate::write::{
+    Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
+    updates,
+};
 use crate::{DeferredItem, Result, Scope, WriteItem, statement};
 use rusqlite::{Transaction, params_from_iter};
 use std::collections::HashSet;
 use windlass_core::{Counts, Value};
-use windlass_drivers::{Class, Error};
 
-/// Writes the items back. What comes back are the conflicts: what they add to the counts, and
-/// those to hold.
+/// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer.
 pub(super) fn write(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -29,12 +30,11 @@ pub(super) fn write(
             transaction.prepare_cached(sql).and_then(|mut s| s.execute(params)).map_err(failed)?;
         }
     }
-    let (held, counts) = settle_conflicts(scope, items, &conflicts);
-    Ok((counts, held))
+    let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
+    Ok((counts, deferred))
 }
 
-/// Updates the rows whose version is the one that was read. Those that are not touched have met a
-/// concurrent write.
+/// Updates the rows whose version is still the one that was read. The others had a concurrent write.
 fn update(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -56,14 +56,14 @@ fn update(
         matched.join(" AND "),
     );
     let mut statement = transaction.prepare_cached(&sql).map_err(failed)?;
-    for place in &group.items {
-        let item = &items[*place];
+    for index in &group.items {
+        let item = &items[*index];
         let update = |column: &&windlass_core::Column| item.change.update.get(&column.name);
         let values = group.columns.iter().map(|column| update(column).unwrap_or(&Value::Null));
         let key = (0..scope.key().len()).map(|n| item.key.0.get(n).unwrap_or(&Value::Null));
         let values = values.chain(key).chain([&item.version]).map(Bound);
         if statement.execute(params_from_iter(values)).map_err(failed)? == 0 {
-            conflicts.insert(*place);
+            conflicts.insert(*index);
         }
     }
     Ok(())
@@ -71,10 +71,8 @@ fn update(
 
 /// Inserts the rows of one table with the same columns.
 fn insert(transaction: &Transaction<'_>, group: &Inserts<'_>) -> Result<()> {
-    let Some(columns) = super::describe::columns_of(transaction, group.table)? else {
-        let message = format!("insert: there is no table `{}`", group.table);
-        return Err(Error::new(Class::Definition, message).into());
-    };
+    let columns = describe::columns_of(transaction, group.table)?;
+    let columns = columns.ok_or_else(|| missing_insert_table(group.table))?;
     for name in &group.columns {
         insert_column(group.table, &columns, name)?;
     }

@@ -1,22 +1,22 @@
-//! A statement's effect, its counts and the ledger are one transaction.
+//! A statement, its counts and the ledger row are committed in one transaction.
 
 use crate::harness::{Db, effect, everything, key, on_every_backend};
 use serde_json::json;
-use windlass_connectors::{DataError, Effect};
+use windlass_connectors::{ConnectorError, Effect};
 use windlass_core::{Counts, Cursor, Identity, KeySet, Request};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 on_every_backend!(
-    rows_affected_are_processed_and_the_others_skipped,
-    rows_of_another_table_are_no_items,
-    a_row_that_is_as_it_should_be_is_processed,
+    affected_rows_count_as_processed_and_others_as_skipped,
+    rows_of_another_table_do_not_count_as_items,
+    an_unchanged_row_counts_as_processed,
     keys_without_a_record_are_skipped,
     refresh_raises_every_version,
-    params_are_bound_whatever_they_hold,
-    a_joined_statement_is_confined_by_its_alias,
-    a_query_confines_by_its_keys,
-    a_bad_row_takes_everything_back,
-    a_wrong_statement_is_an_error_of_definition,
+    params_with_any_content_are_bound,
+    a_joined_statement_is_restricted_by_its_alias,
+    a_query_restricts_by_its_keys,
+    a_bad_row_rolls_everything_back,
+    a_wrong_statement_is_a_definition_error,
     several_commands_are_refused,
     a_preview_changes_nothing,
 );
@@ -31,7 +31,7 @@ fn toml(sql: &str) -> String {
     format!("source.table = \"t\"\nstep.sql = '''{sql}'''")
 }
 
-async fn rows_affected_are_processed_and_the_others_skipped(db: Db) {
+async fn affected_rows_count_as_processed_and_others_as_skipped(db: Db) {
     table(&db, 10).await;
     let scope = db.scope(&toml("UPDATE t SET v = 100 WHERE {chunk} AND v % 2 = 0")).await;
     let ledger = db.fenced(1).await;
@@ -52,7 +52,7 @@ async fn rows_affected_are_processed_and_the_others_skipped(db: Db) {
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
 }
 
-async fn rows_of_another_table_are_no_items(db: Db) {
+async fn rows_of_another_table_do_not_count_as_items(db: Db) {
     table(&db, 10).await;
     db.run("CREATE TABLE other (id BIGINT, v INT)").await;
     for _ in 0..3 {
@@ -66,7 +66,7 @@ async fn rows_of_another_table_are_no_items(db: Db) {
     assert_eq!(db.number("SELECT sum(v) FROM other").await, 30);
 }
 
-async fn a_row_that_is_as_it_should_be_is_processed(db: Db) {
+async fn an_unchanged_row_counts_as_processed(db: Db) {
     table(&db, 4).await;
     for _ in 0..2 {
         let scope = db.scope(&toml("UPDATE t SET v = 7 WHERE {chunk} AND id > 1")).await;
@@ -98,7 +98,7 @@ async fn refresh_raises_every_version(db: Db) {
     assert_eq!(db.number("SELECT sum(version) FROM t").await, 9);
 }
 
-async fn params_are_bound_whatever_they_hold(db: Db) {
+async fn params_with_any_content_are_bound(db: Db) {
     table(&db, 2).await;
     let sql =
         "UPDATE t SET name = :name, v = v + :more WHERE {chunk} AND name <> ':name' AND v < :most";
@@ -113,7 +113,7 @@ async fn params_are_bound_whatever_they_hold(db: Db) {
     assert_eq!(rows, [[evil, "6"], [evil, "7"]]);
 }
 
-async fn a_joined_statement_is_confined_by_its_alias(db: Db) {
+async fn a_joined_statement_is_restricted_by_its_alias(db: Db) {
     table(&db, 4).await;
     db.run("CREATE TABLE rates (id BIGINT PRIMARY KEY, rate INT)").await;
     db.run("INSERT INTO rates VALUES (1, 10), (2, 20), (3, 30), (4, 40)").await;
@@ -126,7 +126,7 @@ async fn a_joined_statement_is_confined_by_its_alias(db: Db) {
     assert_eq!(db.rows("SELECT v FROM t ORDER BY id").await, [["1"], ["20"], ["30"], ["4"]]);
 }
 
-async fn a_query_confines_by_its_keys(db: Db) {
+async fn a_query_restricts_by_its_keys(db: Db) {
     table(&db, 6).await;
     let sql = "UPDATE t SET name = 'seen' FROM (SELECT id AS number FROM t) AS q \
                WHERE q.number = t.id AND {chunk:q}";
@@ -151,32 +151,32 @@ async fn a_query_confines_by_its_keys(db: Db) {
     assert_eq!(db.rows("SELECT id FROM t WHERE name = 'seen' ORDER BY id").await, [["2"], ["4"]]);
 }
 
-async fn a_bad_row_takes_everything_back(db: Db) {
+async fn a_bad_row_rolls_everything_back(db: Db) {
     table(&db, 5).await;
     db.run("CREATE TABLE small (id BIGINT, v INT CHECK (v < 5))").await;
     let scope = db.scope(&toml("INSERT INTO small SELECT id, v FROM t WHERE {chunk}")).await;
     let ledger = db.fenced(1).await;
     let mut commit = effect(Effect::Statement(everything()));
-    commit.hold.push(crate::holding::held(9));
+    commit.defer.push(crate::deferred_items::deferred(9));
     let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert_eq!(db.number("SELECT count(*) FROM small").await, 0);
     assert_eq!(db.number("SELECT count(*) FROM windlass_deferred").await, 0);
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
-    // Each half is a commit of its own; the good one passes.
+    // Each half is a separate commit, and the good half succeeds.
     let half = effect(Effect::Statement(KeySet::range(None, Some(key(4)))));
     let counts = db.data.commit(&scope, &ledger, half).await.unwrap().ledger.counts;
     assert_eq!(counts, Counts { read: 4, processed: 4, ..Counts::default() });
 }
 
-async fn a_wrong_statement_is_an_error_of_definition(db: Db) {
+async fn a_wrong_statement_is_a_definition_error(db: Db) {
     table(&db, 1).await;
     for sql in ["UPDATE t SET nothing = 1 WHERE {chunk}", "UPDATE t SETT v = 1 WHERE {chunk}"] {
         let scope = db.scope(&toml(sql)).await;
         let ledger = db.fenced(1).await;
         let commit = effect(Effect::Statement(everything()));
         let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
-        assert_eq!(error.class(), Some(Class::Definition), "{error}");
+        assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
     }
 }
 
@@ -186,7 +186,7 @@ async fn several_commands_are_refused(db: Db) {
     let ledger = db.fenced(1).await;
     let commit = effect(Effect::Statement(everything()));
     let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Definition), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
     assert_eq!(db.number("SELECT sum(v) FROM t").await, 1);
 }
 
@@ -210,12 +210,12 @@ async fn a_preview_changes_nothing(db: Db) {
     assert_eq!(db.number("SELECT count(*) FROM t").await, 50);
     let scope = db.scope(&toml("UPDATE t SET nothing = 1 WHERE {chunk}")).await;
     let error = db.data.preview(&scope, &everything()).await.unwrap_err();
-    assert!(matches!(error, DataError::Database(_)));
+    assert!(matches!(error, ConnectorError::Database(_)));
 }
 
-/// The answer to a COMMIT is lost: the class says that nobody knows, and the ledger does.
+/// The answer to a COMMIT is lost: the error class tells that the outcome is unknown, and the ledger has it.
 #[tokio::test]
-async fn an_ambiguous_commit_is_found_out_by_fencing_again() {
+async fn fencing_again_resolves_an_ambiguous_commit() {
     let db = Db::postgres().await;
     table(&db, 3).await;
     let server = windlass_testkit::PostgresServer::shared();
@@ -231,12 +231,12 @@ async fn an_ambiguous_commit_is_found_out_by_fencing_again() {
         }
         let commit = effect(Effect::Statement(everything()));
         let error = data.commit(&scope, &ledger, commit).await.unwrap_err();
-        assert_eq!(error.class(), Some(Class::Connection), "{error}");
+        assert_eq!(error.class(), Some(ErrorClass::Connection), "{error}");
         let seen = db.fence(ledger.chunk, ledger.epoch, false).await.unwrap();
         assert_eq!(seen.commits - ledger.commits, i64::from(happened));
         assert_eq!(db.number("SELECT sum(v) FROM t").await, after);
     }
     let again = effect(Effect::Statement(everything()));
     let error = data.commit(&scope, &ledger, again).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost), "{error}");
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error}");
 }

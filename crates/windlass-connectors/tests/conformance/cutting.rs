@@ -1,22 +1,22 @@
-//! Chunks hold every record exactly once, page by page, and stop where they are told.
+//! Chunks contain every record exactly once, page by page, and respect their limits.
 
 use crate::harness::{Db, Random, key, on_every_backend};
 use std::collections::HashSet;
-use windlass_connectors::Scope;
+use windlass_connectors::{CutLimits, Scope};
 use windlass_core::{FilterValue, Identity, Key, KeyRange, KeySet, Keys, Request, Value};
 
 on_every_backend!(
     random_sizes_cover_every_row,
     conditions_are_respected,
-    a_limit_of_items_is_kept,
-    the_range_is_tiled_to_its_end,
+    the_limit_of_items_is_respected,
+    the_chunks_cover_the_range_to_its_end,
     an_open_range_ends_at_its_last_key,
     within_a_value_by_its_index,
     within_a_value_by_key_lists,
     a_query_is_cut_too,
     a_view_is_cut_too,
     equal_keys_stay_together,
-    many_values_are_cut_as_each_alone,
+    cutting_many_values_equals_cutting_each,
 );
 
 async fn filled(db: &Db, rows: i64) -> Scope {
@@ -34,8 +34,8 @@ async fn insert(db: &Db, rows: i64) {
     }
 }
 
-/// ChunkPage the ranges page by page with changing sizes: the chunks tile each range, their counts are
-/// right, and every record is read exactly once.
+/// Cuts the ranges page by page with changing sizes: the chunks cover each range, their counts are right, and
+/// every record is read exactly once.
 pub(crate) async fn covers(db: &Db, scope: &Scope, ranges: &[KeyRange], rows: i64) {
     let mut random = Random(7);
     let (mut seen, mut total) = (HashSet::new(), 0);
@@ -45,7 +45,8 @@ pub(crate) async fn covers(db: &Db, scope: &Scope, ranges: &[KeyRange], rows: i6
         loop {
             let items = random.below(300) as u32 + 1;
             let most = random.below(4) as u32 + 1;
-            let cuts = db.data.cut(scope, None, &rest, items, most, None).await.unwrap();
+            let cuts =
+                db.data.cut(scope, None, &rest, CutLimits::new(items, most, None)).await.unwrap();
             assert!(cuts.chunks.len() <= most as usize);
             let (key_sets, counts): (Vec<_>, Vec<_>) = cuts.chunks.iter().cloned().unzip();
             assert_eq!(db.data.count_each(scope, &key_sets).await.unwrap(), counts);
@@ -110,7 +111,7 @@ async fn conditions_are_respected(db: Db) {
     covers(&db, &scope, &ranges, expected).await;
 }
 
-async fn a_limit_of_items_is_kept(db: Db) {
+async fn the_limit_of_items_is_respected(db: Db) {
     let scope = filled(&db, 1000).await;
     for (items, most_chunks, limit, chunks) in [
         (100, 50, 250, 3),
@@ -120,8 +121,11 @@ async fn a_limit_of_items_is_kept(db: Db) {
         (100, 2, 200, 2),
     ] {
         let range = KeyRange { after: None, upto: Some(key(2997)) };
-        let cuts =
-            db.data.cut(&scope, None, &range, items, most_chunks, Some(limit)).await.unwrap();
+        let cuts = db
+            .data
+            .cut(&scope, None, &range, CutLimits::new(items, most_chunks, Some(limit)))
+            .await
+            .unwrap();
         assert_eq!(cuts.chunks.len(), chunks);
         let total: i64 = cuts.chunks.iter().map(|(_, count)| count).sum();
         let page = u64::from(items) * u64::from(most_chunks);
@@ -130,15 +134,19 @@ async fn a_limit_of_items_is_kept(db: Db) {
         assert_eq!(cuts.last, Some(key((total - 1) * 3)));
         assert_eq!(range_of(&cuts.chunks[chunks - 1].0).upto, cuts.last);
     }
-    // More allowed than there is.
-    let cuts = db.data.cut(&scope, None, &KeyRange::ALL, 300, 10, Some(5000)).await.unwrap();
+    // The limit exceeds the number of records.
+    let cuts = db
+        .data
+        .cut(&scope, None, &KeyRange::ALL, CutLimits::new(300, 10, Some(5000)))
+        .await
+        .unwrap();
     let counts: Vec<i64> = cuts.chunks.iter().map(|(_, count)| *count).collect();
     assert_eq!((counts, cuts.done), (vec![300, 300, 300, 100], true));
 }
 
-async fn the_range_is_tiled_to_its_end(db: Db) {
+async fn the_chunks_cover_the_range_to_its_end(db: Db) {
     let scope = filled(&db, 100).await;
-    // The end lies beyond the last record; the chunks reach it all the same.
+    // The end is behind the last record, and the chunks still extend to it.
     for (after, upto, expected) in [
         (-1, 5000, vec![50, 50]),
         (-1, 297, vec![50, 50]),
@@ -146,7 +154,7 @@ async fn the_range_is_tiled_to_its_end(db: Db) {
         (5000, 5000, vec![]),
     ] {
         let range = KeyRange { after: Some(key(after)), upto: Some(key(upto)) };
-        let cuts = db.data.cut(&scope, None, &range, 50, 10, None).await.unwrap();
+        let cuts = db.data.cut(&scope, None, &range, CutLimits::new(50, 10, None)).await.unwrap();
         let counts: Vec<i64> = cuts.chunks.iter().map(|(_, count)| *count).collect();
         assert_eq!((&counts, cuts.done), (&expected, true), "{range:?}");
         if !counts.is_empty() {
@@ -159,11 +167,12 @@ async fn the_range_is_tiled_to_its_end(db: Db) {
 
 async fn an_open_range_ends_at_its_last_key(db: Db) {
     let scope = filled(&db, 70).await;
-    let cuts = db.data.cut(&scope, None, &KeyRange::ALL, 50, 10, None).await.unwrap();
+    let cuts =
+        db.data.cut(&scope, None, &KeyRange::ALL, CutLimits::new(50, 10, None)).await.unwrap();
     assert_eq!((cuts.chunks.len(), cuts.done), (2, true));
     assert_eq!(cuts.last, Some(key(69 * 3)));
     let beyond = KeyRange { after: cuts.last, upto: None };
-    let cuts = db.data.cut(&scope, None, &beyond, 50, 10, None).await.unwrap();
+    let cuts = db.data.cut(&scope, None, &beyond, CutLimits::new(50, 10, None)).await.unwrap();
     assert_eq!((cuts.chunks.len(), cuts.last, cuts.done), (0, None, true));
 }
 
@@ -188,8 +197,8 @@ async fn within_a_value_by_its_index(db: Db) {
 }
 
 async fn within_a_value_by_key_lists(db: Db) {
-    // No index carries the key: in PostgreSQL because it says only `kind`, in SQLite because the
-    // key is not the rowid, in MariaDB because it is not the primary key.
+    // No index includes the key: in PostgreSQL it is only on `kind`, in SQLite the key is not the rowid, and in
+    // MariaDB it is not the primary key.
     let id = db.pick(
         "id BIGINT NOT NULL PRIMARY KEY",
         "id BIGINT NOT NULL PRIMARY KEY",
@@ -213,7 +222,8 @@ async fn all_within(
 ) -> Vec<Key> {
     let (mut rest, mut keys) = (KeyRange::ALL, Vec::new());
     loop {
-        let cuts = db.data.cut(scope, Some(within), &rest, 30, 3, None).await.unwrap();
+        let cuts =
+            db.data.cut(scope, Some(within), &rest, CutLimits::new(30, 3, None)).await.unwrap();
         for (key_set, count) in &cuts.chunks {
             assert!(right(&key_set.keys), "{key_set:?}");
             assert_eq!(key_set.within.as_ref(), Some(within));
@@ -245,7 +255,7 @@ async fn a_view_is_cut_too(db: Db) {
          step.sql = \"UPDATE t SET v = v + 1 WHERE {chunk}\"",
     );
     let table = db.data.describe(&job_type.source).await.unwrap();
-    let problems = windlass_connectors::fit(&mut job_type, &table);
+    let problems = windlass_connectors::validate(&mut job_type, &table);
     assert!(problems.iter().any(|p| p.detail.contains("no index")), "{problems:?}");
     let scope = Scope::new(job_type, table, &Request::new("J"), &Identity::default()).unwrap();
     let ranges = db.data.split(&scope, 4).await.unwrap();
@@ -265,7 +275,7 @@ async fn equal_keys_stay_together(db: Db) {
     let ranges = db.data.split(&scope, 3).await.unwrap();
     let mut total = 0;
     for range in ranges {
-        let cuts = db.data.cut(&scope, None, &range, 15, 100, None).await.unwrap();
+        let cuts = db.data.cut(&scope, None, &range, CutLimits::new(15, 100, None)).await.unwrap();
         assert!(cuts.done);
         for (key_set, items) in &cuts.chunks {
             assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items);
@@ -275,9 +285,9 @@ async fn equal_keys_stay_together(db: Db) {
     assert_eq!(total, 200);
 }
 
-/// The look-up of many values gives the same chunks as each value cut alone, and leaves out those with
-/// more records than a chunk.
-async fn many_values_are_cut_as_each_alone(db: Db) {
+/// The lookup of many values gives the same chunks as cutting each value, except for those with more records
+/// than a chunk.
+async fn cutting_many_values_equals_cutting_each(db: Db) {
     db.run(
         "CREATE TABLE t (a INT NOT NULL, b VARCHAR(9) NOT NULL, kind INT, county VARCHAR(9), \
          ord INT, PRIMARY KEY (a, b))",
@@ -290,7 +300,7 @@ async fn many_values_are_cut_as_each_alone(db: Db) {
         let name = index.replace([' ', '(', ')'], "_");
         db.run(&format!("CREATE INDEX {name} ON {index}")).await;
     }
-    // Each kind has as many records as its number; a third is not within `source.where`.
+    // Each kind has as many records as its number. A third of them do not match `source.where`.
     let (mut t, mut u) = (Vec::new(), Vec::new());
     for kind in 0..40 {
         for n in 0..kind {
@@ -330,7 +340,10 @@ async fn many_values_are_cut_as_each_alone(db: Db) {
             for (value, found) in values.iter().zip(found) {
                 let within = FilterValue { filter: "kinds".into(), value: value.clone() };
                 let all = KeyRange::ALL;
-                let alone = db.data.cut(&scope, Some(&within), &all, items, 1000, None).await;
+                let alone = db
+                    .data
+                    .cut(&scope, Some(&within), &all, CutLimits::new(items, 1000, None))
+                    .await;
                 let alone = alone.unwrap();
                 for (key_set, count) in &alone.chunks {
                     assert_eq!(matches!(key_set.keys, Keys::Range(_)), is_range);
@@ -339,12 +352,12 @@ async fn many_values_are_cut_as_each_alone(db: Db) {
                 let expected = (alone.chunks.len() < 2).then_some(alone);
                 assert_eq!(found, expected, "{source} {value} {items}");
             }
-            // Of n records the even ones are Kent's, without every third.
+            // Of n records the even ones are in Kent, without every third.
             let kent = |n: &i64| n % 2 == 0 && n % 3 < 2;
             let all: usize = (0..40).map(|kind| (0..kind).filter(kent).count()).sum();
             assert_eq!(records, all as i64);
         }
-        // Values of text, as the collation of the column finds them.
+        // Text values are found by the collation of the column.
         let texts = ["Kent", "kent", "KENT ", "Surrey", "'; DROP TABLE t; --", "\u{0}", ""];
         let texts: Vec<Value> = texts.into_iter().map(Value::from).collect();
         let texts = if db.is_postgres() { &texts[..5] } else { &texts[..] };
@@ -352,8 +365,12 @@ async fn many_values_are_cut_as_each_alone(db: Db) {
         for (value, found) in texts.iter().zip(found) {
             let within = FilterValue { filter: "counties".into(), value: value.clone() };
             let all = KeyRange::ALL;
-            let alone = db.data.cut(&scope, Some(&within), &all, 1000, 1000, None).await.unwrap();
-            // The collation of a query's column is unknown to MariaDB's clients.
+            let alone = db
+                .data
+                .cut(&scope, Some(&within), &all, CutLimits::new(1000, 1000, None))
+                .await
+                .unwrap();
+            // Clients of MariaDB do not know the collation of a query's column.
             if db.pick("", "", "mariadb") == "mariadb" && source.contains("query") {
                 assert_eq!(found, None);
             } else {

@@ -1,16 +1,16 @@
-//! What the database says of a source.
+//! Describing tables and queries.
 
 use crate::harness::{Db, job_type, on_every_backend};
-use windlass_connectors::{DataError, connect};
+use windlass_connectors::{ConnectorError, connect};
 use windlass_core::problem::Code;
 use windlass_core::{ColumnType, Source};
 
 on_every_backend!(
     columns_keys_and_indexes,
-    useless_indexes_are_left_out,
-    a_missing_table_proposes_close_ones,
+    unusable_indexes_are_ignored,
+    a_missing_table_suggests_close_names,
     a_query_has_columns_only,
-    about_how_many_rows,
+    the_number_of_rows_is_estimated,
 );
 
 fn source(table: &str) -> Source {
@@ -36,7 +36,7 @@ async fn columns_keys_and_indexes(db: Db) {
     assert!(table.index_on(&["a", "b"]).unwrap().unique);
     assert!(table.index_on(&["c", "a"]).unwrap().unique);
     assert!(table.is_unique(&["a", "c"]) && !table.is_unique(&["c"]));
-    // The name may say the schema.
+    // The name may include the schema.
     let schema = match db.pick("public", "main", "") {
         "" => db.maria().name(),
         schema => schema,
@@ -45,7 +45,7 @@ async fn columns_keys_and_indexes(db: Db) {
     assert_eq!(db.data.describe(&table_of).await.unwrap().columns, table.columns);
 }
 
-async fn useless_indexes_are_left_out(db: Db) {
+async fn unusable_indexes_are_ignored(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT, d TEXT)").await;
     let partial = "CREATE INDEX partial ON t (a) WHERE a > 'x'";
     db.run(db.pick(partial, partial, "CREATE INDEX partial ON t (a(3))")).await;
@@ -67,11 +67,11 @@ async fn useless_indexes_are_left_out(db: Db) {
     assert!(table.index_on(&["id"]).is_some_and(|index| index.unique));
 }
 
-async fn a_missing_table_proposes_close_ones(db: Db) {
+async fn a_missing_table_suggests_close_names(db: Db) {
     db.run("CREATE TABLE visits (id BIGINT PRIMARY KEY); CREATE VIEW visitors AS SELECT 1 AS one")
         .await;
     let error = db.data.describe(&source("visit")).await.unwrap_err();
-    let DataError::Problem(problem) = error else { panic!("{error}") };
+    let ConnectorError::Problem(problem) = error else { panic!("{error}") };
     assert_eq!((problem.code, problem.field.as_deref()), (Code::Source, Some("source.table")));
     assert!(problem.detail.contains("`visits`"), "{problem}");
     db.data.describe(&source("visitors")).await.unwrap();
@@ -85,10 +85,10 @@ async fn a_query_has_columns_only(db: Db) {
     let names: Vec<_> = table.columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!((names, table.indexes.len(), table.estimated_rows), (vec!["n", "name"], 0, 0));
     let error = db.data.describe(&query("SELECT nothing FROM t")).await.unwrap_err();
-    assert!(matches!(error, DataError::Database(_)), "{error}");
+    assert!(matches!(error, ConnectorError::Database(_)), "{error}");
 }
 
-async fn about_how_many_rows(db: Db) {
+async fn the_number_of_rows_is_estimated(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)").await;
     let series = db.pick(
         "INSERT INTO t SELECT n, 'x' FROM generate_series(1, 5000) AS n",
@@ -132,7 +132,7 @@ async fn partitions_views_domains_and_foreign_types_do_not_crash() {
 }
 
 #[tokio::test]
-async fn a_secondary_index_of_sqlite_carries_the_rowid_or_the_key() {
+async fn a_secondary_index_of_sqlite_includes_the_rowid_or_the_key() {
     let db = Db::sqlite().await;
     db.run(
         "CREATE TABLE a (id INTEGER PRIMARY KEY, kind INT);
@@ -153,19 +153,19 @@ async fn a_secondary_index_of_sqlite_carries_the_rowid_or_the_key() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_not_made() {
+async fn a_missing_file_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.db");
     let url = format!("sqlite:{}", path.display());
     let error = connect(&url, 1).await.err().unwrap();
     assert!(error.to_string().contains("no SQLite database"), "{error}");
     assert!(!path.exists());
-    // PostgreSQL is not reached before it is needed.
+    // PostgreSQL is not contacted before the first query.
     connect("postgres://nobody@127.0.0.1:1/none", 1).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_ledger_that_may_not_be_made_says_what_to_do() {
+async fn a_missing_privilege_for_the_ledger_is_explained() {
     let db = Db::postgres().await;
     let name = format!("poor_{}", db.database().name());
     db.run(&format!(
@@ -176,10 +176,10 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     let url = db.database().url().replace("windlass@", &format!("{name}@"));
     let poor = connect(&url, 1).await.unwrap();
     let error = poor.prepare().await.unwrap_err();
-    let DataError::Problem(problem) = error else { panic!("{error}") };
+    let ConnectorError::Problem(problem) = error else { panic!("{error}") };
     assert_eq!(problem.code, Code::Ledger);
     assert!(problem.detail.contains("windlass migrate --print"), "{problem}");
-    // Made by somebody else, they serve.
+    // Tables that an administrator created are used.
     db.run(db.data.ledger_ddl()).await;
     db.run(&format!(
         "GRANT SELECT, INSERT, UPDATE, DELETE ON windlass_ledger, windlass_deferred, windlass_emitted, windlass_stores TO {name}"

@@ -1,11 +1,11 @@
-//! Every write beside the user's data is on the disk when it is answered, whatever the server, the
-//! database and the role say of `synchronous_commit`. Looked up in the write-ahead log.
+//! Every write next to the user's data is on disk when it is confirmed, whatever the server, the database and the
+//! role set for `synchronous_commit`. Checked in the write-ahead log.
 
 use crate::harness::{Db, effect, everything, key};
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, DataError, DeferredItem, DeferredState, Effect, Fence, Ledger, OutboxRow, Params, Rows,
-    SubmitResult, Submitter,
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Fence, Ledger, OutboxRow, Params,
+    Rows, SubmitResult, Submitter,
 };
 use windlass_core::{ChunkId, Column, ColumnType, Counts, Cursor, Load, Value};
 use windlass_testkit::{Database, MariaServer, Options, PostgresServer};
@@ -32,14 +32,18 @@ impl Log {
         self.0.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").await
     }
 
-    /// Makes a call that writes something; all of it must be flushed when it returns.
-    async fn durable<T>(&self, what: &str, call: impl Future<Output = Result<T, DataError>>) -> T {
+    /// Runs a call that writes. Everything must be flushed when it returns.
+    async fn durable<T>(
+        &self,
+        what: &str,
+        call: impl Future<Output = Result<T, ConnectorError>>,
+    ) -> T {
         let before = self.end().await;
         let answer = call.await.unwrap();
         let flushed = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint";
         let (flushed, end) = (self.0.one::<i64>(flushed).await, self.end().await);
         assert!(end > before, "{what}: wrote nothing, so this proves nothing");
-        // Where a page ends exactly, its successor's header is counted as written.
+        // At the end of a page, the header of the next page counts as written.
         assert!(end - flushed <= 40, "{what}: {} bytes are not flushed", end - flushed);
         answer
     }
@@ -52,13 +56,13 @@ impl Submitter for Taking {
     async fn submit(&self, given: OutboxRow) -> SubmitResult {
         match given.job_type.as_str() {
             "BAD" => SubmitResult::Refused("is bad".to_owned()),
-            _ => SubmitResult::Taken,
+            _ => SubmitResult::Submitted,
         }
     }
 }
 
 #[tokio::test]
-async fn what_a_call_has_answered_is_flushed() {
+async fn confirmed_writes_are_flushed() {
     let server = lazy_server();
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
@@ -98,7 +102,7 @@ async fn what_a_call_has_answered_is_flushed() {
         record: serde_json::json!({ "id": 1 }),
         wait: Duration::ZERO,
     };
-    let dead = Commit { hold: vec![held], ..effect(Effect::Nothing) };
+    let dead = Commit { defer: vec![held], ..effect(Effect::Nothing) };
     log.durable("a dead item", data.commit(&scope, &committed.ledger, dead)).await;
     let moved = Commit {
         counts: Counts { read: 1, skipped: 1, ..Counts::default() },
@@ -132,9 +136,9 @@ async fn what_a_call_has_answered_is_flushed() {
     log.durable("prune", data.prune(job)).await;
 }
 
-/// No session can state it there, so the server's settings are looked at.
+/// No session can set it on MariaDB, so the server's settings are checked.
 #[tokio::test]
-async fn a_server_that_may_lose_commits_is_named() {
+async fn a_server_that_may_lose_commits_is_reported() {
     let db = Db::postgres().await;
     let risk = db.data.durability_risk().await.unwrap().unwrap();
     assert!(risk.contains("fsync = off"), "the shared server of the tests has it: {risk}");

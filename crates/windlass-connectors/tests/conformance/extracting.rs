@@ -1,5 +1,4 @@
-//! What PostgreSQL copies out in binary, and what MariaDB's rows become without being written out, says
-//! the same as the rows read one by one.
+//! Extraction, by PostgreSQL's binary COPY and from MariaDB's binary rows, gives the same values as reading.
 
 use crate::harness::{Db, Random, everything, key};
 use windlass_connectors::Scope;
@@ -12,7 +11,7 @@ const TYPES: &str = "id bigint PRIMARY KEY, small smallint, mid int, yes boolean
     padded char(4), tag name, day date, at timestamptz, short timestamptz(3), plain timestamp, \
     uid uuid, raw bytea, doc jsonb, said json, mood mood, tags text[], during interval, sum cents";
 
-/// Values of each type after the key, the awkward ones first.
+/// Values of each type after the key, with special values first.
 const VALUES: [&[&str]; 27] = [
     &["-32768", "32767", "0"],
     &["-2147483648", "2147483647", "7"],
@@ -56,7 +55,7 @@ async fn scope(db: &Db, more: &str) -> Scope {
     db.scope(&toml).await
 }
 
-/// The rows of an key_set as `extract` gives them, in one batch.
+/// The rows of a key set as extracted, in one batch.
 async fn extracted(db: &Db, scope: &Scope, key_set: &KeySet) -> Result<RecordBatch, String> {
     let columns = &scope.table.columns;
     let (to, mut from) = tokio::sync::mpsc::channel(100);
@@ -67,7 +66,7 @@ async fn extracted(db: &Db, scope: &Scope, key_set: &KeySet) -> Result<RecordBat
     Ok(batch)
 }
 
-/// The same rows as they are read one by one.
+/// The same rows as read.
 async fn read(db: &Db, scope: &Scope, key_set: &KeySet) -> RecordBatch {
     let mut builder = RowBuilder::new(schema(&scope.table.columns)).unwrap();
     let batch = db.data.read(scope, key_set, 10_000, usize::MAX).await.unwrap();
@@ -78,7 +77,7 @@ async fn read(db: &Db, scope: &Scope, key_set: &KeySet) -> RecordBatch {
     builder.finish().unwrap()
 }
 
-/// Of 1,500 rows, all, a few by their keys and some of a range.
+/// Compares all of 1,500 rows, a few by their keys and some of a range.
 async fn same_both_ways(db: &Db, scope: &Scope) {
     let listed = KeySet::keys(vec![key(7), key(-1), key(1400), key(3)]);
     let range = KeySet::range(Some(key(10)), Some(key(20)));
@@ -87,7 +86,7 @@ async fn same_both_ways(db: &Db, scope: &Scope) {
         assert_eq!(batch.num_rows(), count);
         let wanted = read(db, scope, &key_set).await;
         for (place, field) in batch.schema().fields().iter().enumerate() {
-            // Compared as they print, since NaN is not equal to itself.
+            // Compares their text, since NaN is not equal to itself.
             let (ours, theirs) = (batch.column(place), wanted.column(place));
             assert!(ours == theirs || format!("{ours:?}") == format!("{theirs:?}"), "{field}");
         }
@@ -134,7 +133,7 @@ const MARIADB_VALUES: [&[&str]; 28] = [
 ];
 
 #[tokio::test]
-async fn random_rows_of_mariadb_are_the_same_both_ways() {
+async fn random_rows_of_mariadb_are_extracted_as_read() {
     let db = Db::mariadb().await;
     db.run(&format!("CREATE TABLE t ({MARIADB_TYPES})")).await;
     let mut random = Random(0x5eed_0002);
@@ -153,14 +152,14 @@ async fn random_rows_of_mariadb_are_the_same_both_ways() {
     db.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
     let scope = scope(&db, "").await;
     same_both_ways(&db, &scope).await;
-    // MySQL keeps dates that are none, and no part can hold one.
+    // MySQL may store invalid dates, which no part supports.
     db.run("SET sql_mode = ''; UPDATE t SET day = '0000-00-00' WHERE id = 9").await;
     let error = extracted(&db, &scope, &everything()).await.unwrap_err();
     assert!(error.contains("`day`") && error.contains("0000-00-00"), "{error}");
 }
 
 #[tokio::test]
-async fn random_rows_are_the_same_both_ways() {
+async fn random_rows_of_postgres_are_extracted_as_read() {
     let db = Db::postgres().await;
     table(&db).await;
     let mut random = Random(0x5eed_0001);
@@ -194,7 +193,7 @@ async fn random_rows_are_the_same_both_ways() {
 }
 
 #[tokio::test]
-async fn what_no_part_can_hold_is_an_error_that_names_its_column() {
+async fn an_unsupported_value_is_an_error_that_names_its_column() {
     let db = Db::postgres().await;
     table(&db).await;
     let scope = scope(&db, "").await;
@@ -209,13 +208,13 @@ async fn what_no_part_can_hold_is_an_error_that_names_its_column() {
         let error = extracted(&db, &scope, &everything()).await.unwrap_err();
         assert!(error.contains(&format!("`{column}`")) && error.contains(value), "{error}");
     }
-    // The connection is as good as before.
+    // The connection is still usable.
     db.run("TRUNCATE t").await;
     assert_eq!(extracted(&db, &scope, &everything()).await.unwrap().num_rows(), 0);
 }
 
 #[tokio::test]
-async fn hostile_values_are_values() {
+async fn hostile_values_are_not_interpreted() {
     let db = Db::postgres().await;
     db.run("CREATE TABLE t (a text, mid int, PRIMARY KEY (a, mid))").await;
     let hostile =

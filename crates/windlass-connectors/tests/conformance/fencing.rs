@@ -1,34 +1,34 @@
-//! The ledger's row belongs to the highest epoch, and says what was lost without progress.
+//! A ledger row belongs to the lease with the highest epoch, and counts lost leases without progress.
 
 use crate::harness::{Db, NONCE, effect, key, on_every_backend};
-use windlass_connectors::{DataError, Effect, Fence, Ledger, Scope};
+use windlass_connectors::{ConnectorError, Effect, Fence, Ledger, Scope};
 use windlass_core::{ChunkId, Cursor, KeySet};
 
 on_every_backend!(
-    an_older_epoch_gets_nothing,
+    an_older_epoch_is_refused,
     several_at_once,
-    stalls_are_claims_lost_without_a_commit,
+    lost_leases_without_a_commit_count_as_stalls,
     a_commit_at_an_older_epoch_changes_nothing,
-    a_commit_that_happened_is_not_repeated,
-    an_equal_epoch_with_another_nonce_gets_nothing,
+    an_applied_commit_is_not_repeated,
+    an_equal_epoch_with_another_nonce_is_refused,
     a_commit_with_another_nonce_changes_nothing,
-    a_ledger_remembers_stores_and_jobs,
+    the_history_has_stores_and_jobs,
     preparing_twice_and_at_once,
-    pruning_forgets_one_job,
+    pruning_deletes_one_job,
 );
 
 fn chunk(number: i64) -> ChunkId {
     ChunkId { job: uuid::Uuid::now_v7(), number }
 }
 
-/// One record, and a step that raises its version each time it runs.
+/// One record, and a step that raises its version with each run.
 async fn raised(db: &Db) -> Scope {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, version INT NOT NULL)").await;
     db.run("INSERT INTO t VALUES (1, 0)").await;
     db.scope("source.table = \"t\"\nstep.refresh = true\nstep.version = \"version\"").await
 }
 
-pub(crate) async fn an_older_epoch_gets_nothing(db: Db) {
+pub(crate) async fn an_older_epoch_is_refused(db: Db) {
     let chunk = chunk(3);
     let ledger = db.fence(chunk, 2, false).await.unwrap();
     assert_eq!(
@@ -52,25 +52,25 @@ pub(crate) async fn several_at_once(db: Db) {
     assert_eq!(db.data.fence(&[]).await.unwrap(), []);
 }
 
-pub(crate) async fn stalls_are_claims_lost_without_a_commit(db: Db) {
+pub(crate) async fn lost_leases_without_a_commit_count_as_stalls(db: Db) {
     let scope = raised(&db).await;
     let chunk = chunk(0);
     assert_eq!(db.fence(chunk, 1, false).await.unwrap().stalls, 0);
     assert_eq!(db.fence(chunk, 2, true).await.unwrap().stalls, 1);
-    // Again at the same epoch: the same claim is not counted twice.
+    // Again at the same epoch: the same lease is not counted twice.
     assert_eq!(db.fence(chunk, 2, true).await.unwrap().stalls, 1);
     let ledger = db.fence(chunk, 3, true).await.unwrap();
     assert_eq!(ledger.stalls, 2);
-    // A claim handed back is no stall.
+    // A chunk that was handed back does not count as a stall.
     let ledger = db.fence(chunk, ledger.epoch + 1, false).await.unwrap();
     assert_eq!(ledger.stalls, 2);
     let done = db.data.commit(&scope, &ledger, effect(Effect::Nothing)).await.unwrap();
     assert_eq!(done.ledger.stalls, 2);
-    // Looked at again at the same epoch, the progress still counts at the next one.
+    // After fencing again at the same epoch, the progress still counts at the next one.
     assert_eq!(db.fence(chunk, 4, false).await.unwrap().commits, 1);
     assert_eq!(db.fence(chunk, 5, true).await.unwrap().stalls, 0);
     assert_eq!(db.fence(chunk, 6, true).await.unwrap().stalls, 1);
-    // A first claim that died before it fenced is a stall as well.
+    // A first lease that was lost before fencing is a stall too.
     let other = ChunkId { number: 1, ..chunk };
     assert_eq!(db.fence(other, 2, true).await.unwrap().stalls, 1);
 }
@@ -81,7 +81,7 @@ pub(crate) async fn a_commit_at_an_older_epoch_changes_nothing(db: Db) {
     let current = db.fence(stale.chunk, 2, true).await.unwrap();
     let work = || effect(Effect::Statement(KeySet::keys(vec![key(1)])));
     let error = db.data.commit(&scope, &stale, work()).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost), "{error:?}");
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error:?}");
     assert_eq!(db.number("SELECT version FROM t").await, 0);
     let seen = db.fence(stale.chunk, 2, true).await.unwrap();
     assert_eq!(seen, current);
@@ -89,26 +89,26 @@ pub(crate) async fn a_commit_at_an_older_epoch_changes_nothing(db: Db) {
     assert_eq!(db.number("SELECT version FROM t").await, 1);
 }
 
-pub(crate) async fn a_commit_that_happened_is_not_repeated(db: Db) {
+pub(crate) async fn an_applied_commit_is_not_repeated(db: Db) {
     let scope = raised(&db).await;
     let ledger = db.fenced(1).await;
-    // The cursor stays where it was, as it does for held items: `commits` alone tells.
+    // The cursor does not move, as for deferred items: only `commits` changes.
     let work = || windlass_connectors::Commit {
         cursor: Cursor::Start,
         ..effect(Effect::Statement(KeySet::keys(vec![key(1)])))
     };
     let done = db.data.commit(&scope, &ledger, work()).await.unwrap();
     let error = db.data.commit(&scope, &ledger, work()).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost), "{error:?}");
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error:?}");
     assert_eq!(db.number("SELECT version FROM t").await, 1);
-    // Fenced again at the same epoch, the ledger shows that it was done.
+    // After fencing again at the same epoch, the ledger shows the commit.
     let seen = db.fence(ledger.chunk, 1, false).await.unwrap();
     assert_eq!(seen, done.ledger);
     assert_eq!(seen.commits, ledger.commits + 1);
 }
 
-/// A store that was restored gives the same epoch a second time. Whichever claim fenced first has the row.
-pub(crate) async fn an_equal_epoch_with_another_nonce_gets_nothing(db: Db) {
+/// A restored store issues the same epoch a second time. The lease that fenced first has the row.
+pub(crate) async fn an_equal_epoch_with_another_nonce_is_refused(db: Db) {
     let scope = raised(&db).await;
     let first = db.fenced(3).await;
     assert_eq!((first.epoch, first.nonce), (3, NONCE));
@@ -116,17 +116,17 @@ pub(crate) async fn an_equal_epoch_with_another_nonce_gets_nothing(db: Db) {
     for other in [0, 1, -1, NONCE + 1, i64::MAX] {
         assert_eq!(db.fence_with(fence(3, other)).await, None, "{other}");
     }
-    // That changed nothing in the row, and its own claim stays valid.
+    // The row did not change, and its own lease stays valid.
     assert_eq!(db.fence(first.chunk, 3, false).await, Some(first.clone()));
     let done = db.data.commit(&scope, &first, effect(Effect::Nothing)).await.unwrap();
     assert_eq!((done.ledger.nonce, done.ledger.commits), (NONCE, 1));
-    // A higher epoch has it, whatever its nonce is, and keeps the progress.
+    // A higher epoch takes over with any nonce, and keeps the progress.
     let next = db.fence_with(fence(4, 1)).await.unwrap();
     assert_eq!((next.epoch, next.nonce, next.commits), (4, 1, 1));
     assert_eq!(db.fence(first.chunk, 4, false).await, None);
 }
 
-/// The old timeline's worker and the new one's are at the same epoch and see the same commits.
+/// Two workers, from before and after the restore, have the same epoch and see the same commits.
 pub(crate) async fn a_commit_with_another_nonce_changes_nothing(db: Db) {
     let scope = raised(&db).await;
     let current = db.fenced(1).await;
@@ -134,7 +134,7 @@ pub(crate) async fn a_commit_with_another_nonce_changes_nothing(db: Db) {
     let statement = || effect(Effect::Statement(KeySet::keys(vec![key(1)])));
     for work in [statement(), effect(Effect::Nothing)] {
         let error = db.data.commit(&scope, &stale, work).await.unwrap_err();
-        assert!(matches!(error, DataError::LeaseLost), "{error:?}");
+        assert!(matches!(error, ConnectorError::LeaseLost), "{error:?}");
     }
     assert_eq!(db.number("SELECT version FROM t").await, 0);
     assert_eq!(db.fence(current.chunk, 1, false).await.unwrap(), current);
@@ -142,8 +142,8 @@ pub(crate) async fn a_commit_with_another_nonce_changes_nothing(db: Db) {
     assert_eq!(db.number("SELECT version FROM t").await, 1);
 }
 
-/// What tells a restored store, and at which epochs it can go on.
-pub(crate) async fn a_ledger_remembers_stores_and_jobs(db: Db) {
+/// The history detects a restored store, and tells from which epochs it can continue.
+pub(crate) async fn the_history_has_stores_and_jobs(db: Db) {
     let (history, store) = (db.data.history(), uuid::Uuid::now_v7());
     assert_eq!(history.generation(store, "app").await.unwrap(), 0);
     for (raise, seen) in [(5, 5), (3, 5), (6, 6)] {
@@ -182,7 +182,7 @@ pub(crate) async fn preparing_twice_and_at_once(db: Db) {
     db.fenced(1).await;
 }
 
-pub(crate) async fn pruning_forgets_one_job(db: Db) {
+pub(crate) async fn pruning_deletes_one_job(db: Db) {
     let (gone, kept) = (db.fenced(1).await, db.fenced(7).await);
     assert_eq!(db.data.prune(gone.chunk.job).await.unwrap(), 1);
     assert_eq!(db.data.prune(gone.chunk.job).await.unwrap(), 0);

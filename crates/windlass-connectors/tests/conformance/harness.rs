@@ -1,14 +1,14 @@
-//! A database with a job type on it, on each backend.
+//! A database for one test, on each backend.
 
 use rusqlite::types::ValueRef;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_postgres::SimpleQueryMessage;
-use windlass_connectors::{Commit, Connection, Effect, Fence, Ledger, Scope, connect, fit};
+use windlass_connectors::{Commit, Connection, Effect, Fence, Ledger, Scope, connect, validate};
 use windlass_core::{ChunkId, Config, Counts, Cursor, Identity, JobType, KeySet, Request, Value};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
-/// Makes a test of every function for every backend.
+/// Declares a test for every function on every backend.
 macro_rules! on_every_backend {
     ($($test:ident),+ $(,)?) => {
         mod on_sqlite {
@@ -33,10 +33,10 @@ macro_rules! on_every_backend {
 }
 pub(crate) use on_every_backend;
 
-/// The nonce of a test's claims where it has no other.
+/// The default nonce of a test's leases.
 pub(crate) const NONCE: i64 = i64::MIN + 7;
 
-/// A database of its own for one test, with the ledger prepared.
+/// A database for one test, with the ledger prepared.
 pub(crate) struct Db {
     pub(crate) data: Arc<dyn Connection>,
     raw: Raw,
@@ -105,19 +105,19 @@ impl Db {
         matches!(self.raw, Raw::Postgres(_))
     }
 
-    /// One of three texts.
+    /// The text for the backend.
     pub(crate) fn pick<'a>(&self, postgres: &'a str, sqlite: &'a str, mariadb: &'a str) -> &'a str {
         match self.raw {
             Raw::Postgres(_) => postgres,
             Raw::Sqlite(_) => sqlite,
             Raw::Mariadb(_) => mariadb,
-            // Its tables are written as SQLite's.
+            // The simulator takes SQLite's statements.
             #[cfg(feature = "dynamodb")]
             Raw::Dynamodb(_) => sqlite,
         }
     }
 
-    /// Brings the statistics of a table up to date.
+    /// Updates the statistics of a table.
     pub(crate) async fn analyze(&self, table: &str) {
         self.run(&format!("{} {table}", self.pick("ANALYZE", "ANALYZE", "ANALYZE TABLE"))).await;
     }
@@ -136,7 +136,7 @@ impl Db {
         }
     }
 
-    /// A connection to the file, as the user's own application has.
+    /// A connection of an application to the file.
     pub(crate) fn client(&self) -> rusqlite::Connection {
         match &self.raw {
             Raw::Sqlite(path) => open(path),
@@ -144,7 +144,7 @@ impl Db {
         }
     }
 
-    /// Why the outbox does not take a request.
+    /// The error with which the outbox refuses a request.
     pub(crate) async fn refusal(&self, job_type: &str, request: &str) -> String {
         match &self.raw {
             Raw::Postgres(database) => {
@@ -183,13 +183,13 @@ impl Db {
         }
     }
 
-    /// Runs statements as the user's own application would.
+    /// Runs statements like an application.
     pub(crate) async fn run(&self, sql: &str) {
         match &self.raw {
             #[cfg(feature = "dynamodb")]
             Raw::Dynamodb(tables) => tables.run(sql),
             Raw::Postgres(database) => database.run(sql).await,
-            // Its TEXT cannot be a key.
+            // TEXT cannot be a key in MariaDB.
             Raw::Mariadb(database) => database.run(&sql.replace(" TEXT", " VARCHAR(200)")).await,
             Raw::Sqlite(path) => {
                 open(path).execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
@@ -254,21 +254,21 @@ impl Db {
         self.one(sql).await.parse().unwrap()
     }
 
-    /// A job type fitted to its table.
+    /// A job type validated against its table.
     pub(crate) async fn job_type(&self, toml: &str) -> (JobType, windlass_core::Table) {
         let mut job_type = job_type(toml);
         let table = self.data.describe(&job_type.source).await.unwrap();
-        let problems = fit(&mut job_type, &table);
+        let problems = validate(&mut job_type, &table);
         assert!(problems.is_empty(), "{problems:?}");
         (job_type, table)
     }
 
-    /// A job of a job type for the whole source.
+    /// The scope of a job for the whole source.
     pub(crate) async fn scope(&self, toml: &str) -> Scope {
         self.scope_for(toml, Request::new("J"), Identity::default()).await
     }
 
-    /// A job of a job type.
+    /// The scope of a job.
     pub(crate) async fn scope_for(
         &self,
         toml: &str,
@@ -306,12 +306,12 @@ pub(crate) fn effect(effect: Effect) -> Commit {
         cursor: Cursor::End,
         effect,
         counts: Counts::default(),
-        hold: Vec::new(),
-        settle: Vec::new(),
+        defer: Vec::new(),
+        resolve: Vec::new(),
     }
 }
 
-/// The key_set of everything.
+/// The key set of all records.
 pub(crate) fn everything() -> KeySet {
     KeySet::range(None, None)
 }
@@ -321,7 +321,7 @@ pub(crate) fn key(number: i64) -> windlass_core::Key {
     windlass_core::Key(vec![Value::Int(number)])
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudorandom numbers that are the same in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,15 +1,15 @@
-//! What a key must be: never null, and unique where a step works on single records. What the schema
-//! does not promise is asked of the rows.
+//! Keys must not be null, and must be unique if a step processes single records. Where the schema does not guarantee
+//! it, the rows are checked.
 
 use crate::harness::{Db, everything, job_type, on_every_backend};
-use windlass_connectors::{Scope, fit};
+use windlass_connectors::{CutLimits, Scope, validate};
 use windlass_core::{Identity, Request, Source, Value};
 
 on_every_backend!(
-    a_query_is_asked_for_nulls_and_repeats,
+    a_query_is_checked_for_null_and_repeated_keys,
     a_batch_refuses_a_repeated_key_at_its_end_too,
     a_query_with_repeated_keys_is_cut_and_counted_exactly,
-    an_enum_of_a_query_is_no_key,
+    an_enum_of_a_query_cannot_be_a_key,
     a_computed_key_of_a_query_is_found_by_its_text,
 );
 
@@ -20,7 +20,7 @@ fn query(sql: &str, key: &str, step: &str) -> String {
     format!("source.query = \"{sql}\"\nsource.key = [{key}]\n{step}")
 }
 
-/// What the check says: nothing, or why not; the same of the first rows and of all.
+/// The error of the check, if any. It is the same for the first rows and for all.
 async fn refusal(db: &Db, toml: &str) -> String {
     let scope = db.scope(toml).await;
     let mut said = Vec::new();
@@ -32,7 +32,7 @@ async fn refusal(db: &Db, toml: &str) -> String {
     said.remove(0)
 }
 
-async fn a_query_is_asked_for_nulls_and_repeats(db: Db) {
+async fn a_query_is_checked_for_null_and_repeated_keys(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b TEXT, v INT)").await;
     db.run("INSERT INTO t VALUES (1, 1, 'x', 0), (2, 1, 'y', 0), (3, NULL, 'y', 0), (4, 2, NULL, 0), (5, 3, 'x', 0), (6, 3, 'x', 0)").await;
     let all = "SELECT * FROM t";
@@ -53,19 +53,19 @@ async fn a_query_is_asked_for_nulls_and_repeats(db: Db) {
         let right = if expected.is_empty() { said.is_empty() } else { said.contains(expected) };
         assert!(right, "{sql} by {key}, {step}: `{said}` and not `{expected}`");
     }
-    // The fixed condition leaves out what would be wrong.
+    // `source.where` excludes the invalid rows.
     let condition = format!("{HANDLER}\nsource.where = \"a IS NOT NULL AND id NOT IN (2, 6)\"");
     assert_eq!(refusal(&db, &query(all, "'a'", &condition)).await, "");
     let scope = db.scope(&query(all, "'a'", &condition)).await;
     let ranges = db.data.split(&scope, 1).await.unwrap();
     crate::cutting::covers(&db, &scope, &ranges, 3).await;
-    // A table by its primary key is asked nothing.
+    // A table with a primary key needs no check.
     let toml = format!("source.table = \"t\"\n{SQL}");
     assert_eq!(refusal(&db, &toml).await, "");
 }
 
 async fn a_batch_refuses_a_repeated_key_at_its_end_too(db: Db) {
-    // Equal by the collation, and not by the letters.
+    // Equal by the collation but not by bytes.
     let kind = db.pick("TEXT COLLATE folded", "TEXT COLLATE NOCASE", "VARCHAR(20)");
     if db.is_postgres() {
         db.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)").await;
@@ -93,7 +93,7 @@ async fn a_batch_refuses_a_repeated_key_at_its_end_too(db: Db) {
 
 async fn a_query_with_repeated_keys_is_cut_and_counted_exactly(db: Db) {
     db.run("CREATE TABLE t (k INT NOT NULL, v INT)").await;
-    // 1 of 1, 2 of 2, 3 of 3 … 13 of 13; the last ones are more than a chunk.
+    // Key n has n records, up to 13. The last ones have more than a chunk.
     let rows: Vec<String> = (1..14).flat_map(|k| vec![format!("({k}, 0)"); k]).collect();
     db.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
     let scope = db.scope(&query("SELECT k, v FROM t", "'k'", SQL)).await;
@@ -101,7 +101,8 @@ async fn a_query_with_repeated_keys_is_cut_and_counted_exactly(db: Db) {
     for most in [100, 2] {
         let (mut rest, mut total, mut chunks) = (ranges[0].clone(), 0, 0);
         loop {
-            let cuts = db.data.cut(&scope, None, &rest, 5, most, None).await.unwrap();
+            let cuts =
+                db.data.cut(&scope, None, &rest, CutLimits::new(5, most, None)).await.unwrap();
             for (key_set, items) in &cuts.chunks {
                 assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items, "{key_set:?}");
                 assert!((1..18).contains(items), "{items}");
@@ -116,18 +117,19 @@ async fn a_query_with_repeated_keys_is_cut_and_counted_exactly(db: Db) {
         assert_eq!(total, rows.len() as i64);
         assert!(chunks >= 11, "{chunks}");
     }
-    let cuts = db.data.cut(&scope, None, &ranges[0], 5, 100, Some(7)).await.unwrap();
+    let cuts =
+        db.data.cut(&scope, None, &ranges[0], CutLimits::new(5, 100, Some(7))).await.unwrap();
     for (key_set, items) in &cuts.chunks {
         assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items, "{key_set:?}");
     }
 }
 
-async fn an_enum_of_a_query_is_no_key(db: Db) {
+async fn an_enum_of_a_query_cannot_be_a_key(db: Db) {
     let kind = db.pick("TEXT", "TEXT", "ENUM('z', 'a')");
     db.run(&format!("CREATE TABLE t (k {kind} NOT NULL, v INT)")).await;
     let mut job_type = job_type(&query("SELECT k, v FROM t", "'k'", SQL));
     let table = db.data.describe(&job_type.source).await.unwrap();
-    let problems = fit(&mut job_type, &table);
+    let problems = validate(&mut job_type, &table);
     let refused = problems.iter().any(|problem| problem.detail.contains("enum"));
     assert_eq!(refused, db.pick("", "", "refused") == "refused", "{problems:?}");
 }
@@ -141,16 +143,16 @@ async fn a_computed_key_of_a_query_is_found_by_its_text(db: Db) {
     assert_eq!(once, [[Value::Int(7)], [Value::Int(8)]]);
 }
 
-/// A job type on the table `t`, as far as its schema lets it.
+/// A job type on the table `t`, and the problems of its schema.
 async fn problems(db: &Db, more: &str) -> String {
     let mut job_type = job_type(&format!("source.table = \"t\"\n{more}"));
     let table = db.data.describe(&job_type.source).await.unwrap();
-    let problems = fit(&mut job_type, &table);
+    let problems = validate(&mut job_type, &table);
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 #[tokio::test]
-async fn unique_indexes_of_postgres_that_promise_nothing_are_not_believed() {
+async fn partial_and_invalid_unique_indexes_do_not_count() {
     let db = Db::postgres().await;
     let step = "source.key = [\"k\"]\nstep.handler = \"h\"\nstep.version = \"version\"";
     let cases = [
@@ -184,7 +186,7 @@ async fn unique_indexes_of_postgres_that_promise_nothing_are_not_believed() {
 }
 
 #[tokio::test]
-async fn a_parent_of_inheritance_promises_only_its_own_rows() {
+async fn a_unique_index_of_a_parent_table_covers_only_its_own_rows() {
     let db = Db::postgres().await;
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT, version INT NOT NULL)").await;
     db.run("CREATE TABLE child () INHERITS (t); CREATE TABLE grandchild () INHERITS (child)").await;
@@ -194,11 +196,11 @@ async fn a_parent_of_inheritance_promises_only_its_own_rows() {
     assert_eq!(problems(&db, SQL).await, "");
     let source = Source { table: Some("t".to_owned()), ..Source::default() };
     assert!(!db.data.describe(&source).await.unwrap().is_unique(&["id"]));
-    // The child may lack what the parent promises of its own rows.
+    // The child may lack the constraints of the parent.
     db.run("ALTER TABLE grandchild ALTER id DROP NOT NULL").await;
     let said = problems(&db, SQL).await;
     assert!(said.contains("`id` may be null"), "{said}");
-    // Without its children it is a table like any other.
+    // Without its children it is an ordinary table.
     db.run("DROP TABLE grandchild; DROP TABLE child").await;
     assert_eq!(problems(&db, step).await, "");
     // A partitioned table is unique across its partitions.
@@ -213,7 +215,7 @@ async fn a_parent_of_inheritance_promises_only_its_own_rows() {
 }
 
 #[tokio::test]
-async fn nulls_in_a_primary_key_of_sqlite_are_looked_for_again() {
+async fn nulls_in_a_primary_key_of_sqlite_are_checked_again() {
     let db = Db::sqlite().await;
     db.run("CREATE TABLE t (id TEXT PRIMARY KEY, v INT); INSERT INTO t VALUES ('a', 0)").await;
     db.run("CREATE TABLE n (id INTEGER PRIMARY KEY); CREATE TABLE w (id TEXT PRIMARY KEY) WITHOUT ROWID").await;

@@ -1,11 +1,11 @@
-//! What only MySQL and MariaDB do: types, collations, engines and dates that are none.
+//! Specifics of MySQL and MariaDB: types, collations, engines and invalid dates.
 
 use crate::harness::{Db, effect, everything, job_type, key};
 use futures::StreamExt;
-use windlass_connectors::{DataError, Effect, Scope, connect, fit};
+use windlass_connectors::{ConnectorError, CutLimits, Effect, Scope, connect, validate};
 use windlass_core::problem::Code;
 use windlass_core::{Change, Identity, Key, KeySet, Request, Template, Value};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_testkit::eventually;
 
 const HANDLER: &str = "source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"";
@@ -15,7 +15,7 @@ const MAP: &str = "source.table = \"t\"\nstep.map = \"SELECT id % 2 AS odd, min(
 const DELETE: &str = "source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"";
 
 #[tokio::test]
-async fn types_of_its_own_survive_the_way_back() {
+async fn types_of_mariadb_survive_a_round_trip() {
     let db = Db::mariadb().await;
     db.run(
         "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, flag BIT(1), bits BIT(12), small TINYINT, \
@@ -48,7 +48,7 @@ async fn types_of_its_own_survive_the_way_back() {
     assert_eq!((get("latin"), get("choice")), (Value::from("Müßig"), Value::from("a,b")));
     assert_eq!(get("doc"), Value::Json(serde_json::json!({"big": 9_007_199_254_740_993_i64})));
     assert_eq!(get("at"), Value::from("2025-01-31 03:00:00.25"));
-    // The greatest unsigned number bounds ranges and is found in lists.
+    // The greatest unsigned number works in ranges and in lists.
     let top = items[1].key.clone();
     let count = async |key_set: KeySet| db.data.count(&scope, &key_set).await.unwrap();
     assert_eq!(count(KeySet::range(Some(key(7)), Some(top.clone()))).await, 1);
@@ -65,13 +65,13 @@ async fn types_of_its_own_survive_the_way_back() {
 }
 
 #[tokio::test]
-async fn a_date_that_is_none_is_refused_clearly() {
+async fn an_invalid_date_is_refused() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, day DATE NOT NULL, version INT NOT NULL)").await;
     db.run("CREATE UNIQUE INDEX days ON t (day)").await;
     db.run("SET sql_mode = ''; INSERT INTO t VALUES (1, '2025-01-31', 1), (2, '0000-00-00', 1)")
         .await;
-    // As a field it is handed on as it is, and cannot be written.
+    // As a field it is returned unchanged, and cannot be written.
     let scope = db.scope(HANDLER).await;
     let items = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap().items;
     assert_eq!(items[1].record.get("day"), Some(&Value::from("0000-00-00")));
@@ -79,15 +79,19 @@ async fn a_date_that_is_none_is_refused_clearly() {
     let ledger = db.fenced(1).await;
     let error =
         db.data.commit(&scope, &ledger, effect(Effect::Write(vec![item]))).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert!(error.to_string().contains("Incorrect date value: '0000-00-00'"), "{error}");
-    // As a key it would hide the records beyond it.
+    // As a key it would hide the records behind it.
     let scope = db.scope(&format!("source.key = [\"day\"]\n{HANDLER}")).await;
     for error in [
         db.data.read(&scope, &everything(), 10, usize::MAX).await.err().unwrap(),
-        db.data.cut(&scope, None, &windlass_core::KeyRange::ALL, 1, 5, None).await.err().unwrap(),
+        db.data
+            .cut(&scope, None, &windlass_core::KeyRange::ALL, CutLimits::new(1, 5, None))
+            .await
+            .err()
+            .unwrap(),
     ] {
-        let DataError::Problem(problem) = error else { panic!("{error}") };
+        let ConnectorError::Problem(problem) = error else { panic!("{error}") };
         assert!(problem.detail.contains("holds `0000-00-00`, which is no date"), "{problem}");
     }
 }
@@ -103,7 +107,7 @@ async fn a_table_without_transactions_is_refused() {
     let source =
         job_type("source.table = \"old\"\nstep.sql = \"DELETE FROM old WHERE {chunk}\"").source;
     let error = db.data.describe(&source).await.unwrap_err();
-    let DataError::Problem(problem) = error else { panic!("{error}") };
+    let ConnectorError::Problem(problem) = error else { panic!("{error}") };
     assert!(problem.detail.contains("ALTER TABLE `old` ENGINE = InnoDB"), "{problem}");
     let scope = db.scope(HANDLER).await;
     let item = db.data.read(&scope, &everything(), 1, 1).await.unwrap().items.remove(0);
@@ -111,22 +115,22 @@ async fn a_table_without_transactions_is_refused() {
     let ledger = db.fenced(1).await;
     let error =
         db.data.commit(&scope, &ledger, effect(Effect::Write(vec![item]))).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Definition), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
     assert_eq!(db.number("SELECT count(*) FROM old").await, 0);
 }
 
 #[tokio::test]
-async fn a_key_that_sorts_otherwise_than_it_compares_is_refused() {
+async fn a_key_with_different_sort_and_comparison_order_is_refused() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (kind ENUM('b', 'a') PRIMARY KEY)").await;
     let mut job_type = job_type(DELETE);
     let table = db.data.describe(&job_type.source).await.unwrap();
-    let problems = fit(&mut job_type, &table);
+    let problems = validate(&mut job_type, &table);
     assert!(problems.iter().any(|p| p.detail.contains("sorts by number")), "{problems:?}");
 }
 
 #[tokio::test]
-async fn a_claim_never_matches_by_what_its_text_begins_with() {
+async fn a_claim_does_not_match_by_a_numeric_prefix() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, branch INT NOT NULL, county TEXT NOT NULL)")
         .await;
@@ -155,7 +159,7 @@ async fn a_claim_never_matches_by_what_its_text_begins_with() {
 }
 
 #[tokio::test]
-async fn equal_by_the_collation_is_one() {
+async fn values_equal_by_collation_are_one() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY)").await;
     db.run("INSERT INTO t VALUES ('Müller'), ('b')").await;
@@ -177,7 +181,7 @@ async fn more_keys_than_can_be_bound() {
 }
 
 #[tokio::test]
-async fn a_step_that_commits_by_itself_fails_the_job() {
+async fn a_step_with_an_implicit_commit_fails() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT)").await;
     let toml =
@@ -186,13 +190,12 @@ async fn a_step_that_commits_by_itself_fails_the_job() {
     let ledger = db.fenced(1).await;
     let commit = effect(Effect::Statement(everything()));
     let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Definition), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
 }
 
-/// The writer has the row before us and commits while we wait for it: what we read is no longer
-/// there, and its write must survive.
+/// Another writer locks the row and commits while the commit waits for the lock. Its write must survive.
 #[tokio::test]
-async fn a_write_that_is_waited_for_is_a_conflict() {
+async fn a_write_committed_while_waiting_for_its_lock_is_a_conflict() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT, version INT NOT NULL)").await;
     db.run("INSERT INTO t VALUES (1, 0, 1), (2, 0, 1)").await;
@@ -208,8 +211,8 @@ async fn a_write_that_is_waited_for_is_a_conflict() {
     let commit = effect(Effect::Write(items.collect()));
     let (data, scope) = (db.data.clone(), scope.clone());
     let committing = tokio::spawn(async move { data.commit(&scope, &ledger, commit).await });
-    // While the writer has the row, a statement on it can only wait. (InnoDB's own list of waits is
-    // not brought up to date for those who ask often.)
+    // While the writer has the lock, a statement on the row waits. (InnoDB does not update its list of waits for
+    // frequent queries.)
     let waits = "SELECT count(*) FROM information_schema.processlist WHERE db = database() \
                  AND command = 'Execute' AND info LIKE '%JSON_TABLE%' AND time_ms > 20";
     let limit = std::time::Duration::from_secs(30);
@@ -221,7 +224,7 @@ async fn a_write_that_is_waited_for_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_may_not_be_made_says_what_to_do() {
+async fn a_missing_privilege_for_the_ledger_is_explained() {
     let db = Db::mariadb().await;
     let name = format!("poor_{}", db.maria().name());
     db.run(&format!(
@@ -232,12 +235,12 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     let url = db.maria().url().replace("windlass:wind%40lass", &format!("{name}:p"));
     let poor = connect(&url, 1).await.unwrap();
     for error in [poor.check_ledger().await.unwrap_err(), poor.prepare().await.unwrap_err()] {
-        let DataError::Problem(problem) = error else { panic!("{error}") };
+        let ConnectorError::Problem(problem) = error else { panic!("{error}") };
         assert_eq!(problem.code, Code::Ledger);
         assert!(problem.detail.contains("windlass migrate --print"), "{problem}");
     }
     db.data.check_ledger().await.unwrap();
-    // Made by somebody else, they serve.
+    // Tables that an administrator created are used.
     db.run(db.data.ledger_ddl()).await;
     for table in ["windlass_ledger", "windlass_deferred", "windlass_emitted", "windlass_stores"] {
         db.run(&format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {name}")).await;
@@ -246,9 +249,9 @@ async fn a_ledger_that_may_not_be_made_says_what_to_do() {
     poor.prepare().await.unwrap();
 }
 
-/// A `timestamp` is a moment and a `datetime` none; both stay what they are from chunk to report.
+/// A `timestamp` is an instant and a `datetime` is not. Both keep their type from chunk to report.
 #[tokio::test]
-async fn a_moment_of_a_map_keeps_its_zone() {
+async fn a_timestamp_of_a_map_keeps_its_time_zone() {
     let db = Db::mariadb().await;
     db.run("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP(3) NULL, plain DATETIME)").await;
     db.run(

@@ -1,7 +1,7 @@
-//! The mark stands while a chunk runs, and goes with its commit.
+//! The mark is set while a chunk runs, and cleared by its commit.
 
 use crate::harness::{Db, effect, key, on_every_backend};
-use windlass_connectors::{DataError, Effect};
+use windlass_connectors::{ConnectorError, Effect};
 use windlass_core::KeySet;
 
 on_every_backend!(marks_and_clears, a_lost_lease_marks_nothing, every_type_of_mark);
@@ -22,12 +22,12 @@ async fn marks_and_clears(db: Db) {
     db.data.mark(&scope, &ledger, &chunk).await.unwrap();
     let marked = "SELECT id FROM t WHERE flag ORDER BY id";
     assert_eq!(db.rows(marked).await, [["1"], ["2"]]);
-    // The statement moves the rows out of `source.where`; their marks go all the same.
+    // The statement changes rows so that they no longer match `source.where`. Their marks are still cleared.
     let commit = effect(Effect::Statement(chunk));
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert_eq!((ledger.counts.read, ledger.counts.processed), (2, 2));
     assert_eq!(db.number("SELECT count(*) FROM t WHERE flag IS NOT NULL").await, 0);
-    // A chunk that ends without its statement.
+    // A chunk that ends without running its statement.
     let rest = KeySet::range(Some(key(3)), None);
     db.data.mark(&scope, &ledger, &rest).await.unwrap();
     assert_eq!(db.rows(marked).await, [["4"]]);
@@ -42,7 +42,7 @@ async fn a_lost_lease_marks_nothing(db: Db) {
     let stale = db.fenced(1).await;
     db.fence(stale.chunk, 2, true).await.unwrap();
     let error = db.data.mark(&scope, &stale, &crate::harness::everything()).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost));
+    assert!(matches!(error, ConnectorError::LeaseLost));
     assert_eq!(db.number("SELECT count(*) FROM t WHERE flag IS NOT NULL").await, 0);
 }
 

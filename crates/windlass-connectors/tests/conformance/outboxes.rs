@@ -1,4 +1,4 @@
-//! The outbox: what an application can put there, and how the relay takes it.
+//! The outbox: inserting requests and relaying them.
 
 use crate::harness::{Db, on_every_backend};
 use async_trait::async_trait;
@@ -10,18 +10,18 @@ use windlass_connectors::{OutboxRow, SubmitResult, Submitter};
 use windlass_core::{Claims, Identity, JobId, Request, Value};
 
 on_every_backend!(
-    what_is_committed_is_relayed_once_and_what_is_not_never,
-    a_list_of_no_items_makes_no_job,
-    what_can_be_refused_is_refused_in_the_transaction,
-    a_refused_row_keeps_its_reason_and_blocks_nobody,
-    an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows,
-    a_row_that_cannot_be_changed_does_not_block_other_rows,
-    while_the_door_is_away_everything_stays,
-    more_than_a_batch_is_taken_batch_by_batch,
-    without_a_table_it_says_so,
+    only_committed_requests_are_relayed_and_only_once,
+    an_empty_list_of_items_makes_no_job,
+    invalid_requests_are_refused_in_the_transaction,
+    a_refused_row_keeps_its_error_and_does_not_block_others,
+    an_overflowing_number_of_attempts_does_not_block_other_rows,
+    a_row_that_cannot_be_updated_does_not_block_other_rows,
+    rows_stay_while_nothing_can_be_submitted,
+    many_rows_are_submitted_in_batches,
+    a_missing_table_is_reported,
 );
 
-/// A door that remembers what came and answers what it was told to.
+/// A submitter that records requests and returns a given result.
 #[derive(Default)]
 struct Memory {
     given: Mutex<Vec<OutboxRow>>,
@@ -47,12 +47,12 @@ impl Submitter for Memory {
         answer.unwrap_or(if bad {
             SubmitResult::Refused("is bad".to_owned())
         } else {
-            SubmitResult::Taken
+            SubmitResult::Submitted
         })
     }
 }
 
-/// Puts requests there in one transaction, which is committed or not.
+/// Inserts requests in one transaction, which is committed or rolled back.
 async fn put(
     db: &Db,
     requests: &[Request],
@@ -99,7 +99,7 @@ async fn put(
 
 async fn prepared(db: &Db) {
     db.data.outbox().prepare().await.unwrap();
-    // As every process does at its start.
+    // Every process does this at its start.
     db.data.outbox().prepare().await.unwrap();
 }
 
@@ -107,7 +107,7 @@ async fn rows(db: &Db) -> i64 {
     db.number("SELECT count(*) FROM windlass_outbox").await
 }
 
-async fn what_is_committed_is_relayed_once_and_what_is_not_never(db: Db) {
+async fn only_committed_requests_are_relayed_and_only_once(db: Db) {
     prepared(&db).await;
     let request = |n: i64| Request {
         params: [("n".to_owned(), json!(n))].into(),
@@ -125,7 +125,10 @@ async fn what_is_committed_is_relayed_once_and_what_is_not_never(db: Db) {
     }
     let door = Memory::default();
     let relayed = db.data.outbox().relay(&door).await.unwrap();
-    assert_eq!((relayed.taken, relayed.refused, relayed.away, relayed.more), (2, 0, None, false));
+    assert_eq!(
+        (relayed.submitted, relayed.refused, relayed.unavailable, relayed.more),
+        (2, 0, None, false)
+    );
     let mut came = door.ids();
     came.sort();
     let mut expected = ids.clone();
@@ -143,17 +146,17 @@ async fn what_is_committed_is_relayed_once_and_what_is_not_never(db: Db) {
     assert_eq!(again.ids().len(), 0);
 }
 
-async fn a_list_of_no_items_makes_no_job(db: Db) {
+async fn an_empty_list_of_items_makes_no_job(db: Db) {
     prepared(&db).await;
     let request = Request { items: Some(Vec::new()), ..Request::new("J") };
     assert_eq!(put(&db, &[request], true).await.unwrap(), [None]);
-    // And by the database's own means.
+    // The same with plain SQL.
     let (function, insert) = (
         "SELECT windlass_enqueue('J', '{\"items\": []}') IS NULL",
         "INSERT INTO windlass_outbox (job_type, request) VALUES ('J', '{\"items\": []}') RETURNING id",
     );
     if !db.is_postgres() && !db.is_sqlite() {
-        // Here the relay leaves it out.
+        // On MariaDB the relay skips it.
         assert_eq!(rows(&db).await, 1);
         let door = Memory::default();
         assert_eq!(db.data.outbox().relay(&door).await.unwrap().refused, 0);
@@ -166,7 +169,7 @@ async fn a_list_of_no_items_makes_no_job(db: Db) {
     assert_eq!(rows(&db).await, 0);
 }
 
-async fn what_can_be_refused_is_refused_in_the_transaction(db: Db) {
+async fn invalid_requests_are_refused_in_the_transaction(db: Db) {
     prepared(&db).await;
     let large = format!("{{\"params\": {{\"a\": \"{}\"}}}}", "x".repeat(Request::MOST_BYTES));
     for (job_type, request, postgres, sqlite) in [
@@ -198,18 +201,18 @@ async fn what_can_be_refused_is_refused_in_the_transaction(db: Db) {
     assert_eq!(rows(&db).await, 0);
 }
 
-async fn a_refused_row_keeps_its_reason_and_blocks_nobody(db: Db) {
+async fn a_refused_row_keeps_its_error_and_does_not_block_others(db: Db) {
     prepared(&db).await;
     let ids = put(&db, &[Request::new("BAD"), Request::new("J")], true).await.unwrap();
     let relayed = db.data.outbox().relay(&Memory::default()).await.unwrap();
-    assert_eq!((relayed.taken, relayed.refused), (1, 1));
+    assert_eq!((relayed.submitted, relayed.refused), (1, 1));
     let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
     assert_eq!(waiting.len(), 1);
     let row = &waiting[0];
     assert_eq!((Some(row.id), row.job_type.as_str(), row.attempts), (ids[0], "BAD", 1));
     assert_eq!(row.error.as_deref(), Some("is bad"));
     assert!(row.next_at > row.created_at);
-    // Not due yet, unless a second has gone by.
+    // Not due yet, unless a second has passed.
     let later =
         db.pick("next_at + interval '1 hour'", "next_at + 3600000", "next_at + INTERVAL 1 HOUR");
     db.run(&format!("UPDATE windlass_outbox SET next_at = {later}")).await;
@@ -224,9 +227,9 @@ async fn a_refused_row_keeps_its_reason_and_blocks_nobody(db: Db) {
     assert_eq!(db.data.outbox().waiting(10).await.unwrap().unwrap()[0].attempts, 2);
 }
 
-/// The constraint refuses it; where the table was made without the constraint, the count stays where
-/// it is and the rows of the same batch are settled.
-async fn an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows(db: Db) {
+/// The constraint refuses it. In a table without the constraint, the count does not change, and the other rows of the
+/// batch are processed.
+async fn an_overflowing_number_of_attempts_does_not_block_other_rows(db: Db) {
     prepared(&db).await;
     put(&db, &[Request::new("BAD")], true).await.unwrap();
     for attempts in ["2147483647", "-1"] {
@@ -241,14 +244,14 @@ async fn an_absurd_number_of_attempts_is_refused_or_does_not_block_other_rows(db
     db.run("UPDATE windlass_outbox SET attempts = 2147483647").await;
     put(&db, &[Request::new("J")], true).await.unwrap();
     let relayed = db.data.outbox().relay(&Memory::default()).await.unwrap();
-    assert_eq!((relayed.taken, relayed.refused), (1, 1));
+    assert_eq!((relayed.submitted, relayed.refused), (1, 1));
     let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!((waiting[0].attempts, waiting[0].error.as_deref()), (1_000_000_000, Some("is bad")));
 }
 
-/// A trigger of the user's refuses to change one row of a batch.
-async fn a_row_that_cannot_be_changed_does_not_block_other_rows(db: Db) {
+/// A user's trigger refuses to update one row of a batch.
+async fn a_row_that_cannot_be_updated_does_not_block_other_rows(db: Db) {
     prepared(&db).await;
     let ids = put(&db, &[Request::new("BAD"), Request::new("STUCK"), Request::new("J")], true)
         .await
@@ -270,28 +273,28 @@ async fn a_row_that_cannot_be_changed_does_not_block_other_rows(db: Db) {
     assert_eq!(left, expected);
 }
 
-async fn while_the_door_is_away_everything_stays(db: Db) {
+async fn rows_stay_while_nothing_can_be_submitted(db: Db) {
     prepared(&db).await;
     put(&db, &[Request::new("J"), Request::new("J")], true).await.unwrap();
-    let door = Memory::answering(SubmitResult::Away("no store".to_owned()));
+    let door = Memory::answering(SubmitResult::Unavailable("no store".to_owned()));
     let relayed = db.data.outbox().relay(&door).await.unwrap();
-    assert_eq!((relayed.taken, relayed.away.as_deref()), (0, Some("no store")));
+    assert_eq!((relayed.submitted, relayed.unavailable.as_deref()), (0, Some("no store")));
     assert_eq!(door.ids().len(), 1, "the second is not even asked for");
     let waiting = db.data.outbox().waiting(10).await.unwrap().unwrap();
     assert!(
         waiting.len() == 2 && waiting.iter().all(|row| row.attempts == 0 && row.error.is_none())
     );
-    assert_eq!(db.data.outbox().relay(&Memory::default()).await.unwrap().taken, 2);
+    assert_eq!(db.data.outbox().relay(&Memory::default()).await.unwrap().submitted, 2);
 }
 
-async fn more_than_a_batch_is_taken_batch_by_batch(db: Db) {
+async fn many_rows_are_submitted_in_batches(db: Db) {
     prepared(&db).await;
     put(&db, &vec![Request::new("J"); 230], true).await.unwrap();
     let door = Memory::default();
     let mut taken = Vec::new();
     loop {
         let relayed = db.data.outbox().relay(&door).await.unwrap();
-        taken.push(relayed.taken);
+        taken.push(relayed.submitted);
         if !relayed.more {
             break;
         }
@@ -303,13 +306,13 @@ async fn more_than_a_batch_is_taken_batch_by_batch(db: Db) {
     assert_eq!(ids.len(), 230);
 }
 
-async fn without_a_table_it_says_so(db: Db) {
+async fn a_missing_table_is_reported(db: Db) {
     assert_eq!(db.data.outbox().waiting(10).await.unwrap(), None);
     prepared(&db).await;
     assert_eq!(db.data.outbox().waiting(10).await.unwrap(), Some(Vec::new()));
 }
 
-/// While one relay submits a row, another passes it over, and takes the others.
+/// While one relay submits a row, another skips it and submits the others.
 #[tokio::test]
 async fn two_relays_on_postgresql_share_the_rows() {
     let db = Db::postgres().await;
@@ -319,16 +322,16 @@ async fn two_relays_on_postgresql_share_the_rows() {
     client.batch_execute("BEGIN; SELECT * FROM windlass_outbox FOR UPDATE").await.unwrap();
     let more = put(&db, &[Request::new("J")], true).await.unwrap();
     let door = Memory::default();
-    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 1);
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 1);
     assert_eq!(door.ids(), [more[0].unwrap()]);
     client.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 1);
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 1);
     assert_eq!(door.ids()[1], ids[0].unwrap());
 }
 
-/// SQLite takes what is no text for text. Such a row is refused, and the others are taken.
+/// SQLite accepts bytes in text columns. Such a row is refused, and the others are submitted.
 #[tokio::test]
-async fn what_is_no_text_on_sqlite_blocks_nobody() {
+async fn a_row_of_sqlite_that_is_not_text_does_not_block_others() {
     let db = Db::sqlite().await;
     prepared(&db).await;
     let insert = "INSERT INTO windlass_outbox (job_type, request) VALUES ('J',";
@@ -337,25 +340,25 @@ async fn what_is_no_text_on_sqlite_blocks_nobody() {
     db.run(&format!("{insert} CAST(x'7b2261223a22ff227d' AS TEXT))")).await;
     put(&db, &[Request::new("J")], true).await.unwrap();
     let door = Memory::default();
-    assert_eq!(db.data.outbox().relay(&door).await.unwrap().taken, 2);
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 2);
     let given = door.given.lock().unwrap();
     assert!(given.iter().any(|given| given.request == "\"this is no UTF-8 text\""));
 }
 
-/// Whoever waits is woken by the commit, and does not find it by looking: it would look in an hour.
+/// The commit wakes the waiting relay, whose next poll would be in an hour.
 #[tokio::test]
 async fn a_commit_on_postgresql_wakes_the_relay() {
     let db = Db::postgres().await;
     prepared(&db).await;
     let hour = Duration::from_secs(3600);
     let woken = async || tokio::time::timeout(hour / 60, db.data.outbox().changed(hour)).await;
-    // When it begins to listen, something may have come before.
+    // The first wait returns at once, since rows may have been inserted before.
     woken().await.unwrap();
     put(&db, &[Request::new("J")], true).await.unwrap();
     woken().await.unwrap();
 }
 
-/// The application may call the function, and touch nothing else.
+/// The application may only call the function.
 #[tokio::test]
 async fn an_application_needs_no_privilege_on_the_table() {
     let db = Db::postgres().await;
@@ -370,7 +373,7 @@ async fn an_application_needs_no_privilege_on_the_table() {
     assert!(message.contains("permission denied for function"), "{message}");
     db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {role}")).await;
     client.batch_execute(call).await.unwrap();
-    // A table of the caller's own does not come before ours.
+    // A table of the caller does not take precedence.
     client
         .batch_execute("CREATE TEMP TABLE windlass_outbox (id uuid, job_type text, request jsonb)")
         .await
@@ -385,10 +388,10 @@ async fn an_application_needs_no_privilege_on_the_table() {
     db.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
 }
 
-/// A role that may create things in a schema plants operators, functions and a table there. None of
-/// them runs with the rights of the function's owner.
+/// A role with CREATE on a schema adds operators, functions and a table. None of them runs with the privileges of the
+/// function's owner.
 #[tokio::test]
-async fn what_another_role_plants_does_not_run_in_windlass_enqueue() {
+async fn objects_of_other_roles_are_not_used_by_windlass_enqueue() {
     let db = Db::postgres().await;
     let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
     db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
@@ -405,7 +408,7 @@ async fn what_another_role_plants_does_not_run_in_windlass_enqueue() {
         )
         .await
         .unwrap();
-    // More exact matches for what the function calls than those of pg_catalog.
+    // Better matches for the function's calls than those of pg_catalog.
     let planted = [
         (
             "operator <> (text, unknown)",
@@ -461,10 +464,9 @@ async fn what_another_role_plants_does_not_run_in_windlass_enqueue() {
     db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
 }
 
-/// A trigger of a table that another role made beforehand would run with the rights of the owner of
-/// the function.
+/// A trigger of a table that another role created before would run with the privileges of the function's owner.
 #[tokio::test]
-async fn a_table_that_another_role_made_beforehand_is_not_used() {
+async fn a_table_created_by_another_role_is_not_used() {
     let db = Db::postgres().await;
     let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
     db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;

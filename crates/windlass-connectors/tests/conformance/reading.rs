@@ -1,17 +1,17 @@
-//! Records arrive whole, in key order, within the limits; values the database holds equal are one.
+//! Records are read completely, in key order and within the limits. Values that the database considers equal are one.
 
 use crate::harness::{Db, everything, key, on_every_backend};
 use windlass_core::{Key, KeySet, Value};
 
 on_every_backend!(
-    every_type_survives_the_way_back,
-    at_most_so_many_bytes,
-    the_limit_says_whether_there_is_more,
+    every_type_survives_a_round_trip,
+    the_byte_limit_is_respected,
+    a_limited_batch_tells_whether_there_is_more,
     listed_keys_that_exist,
-    distinct_by_the_databases_equality,
+    distinct_uses_the_equality_of_the_database,
 );
 
-async fn every_type_survives_the_way_back(db: Db) {
+async fn every_type_survives_a_round_trip(db: Db) {
     let columns = db.pick(
         "id int, small smallint, big bigint, yes boolean, single real, double double precision, \
          money numeric(12,2), name varchar(20), padded char(4), day date, at timestamptz, \
@@ -64,7 +64,7 @@ async fn every_type_survives_the_way_back(db: Db) {
         assert_eq!(get("tags"), Value::from("{x,y}"));
     }
     assert!(batch.items[1].record.iter().filter(|(_, value)| value.is_null()).count() == 17);
-    // Written back as it was read, nothing has changed.
+    // Writing back what was read changes nothing.
     let text = "SELECT * FROM t ORDER BY id";
     let before = db.rows(text).await;
     let items = batch.items.into_iter().map(|item| crate::writing::rewrite(item, &scope)).collect();
@@ -81,7 +81,7 @@ async fn every_type_survives_the_way_back(db: Db) {
     assert_eq!(without_version(after), without_version(before));
 }
 
-async fn at_most_so_many_bytes(db: Db) {
+async fn the_byte_limit_is_respected(db: Db) {
     let wide = db.pick("TEXT", "TEXT", "LONGTEXT");
     db.run(&format!("CREATE TABLE t (id BIGINT PRIMARY KEY, wide {wide})")).await;
     for id in 0..20 {
@@ -97,7 +97,7 @@ async fn at_most_so_many_bytes(db: Db) {
     assert_eq!((batch.items.len(), batch.end), (1, true));
 }
 
-async fn the_limit_says_whether_there_is_more(db: Db) {
+async fn a_limited_batch_tells_whether_there_is_more(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY); INSERT INTO t VALUES (3), (1), (2)").await;
     let scope = db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
     for (limit, expected, end) in
@@ -124,7 +124,7 @@ async fn listed_keys_that_exist(db: Db) {
     assert_eq!(db.data.count(&scope, &key_set).await.unwrap(), 2);
 }
 
-async fn distinct_by_the_databases_equality(db: Db) {
+async fn distinct_uses_the_equality_of_the_database(db: Db) {
     let kind = db.pick("NUMERIC", "NUMERIC", "NUMERIC(8,2)");
     db.run(&format!("CREATE TABLE t (id {kind} PRIMARY KEY); INSERT INTO t VALUES (1), (2.5)"))
         .await;

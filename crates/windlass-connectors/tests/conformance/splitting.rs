@@ -1,4 +1,4 @@
-//! Ranges tile the source and are about equal, whatever the key is made of.
+//! Ranges cover the source and have similar sizes, for keys of any type.
 
 use crate::harness::{Db, Random, on_every_backend};
 use windlass_connectors::Scope;
@@ -25,8 +25,8 @@ async fn negative_integers(db: Db) {
 }
 
 async fn skewed_integers(db: Db) {
-    // Half of the rows in a hundredth of the span: SQLite looks at evenly spaced rowids, and the
-    // key here is not the rowid.
+    // Half of the rows are in a hundredth of the span. SQLite samples evenly spaced rowids, and the key here is not
+    // the rowid.
     check(&db, "k BIGINT", "k", 0.5, |_, n| match n < ROWS / 2 {
         true => format!("({n})"),
         false => format!("({})", n * n),
@@ -117,7 +117,7 @@ async fn a_query_is_one_range(db: Db) {
 
 const SQL: &str = "source.table = \"t\"\nstep.sql = \"UPDATE t SET v = 2 WHERE {chunk}\"";
 
-/// Fills a table in random order, splits it, and looks at the ranges.
+/// Fills a table in random order, splits it, and checks the ranges.
 async fn check(
     db: &Db,
     columns: &str,
@@ -148,7 +148,7 @@ async fn check(
     crate::cutting::covers(db, &scope, &ranges, ROWS as i64).await;
 }
 
-/// A statement that fits any table `t`: these tests never run it.
+/// A statement for any table `t`. These tests never run it.
 const SQL_ANY: &str = "source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"";
 
 async fn tiles(db: &Db, scope: &Scope, ranges: &[KeyRange]) -> Vec<i64> {

@@ -3,18 +3,18 @@
 use crate::harness::{Db, effect, everything, key, on_every_backend};
 use windlass_connectors::{DeferredState, Effect, Item, Scope, WriteItem};
 use windlass_core::{Change, Counts, Value};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 on_every_backend!(
     updates_are_written_and_versions_raised,
-    a_concurrent_change_survives_and_the_item_is_held,
-    what_a_conflict_comes_to,
+    a_concurrent_change_survives_and_the_item_is_deferred,
+    conflicts_are_handled_by_on_conflict,
     inserts_happen_once_and_not_for_conflicts,
     items_without_an_effect_are_processed,
-    a_bad_value_takes_everything_back,
+    a_bad_value_rolls_everything_back,
     columns_that_cannot_be_set,
     a_deleted_record_is_a_conflict,
-    too_long_a_value_is_refused_and_not_cut,
+    a_value_that_is_too_long_is_refused,
 );
 
 /// An item to write back.
@@ -23,7 +23,7 @@ pub(crate) fn item(item: Item, change: Change) -> WriteItem {
     WriteItem { key, version, change, record, attempts: 0, conflicts: 0 }
 }
 
-/// An item that sets every column it may to the value it has.
+/// An item that sets every allowed column to its current value.
 pub(crate) fn rewrite(read: Item, scope: &Scope) -> WriteItem {
     let fixed = scope.job_type.fixed_columns();
     let version = scope.job_type.step.version.as_deref();
@@ -73,7 +73,7 @@ pub(crate) async fn updates_are_written_and_versions_raised(db: Db) {
     assert_eq!(db.rows(ALL).await, [["10", "x", "2"], ["20", "b", "6"], ["NULL", "z", "10"]]);
 }
 
-pub(crate) async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
+pub(crate) async fn a_concurrent_change_survives_and_the_item_is_deferred(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("UPDATE t SET v = 222, version = version + 1 WHERE id = 2").await;
     let items = items.into_iter().map(|read| item(read, Change::default().set("v", 0))).collect();
@@ -82,22 +82,22 @@ pub(crate) async fn a_concurrent_change_survives_and_the_item_is_held(db: Db) {
     assert_eq!(ledger.counts, Counts { read: 3, processed: 2, conflicts: 1, ..Counts::default() });
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
     assert_eq!(db.rows(ALL).await, [["0", "a", "2"], ["222", "b", "6"], ["0", "c", "10"]]);
-    let held = db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
+    let held = db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
     assert_eq!(held.len(), 1);
     assert_eq!((&held[0].key, held[0].conflicts, held[0].attempts), (&key(2), 1, 0));
 
-    // Read again, it passes; settled, it is no longer held.
+    // After reading again it succeeds, and it is no longer deferred.
     let again = windlass_core::KeySet::keys(vec![key(2)]);
     let read = db.data.read(&scope, &again, 10, usize::MAX).await.unwrap().items.remove(0);
     let mut commit = effect(Effect::Write(vec![item(read, Change::default().set("v", 0))]));
-    commit.settle = vec![key(2)];
+    commit.resolve = vec![key(2)];
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert!(ledger.counts.add_up(), "{:?}", ledger.counts);
     assert_eq!(db.number("SELECT count(*) FROM windlass_deferred").await, 0);
     assert_eq!(db.one("SELECT v FROM t WHERE id = 2").await, "0");
 }
 
-pub(crate) async fn what_a_conflict_comes_to(db: Db) {
+pub(crate) async fn conflicts_are_handled_by_on_conflict(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("UPDATE t SET version = version + 1").await;
     for (on_conflict, before, expected) in [
@@ -113,7 +113,7 @@ pub(crate) async fn what_a_conflict_comes_to(db: Db) {
         let ledger = db.fenced(1).await;
         let ledger = db.data.commit(&scope, &ledger, write(vec![stale])).await.unwrap().ledger;
         assert_eq!(ledger.counts, expected, "{on_conflict} {before}");
-        let dead = db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
+        let dead = db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
         assert_eq!(dead.len() as i64, expected.dead);
         assert!(dead.iter().all(|dead| dead.record["id"] == 1));
     }
@@ -137,7 +137,7 @@ pub(crate) async fn inserts_happen_once_and_not_for_conflicts(db: Db) {
     let ledger = db.fenced(1).await;
     let counts = db.data.commit(&scope, &ledger, write(items.clone())).await.unwrap().ledger.counts;
     assert_eq!(counts, Counts { read: 3, processed: 2, conflicts: 1, ..Counts::default() });
-    // Once more, as after an answer that was lost: the ledger refuses it.
+    // Repeated, as after a lost answer: the ledger refuses it.
     db.data.commit(&scope, &ledger, write(items)).await.unwrap_err();
     let parents = db.rows("SELECT id, note FROM parents ORDER BY id").await;
     assert_eq!(parents, [["1", "it's"], ["2", "it's"]]);
@@ -158,7 +158,7 @@ pub(crate) async fn items_without_an_effect_are_processed(db: Db) {
     assert_eq!(db.number("SELECT sum(version) FROM t").await, 15);
 }
 
-pub(crate) async fn a_bad_value_takes_everything_back(db: Db) {
+pub(crate) async fn a_bad_value_rolls_everything_back(db: Db) {
     let (scope, items) = table(&db, "").await;
     db.run("CREATE TABLE small (v INT CHECK (v < 5))").await;
     let before = db.rows(ALL).await;
@@ -169,7 +169,7 @@ pub(crate) async fn a_bad_value_takes_everything_back(db: Db) {
     let items: Vec<WriteItem> = items.into_iter().map(change).collect();
     let ledger = db.fenced(1).await;
     let error = db.data.commit(&scope, &ledger, write(items.clone())).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert_eq!(db.rows(ALL).await, before);
     assert_eq!(db.number("SELECT count(*) FROM small").await, 0);
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
@@ -182,26 +182,29 @@ pub(crate) async fn columns_that_cannot_be_set(db: Db) {
     db.run("CREATE TABLE other (v INT)").await;
     let before = db.rows(ALL).await;
     for (change, expected) in [
-        (Change::default().set("nothing", 1), "`t` has no column `nothing`; there is `id`, `v`"),
+        (
+            Change::default().set("nothing", 1),
+            "`t` has no column `nothing`; its columns are `id`, `v`",
+        ),
         (Change::default().set("id", 9), "move into another chunk"),
         (Change::default().set("kind", 9), "move into another chunk"),
-        (Change::default().set("version", 9), "Windlass's to raise"),
+        (Change::default().set("version", 9), "only Windlass may set"),
         (
             Change::default().insert("other", [("w", Value::Int(1))]),
-            "`other` has no column `w`; there is `v`",
+            "`other` has no column `w`; its columns are `v`",
         ),
     ] {
         let ledger = db.fenced(1).await;
         let items = vec![item(items[0].clone(), change)];
         let error = db.data.commit(&scope, &ledger, write(items)).await.unwrap_err();
-        assert_eq!(error.class(), Some(Class::Data), "{error}");
+        assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert_eq!(db.rows(ALL).await, before);
     let change = Change::default().insert("missing", [("w", Value::Int(1))]);
     let ledger = db.fenced(1).await;
     let error = db.data.commit(&scope, &ledger, write(vec![item(items[0].clone(), change)])).await;
-    assert_eq!(error.unwrap_err().class(), Some(Class::Definition));
+    assert_eq!(error.unwrap_err().class(), Some(ErrorClass::Definition));
 }
 
 pub(crate) async fn a_deleted_record_is_a_conflict(db: Db) {
@@ -214,13 +217,13 @@ pub(crate) async fn a_deleted_record_is_a_conflict(db: Db) {
     assert_eq!(db.number("SELECT count(*) FROM t").await, 2);
 }
 
-pub(crate) async fn too_long_a_value_is_refused_and_not_cut(db: Db) {
+pub(crate) async fn a_value_that_is_too_long_is_refused(db: Db) {
     let (scope, mut items) = table(&db, "").await;
     let change = Change::default().set("name", "longer than ten letters");
     let ledger = db.fenced(1).await;
     let outcome = db.data.commit(&scope, &ledger, write(vec![item(items.remove(0), change)])).await;
     if !db.is_sqlite() {
-        assert_eq!(outcome.unwrap_err().class(), Some(Class::Data));
+        assert_eq!(outcome.unwrap_err().class(), Some(ErrorClass::Data));
     } else {
         outcome.unwrap();
         assert_eq!(db.one("SELECT name FROM t WHERE id = 1").await, "longer than ten letters");

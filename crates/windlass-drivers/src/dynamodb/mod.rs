@@ -1,4 +1,4 @@
-//! DynamoDB: how to reach it, and what every other client of AWS is built from.
+//! DynamoDB: settings for its client and for other clients of AWS.
 
 mod settings;
 

@@ -1,4 +1,4 @@
-//! What a URL says of the connection; the rest is AWS's own environment.
+//! Connection settings from a URL and from AWS's environment.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use aws_smithy_http_client::{
     tls::{Provider, rustls_provider::CryptoMode},
 };
 
-use crate::{Class, Error, security::decode, url::query_start};
+use crate::{Error, ErrorClass, security::decode, url::query_start};
 
-/// The settings of every client of AWS that a URL stands for: `dynamodb://` or
-/// `dynamodb://KEY:SECRET@REGION`, with `?endpoint=http://…` where it is not AWS itself. What the URL
-/// leaves out comes from AWS's own environment: variables, profiles, the machine's role.
+/// The settings of AWS clients for a URL: `dynamodb://` or `dynamodb://KEY:SECRET@REGION`, with
+/// `?endpoint=http://…` for another endpoint than AWS. Everything else comes from AWS's environment:
+/// variables, profiles, the machine's role.
 pub async fn settings(url: &str) -> Result<SdkConfig, Error> {
-    let given = Given::parse(url)?;
+    let given = UrlSettings::parse(url)?;
     let tls = Provider::Rustls(CryptoMode::Ring);
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().tls_provider(tls).build_https())
         .retry_config(
             RetryConfig::standard()
-                .with_max_attempts(ATTEMPTS)
-                .with_initial_backoff(FIRST_REST)
-                .with_max_backoff(LONGEST_REST),
+                .with_max_attempts(MAX_ATTEMPTS)
+                .with_initial_backoff(MIN_RETRY_DELAY)
+                .with_max_backoff(MAX_RETRY_DELAY),
         )
         .timeout_config(
             TimeoutConfig::builder()
-                .connect_timeout(CONNECT)
-                .operation_attempt_timeout(ATTEMPT)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .operation_attempt_timeout(ATTEMPT_TIMEOUT)
                 .build(),
         );
     if let Some(region) = given.region {
@@ -42,29 +42,31 @@ pub async fn settings(url: &str) -> Result<SdkConfig, Error> {
     }
     let settings = loader.load().await;
     if settings.region().is_none() {
-        return Err(invalid("no AWS region is known; write dynamodb://REGION, or set AWS_REGION"));
+        return Err(invalid(
+            "no AWS region is configured; write dynamodb://REGION, or set AWS_REGION",
+        ));
     }
     Ok(settings)
 }
 
-/// How often a request is sent before its error is told. Throttling is waited out here: the client
-/// rests by chance up to a time that doubles, and gives up earlier when most of its requests fail.
-const ATTEMPTS: u32 = 10;
-const FIRST_REST: Duration = Duration::from_millis(50);
-const LONGEST_REST: Duration = Duration::from_secs(5);
-const CONNECT: Duration = Duration::from_secs(5);
-/// A request of DynamoDB takes milliseconds, or as long as a page of a megabyte does.
-const ATTEMPT: Duration = Duration::from_secs(30);
+/// The most attempts of a request. The client waits for a random time that doubles up to a limit, which
+/// handles throttling, and gives up earlier when most of its requests fail.
+const MAX_ATTEMPTS: u32 = 10;
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A request of DynamoDB takes milliseconds, or as long as the transfer of a megabyte.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Given {
+struct UrlSettings {
     credentials: Option<(String, String)>,
     region: Option<String>,
     endpoint: Option<String>,
 }
 
-impl Given {
-    fn parse(url: &str) -> Result<Given, Error> {
+impl UrlSettings {
+    fn parse(url: &str) -> Result<UrlSettings, Error> {
         let rest = url.trim().strip_prefix("dynamodb://").ok_or_else(|| invalid(EXPECTED))?;
         let (address, query) = rest.split_at(query_start(rest));
         let (credentials, region) = match address.rsplit_once('@') {
@@ -78,7 +80,7 @@ impl Given {
         if !region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
             return Err(invalid(EXPECTED));
         }
-        let mut given = Given {
+        let mut given = UrlSettings {
             credentials,
             region: (!region.is_empty()).then(|| region.to_owned()),
             endpoint: None,
@@ -88,7 +90,7 @@ impl Given {
                 Some(("endpoint", endpoint)) => given.endpoint = Some(decode(endpoint)?),
                 _ => {
                     return Err(invalid(
-                        "the DynamoDB URL has an unknown parameter; there is endpoint",
+                        "the DynamoDB URL has an unknown parameter; the only one is endpoint",
                     ));
                 }
             }
@@ -101,7 +103,7 @@ const EXPECTED: &str = "the DynamoDB URL is not valid; write dynamodb://REGION, 
                         AWS's environment says the region";
 
 fn invalid(message: &str) -> Error {
-    Error::new(Class::Definition, message)
+    Error::new(ErrorClass::Definition, message)
 }
 
 #[cfg(test)]
@@ -109,13 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_says_what_the_environment_does_not() {
-        assert_eq!(Given::parse("dynamodb://").unwrap(), Given::default());
-        let region = Given::parse("dynamodb://eu-west-1").unwrap();
+    fn a_url_overrides_the_environment() {
+        assert_eq!(UrlSettings::parse("dynamodb://").unwrap(), UrlSettings::default());
+        let region = UrlSettings::parse("dynamodb://eu-west-1").unwrap();
         assert_eq!(region.region.as_deref(), Some("eu-west-1"));
         let all =
-            Given::parse("dynamodb://key:se%2Fcret@us-east-1?endpoint=http://127.0.0.1:1").unwrap();
-        let expected = Given {
+            UrlSettings::parse("dynamodb://key:se%2Fcret@us-east-1?endpoint=http://127.0.0.1:1")
+                .unwrap();
+        let expected = UrlSettings {
             credentials: Some(("key".to_owned(), "se/cret".to_owned())),
             region: Some("us-east-1".to_owned()),
             endpoint: Some("http://127.0.0.1:1".to_owned()),
@@ -124,10 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_says_what_would_be_right() {
+    fn an_invalid_url_is_explained() {
         for url in ["dynamodb://a.b/c", "dynamodb://key@region", "dynamodb://r?table=secret"] {
-            let error = Given::parse(url).unwrap_err();
-            assert_eq!(error.class, Class::Definition);
+            let error = UrlSettings::parse(url).unwrap_err();
+            assert_eq!(error.class, ErrorClass::Definition);
             assert!(error.message.contains("DynamoDB URL"), "{error}");
             assert!(!error.message.contains("secret"), "{error}");
         }

@@ -1,11 +1,12 @@
-//! The errors of AWS, by the name of the exception; whatever got no answer is the connection's.
+//! Classifies errors of AWS by the name of the exception. A request without an answer is an error of the
+//! connection.
 
 use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
 };
 
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
 impl<E> From<SdkError<E, HttpResponse>> for Error
 where
@@ -22,18 +23,18 @@ where
             };
         }
         let message = chain(&error);
-        // Without credentials nothing is sent, and trying again would not find any.
+        // Without credentials nothing is sent, and a retry would not find any.
         let class = match &error {
-            _ if message.contains("credential") => Class::Permission,
-            SdkError::ConstructionFailure(_) => Class::Definition,
-            _ => Class::Connection,
+            _ if message.contains("credential") => ErrorClass::Permission,
+            SdkError::ConstructionFailure(_) => ErrorClass::Definition,
+            _ => ErrorClass::Connection,
         };
         Error::new(class, message)
     }
 }
 
-/// What an exception of AWS means. An error inside the service leaves open what happened.
-pub(crate) fn class_of(code: &str, status: u16) -> Class {
+/// The class of an exception. After an error inside the service the outcome is unknown.
+pub(crate) fn class_of(code: &str, status: u16) -> ErrorClass {
     match code {
         "ProvisionedThroughputExceededException"
         | "ProvisionedThroughputExceeded"
@@ -46,7 +47,7 @@ pub(crate) fn class_of(code: &str, status: u16) -> Class {
         | "TransactionConflict"
         | "TransactionConflictException"
         | "TransactionInProgressException"
-        | "ReplicatedWriteConflictException" => Class::Busy,
+        | "ReplicatedWriteConflictException" => ErrorClass::Busy,
         "AccessDenied"
         | "AccessDeniedException"
         | "ExpiredTokenException"
@@ -58,23 +59,23 @@ pub(crate) fn class_of(code: &str, status: u16) -> Class {
         | "MissingAuthenticationTokenException"
         | "OptInRequired"
         | "SignatureDoesNotMatch"
-        | "UnrecognizedClientException" => Class::Permission,
+        | "UnrecognizedClientException" => ErrorClass::Permission,
         "ResourceNotFoundException"
         | "TableNotFoundException"
         | "IndexNotFoundException"
-        | "UnknownOperationException" => Class::Definition,
+        | "UnknownOperationException" => ErrorClass::Definition,
         "ValidationException"
         | "ValidationError"
         | "ItemCollectionSizeLimitExceeded"
         | "ItemCollectionSizeLimitExceededException"
-        | "DuplicateItemException" => Class::Data,
-        _ if status >= 500 => Class::Connection,
-        _ if status == 401 || status == 403 => Class::Permission,
-        _ => Class::Other,
+        | "DuplicateItemException" => ErrorClass::Data,
+        _ if status >= 500 => ErrorClass::Connection,
+        _ if status == 401 || status == 403 => ErrorClass::Permission,
+        _ => ErrorClass::Other,
     }
 }
 
-/// The SDK's own words stop at "dispatch failure"; the reason is further down.
+/// The message with its causes. The SDK's own message is only "dispatch failure".
 fn chain(error: &dyn std::error::Error) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
@@ -93,18 +94,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions_have_their_class() {
+    fn exceptions_are_classified() {
         for (code, status, class) in [
-            ("ThrottlingException", 400, Class::Busy),
-            ("ProvisionedThroughputExceededException", 400, Class::Busy),
-            ("TransactionConflict", 400, Class::Busy),
-            ("InternalServerError", 500, Class::Connection),
-            ("ServiceUnavailable", 503, Class::Connection),
-            ("AccessDeniedException", 400, Class::Permission),
-            ("ExpiredTokenException", 400, Class::Permission),
-            ("ResourceNotFoundException", 400, Class::Definition),
-            ("ValidationException", 400, Class::Data),
-            ("ConditionalCheckFailedException", 400, Class::Other),
+            ("ThrottlingException", 400, ErrorClass::Busy),
+            ("ProvisionedThroughputExceededException", 400, ErrorClass::Busy),
+            ("TransactionConflict", 400, ErrorClass::Busy),
+            ("InternalServerError", 500, ErrorClass::Connection),
+            ("ServiceUnavailable", 503, ErrorClass::Connection),
+            ("AccessDeniedException", 400, ErrorClass::Permission),
+            ("ExpiredTokenException", 400, ErrorClass::Permission),
+            ("ResourceNotFoundException", 400, ErrorClass::Definition),
+            ("ValidationException", 400, ErrorClass::Data),
+            ("ConditionalCheckFailedException", 400, ErrorClass::Other),
         ] {
             assert_eq!(class_of(code, status), class, "{code}");
         }

@@ -1,4 +1,4 @@
-//! What went wrong, in the terms in which a caller decides what to do next.
+//! Errors of databases, classified by what a caller can do about them.
 
 #[cfg(feature = "dynamodb")]
 mod dynamodb;
@@ -12,36 +12,37 @@ mod sqlite;
 use std::fmt;
 use windlass_core::ErrorKind;
 
-/// An error of a database, the same shape for every kind of database.
+/// An error of any database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
     /// What a caller may do about it.
-    pub class: Class,
-    /// The database's own code: an SQLSTATE, a name such as `SQLITE_BUSY`, MySQL's number, or
-    /// the name of AWS's exception.
+    pub class: ErrorClass,
+    /// The database's code: an SQLSTATE, a name such as `SQLITE_BUSY`, a number of MySQL, or the name of an
+    /// AWS exception.
     pub code: Option<String>,
-    /// What happened; never a URL, never a password.
+    /// The message. It never contains a URL or a password.
     pub message: String,
 }
 
 /// What a caller may do about an error.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// The connection is gone and the outcome unknown: try again on a new one.
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// The connection is lost and the outcome unknown: try again on a new one.
     Connection,
-    /// Nothing is wrong with the request: roll back and try it again.
+    /// The request is valid but failed this time: roll back and try again.
     Retry,
-    /// The database asks for patience, and nothing was done: try again later, for as long as it takes.
+    /// The database is throttling, and nothing was done: try again later, without a limit.
     Busy,
-    /// A value was refused: another value would pass, the same one never will.
+    /// A value was refused. The same value will always be refused.
     Data,
-    /// A table, a column, a setting or the SQL is not what the request takes it to be.
+    /// A table or a column is missing, or a setting or the SQL is wrong.
     Definition,
-    /// The database cannot be written.
+    /// The database is read-only.
     ReadOnly,
     /// No space is left.
     Full,
-    /// The user may not do this, or could not log in.
+    /// The user lacks a privilege, or could not log in.
     Permission,
     /// Anything else.
     Other,
@@ -53,22 +54,26 @@ impl Error {
         let message = format!(
             "this build has no support for {database}; build it with the cargo feature `{feature}`"
         );
-        Error::new(Class::Definition, message)
+        Error::new(ErrorClass::Definition, message)
     }
 
-    /// An error that has no code of the database.
-    pub fn new(class: Class, message: impl Into<String>) -> Self {
+    /// An error without a code of the database.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Error { class, code: None, message: message.into() }
     }
 }
 
-impl Class {
+impl ErrorClass {
     /// Whether trying again can help.
     pub fn kind(self) -> ErrorKind {
         match self {
-            Class::Connection | Class::Busy => ErrorKind::Unavailable,
-            Class::Definition | Class::Permission | Class::ReadOnly => ErrorKind::Permanent,
-            Class::Retry | Class::Data | Class::Full | Class::Other => ErrorKind::Transient,
+            ErrorClass::Connection | ErrorClass::Busy => ErrorKind::Unavailable,
+            ErrorClass::Definition | ErrorClass::Permission | ErrorClass::ReadOnly => {
+                ErrorKind::Permanent
+            }
+            ErrorClass::Retry | ErrorClass::Data | ErrorClass::Full | ErrorClass::Other => {
+                ErrorKind::Transient
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
-//! PostgreSQL's errors, by SQLSTATE where the server gave one.
+//! Classifies PostgreSQL's errors by SQLSTATE, or by message for errors of the client.
 
 use std::{error::Error as _, io};
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::DbError;
 
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
@@ -25,54 +25,53 @@ impl From<PoolError> for Error {
         match error {
             PoolError::Backend(error) => error.into(),
             PoolError::Timeout(TimeoutType::Wait) => Error::new(
-                Class::Retry,
-                "no database connection became free in time: all of them are in use",
+                ErrorClass::Retry,
+                "timed out waiting for a free database connection: all of them are in use",
             ),
-            PoolError::Timeout(_) => Error::new(
-                Class::Connection,
-                "the database did not answer in time to a new connection",
-            ),
-            // The others speak of the pool alone, so they hold no secret.
-            other => Error::new(Class::Other, other.to_string()),
+            PoolError::Timeout(_) => {
+                Error::new(ErrorClass::Connection, "timed out connecting to the database")
+            }
+            // The other errors are about the pool itself and contain no secret.
+            other => Error::new(ErrorClass::Other, other.to_string()),
         }
     }
 }
 
-fn class_of(sqlstate: &str) -> Class {
+fn class_of(sqlstate: &str) -> ErrorClass {
     match sqlstate {
-        "53100" => return Class::Full,
-        // Too many connections: there is none to be had, as if the server were down.
-        "53300" => return Class::Connection,
-        "57014" | "25P03" | "25P04" => return Class::Retry,
-        "42501" => return Class::Permission,
-        "25006" => return Class::ReadOnly,
-        "P0001" => return Class::Data,
+        "53100" => return ErrorClass::Full,
+        // Too many connections: treated like a server that is down.
+        "53300" => return ErrorClass::Connection,
+        "57014" | "25P03" | "25P04" => return ErrorClass::Retry,
+        "42501" => return ErrorClass::Permission,
+        "25006" => return ErrorClass::ReadOnly,
+        "P0001" => return ErrorClass::Data,
         _ => {}
     }
     match sqlstate.get(..2).unwrap_or_default() {
-        "08" => Class::Connection,
-        "57" if sqlstate.starts_with("57P") => Class::Connection,
-        "40" | "53" | "55" => Class::Retry,
-        "22" | "23" | "44" => Class::Data,
-        // An unknown database or schema is a matter of definition as an unknown table is.
-        "42" | "0A" | "3D" | "3F" => Class::Definition,
-        // A login that was refused will be refused again.
-        "28" => Class::Permission,
-        _ => Class::Other,
+        "08" => ErrorClass::Connection,
+        "57" if sqlstate.starts_with("57P") => ErrorClass::Connection,
+        "40" | "53" | "55" => ErrorClass::Retry,
+        "22" | "23" | "44" => ErrorClass::Data,
+        // An unknown database or schema is classified like an unknown table.
+        "42" | "0A" | "3D" | "3F" => ErrorClass::Definition,
+        // A refused login will be refused again.
+        "28" => ErrorClass::Permission,
+        _ => ErrorClass::Other,
     }
 }
 
-/// Errors of the client carry no public kind, so the cause and then the text must tell them apart.
-fn class_without_code(error: &tokio_postgres::Error) -> Class {
+/// The client's errors have no public kind, so the cause and the text distinguish them.
+fn class_without_code(error: &tokio_postgres::Error) -> ErrorClass {
     if error.is_closed() {
-        return Class::Connection;
+        return ErrorClass::Connection;
     }
     if let Some(io) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) {
         // The client reports a value that it cannot encode as invalid input.
         return if io.kind() == io::ErrorKind::InvalidInput {
-            Class::Data
+            ErrorClass::Data
         } else {
-            Class::Connection
+            ErrorClass::Connection
         };
     }
     let text = error.to_string();
@@ -84,15 +83,15 @@ fn class_without_code(error: &tokio_postgres::Error) -> Class {
         "error connecting",
         "error performing",
     ]) {
-        Class::Connection
+        ErrorClass::Connection
     } else if starts(&["authentication"]) {
-        Class::Permission
+        ErrorClass::Permission
     } else if starts(&["error serializing", "error encoding"]) {
-        Class::Data
+        ErrorClass::Data
     } else if starts(&["expected", "invalid"]) {
-        Class::Definition
+        ErrorClass::Definition
     } else {
-        Class::Other
+        ErrorClass::Other
     }
 }
 
@@ -128,42 +127,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sqlstates_have_their_class() {
+    fn sqlstates_are_classified() {
         for (sqlstate, class) in [
-            ("08006", Class::Connection),
-            ("57P01", Class::Connection),
-            ("57P03", Class::Connection),
-            ("57014", Class::Retry),
-            ("40001", Class::Retry),
-            ("40P01", Class::Retry),
-            ("53300", Class::Connection),
-            ("53100", Class::Full),
-            ("55P03", Class::Retry),
-            ("25P03", Class::Retry),
-            ("25P04", Class::Retry),
-            ("22P02", Class::Data),
-            ("23505", Class::Data),
-            ("44000", Class::Data),
-            ("P0001", Class::Data),
-            ("42501", Class::Permission),
-            ("28P01", Class::Permission),
-            ("42P01", Class::Definition),
-            ("0A000", Class::Definition),
-            ("3D000", Class::Definition),
-            ("25006", Class::ReadOnly),
-            ("25P02", Class::Other),
-            ("XX000", Class::Other),
-            ("", Class::Other),
+            ("08006", ErrorClass::Connection),
+            ("57P01", ErrorClass::Connection),
+            ("57P03", ErrorClass::Connection),
+            ("57014", ErrorClass::Retry),
+            ("40001", ErrorClass::Retry),
+            ("40P01", ErrorClass::Retry),
+            ("53300", ErrorClass::Connection),
+            ("53100", ErrorClass::Full),
+            ("55P03", ErrorClass::Retry),
+            ("25P03", ErrorClass::Retry),
+            ("25P04", ErrorClass::Retry),
+            ("22P02", ErrorClass::Data),
+            ("23505", ErrorClass::Data),
+            ("44000", ErrorClass::Data),
+            ("P0001", ErrorClass::Data),
+            ("42501", ErrorClass::Permission),
+            ("28P01", ErrorClass::Permission),
+            ("42P01", ErrorClass::Definition),
+            ("0A000", ErrorClass::Definition),
+            ("3D000", ErrorClass::Definition),
+            ("25006", ErrorClass::ReadOnly),
+            ("25P02", ErrorClass::Other),
+            ("XX000", ErrorClass::Other),
+            ("", ErrorClass::Other),
         ] {
             assert_eq!(class_of(sqlstate), class, "{sqlstate}");
         }
     }
 
     #[test]
-    fn the_code_follows_the_message() {
+    fn an_error_is_displayed_with_its_code() {
         let error =
-            Error { code: Some("23505".to_owned()), ..Error::new(Class::Data, "duplicate") };
+            Error { code: Some("23505".to_owned()), ..Error::new(ErrorClass::Data, "duplicate") };
         assert_eq!(error.to_string(), "duplicate (23505)");
-        assert_eq!(Error::new(Class::Other, "odd").to_string(), "odd");
+        assert_eq!(Error::new(ErrorClass::Other, "odd").to_string(), "odd");
     }
 }

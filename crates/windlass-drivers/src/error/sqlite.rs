@@ -1,8 +1,8 @@
-//! SQLite's errors, by result code.
+//! Classifies SQLite's errors by result code.
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
@@ -12,7 +12,7 @@ impl From<rusqlite::Error> for Error {
                 let message = message.unwrap_or_else(|| failure.to_string());
                 from_failure(failure, message)
             }
-            // Its own text would repeat the whole statement.
+            // Its text would repeat the whole statement.
             E::SqlInputError { error, msg, .. } => from_failure(error, msg),
             other => Error::new(class_without_code(&other), other.to_string()),
         }
@@ -23,37 +23,39 @@ fn from_failure(failure: ffi::Error, message: String) -> Error {
     Error { class: class_of(failure, &message), code: Some(name_of(failure)), message }
 }
 
-fn class_of(failure: ffi::Error, message: &str) -> Class {
+fn class_of(failure: ffi::Error, message: &str) -> ErrorClass {
     match failure.code {
         ErrorCode::DatabaseBusy
         | ErrorCode::DatabaseLocked
         | ErrorCode::SchemaChanged
         | ErrorCode::OperationInterrupted
-        | ErrorCode::FileLockingProtocolFailed => Class::Retry,
-        ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => Class::Data,
-        ErrorCode::DiskFull => Class::Full,
-        ErrorCode::SystemIoFailure if message.contains("full") => Class::Full,
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Class::ReadOnly,
+        | ErrorCode::FileLockingProtocolFailed => ErrorClass::Retry,
+        ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => {
+            ErrorClass::Data
+        }
+        ErrorCode::DiskFull => ErrorClass::Full,
+        ErrorCode::SystemIoFailure if message.contains("full") => ErrorClass::Full,
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => ErrorClass::ReadOnly,
         ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
-            Class::Connection
+            ErrorClass::Connection
         }
-        // A limit on the file's size or a quota says so, and so does a dying disk: it may pass,
-        // but nobody should wait for that for ever.
-        ErrorCode::SystemIoFailure => Class::Other,
-        ErrorCode::AuthorizationForStatementDenied => Class::Permission,
-        // SQLite has one code for wrong SQL and for values its functions refuse.
+        // File size limits, quotas and failing disks report this code. It may be temporary, but must not
+        // be retried without a limit.
+        ErrorCode::SystemIoFailure => ErrorClass::Other,
+        ErrorCode::AuthorizationForStatementDenied => ErrorClass::Permission,
+        // SQLite uses one code for wrong SQL and for values that its functions refuse.
         ErrorCode::Unknown if REFUSED_VALUES.iter().any(|text| message.contains(text)) => {
-            Class::Data
+            ErrorClass::Data
         }
-        ErrorCode::Unknown | ErrorCode::ParameterOutOfRange => Class::Definition,
-        _ => Class::Other,
+        ErrorCode::Unknown | ErrorCode::ParameterOutOfRange => ErrorClass::Definition,
+        _ => ErrorClass::Other,
     }
 }
 
 const REFUSED_VALUES: [&str; 3] =
     ["malformed JSON", "integer overflow", "JSON cannot hold BLOB values"];
 
-fn class_without_code(error: &rusqlite::Error) -> Class {
+fn class_without_code(error: &rusqlite::Error) -> ErrorClass {
     use rusqlite::Error as E;
     match error {
         E::FromSqlConversionFailure(..)
@@ -61,14 +63,14 @@ fn class_without_code(error: &rusqlite::Error) -> Class {
         | E::IntegralValueOutOfRange(..)
         | E::InvalidColumnType(..)
         | E::Utf8Error(..)
-        | E::NulError(..) => Class::Data,
+        | E::NulError(..) => ErrorClass::Data,
         E::InvalidColumnIndex(..)
         | E::InvalidColumnName(..)
         | E::InvalidParameterCount(..)
         | E::InvalidParameterName(..)
         | E::InvalidPath(..)
-        | E::MultipleStatement => Class::Definition,
-        _ => Class::Other,
+        | E::MultipleStatement => ErrorClass::Definition,
+        _ => ErrorClass::Other,
     }
 }
 
@@ -125,16 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn statements_fail_with_their_class() {
+    fn failing_statements_are_classified() {
         for (sql, class, code) in [
-            ("INSERT INTO t VALUES (2, 'a')", Class::Data, "SQLITE_CONSTRAINT_UNIQUE"),
-            ("INSERT INTO t VALUES (2, NULL)", Class::Data, "SQLITE_CONSTRAINT_NOTNULL"),
-            ("INSERT INTO t VALUES (2, 'b')", Class::Data, "SQLITE_CONSTRAINT_TRIGGER"),
-            ("INSERT INTO t VALUES ('x', 'c')", Class::Data, "SQLITE_MISMATCH"),
-            ("SELECT json('{')", Class::Data, "SQLITE_ERROR"),
-            ("SELECT * FROM missing", Class::Definition, "SQLITE_ERROR"),
-            ("SELEC 1", Class::Definition, "SQLITE_ERROR"),
-            ("PRAGMA query_only = ON; DELETE FROM t", Class::ReadOnly, "SQLITE_READONLY"),
+            ("INSERT INTO t VALUES (2, 'a')", ErrorClass::Data, "SQLITE_CONSTRAINT_UNIQUE"),
+            ("INSERT INTO t VALUES (2, NULL)", ErrorClass::Data, "SQLITE_CONSTRAINT_NOTNULL"),
+            ("INSERT INTO t VALUES (2, 'b')", ErrorClass::Data, "SQLITE_CONSTRAINT_TRIGGER"),
+            ("INSERT INTO t VALUES ('x', 'c')", ErrorClass::Data, "SQLITE_MISMATCH"),
+            ("SELECT json('{')", ErrorClass::Data, "SQLITE_ERROR"),
+            ("SELECT * FROM missing", ErrorClass::Definition, "SQLITE_ERROR"),
+            ("SELEC 1", ErrorClass::Definition, "SQLITE_ERROR"),
+            ("PRAGMA query_only = ON; DELETE FROM t", ErrorClass::ReadOnly, "SQLITE_READONLY"),
         ] {
             let error = failure(sql);
             assert_eq!((error.class, error.code.as_deref()), (class, Some(code)), "{sql}: {error}");
@@ -143,22 +145,25 @@ mod tests {
     }
 
     #[test]
-    fn result_codes_have_their_class() {
+    fn result_codes_are_classified() {
         for (code, class) in [
-            (ffi::SQLITE_BUSY, Class::Retry),
-            (ffi::SQLITE_LOCKED, Class::Retry),
-            (ffi::SQLITE_FULL, Class::Full),
-            (ffi::SQLITE_READONLY, Class::ReadOnly),
-            (ffi::SQLITE_PERM, Class::ReadOnly),
-            (ffi::SQLITE_CANTOPEN, Class::Connection),
-            (ffi::SQLITE_NOTADB, Class::Connection),
-            (ffi::SQLITE_CORRUPT, Class::Connection),
-            (ffi::SQLITE_IOERR, Class::Other),
-            (ffi::SQLITE_TOOBIG, Class::Data),
-            (ffi::SQLITE_NOMEM, Class::Other),
+            (ffi::SQLITE_BUSY, ErrorClass::Retry),
+            (ffi::SQLITE_LOCKED, ErrorClass::Retry),
+            (ffi::SQLITE_FULL, ErrorClass::Full),
+            (ffi::SQLITE_READONLY, ErrorClass::ReadOnly),
+            (ffi::SQLITE_PERM, ErrorClass::ReadOnly),
+            (ffi::SQLITE_CANTOPEN, ErrorClass::Connection),
+            (ffi::SQLITE_NOTADB, ErrorClass::Connection),
+            (ffi::SQLITE_CORRUPT, ErrorClass::Connection),
+            (ffi::SQLITE_IOERR, ErrorClass::Other),
+            (ffi::SQLITE_TOOBIG, ErrorClass::Data),
+            (ffi::SQLITE_NOMEM, ErrorClass::Other),
         ] {
             assert_eq!(class_of(ffi::Error::new(code), ""), class, "{code}");
         }
-        assert_eq!(class_of(ffi::Error::new(ffi::SQLITE_IOERR), "the disk is full"), Class::Full);
+        assert_eq!(
+            class_of(ffi::Error::new(ffi::SQLITE_IOERR), "the disk is full"),
+            ErrorClass::Full
+        );
     }
 }

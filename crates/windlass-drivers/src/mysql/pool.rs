@@ -1,82 +1,83 @@
-//! The pool: connections are made when first needed and checked when a transaction begins.
+//! The connection pool. Connections are made on demand and checked when a transaction begins.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use mysql_async::Conn;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Transaction, settings::Settings};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// A MySQL or MariaDB database, reached through a pool of connections; a clone shares the pool.
+/// A MySQL or MariaDB database with a pool of connections. A clone shares the pool.
 #[derive(Clone)]
 pub struct Mysql {
     inner: Arc<Inner>,
 }
 
-/// What a transaction may do.
+/// The access mode of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only read, everything as of one moment.
+    /// Read-only, on one snapshot.
     Read,
-    /// Write, and see what others commit meanwhile.
+    /// Read and write, with read committed isolation.
     Write,
 }
 
 struct Inner {
     settings: Settings,
-    most: usize,
+    max_connections: usize,
     free: Arc<Semaphore>,
     idle: Mutex<Vec<Session>>,
 }
 
-/// A connection, and the variables it was given last.
+/// A connection, and the session variables that were set last.
 pub(super) struct Session {
     pub(super) conn: Conn,
     pub(super) variables: String,
 }
 
 impl Mysql {
-    /// Prepares to reach the database of this URL; no connection is made yet.
+    /// Configures the database of this URL. Does not connect yet.
     pub fn new(url: &str, max_connections: usize) -> Result<Self, Error> {
-        let most = max_connections.max(1);
-        let (settings, free) = (Settings::parse(url)?, Arc::new(Semaphore::new(most)));
-        Ok(Mysql { inner: Arc::new(Inner { settings, most, free, idle: Mutex::default() }) })
+        let max_connections = max_connections.max(1);
+        let (settings, free) = (Settings::parse(url)?, Arc::new(Semaphore::new(max_connections)));
+        Ok(Mysql {
+            inner: Arc::new(Inner { settings, max_connections, free, idle: Mutex::default() }),
+        })
     }
 
     /// Begins a transaction in a session with these variables (`a = 1, b = 2`), in one round trip.
     ///
-    /// A pooled connection can have died since its last use, as all of them do when the server
-    /// restarts. Nothing is committed at that point, so the next connection is taken instead.
+    /// A pooled connection may be dead, as all of them are after a restart of the server. Nothing is
+    /// committed at that point, so the next connection is used instead.
     pub async fn begin(&self, access: Access, variables: &str) -> Result<Transaction, Error> {
         let mut dead = 0;
         loop {
-            let place = self.place().await?;
-            let kept = self.idle().pop();
-            let fresh = kept.is_none();
-            let session = match kept {
+            let permit = self.acquire().await?;
+            let idle = self.inner.idle.lock().pop();
+            let fresh = idle.is_none();
+            let session = match idle {
                 Some(session) => session,
                 None => Session { conn: self.connect().await?, variables: String::new() },
             };
-            match Transaction::begin(session, place, self.clone(), access, variables).await {
+            match Transaction::begin(session, permit, self.clone(), access, variables).await {
                 Err(error)
-                    if error.class == Class::Connection && !fresh && dead < self.inner.most =>
+                    if error.class == ErrorClass::Connection
+                        && !fresh
+                        && dead < self.inner.max_connections =>
                 {
                     dead += 1;
-                    tracing::debug!(%error, "a pooled connection was dead, taking another");
+                    tracing::debug!(%error, "pooled connection is dead; using another");
                 }
                 outcome => return outcome,
             }
         }
     }
 
-    /// How many connections the pool makes at most.
+    /// The most connections of the pool.
     pub fn max_connections(&self) -> usize {
-        self.inner.most
+        self.inner.max_connections
     }
 
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
@@ -84,31 +85,28 @@ impl Mysql {
     }
 
     pub(super) fn give_back(&self, session: Session) {
-        self.idle().push(session);
+        self.inner.idle.lock().push(session);
     }
 
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
-        match tokio::time::timeout(WAIT, self.inner.free.clone().acquire_owned()).await {
-            Ok(Ok(place)) => Ok(place),
+    async fn acquire(&self) -> Result<OwnedSemaphorePermit, Error> {
+        match tokio::time::timeout(ACQUIRE_TIMEOUT, self.inner.free.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
             _ => Err(Error::new(
-                Class::Retry,
-                "no database connection became free in time: all of them are in use",
+                ErrorClass::Retry,
+                "timed out waiting for a free database connection: all of them are in use",
             )),
         }
     }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
-        // A panic cannot leave the list half changed, so a poisoned lock is as good as any.
-        self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// The settings hold the password, so this says nothing of them.
+/// Omits the settings, which contain the password.
 impl fmt::Debug for Mysql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mysql").field("max_connections", &self.inner.most).finish_non_exhaustive()
+        f.debug_struct("Mysql")
+            .field("max_connections", &self.inner.max_connections)
+            .finish_non_exhaustive()
     }
 }
 
-/// How long to wait for a connection that somebody else is using.
-const WAIT: Duration = Duration::from_secs(30);
+/// The timeout of waiting for a free connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);

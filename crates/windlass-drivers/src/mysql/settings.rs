@@ -1,4 +1,4 @@
-//! What a URL says of the connection, and what every connection is told at its start.
+//! Connection settings from a URL, and the initial statements of every connection.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -8,11 +8,11 @@ use mysql_async::{
 };
 
 use crate::{
-    Class, Error,
+    Error, ErrorClass,
     security::{ClientCertificate, Mode, Parts, Roots, Security, Verify, decode, take_security},
 };
 
-/// Everything a new connection needs.
+/// The settings of new connections.
 pub(super) struct Settings {
     /// With TLS, unless it is disabled.
     secure: Option<Opts>,
@@ -35,14 +35,14 @@ impl Settings {
             ));
         }
         let mut builder = OptsBuilder::from_opts(opts)
-            // Rows matched, not rows changed: an UPDATE that finds a row as it should be counts.
+            // Count matched rows instead of changed rows.
             .client_found_rows(true)
-            // The library would otherwise ask for the server's socket and go around any proxy.
+            // Otherwise the library would switch to the server's socket and bypass a proxy.
             .prefer_socket(false)
             .tcp_keepalive(Some(Duration::from_secs(30)))
-            .stmt_cache_size(STATEMENTS)
+            .stmt_cache_size(STATEMENT_CACHE_SIZE)
             .connect_attribute("program_name", "windlass")
-            .init(START.to_vec());
+            .init(INIT_STATEMENTS.to_vec());
         let (mut connect_timeout, mut on_socket) = (Duration::from_secs(15), false);
         for (name, value) in given {
             match name {
@@ -52,19 +52,19 @@ impl Settings {
                 }
                 "connect_timeout" => {
                     let seconds = value.parse().map_err(|_| {
-                        invalid("connect_timeout in the MySQL URL is not a number of seconds")
+                        invalid("connect_timeout in the MySQL URL must be a number of seconds")
                     })?;
                     connect_timeout = Duration::from_secs(seconds);
                 }
                 _ => {
                     return Err(invalid(format!(
-                        "the MySQL URL has an unknown parameter `{name}`; there is sslmode, \
+                        "the MySQL URL has an unknown parameter `{name}`; the known ones are sslmode, \
                          sslrootcert, sslcert, sslkey, socket, connect_timeout"
                     )));
                 }
             }
         }
-        // Nobody listens in on a Unix socket.
+        // A Unix socket needs no TLS.
         let mode = if on_socket { Mode::Disable } else { security.mode };
         let secure = match mode {
             Mode::Disable => None,
@@ -74,15 +74,13 @@ impl Settings {
         Ok(Settings { secure, plain, connect_timeout })
     }
 
-    /// Makes a connection. The time limit covers the whole way to a usable one: a server can
-    /// accept and then stay silent.
+    /// Connects. The timeout covers the whole handshake, since a server may accept and then not answer.
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
         match tokio::time::timeout(self.connect_timeout, self.reach()).await {
             Ok(connected) => Ok(connected?),
-            Err(_) => Err(Error::new(
-                Class::Connection,
-                "the database did not answer in time to a new connection",
-            )),
+            Err(_) => {
+                Err(Error::new(ErrorClass::Connection, "timed out connecting to the database"))
+            }
         }
     }
 
@@ -100,20 +98,20 @@ impl Settings {
     }
 }
 
-/// How many prepared statements a connection keeps.
-const STATEMENTS: usize = 64;
+/// The most prepared statements of a connection.
+const STATEMENT_CACHE_SIZE: usize = 64;
 
-/// What every connection is told first. Times are UTC, so that a timestamp is the same text
-/// everywhere. A value that does not fit is refused and not cut, and so is a date that is none.
-/// READ COMMITTED locks no gaps between keys, in which chunks would meet each other.
-const START: [&str; 2] = [
+/// The initial statements of every connection. Times are UTC, so that a timestamp always has the same text.
+/// Values that do not fit and invalid dates are refused. READ COMMITTED avoids gap locks, on which chunks
+/// would wait for each other.
+const INIT_STATEMENTS: [&str; 2] = [
     "SET SESSION time_zone = '+00:00', autocommit = 1, sql_mode = \
      CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE') \
      /*!80000 , information_schema_stats_expiry = 0 */",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 ];
 
-/// As for libpq, what is only preferred is done without where it fails.
+/// As in libpq, preferred TLS falls back to a plain connection.
 fn is_about_tls(failure: &DriverFailure) -> bool {
     matches!(
         failure,
@@ -132,7 +130,7 @@ fn tls(security: Security) -> Result<SslOpts, Error> {
     };
     let options = SslOpts::default().with_client_identity(identity);
     let options = match security.verify {
-        // The library wants roots also where it does not look at them, so it keeps its own.
+        // The library needs roots even if it does not verify, so it keeps its defaults.
         Verify::Nothing => {
             return Ok(options
                 .with_danger_accept_invalid_certs(true)
@@ -157,8 +155,7 @@ fn readable(what: &str, path: PathBuf) -> Result<Vec<u8>, Error> {
         .map_err(|error| invalid(format!("{what} {} cannot be used: {error}", path.display())))
 }
 
-/// The library's own text would repeat parts of the URL, and a mistyped one can hold a password
-/// anywhere.
+/// Does not repeat the library's message, which may contain parts of a mistyped URL and so a password.
 fn unreadable(error: UrlError) -> Error {
     let what = match error {
         UrlError::Parse(error) => error.to_string(),
@@ -168,7 +165,7 @@ fn unreadable(error: UrlError) -> Error {
 }
 
 fn invalid(message: impl Into<String>) -> Error {
-    Error::new(Class::Definition, message)
+    Error::new(ErrorClass::Definition, message)
 }
 
 #[cfg(test)]
@@ -176,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_say_where_and_how_safely() {
+    fn urls_are_parsed() {
         let settings = Settings::parse("mysql://u:p%40w@h:3307/d?sslmode=disable").unwrap();
         assert!(settings.secure.is_none());
         let opts = settings.plain.unwrap();
@@ -205,7 +202,7 @@ mod tests {
             "mysql://u:secret@h",
         ] {
             let Err(error) = Settings::parse(url) else { panic!("{url} was taken") };
-            assert_eq!(error.class, Class::Definition, "{error}");
+            assert_eq!(error.class, ErrorClass::Definition, "{error}");
             assert!(!error.message.contains("secret"), "{error}");
         }
     }

@@ -1,11 +1,11 @@
-//! What a transaction promises, on a real server.
+//! Tests transactions on a real server.
 
 use std::time::Duration;
 
 use windlass_testkit::{MariaDatabase, MariaServer, eventually};
 
 use super::{Access, Mysql, Value};
-use crate::Class;
+use crate::ErrorClass;
 
 async fn table() -> (MariaDatabase, Mysql) {
     let database = MariaServer::shared().database().await;
@@ -15,12 +15,12 @@ async fn table() -> (MariaDatabase, Mysql) {
 }
 
 #[tokio::test]
-async fn rows_matched_are_counted_and_a_rollback_leaves_nothing() {
+async fn matched_rows_are_counted_and_a_rollback_undoes_them() {
     let (database, db) = table().await;
     let mut transaction = db.begin(Access::Write, "").await.unwrap();
     let set = "UPDATE t SET v = ? WHERE id = ?";
     assert_eq!(transaction.execute(set, vec![5.into(), 1.into()]).await.unwrap(), 1);
-    // The same once more changes nothing, and matches all the same.
+    // The same update again changes nothing but still matches the rows.
     assert_eq!(transaction.execute(set, vec![5.into(), 1.into()]).await.unwrap(), 1);
     transaction.rollback().await.unwrap();
     assert_eq!(database.one::<i64>("SELECT v FROM t").await, 0);
@@ -35,22 +35,22 @@ async fn every_session_is_strict_and_in_utc() {
     let row: (String, String, i64) = mysql_async::from_row(rows.into_iter().next().unwrap());
     assert_eq!(row, ("+00:00".to_owned(), "READ-COMMITTED".to_owned(), 7));
     let error = transaction.execute("UPDATE t SET v = 'x'", Vec::new()).await.unwrap_err();
-    assert_eq!(error.class, Class::Data, "{error}");
+    assert_eq!(error.class, ErrorClass::Data, "{error}");
     let error = transaction.commit().await.unwrap_err();
-    assert_eq!(error.class, Class::Other, "{error}");
+    assert_eq!(error.class, ErrorClass::Other, "{error}");
 }
 
 #[tokio::test]
-async fn a_statement_that_commits_by_itself_is_an_error() {
+async fn an_implicit_commit_is_an_error() {
     let (_, db) = table().await;
     let mut transaction = db.begin(Access::Write, "").await.unwrap();
     transaction.execute("UPDATE t SET v = 1", Vec::new()).await.unwrap();
     let error = transaction.execute("CREATE TABLE u (id int)", Vec::new()).await.unwrap_err();
-    assert_eq!(error.class, Class::Definition, "{error}");
+    assert_eq!(error.class, ErrorClass::Definition, "{error}");
 }
 
 #[tokio::test]
-async fn reading_sees_one_moment_and_may_not_write() {
+async fn a_read_transaction_has_one_snapshot_and_cannot_write() {
     let (database, db) = table().await;
     let mut transaction = db.begin(Access::Read, "").await.unwrap();
     let count = "SELECT count(*) FROM t";
@@ -60,12 +60,12 @@ async fn reading_sees_one_moment_and_may_not_write() {
     database.run("INSERT INTO t VALUES (2, 0)").await;
     assert_eq!(number(transaction.query(count, Vec::new()).await.unwrap()), 1);
     let error = transaction.execute("DELETE FROM t", Vec::new()).await.unwrap_err();
-    assert_eq!(error.class, Class::ReadOnly, "{error}");
+    assert_eq!(error.class, ErrorClass::ReadOnly, "{error}");
     transaction.rollback().await.unwrap();
 }
 
 #[tokio::test]
-async fn giving_up_kills_the_statement_and_closes_the_connection() {
+async fn a_dropped_transaction_kills_its_statement_and_closes_its_connection() {
     let (database, db) = table().await;
     let running = "SELECT count(*) FROM information_schema.processlist \
                    WHERE db = database() AND info LIKE 'UPDATE%SLEEP%'";
@@ -110,15 +110,15 @@ async fn the_pool_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_refused_login_tells_no_password() {
+async fn a_refused_login_does_not_reveal_the_password() {
     let (database, _) = table().await;
     let url = database.url().replace("wind%40lass", "secret");
     let error = Mysql::new(&url, 1).unwrap().begin(Access::Write, "").await.err().unwrap();
-    assert_eq!(error.class, Class::Permission, "{error}");
+    assert_eq!(error.class, ErrorClass::Permission, "{error}");
     assert!(!error.to_string().contains("secret"), "{error}");
     let nobody = Mysql::new("mysql://u:secret@127.0.0.1:1/d", 1).unwrap();
     let error = nobody.begin(Access::Write, "").await.err().unwrap();
-    assert_eq!(error.class, Class::Connection, "{error}");
+    assert_eq!(error.class, ErrorClass::Connection, "{error}");
     let url = format!("{}?sslmode=require", database.url());
     let error = Mysql::new(&url, 1).unwrap().begin(Access::Write, "").await.err().unwrap();
     assert!(error.message.contains("SSL"), "{error}");

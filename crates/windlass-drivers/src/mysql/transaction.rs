@@ -1,4 +1,4 @@
-//! One transaction on one connection, ended by `commit` or `rollback` and by nothing else.
+//! One transaction on one connection, ended only by `commit` or `rollback`.
 
 use std::{future::Future, ops::ControlFlow};
 
@@ -10,40 +10,39 @@ use super::{
     Mysql,
     pool::{Access, Session},
 };
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
 /// An open transaction.
 ///
-/// Dropped without `commit` or `rollback`, as happens when a task is cancelled, it takes its
-/// connection out of the pool and closes it: the server rolls back, and nobody inherits an open
-/// transaction. A statement that was still running is killed first, since MySQL would run it to
-/// its end with all its locks.
+/// If it is dropped without `commit` or `rollback`, as when a task is cancelled, its connection is removed
+/// from the pool and closed, and the server rolls back. A running statement is killed first, since MySQL
+/// would otherwise run it to its end with all its locks.
 pub struct Transaction {
-    /// Empty only once the connection has been given away.
+    /// Empty only after the transaction has ended.
     session: Option<Session>,
     db: Mysql,
-    _place: OwnedSemaphorePermit,
-    /// Whether a statement was sent whose answer has perhaps not come to its end.
+    _permit: OwnedSemaphorePermit,
+    /// Whether a statement may still be running.
     running: bool,
-    /// Whether a statement failed. The server may have rolled back by then, and what follows would
-    /// be in no transaction: it must not be committed.
+    /// Whether a statement failed. The server may have rolled back, and later statements would run outside
+    /// of a transaction: it must not be committed.
     failed: bool,
 }
 
-/// What whoever takes rows says to each.
+/// The answer of a row handler.
 pub enum Flow {
-    /// It takes more.
+    /// Continue with the next row.
     More,
-    /// It has enough.
+    /// Stop.
     Enough,
-    /// It takes more after this, if that says so.
+    /// Wait for this future, and continue if it returns true.
     Wait(BoxFuture<'static, bool>),
 }
 
 impl Transaction {
     pub(super) async fn begin(
         session: Session,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         db: Mysql,
         access: Access,
         variables: &str,
@@ -52,7 +51,7 @@ impl Transaction {
         let mut transaction = Transaction {
             session: Some(session),
             db,
-            _place: place,
+            _permit: permit,
             running: false,
             failed: false,
         };
@@ -67,7 +66,7 @@ impl Transaction {
             }
         });
         if changed && let Some(session) = &mut transaction.session {
-            // What the session has is not known until the answer is there.
+            // The session variables are unknown until the server answers.
             session.variables = String::from("?");
         }
         match transaction.batch(&begin).await {
@@ -84,12 +83,12 @@ impl Transaction {
         }
     }
 
-    /// Runs a statement and gathers its rows.
+    /// Runs a statement and returns its rows.
     pub async fn query(&mut self, sql: &str, params: Vec<Value>) -> Result<Vec<Row>, Error> {
         self.watch(async |conn| conn.exec(sql, bound(params)).await).await
     }
 
-    /// Runs a statement. Its rows go to `take` as they arrive, until it has enough.
+    /// Runs a statement and calls `take` with each row until it breaks.
     pub async fn read<E: From<Error>>(
         &mut self,
         sql: &str,
@@ -100,7 +99,7 @@ impl Transaction {
         self.stream(sql, params, flow).await
     }
 
-    /// The same for one that may have to wait before it takes more.
+    /// The same with a handler that may wait between rows.
     pub async fn stream<E: From<Error>>(
         &mut self,
         sql: &str,
@@ -131,8 +130,8 @@ impl Transaction {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Runs a statement and gives the number of rows it matched. One that commits by itself, as
-    /// DDL does, is an error: what was to happen together has come apart.
+    /// Runs a statement and returns the number of matched rows. An implicit commit, as by DDL, is an error,
+    /// since the transaction is no longer atomic.
     pub async fn execute(&mut self, sql: &str, params: Vec<Value>) -> Result<u64, Error> {
         let (matched, open) = self
             .watch(async |conn| {
@@ -146,30 +145,30 @@ impl Transaction {
         if !open {
             self.failed = true;
             return Err(Error::new(
-                Class::Definition,
-                "the statement ended the transaction around it, as DDL and LOCK TABLES do in \
+                ErrorClass::Definition,
+                "the statement implicitly ended its transaction, as DDL and LOCK TABLES do in \
                  MySQL; only statements that leave it open can be run",
             ));
         }
         Ok(matched)
     }
 
-    /// The columns that a statement would give, without running it.
+    /// The columns of a statement, without running it.
     pub async fn columns(&mut self, sql: &str) -> Result<Vec<Column>, Error> {
         self.watch(async |conn| Ok(conn.prep(sql).await?.columns().to_vec())).await
     }
 
-    /// Runs one or more statements without parameters; rows are thrown away.
+    /// Runs one or more statements without parameters, and discards their rows.
     pub async fn batch(&mut self, sql: &str) -> Result<(), Error> {
         self.watch(async |conn| conn.query_drop(sql).await).await
     }
 
-    /// Commits. With an error of class `Connection` the outcome is unknown; with any other, the
+    /// Commits. After an error of the class `Connection` the outcome is unknown. After any other error the
     /// transaction was rolled back.
     pub async fn commit(mut self) -> Result<(), Error> {
         if self.failed {
             self.rollback().await?;
-            return Err(Error::new(Class::Other, "a statement of the transaction has failed"));
+            return Err(Error::new(ErrorClass::Other, "a statement of the transaction failed"));
         }
         match self.batch("COMMIT").await {
             Ok(()) => {
@@ -190,23 +189,22 @@ impl Transaction {
         Ok(())
     }
 
-    /// After an error the connection is good, unless that is what broke, and the transaction
-    /// perhaps still open. If the rollback fails as well, the drop closes the connection, and its
-    /// error would say less than the first one.
+    /// Rolls back after an error, unless the connection is lost. If the rollback fails too, dropping the
+    /// transaction closes the connection, and the first error tells more.
     async fn roll_back_after(self, error: &Error) {
-        if error.class != Class::Connection {
+        if error.class != ErrorClass::Connection {
             let _ = self.rollback().await;
         }
     }
 
-    /// Marks the statement as running for as long as the answer is awaited.
+    /// Marks the statement as running until the server has answered.
     async fn watch<T, F>(&mut self, ask: F) -> Result<T, Error>
     where
         F: AsyncFnOnce(&mut Conn) -> Result<T, mysql_async::Error>,
     {
         let Some(session) = &mut self.session else {
-            // Both methods that empty it consume the transaction, so no caller can see this.
-            return Err(Error::new(Class::Other, "the transaction has ended"));
+            // Unreachable, since the methods that empty it consume the transaction.
+            return Err(Error::new(ErrorClass::Other, "the transaction has ended"));
         };
         self.running = true;
         let outcome = ask(&mut session.conn).await;
@@ -229,7 +227,7 @@ impl Drop for Transaction {
         let Some(session) = self.session.take() else {
             return;
         };
-        // Dropping the connection closes it. Without a runtime there is nobody to ask for more.
+        // Dropping the connection closes it. Without a runtime, killing the statement is not possible.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
@@ -239,14 +237,14 @@ impl Drop for Transaction {
         let db = self.db.clone();
         runtime.spawn(async move {
             if let Err(error) = kill(&db, session.conn.id()).await {
-                tracing::debug!(%error, "a statement could not be killed");
+                tracing::debug!(%error, "failed to kill a statement");
             }
             drop(session);
         });
     }
 }
 
-/// Ends a connection from another one, with whatever runs on it.
+/// Kills a connection and its running statement from another connection.
 fn kill(db: &Mysql, id: u32) -> impl Future<Output = Result<(), Error>> {
     let db = db.clone();
     async move {

@@ -1,8 +1,8 @@
-//! Asking a server to give up a statement, and staying until it has heard.
+//! Cancels a running statement, and waits until the server has received the request.
 //!
-//! The client library hangs up as soon as it has asked. PgBouncer passes the request on, and up to
-//! 1.19.0 it dies when the one who asked has left by then (its issue 801). So the other end is left
-//! to hang up, as with libpq.
+//! The client library closes the connection right after sending the request. PgBouncer up to 1.19.0 crashes if
+//! the client has disconnected before the request is forwarded (its issue 801). So the server closes the
+//! connection first, as with libpq.
 
 use std::{
     io,
@@ -24,28 +24,28 @@ use tokio_postgres::{
 
 use super::settings::Settings;
 
-/// How long the request may take.
-const LIMIT: Duration = Duration::from_secs(5);
+/// The timeout of the request.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks to cancel what runs on a connection; best effort, as it always is. Which one of several
-/// hosts the connection leads to is not known: the others do not know the token.
+/// Cancels the statement that runs on a connection, as a best effort. Sends the request to all hosts of the URL,
+/// since the host of the connection is unknown; the other hosts ignore the token.
 pub(super) async fn cancel(token: &CancelToken, settings: &Settings) {
     let config = &settings.config;
-    for place in 0..config.get_hosts().len().max(config.get_hostaddrs().len()) {
-        match tokio::time::timeout(LIMIT, ask(token, settings, place)).await {
+    for host in 0..config.get_hosts().len().max(config.get_hostaddrs().len()) {
+        match tokio::time::timeout(CANCEL_TIMEOUT, send_request(token, settings, host)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
-            Err(_) => tracing::debug!("a statement could not be cancelled in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "failed to cancel a statement"),
+            Err(_) => tracing::debug!("timed out cancelling a statement"),
         }
     }
 }
 
-/// Asks the host at this place of the URL.
-async fn ask(token: &CancelToken, settings: &Settings, place: usize) -> io::Result<()> {
+/// Sends the request to one host of the URL.
+async fn send_request(token: &CancelToken, settings: &Settings, host: usize) -> io::Result<()> {
     let config = &settings.config;
     let ports = config.get_ports();
-    let port = ports.get(place).or(ports.first()).copied().unwrap_or(5432);
-    let name = match config.get_hosts().get(place) {
+    let port = ports.get(host).or(ports.first()).copied().unwrap_or(5432);
+    let name = match config.get_hosts().get(host) {
         Some(Host::Unix(folder)) => {
             let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
             return ask_through(socket, token, settings, "").await;
@@ -53,7 +53,7 @@ async fn ask(token: &CancelToken, settings: &Settings, place: usize) -> io::Resu
         Some(Host::Tcp(name)) => name.clone(),
         None => String::new(),
     };
-    let socket = match config.get_hostaddrs().get(place) {
+    let socket = match config.get_hostaddrs().get(host) {
         Some(address) => TcpStream::connect((*address, port)).await?,
         None => TcpStream::connect((name.as_str(), port)).await?,
     };
@@ -70,15 +70,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut tls = settings.tls.clone();
-    let tls =
-        MakeTlsConnect::<Patient<S>>::make_tls_connect(&mut tls, name).map_err(io::Error::other)?;
-    token.cancel_query_raw(Patient(socket), PatientTls(tls)).await.map_err(io::Error::other)
+    let tls = MakeTlsConnect::<Lingering<S>>::make_tls_connect(&mut tls, name)
+        .map_err(io::Error::other)?;
+    token.cancel_query_raw(Lingering(socket), LingeringTls(tls)).await.map_err(io::Error::other)
 }
 
-/// A stream that shuts down by waiting for the other end to do so.
-struct Patient<S>(S);
+/// A stream that shuts down by waiting until the other side closes it.
+struct Lingering<S>(S);
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -88,7 +88,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -113,21 +113,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 }
 
-impl<S: TlsStream + Unpin> TlsStream for Patient<S> {
+impl<S: TlsStream + Unpin> TlsStream for Lingering<S> {
     fn channel_binding(&self) -> ChannelBinding {
         self.0.channel_binding()
     }
 }
 
-/// Makes patient streams: TLS says goodbye before the stream under it is asked to shut down.
-struct PatientTls<T>(T);
+/// Makes such streams. TLS sends its closing message before the underlying stream is shut down.
+struct LingeringTls<T>(T);
 
-impl<S, T: TlsConnect<S>> TlsConnect<S> for PatientTls<T> {
-    type Stream = Patient<T::Stream>;
+impl<S, T: TlsConnect<S>> TlsConnect<S> for LingeringTls<T> {
+    type Stream = Lingering<T::Stream>;
     type Error = T::Error;
-    type Future = MapOk<T::Future, fn(T::Stream) -> Patient<T::Stream>>;
+    type Future = MapOk<T::Future, fn(T::Stream) -> Lingering<T::Stream>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        self.0.connect(stream).map_ok(Patient)
+        self.0.connect(stream).map_ok(Lingering)
     }
 }

@@ -1,4 +1,4 @@
-//! Notifications, on a connection outside the pool.
+//! Receives notifications on a connection outside the pool.
 
 use std::{future::poll_fn, time::Duration};
 
@@ -7,9 +7,9 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 use uuid::Uuid;
 
 use super::{Param, Postgres, settings::Settings};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// Hears what is notified on one channel, for as long as its connection lives.
+/// Receives the notifications of one channel until its connection ends.
 pub struct Listener {
     payloads: mpsc::Receiver<Result<String, Error>>,
     task: JoinHandle<()>,
@@ -19,17 +19,17 @@ pub struct Listener {
 
 impl Listener {
     pub(super) async fn connect(database: &Postgres, channel: &str) -> Result<Option<Self>, Error> {
-        let limit = database.settings.connect_timeout + HEARING;
+        let limit = database.settings.connect_timeout + NOTIFY_TIMEOUT;
         let attempt = Self::attempt(database, channel);
         tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
-            Err(Error::new(Class::Connection, "the database did not answer in time to LISTEN"))
+            Err(Error::new(ErrorClass::Connection, "timed out waiting for LISTEN"))
         })
     }
 
     /// The payload of the next notification. An error means that the connection has ended and that
-    /// notifications may have been missed: listen anew, then look at what they would have told.
+    /// notifications may have been missed: listen again, then read the state that they announce.
     ///
-    /// A call that is dropped while it waits loses nothing.
+    /// Cancel safe: a dropped call loses no notification.
     pub async fn recv(&mut self) -> Result<String, Error> {
         self.payloads.recv().await.unwrap_or_else(|| Err(ended()))
     }
@@ -37,28 +37,27 @@ impl Listener {
     async fn attempt(database: &Postgres, channel: &str) -> Result<Option<Self>, Error> {
         let Settings { config, tls, .. } = &*database.settings;
         let (client, connection) = config.connect(tls.clone()).await?;
-        let (sender, payloads) = mpsc::channel(AHEAD);
+        let (sender, payloads) = mpsc::channel(BUFFER);
         let task = tokio::spawn(forward(connection, sender));
         let mut listener = Listener { payloads, task, client };
-        if !listener.hears(database).await? {
+        if !listener.receives(database).await? {
             return Ok(None);
         }
         listener.listen(channel).await?;
         Ok(Some(listener))
     }
 
-    /// Whether notifications arrive. Behind a pooler in transaction mode LISTEN succeeds, and what
-    /// is notified from then on reaches whoever has that connection of the server at the time. So
-    /// this is tried on a channel that nobody else ever notifies.
-    async fn hears(&mut self, database: &Postgres) -> Result<bool, Error> {
+    /// Whether notifications arrive. Behind a pooler in transaction mode LISTEN succeeds, but notifications
+    /// go to any client that uses the same server connection. So this is tried on a unique channel.
+    async fn receives(&mut self, database: &Postgres) -> Result<bool, Error> {
         let channel = format!("windlass_{}", Uuid::now_v7().simple());
         self.listen(&channel).await?;
         let notify = "SELECT pg_notify($1, '')";
         database.single("", notify, &[Param::from(channel.as_str())]).await?;
-        let Ok(heard) = tokio::time::timeout(HEARING, self.recv()).await else {
+        let Ok(received) = tokio::time::timeout(NOTIFY_TIMEOUT, self.recv()).await else {
             return Ok(false);
         };
-        heard?;
+        received?;
         self.client.batch_execute(&format!("UNLISTEN {}", quoted(&channel))).await?;
         Ok(true)
     }
@@ -78,13 +77,13 @@ fn quoted(channel: &str) -> String {
     format!("\"{}\"", channel.replace('"', "\"\""))
 }
 
-/// How long a notification may take; generous, for a server under load.
-const HEARING: Duration = Duration::from_secs(5);
+/// How long a notification may take, even on a server under load.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many notifications may wait for a slow reader; further ones wait at the server.
-const AHEAD: usize = 256;
+/// The most buffered notifications. Further ones wait at the server.
+const BUFFER: usize = 256;
 
-/// Drives the connection until it ends or nobody listens.
+/// Drives the connection until it ends or the listener is dropped.
 async fn forward<T>(
     mut connection: Connection<Socket, T>,
     sender: mpsc::Sender<Result<String, Error>>,
@@ -92,19 +91,21 @@ async fn forward<T>(
     T: TlsStream + Unpin,
 {
     loop {
-        let heard = match poll_fn(|cx| connection.poll_message(cx)).await {
-            Some(Ok(AsyncMessage::Notification(heard))) => Ok(heard.payload().to_owned()),
+        let received = match poll_fn(|cx| connection.poll_message(cx)).await {
+            Some(Ok(AsyncMessage::Notification(notification))) => {
+                Ok(notification.payload().to_owned())
+            }
             Some(Ok(_)) => continue,
             Some(Err(error)) => Err(error.into()),
             None => Err(ended()),
         };
-        let last = heard.is_err();
-        if sender.send(heard).await.is_err() || last {
+        let last = received.is_err();
+        if sender.send(received).await.is_err() || last {
             return;
         }
     }
 }
 
 fn ended() -> Error {
-    Error::new(Class::Connection, "the connection that listened has ended")
+    Error::new(ErrorClass::Connection, "the listening connection has ended")
 }

@@ -1,6 +1,7 @@
-//! PostgreSQL: a pool, transactions of one round trip each way, notifications.
+//! PostgreSQL: a pool, transactions with few round trips, notifications.
 
 mod cancel;
+mod channel_listener;
 mod listener;
 mod param;
 mod pool;
@@ -10,6 +11,7 @@ mod tls;
 mod transaction;
 
 pub use self::{
+    channel_listener::ChannelListener,
     listener::Listener,
     param::Param,
     pool::{DURABLE, Postgres},

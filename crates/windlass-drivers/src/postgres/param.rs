@@ -1,4 +1,4 @@
-//! Values bound to a statement.
+//! Parameters of statements.
 
 use std::{borrow::Cow, error::Error as StdError};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
-/// A value for a `$n`. All but `Text` carry their type, in binary.
+/// A value for a `$n`. All except `Text` have a type and are sent in binary format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param<'a> {
-    /// Text whose type the server infers, or takes from a cast: `$1::numeric` takes `Text("1.5")`.
+    /// Text whose type the server infers from the context or from a cast, such as `$1::numeric`.
     Text(Option<Cow<'a, str>>),
     /// `int8`
     Int(Option<i64>),
@@ -39,26 +39,26 @@ pub enum Param<'a> {
 }
 
 impl<'a> Param<'a> {
-    /// A `text[]` of anything that holds text.
+    /// A `text[]` of strings.
     pub fn texts<T: AsRef<str> + ?Sized + 'a>(values: impl IntoIterator<Item = &'a T>) -> Self {
         Param::Texts(values.into_iter().map(|value| Some(value.as_ref())).collect())
     }
 
-    /// A `text[]` in which some may be NULL.
+    /// A `text[]` with NULLs.
     pub fn nullable_texts<T: AsRef<str> + 'a>(
         values: impl IntoIterator<Item = &'a Option<T>>,
     ) -> Self {
         Param::Texts(values.into_iter().map(|value| value.as_ref().map(AsRef::as_ref)).collect())
     }
 
-    /// A `bytea[]` of anything that holds bytes.
+    /// A `bytea[]` of byte strings.
     pub fn bytes_array<T: AsRef<[u8]> + ?Sized + 'a>(
         values: impl IntoIterator<Item = &'a T>,
     ) -> Self {
         Param::BytesArray(values.into_iter().map(|value| Some(value.as_ref())).collect())
     }
 
-    /// A `bytea[]` in which some may be NULL.
+    /// A `bytea[]` with NULLs.
     pub fn nullable_bytes_array<T: AsRef<[u8]> + 'a>(
         values: impl IntoIterator<Item = &'a Option<T>>,
     ) -> Self {
@@ -66,7 +66,7 @@ impl<'a> Param<'a> {
         Param::BytesArray(values.collect())
     }
 
-    /// The type the statement is parsed with.
+    /// The type with which the statement is parsed.
     pub(super) fn kind(&self) -> Type {
         match self {
             Param::Text(_) => Type::UNKNOWN,
@@ -94,7 +94,7 @@ impl ToSql for Param<'_> {
     ) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self {
             Param::Text(None) => Ok(IsNull::Yes),
-            // The text format of every type is the bytes of the text, whatever the type is.
+            // The text format of every type is the bytes of the text.
             Param::Text(Some(text)) => {
                 out.extend_from_slice(text.as_bytes());
                 Ok(IsNull::No)
@@ -115,7 +115,7 @@ impl ToSql for Param<'_> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // A parameter is always sent with the type that `kind` gives.
+        // A parameter is always sent with the type of `kind`.
         true
     }
 
@@ -126,7 +126,7 @@ impl ToSql for Param<'_> {
     to_sql_checked!();
 }
 
-/// Writes `From` for a value and for an optional one.
+/// Implements `From` for a value and for an optional value.
 macro_rules! from_value {
     ($($source:ty => $variant:ident),* $(,)?) => {$(
         impl<'a> From<$source> for Param<'a> {

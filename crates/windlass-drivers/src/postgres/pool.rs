@@ -1,13 +1,13 @@
-//! The pool: connections are made when first needed and checked when a transaction begins.
+//! The connection pool. Connections are made on demand and checked when a transaction begins.
 
 use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
 
 use super::{Listener, Param, Transaction, settings::Settings};
-use crate::{Class, Error, Row};
+use crate::{Error, ErrorClass, Row};
 
-/// A PostgreSQL database, reached through a pool of connections; a clone shares the pool.
+/// A PostgreSQL database with a pool of connections. A clone shares the pool.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
@@ -15,7 +15,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Prepares to reach the database of this URL; no connection is made yet.
+    /// Configures the database of this URL. Does not connect yet.
     pub fn new(url: &str, max_connections: usize) -> Result<Self, Error> {
         let settings = Settings::parse(url)?;
         let manager = Manager::from_config(
@@ -23,22 +23,22 @@ impl Postgres {
             settings.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
-        // The connection that was used last knows the tables already, which is a good part of what a
-        // small statement costs the server.
+        // The most recently used connection has cached the tables' metadata, which is a good part of the
+        // cost of a small statement.
         let pool = Pool::builder(manager)
             .queue_mode(QueueMode::Lifo)
             .max_size(max_connections.max(1))
-            .wait_timeout(Some(WAIT))
+            .wait_timeout(Some(ACQUIRE_TIMEOUT))
             .create_timeout(Some(settings.connect_timeout))
             .runtime(Runtime::Tokio1)
             .build()
-            .map_err(|error| Error::new(Class::Other, error.to_string()))?;
+            .map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
         Ok(Postgres { pool, settings: Arc::new(settings) })
     }
 
-    /// Runs one statement in a durable transaction of its own with these settings, in one round
-    /// trip: begin, statement and commit are sent together. With an error of class `Connection`
-    /// the outcome is unknown.
+    /// Runs one statement in its own durable transaction with these settings, in one round trip: begin,
+    /// statement and commit are sent together. After an error of the class `Connection` the outcome is
+    /// unknown.
     pub async fn single(
         &self,
         settings: &str,
@@ -49,8 +49,8 @@ impl Postgres {
         Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
     }
 
-    /// Runs one statement that only reads, in a transaction of its own with these settings and in
-    /// one round trip. Its rows go to `take` as they arrive, until it has enough.
+    /// Runs one statement that only reads, in its own transaction with these settings and in one round
+    /// trip. Calls `take` with each row until it breaks.
     pub async fn read<E: From<Error>>(
         &self,
         settings: &str,
@@ -79,8 +79,8 @@ impl Postgres {
         self.begin(settings, Some((sql, params))).await
     }
 
-    /// A pooled connection can have died since its last use, as all of them do when the server
-    /// restarts. Nothing is committed at that point, so the next connection is taken instead.
+    /// A pooled connection may be dead, as all of them are after a restart of the server. Nothing is
+    /// committed at that point, so the next connection is used instead.
     async fn begin(
         &self,
         settings: &str,
@@ -91,35 +91,37 @@ impl Postgres {
         loop {
             let client = self.pool.get().await?;
             match Transaction::begin(client, self.settings.clone(), &begin, first).await {
-                Err(error) if error.class == Class::Connection && dead < self.max_connections() => {
+                Err(error)
+                    if error.class == ErrorClass::Connection && dead < self.max_connections() =>
+                {
                     dead += 1;
-                    tracing::debug!(%error, "a pooled connection was dead, taking another");
+                    tracing::debug!(%error, "pooled connection is dead; using another");
                 }
                 outcome => return outcome,
             }
         }
     }
 
-    /// Listens on a channel, on a connection of its own. `None` where notifications do not arrive,
-    /// as behind a pooler in transaction mode.
+    /// Listens on a channel with a separate connection. `None` if notifications do not arrive, as behind a
+    /// pooler in transaction mode.
     pub async fn listen(&self, channel: &str) -> Result<Option<Listener>, Error> {
         Listener::connect(self, channel).await
     }
 
-    /// How many connections the pool makes at most.
+    /// The most connections of the pool.
     pub fn max_connections(&self) -> usize {
         self.pool.status().max_size
     }
 }
 
-/// Every transaction states that its commit waits for the disk: the default is the server's, the
-/// database's or the role's, and a pooler keeps nothing that a session has set. What may be lost
-/// in a crash says so in its settings, which come later and win.
+/// Every transaction sets `synchronous_commit`, since its default may differ by server, database and role, and
+/// a pooler does not keep session settings. A transaction that need not be durable overrides it in its own
+/// settings.
 fn begin(settings: &str) -> String {
     format!("BEGIN; {DURABLE}; {settings}")
 }
 
-/// The pool prints itself with the connection's settings, so this says nothing of them.
+/// Omits the settings, which contain the password.
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres")
@@ -128,9 +130,8 @@ impl fmt::Debug for Postgres {
     }
 }
 
-/// From here on this transaction's commit returns when it is on the disk (and on the synchronous
-/// standbys, where there are some).
+/// Makes the transaction's commit wait until it is on disk, and on the synchronous standbys if there are some.
 pub const DURABLE: &str = "SET LOCAL synchronous_commit = on";
 
-/// How long to wait for a connection that somebody else is using.
-const WAIT: Duration = Duration::from_secs(30);
+/// The timeout of waiting for a free connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Rows as they arrive.
+//! A stream of rows.
 
 use std::{
     pin::Pin,
@@ -12,7 +12,7 @@ use crate::Error;
 
 /// The rows of [`Transaction::stream`](super::Transaction::stream).
 ///
-/// It may be dropped early; the connection then skips the rest before its next statement.
+/// If it is dropped early, the connection skips the rest before its next statement.
 pub struct Rows {
     rows: Pin<Box<RowStream>>,
 }

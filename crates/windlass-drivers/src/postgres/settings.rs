@@ -1,4 +1,4 @@
-//! What a URL says of the connection, with defaults that notice a dead server.
+//! Connection settings from a URL, with defaults that detect a dead server.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio_postgres::{
 
 use super::tls::{self, Tls};
 use crate::{
-    Class, Error,
+    Error, ErrorClass,
     security::{Mode, Parts, take_security},
 };
 
-/// Everything a new connection needs.
+/// The settings of new connections.
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) tls: Tls,
-    /// Covers the whole way to a usable connection: a server can accept and then stay silent.
+    /// Covers the whole handshake, since a server may accept and then not answer.
     pub(super) connect_timeout: Duration,
 }
 
@@ -34,13 +34,13 @@ impl Settings {
         let mut config: Config = plain.parse().map_err(|error| {
             let error = Error::from(error);
             Error::new(
-                Class::Definition,
+                ErrorClass::Definition,
                 format!("the PostgreSQL URL is not valid: {}", error.message),
             )
         })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(Error::new(
-                Class::Definition,
+                ErrorClass::Definition,
                 "the PostgreSQL URL names no host; write postgres://USER:PASSWORD@HOST:PORT/DATABASE",
             ));
         }
@@ -65,7 +65,7 @@ impl Settings {
             Mode::Prefer => SslMode::Prefer,
             Mode::Require => SslMode::Require,
         });
-        // As libpq does: nobody listens in on a Unix socket, and servers refuse TLS there.
+        // As in libpq: a Unix socket needs no TLS, and servers refuse it there.
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) {
             config.ssl_mode(SslMode::Disable);
         }
@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// Every host may take its time, and then the login has ten seconds.
+/// The connect timeout of every host, and ten seconds for the login.
 fn connect_timeout(config: &Config) -> Duration {
     let each = config.get_connect_timeout().copied().unwrap_or(Duration::from_secs(60));
     let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()).max(1);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_give_way_to_the_url() {
+    fn the_url_overrides_the_defaults() {
         let defaults = Settings::parse("postgres://u@h/d").unwrap().config;
         assert_eq!(defaults.get_application_name(), Some("windlass"));
         assert_eq!(defaults.get_connect_timeout(), Some(&Duration::from_secs(5)));
@@ -114,7 +114,7 @@ mod tests {
             "postgres:///d",
         ] {
             let Err(error) = Settings::parse(url) else { panic!("{url} was taken") };
-            assert_eq!(error.class, Class::Definition, "{error}");
+            assert_eq!(error.class, ErrorClass::Definition, "{error}");
             assert!(!error.message.contains("secret"), "{error}");
         }
     }

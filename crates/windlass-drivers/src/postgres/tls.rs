@@ -1,4 +1,4 @@
-//! TLS by rustls with ring, as strict as libpq's `sslmode` asks.
+//! TLS with rustls and ring, verified as libpq does for each `sslmode`.
 
 use std::{fmt::Display, path::Path, sync::Arc};
 
@@ -16,11 +16,11 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{
-    Class, Error,
+    Error, ErrorClass,
     security::{ClientCertificate, Roots, Security, Verify},
 };
 
-/// Makes the TLS half of a connection.
+/// Creates TLS connectors.
 #[derive(Clone)]
 pub(super) struct Tls {
     inner: MakeRustlsConnect,
@@ -35,14 +35,14 @@ where
     type Error = <MakeRustlsConnect as MakeTlsConnect<S>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        // The client asks for a connector also where TLS is off, as on a Unix socket, which has no
-        // name. It goes no further without one, so this name is never sent or compared.
+        // The client needs a connector even without TLS, as on a Unix socket, which has no host name. This
+        // name is never sent or compared.
         let host = if host.is_empty() { "localhost" } else { host };
         MakeTlsConnect::<S>::make_tls_connect(&mut self.inner, host)
     }
 }
 
-/// A connector with its own crypto provider: a library installs no process-wide one.
+/// A configuration with its own crypto provider, since a library must not install a process-wide one.
 pub(super) fn connector(security: Security) -> Result<Tls, Error> {
     let Security { verify, roots, client, .. } = security;
     let provider = Arc::new(ring::default_provider());
@@ -56,7 +56,7 @@ pub(super) fn connector(security: Security) -> Result<Tls, Error> {
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::new(Class::Other, error.to_string()))?
+        .map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let config = match client {
@@ -66,14 +66,14 @@ pub(super) fn connector(security: Security) -> Result<Tls, Error> {
     Ok(Tls { inner: MakeRustlsConnect::new(config) })
 }
 
-/// Shows this certificate to a server that asks for one.
+/// Adds the client certificate.
 fn identified(
     config: ConfigBuilder<ClientConfig, WantsClientCert>,
     ClientCertificate { chain, key }: &ClientCertificate,
 ) -> Result<ClientConfig, Error> {
     let unusable = |what: &str, path: &Path, error: &dyn Display| {
         let path = path.display();
-        Error::new(Class::Definition, format!("{what} {path} cannot be used: {error}"))
+        Error::new(ErrorClass::Definition, format!("{what} {path} cannot be used: {error}"))
     };
     let certificates = CertificateDer::pem_file_iter(chain)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -92,7 +92,7 @@ fn strict(
     WebPkiServerVerifier::builder_with_provider(Arc::new(store(roots)?), provider.clone())
         .build()
         .map_err(|error| {
-            Error::new(Class::Definition, format!("no usable root certificate: {error}"))
+            Error::new(ErrorClass::Definition, format!("no usable root certificate: {error}"))
         })
 }
 
@@ -105,7 +105,10 @@ fn store(roots: Roots) -> Result<RootCertStore, Error> {
         Roots::File(path) => {
             let unusable = |error: String| {
                 let path = path.display();
-                Error::new(Class::Definition, format!("sslrootcert {path} cannot be used: {error}"))
+                Error::new(
+                    ErrorClass::Definition,
+                    format!("sslrootcert {path} cannot be used: {error}"),
+                )
             };
             let found =
                 CertificateDer::pem_file_iter(&path).map_err(|e| unusable(e.to_string()))?;
@@ -118,8 +121,8 @@ fn store(roots: Roots) -> Result<RootCertStore, Error> {
     Ok(store)
 }
 
-/// Lets the name differ, and without a chain anything; the handshake's signatures must be right in
-/// any case, as they are what ties the encryption to the certificate that was shown.
+/// Ignores the name, and without chain verification the whole certificate. The signatures of the handshake are
+/// always verified, since they bind the encryption to the certificate.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,
@@ -139,7 +142,7 @@ impl ServerCertVerifier for Lenient {
             return Ok(ServerCertVerified::assertion());
         };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is looked at last, so the chain was right.
+            // The name is checked last, so the chain was valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

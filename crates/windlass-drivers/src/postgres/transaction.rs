@@ -1,4 +1,4 @@
-//! One transaction on one connection, ended by `commit` or `rollback` and by nothing else.
+//! One transaction on one connection, ended only by `commit` or `rollback`.
 
 use std::{
     future::Future,
@@ -20,38 +20,37 @@ use tokio_postgres::{
 };
 
 use super::{Param, Rows, cancel::cancel, settings::Settings};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
 /// An open transaction.
 ///
-/// Every statement is unnamed and takes one round trip, so it is safe behind a pooler that moves
-/// transactions between server connections.
+/// Every statement is unnamed and takes one round trip, so it is safe behind a pooler that assigns server
+/// connections per transaction.
 ///
-/// Dropped without `commit` or `rollback`, as happens when a task is cancelled, it takes its
-/// connection out of the pool and closes it: the server rolls back, and nobody inherits an open
-/// transaction. A statement that was still running is cancelled first, so that its locks go too.
+/// If it is dropped without `commit` or `rollback`, as when a task is cancelled, its connection is removed
+/// from the pool and closed, and the server rolls back. A running statement is cancelled first, which
+/// releases its locks.
 ///
-/// Columns of types that the database itself defines (enums, domains over them, extensions) must be
-/// cast to a built-in type in the SQL, `::text` for one: the client would ask the server for such
-/// a type in the middle of the answer, which blocks for ever when the answer is large.
+/// Columns of types that are defined in the database (enums, domains over them, extensions) must be cast to a
+/// built-in type in the SQL, for example `::text`. Otherwise the client would query such a type in the middle
+/// of the answer, which deadlocks when the answer is large.
 pub struct Transaction {
-    /// Empty only once the connection has been given away.
+    /// Empty only after the transaction has ended.
     client: Option<Client>,
     settings: Arc<Settings>,
-    /// How many statements were sent whose answers have perhaps not come to their end.
+    /// The number of statements that may still be running.
     running: AtomicUsize,
 }
 
 impl Transaction {
-    /// Begins, and runs the first statement, if there is one, without waiting in between.
+    /// Begins and runs the first statement, if there is one, in one round trip.
     pub(super) async fn begin(
         client: Client,
         settings: Arc<Settings>,
         begin: &str,
         first: Option<(&str, &[Param<'_>])>,
     ) -> Result<(Self, Vec<Row>), Error> {
-        // Built before the first message, so that giving up while it is on its way closes the
-        // connection as well.
+        // Built before the first message, so that cancelling during it closes the connection too.
         let transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let rows = match first {
             None => transaction.batch(begin).await.map(|()| Vec::new()),
@@ -73,7 +72,7 @@ impl Transaction {
         }
     }
 
-    /// Begins, runs one statement and commits, without waiting in between.
+    /// Begins, runs one statement and commits in one round trip.
     pub(super) async fn single(
         client: Client,
         settings: Arc<Settings>,
@@ -100,8 +99,8 @@ impl Transaction {
         }
     }
 
-    /// Begins, runs one statement that only reads, and ends, without waiting in between. Its rows
-    /// go to `take` as they arrive, until it has enough.
+    /// Begins, runs one statement that only reads, and ends in one round trip. Calls `take` with each row
+    /// until it breaks.
     pub(super) async fn read<E: From<Error>>(
         client: Client,
         settings: Arc<Settings>,
@@ -112,7 +111,7 @@ impl Transaction {
     ) -> Result<(), E> {
         let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let read = async {
-            // COMMIT is sent with the rest and awaited after the rows, which are in its way.
+            // COMMIT is sent with the rest, and its answer follows the rows.
             let mut ended = pin!(transaction.batch("COMMIT"));
             let (begun, rows, early) = tokio::join!(
                 biased;
@@ -151,69 +150,69 @@ impl Transaction {
         }
     }
 
-    /// Runs a statement and gathers its rows.
+    /// Runs a statement and returns its rows.
     pub async fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
         let client = self.client()?;
         let params = typed(params);
         self.watch(client.query_typed(sql, &params)).await
     }
 
-    /// Runs a statement that gives one row or none.
+    /// Runs a statement that returns at most one row.
     pub async fn query_opt(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, Error> {
         let client = self.client()?;
         let params = typed(params);
         self.watch(client.query_typed_opt(sql, &params)).await
     }
 
-    /// Runs a statement that gives exactly one row.
+    /// Runs a statement that returns exactly one row.
     pub async fn query_one(&self, sql: &str, params: &[Param<'_>]) -> Result<Row, Error> {
         let client = self.client()?;
         let params = typed(params);
         self.watch(client.query_typed_one(sql, &params)).await
     }
 
-    /// Runs a statement and gives the number of rows it touched.
+    /// Runs a statement and returns the number of affected rows.
     pub async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, Error> {
         let client = self.client()?;
         let params = typed(params);
         self.watch(client.execute_typed(sql, &params)).await
     }
 
-    /// Runs a statement and hands out its rows as they arrive, never more than a few buffers ahead.
+    /// Runs a statement and streams its rows, with at most a few buffers in memory.
     pub async fn stream(&self, sql: &str, params: &[Param<'_>]) -> Result<Rows, Error> {
         let client = self.client()?;
         let params = typed(params);
         let params = params.iter().map(|(value, kind)| (*value, kind.clone()));
-        // It counts as running from here on, since the reader holds the rest of the answer.
+        // It counts as running from here on, since the stream has the rest of the answer.
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(Rows::new(client.query_typed_raw(sql, params).await?))
     }
 
-    /// Runs one or more statements without parameters; rows are thrown away.
+    /// Runs one or more statements without parameters, and discards their rows.
     pub async fn batch(&self, sql: &str) -> Result<(), Error> {
         let client = self.client()?;
         self.watch(client.batch_execute(sql)).await
     }
 
-    /// Begins a `COPY … FROM STDIN`; call `finish` on the sink, or nothing is copied.
+    /// Begins a `COPY … FROM STDIN`. Nothing is copied without calling `finish` on the sink.
     ///
-    /// The one statement that is prepared under a name, for the length of this call: the client
-    /// knows no other way to COPY. It goes before the transaction does, so poolers do not mind.
+    /// The client can only COPY with a named prepared statement. It is closed before the transaction ends, so
+    /// it works behind poolers.
     pub async fn copy_in(&self, sql: &str) -> Result<CopyInSink<Bytes>, Error> {
         let client = self.client()?;
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(client.copy_in(sql).await?)
     }
 
-    /// Runs a `COPY … TO STDOUT` and hands out its bytes as they arrive. Prepared under a name like
-    /// [`Transaction::copy_in`], which is gone again when the first bytes come.
+    /// Runs a `COPY … TO STDOUT` and streams its bytes. Uses a named prepared statement like
+    /// [`Transaction::copy_in`], which is closed before the first bytes arrive.
     pub async fn copy_out(&self, sql: &str) -> Result<CopyOutStream, Error> {
         let client = self.client()?;
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(client.copy_out(sql).await?)
     }
 
-    /// Commits. With an error of class `Connection` the outcome is unknown; with any other, the
+    /// Commits. After an error of the class `Connection` the outcome is unknown. After any other error the
     /// transaction was rolled back.
     pub async fn commit(mut self) -> Result<(), Error> {
         match self.batch(COMMIT).await {
@@ -248,11 +247,10 @@ impl Transaction {
         }
     }
 
-    /// After an error the connection is good, unless that is what broke, and the transaction
-    /// perhaps still open. If the rollback fails as well, the drop closes the connection, and its
-    /// error would say less than the first one.
+    /// Rolls back after an error, unless the connection is lost. If the rollback fails too, dropping the
+    /// transaction closes the connection, and the first error tells more.
     async fn roll_back_after(self, error: &Error) {
-        if error.class != Class::Connection {
+        if error.class != ErrorClass::Connection {
             let _ = self.rollback().await;
         }
     }
@@ -265,11 +263,13 @@ impl Transaction {
     }
 
     fn client(&self) -> Result<&Client, Error> {
-        // Both methods that empty it consume the transaction, so no caller can see this.
-        self.client.as_ref().ok_or_else(|| Error::new(Class::Other, "the transaction has ended"))
+        // Unreachable, since the methods that empty it consume the transaction.
+        self.client
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorClass::Other, "the transaction has ended"))
     }
 
-    /// Marks the statement as running for as long as the answer is awaited.
+    /// Marks the statement as running until the server has answered.
     async fn watch<T>(
         &self,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -281,7 +281,7 @@ impl Transaction {
     }
 
     fn give_back(&mut self) {
-        // Dropping the object is how it returns to the pool.
+        // Dropping the object returns it to the pool.
         drop(self.client.take());
     }
 }
@@ -295,22 +295,21 @@ impl Drop for Transaction {
         if self.running.load(Ordering::Relaxed) == 0 || connection.is_closed() {
             return;
         }
-        // Without a runtime there is nobody to send the request, and closing must do.
+        // Without a runtime the request cannot be sent. Closing the connection must suffice.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         let settings = self.settings.clone();
         runtime.spawn(async move {
-            // Until then the connection stays: a pooler forgets what runs for one who has left.
+            // Keeps the connection open until then, since a pooler ignores the cancellation of a closed one.
             cancel(&connection.cancel_token(), &settings).await;
             drop(connection);
         });
     }
 }
 
-/// COMMIT of a transaction in which a statement failed rolls back and reports success. The empty
-/// SELECT before it fails in that case, in the same round trip. Who runs a statement together with
-/// its COMMIT hears of the failure from the statement.
+/// COMMIT of a failed transaction rolls back and reports success. The empty SELECT before it fails in that
+/// case, in the same round trip. A statement that is sent together with its COMMIT reports its own failure.
 const COMMIT: &str = "SELECT; COMMIT";
 
 fn typed<'a>(params: &'a [Param<'_>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {

@@ -1,4 +1,4 @@
-//! Waiting for a lock that another process holds. A wait that takes long says what it waits for.
+//! Waits for a lock of another process, and logs long waits.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use rusqlite::ErrorCode;
 use super::holder;
 use crate::Error;
 
-/// An attempt to take a lock gives up after this.
+/// The timeout of acquiring a lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// A wait is logged after this, and again whenever it has taken twice as long.
+/// A wait is logged after this time, and again whenever it has doubled.
 const FIRST_NOTICE: Duration = Duration::from_secs(2);
-/// The waits between two tries, as SQLite's own handler has them.
-const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
+/// The delays between two tries, as in SQLite's own handler.
+const RETRY_DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
-/// The wait of a thread. SQLite's handler is a plain function, so this cannot be a parameter.
+/// The current wait of a thread. Thread-local, since SQLite's handler is a plain function.
 struct Wait {
     file: PathBuf,
-    /// When this attempt began.
+    /// The start of the current attempt.
     attempt: Instant,
-    /// When the first attempt began that was followed by no success.
+    /// The start of the first attempt since the last success.
     since: Option<Instant>,
     notice_after: Duration,
 }
@@ -30,7 +30,7 @@ thread_local! {
     static WAIT: RefCell<Option<Wait>> = const { RefCell::new(None) };
 }
 
-/// Says which file this thread works on from now on; no wait has begun.
+/// Sets the file of this thread, without a wait.
 pub(super) fn begin(file: &Path) {
     let wait = Wait {
         file: file.to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn begin(file: &Path) {
     WAIT.set(Some(wait));
 }
 
-/// The lock was taken: the next wait is a new one.
+/// Resets the wait after the lock was acquired.
 pub(super) fn taken() {
     WAIT.with_borrow_mut(|wait| {
         if let Some(wait) = wait {
@@ -50,8 +50,8 @@ pub(super) fn taken() {
     });
 }
 
-/// Waits a moment before the next try; false when it is time to give up. `tries` counts those of this
-/// attempt from zero.
+/// Sleeps before the next try. Returns false when the attempt has timed out. `tries` counts from zero in each
+/// attempt.
 pub(super) fn wait(tries: i32) -> bool {
     let notice = WAIT.with_borrow_mut(|wait| {
         let wait = wait.as_mut()?;
@@ -65,11 +65,11 @@ pub(super) fn wait(tries: i32) -> bool {
         }
         Some((wait.attempt.elapsed() < LOCK_TIMEOUT, due.then(|| (wait.file.clone(), waited))))
     });
-    // Without a file nothing is known of the wait but its tries, which take as long.
+    // Without a file, the duration follows from the number of tries.
     let (goes_on, notice) = notice.unwrap_or((tries < 100, None));
     if let Some((file, waited)) = notice {
         tracing::warn!(
-            "waiting for the write lock of {} for {} s, {}; an attempt gives up after {} s",
+            "waiting for the write lock of {} for {} s, {}; the attempt times out after {} s",
             file.display(),
             waited.as_secs(),
             holder::describe(&file),
@@ -77,13 +77,13 @@ pub(super) fn wait(tries: i32) -> bool {
         );
     }
     if goes_on {
-        let delay = usize::try_from(tries).ok().and_then(|tries| DELAYS_MS.get(tries));
+        let delay = usize::try_from(tries).ok().and_then(|tries| RETRY_DELAYS_MS.get(tries));
         std::thread::sleep(Duration::from_millis(*delay.unwrap_or(&100)));
     }
     goes_on
 }
 
-/// Adds to the error of an attempt that gave up, what was waited for.
+/// Adds the file and the lock holder to the error of a timed-out attempt.
 pub(super) fn explain(error: rusqlite::Error) -> Error {
     let gave_up = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
     let error = Error::from(error);

@@ -1,4 +1,4 @@
-//! A function for values inside a JSON document that SQLite's own JSON would not keep exactly.
+//! A function that decodes values in a JSON document which SQLite's JSON functions would change.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
@@ -43,7 +43,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_cell_is_exactly_what_was_written() {
+    fn a_cell_is_decoded_exactly() {
         let connection = Connection::open_in_memory().unwrap();
         register(&connection).unwrap();
         let select = |cell: serde_json::Value| -> rusqlite::Result<Value> {

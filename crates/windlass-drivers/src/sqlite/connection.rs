@@ -1,19 +1,19 @@
-//! How a connection is opened and set up.
+//! Opens and configures connections.
 
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
 use super::{busy, cell, file};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// The connection that writes.
+/// Opens the writing connection.
 pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     busy::begin(path);
     let explain = |error: rusqlite::Error| file::explain(path, error.into());
     let mut connection = Connection::open_with_flags(path, flags).map_err(explain)?;
-    // SQLite opens a file for reading when it may not write it, and says nothing.
+    // SQLite silently opens a file read-only if it is not writable.
     if connection.is_readonly(MAIN_DB).map_err(explain)? {
         return Err(file::read_only(path));
     }
@@ -21,7 +21,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
     let mode = keep_a_log(&connection).map_err(explain)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(Error::new(
-            Class::Definition,
+            ErrorClass::Definition,
             format!(
                 "{} cannot be switched to a write-ahead log (it stays in mode {mode}); \
                  put it on a local file system",
@@ -29,13 +29,13 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Error> {
             ),
         ));
     }
-    // A commit is on the disk when it returns: with less, a loss of power could take it back.
+    // A commit returns after it is on disk. With less, a power failure could undo it.
     connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
     Ok(connection)
 }
 
-/// Switches to a write-ahead log and says what the mode is then. While another process switches the
-/// same file, SQLite refuses at once, whatever its busy time-out is.
+/// Switches to a write-ahead log and returns the new mode. While another process switches the same file, SQLite
+/// fails at once, regardless of the busy timeout.
 fn keep_a_log(connection: &Connection) -> rusqlite::Result<String> {
     let mut tries = 0;
     loop {
@@ -51,8 +51,8 @@ fn keep_a_log(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-/// A connection that only reads. It is opened for writing all the same, since a reader of a
-/// write-ahead log must be able to write the log's index.
+/// Opens a reading connection. The file is opened for writing, since a reader of a write-ahead log must be able to
+/// write the log's index.
 pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let explain = |error: rusqlite::Error| file::explain(path, error.into());

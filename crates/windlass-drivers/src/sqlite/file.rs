@@ -1,16 +1,16 @@
-//! The file behind a database: which one it is, and why it cannot be used.
+//! The file of a database: its identity, and why it cannot be used.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// Tells whether two paths are the same file.
+/// Identifies a file.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// Device and inode: right also for links, and for a file made anew under an old name.
+    /// Device and inode, which also handle links and files that were recreated.
     #[cfg(unix)]
     Inode(u64, u64),
     #[cfg(not(unix))]
@@ -18,7 +18,7 @@ pub(super) enum Identity {
 }
 
 impl Identity {
-    // It must not open the file: closing it again would drop the locks SQLite holds on it.
+    // Must not open the file, since closing it would release SQLite's own locks.
     #[cfg(unix)]
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
         use std::os::unix::fs::MetadataExt;
@@ -32,18 +32,18 @@ impl Identity {
     }
 }
 
-/// What to say of a path at which there is no file.
+/// The error of a missing file.
 pub(super) fn check_absent(path: &Path, create: bool) -> Result<(), Error> {
     let folder = folder_of(path);
     if !folder.is_dir() {
         return Err(Error::new(
-            Class::Definition,
+            ErrorClass::Definition,
             format!("the folder {} does not exist; create it first", folder.display()),
         ));
     }
     if !create {
         return Err(Error::new(
-            Class::Definition,
+            ErrorClass::Definition,
             format!(
                 "there is no SQLite database at {}; check the path, or create the database first",
                 path.display()
@@ -53,19 +53,19 @@ pub(super) fn check_absent(path: &Path, create: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes an empty database that only its owner may read and write: by itself SQLite would let
-/// everyone read it. SQLite gives the log and its index the permissions of the file.
+/// Creates an empty database that only its owner may read and write. SQLite itself would make it readable by
+/// everyone. SQLite gives the log and its index the permissions of the file.
 pub(super) fn create_private(path: &Path) -> Result<(), Error> {
     match private().open(path) {
-        // Another process may have made it meanwhile.
+        // Another process may have created it.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(explain(path, Error::new(Class::Connection, error.to_string())))
+            Err(explain(path, Error::new(ErrorClass::Connection, error.to_string())))
         }
         _ => Ok(()),
     }
 }
 
-/// Makes a file that was not there before.
+/// Creates a file that must not exist.
 fn private() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -74,29 +74,29 @@ fn private() -> fs::OpenOptions {
     options
 }
 
-/// A file that is there and cannot be looked at.
+/// The error of a file that exists but cannot be accessed.
 pub(super) fn unreachable(path: &Path, error: &io::Error) -> Error {
-    Error::new(Class::Connection, format!("cannot reach {}: {error}", path.display()))
+    Error::new(ErrorClass::Connection, format!("cannot access {}: {error}", path.display()))
 }
 
-/// A file that SQLite opened for reading only.
+/// The error of a file that SQLite opened read-only.
 pub(super) fn read_only(path: &Path) -> Error {
     Error::new(
-        Class::ReadOnly,
+        ErrorClass::ReadOnly,
         format!("{} cannot be written; check its permissions and the file system", path.display()),
     )
 }
 
-/// Adds the path to an error of opening, and tells a folder that cannot be written from the rest:
-/// SQLite keeps a log beside the file and reports a missing right to make it in several ways.
+/// Adds the path to an error of opening, and detects a folder without write permission: SQLite creates a log next
+/// to the file, and reports the missing permission in several ways.
 pub(super) fn explain(path: &Path, error: Error) -> Error {
     let folder = folder_of(path);
-    let refused = matches!(error.class, Class::Connection | Class::ReadOnly);
+    let refused = matches!(error.class, ErrorClass::Connection | ErrorClass::ReadOnly);
     if refused && folder.is_dir() && !can_create_in(&folder) {
         return Error {
-            class: Class::ReadOnly,
+            class: ErrorClass::ReadOnly,
             message: format!(
-                "the folder {} cannot be written, and SQLite keeps its log beside the file; \
+                "the folder {} is not writable, and SQLite stores its log next to the file; \
                  check its permissions and the file system",
                 folder.display()
             ),
@@ -117,7 +117,7 @@ fn can_create_in(folder: &Path) -> bool {
     let probe = folder.join(format!(".windlass-probe-{}", std::process::id()));
     match private().open(&probe) {
         Ok(_) => {
-            // What remains if this fails is an empty file that says what it is.
+            // If this fails, an empty file remains.
             let _ = fs::remove_file(&probe);
             true
         }

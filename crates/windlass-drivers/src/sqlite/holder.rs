@@ -1,12 +1,12 @@
-//! Which process holds the write lock of a file, where the system tells.
+//! Finds the process that holds the write lock of a file, on systems that report it.
 
 use std::path::Path;
 
-/// Who holds the write lock, in words.
+/// Describes the process that holds the write lock.
 pub(super) fn describe(file: &Path) -> String {
     match find(file) {
         Some(pid) => format!("held by another process (pid {pid}{})", details(pid)),
-        None => "held by another process (the system does not tell which)".to_owned(),
+        None => "held by another process (the system does not report which)".to_owned(),
     }
 }
 
@@ -19,10 +19,10 @@ fn find(file: &Path) -> Option<u32> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let mut index = file.as_os_str().to_owned();
     index.push("-shm");
-    // Not opened: closing it again would drop the locks that SQLite holds on it.
+    // Does not open the file, since closing it would release SQLite's own locks.
     let inode = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.ino());
     let of_log = inode(Path::new(&index)).and_then(|inode| writer_of(&locks, inode, WRITE_LOCK));
-    // Before there is a log, the file itself is locked, at its first byte beyond 1 GiB.
+    // Without a write-ahead log, the lock is on the first byte beyond 1 GiB of the file itself.
     of_log.or_else(|| writer_of(&locks, inode(file)?, 1 << 30))
 }
 
@@ -32,24 +32,24 @@ fn find(_file: &Path) -> Option<u32> {
     None
 }
 
-/// Reads `/proc/locks` for the process that locks this byte of a file for writing. A process outside
-/// of our own namespace has no id here.
+/// Finds in `/proc/locks` the process that locks this byte of a file for writing. A process of another namespace
+/// has no id there.
 #[cfg(target_os = "linux")]
 fn writer_of(locks: &str, inode: u64, byte: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
-        // `12: POSIX ADVISORY WRITE 1234 fe:00:131 120 120`; those that wait have an arrow.
+        // `12: POSIX ADVISORY WRITE 1234 fe:00:131 120 120`; waiting processes have an arrow.
         let mut fields = line.split_whitespace().skip(1);
         let is_write = fields.next() == Some("POSIX") && fields.nth(1) == Some("WRITE");
         let pid = fields.next().filter(|_| is_write)?.parse().ok()?;
         let of = fields.next()?.rsplit(':').next()?.parse::<u64>().ok()?;
         let from = fields.next()?.parse::<u64>().ok()?;
-        // `EOF` is no number.
+        // `EOF` is not a number.
         let to = fields.next()?.parse().unwrap_or(u64::MAX);
         (of == inode && (from..=to).contains(&byte) && pid > 0).then_some(pid)
     })
 }
 
-/// The name of a program, its subcommand, and whether it is stopped. No other arguments: they may hold
+/// The name of a program, its subcommand, and whether it is stopped. Omits other arguments, which may contain
 /// secrets.
 fn details(pid: u32) -> String {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -83,7 +83,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_process_that_locks_the_byte_is_found() {
+    fn finds_the_process_that_locks_the_byte() {
         assert_eq!(writer_of(LOCKS, 131, WRITE_LOCK), Some(15));
         assert_eq!(writer_of(LOCKS, 132, WRITE_LOCK), Some(13));
         assert_eq!(writer_of(LOCKS, 133, WRITE_LOCK), Some(17));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_named_without_its_arguments() {
+    fn names_a_program_without_its_arguments() {
         let details = details(std::process::id());
         assert!(details.starts_with(", ") && !details.contains("--"), "{details}");
     }

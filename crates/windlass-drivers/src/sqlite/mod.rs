@@ -1,4 +1,4 @@
-//! SQLite: one writer per file and process, a few readers beside it.
+//! SQLite: one writer and a few readers per file and process.
 
 mod busy;
 mod cell;
@@ -12,13 +12,15 @@ use std::{
     collections::HashMap,
     fmt, panic,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, LazyLock, Weak},
 };
 
-use self::{file::Identity, readers::Readers, writer::Writer};
-use crate::{Class, Error};
+use parking_lot::{Mutex, MutexGuard};
 
-/// A SQLite file. A clone, and a second opening of the same file, share its one writer.
+use self::{file::Identity, readers::Readers, writer::Writer};
+use crate::{Error, ErrorClass};
+
+/// A SQLite file. Clones and other handles of the same file share one writer.
 #[derive(Clone)]
 pub struct Sqlite {
     database: Arc<Database>,
@@ -36,15 +38,15 @@ impl Sqlite {
         Self::shared(path, false)
     }
 
-    /// Opens a file, and makes it when it is absent.
+    /// Opens a file, and creates it if it does not exist.
     pub fn create(path: &Path) -> Result<Self, Error> {
         Self::shared(path, true)
     }
 
-    /// Runs a piece of work in a write transaction: committed when it gives `Ok`, rolled back when
-    /// it gives an error or panics. Pieces of work run one after the other, in the order they came.
+    /// Runs work in a write transaction, which is committed if it returns `Ok` and rolled back if it returns an
+    /// error or panics. Calls run one after the other, in order.
     ///
-    /// A call dropped before its turn does nothing; once begun, the work goes on to its end.
+    /// A call that is dropped before its turn does nothing. Work that has started runs to its end.
     pub async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error> + Send + 'static,
@@ -52,8 +54,7 @@ impl Sqlite {
         self.database.writer.run(work).await
     }
 
-    /// Runs a piece of work that reads, on one snapshot: of everything committed before it begins,
-    /// and of nothing that comes later.
+    /// Runs work that only reads, on one snapshot.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> Result<T, Error> + Send + 'static,
@@ -61,13 +62,13 @@ impl Sqlite {
         self.database.readers.run(work).await
     }
 
-    /// The file, by its canonical path.
+    /// The canonical path of the file.
     pub fn path(&self) -> &Path {
         &self.database.path
     }
 
     fn shared(path: &Path, create: bool) -> Result<Self, Error> {
-        // Held while the file is opened, so that two openings at once cannot make two writers.
+        // Locked while the file is opened, so that two handles cannot start two writers.
         let mut open = registry();
         if !path.exists() {
             file::check_absent(path, create)?;
@@ -94,14 +95,13 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-/// The databases that this process has open.
+/// The open databases of this process.
 fn registry() -> MutexGuard<'static, HashMap<Identity, Weak<Database>>> {
     static OPEN: LazyLock<Mutex<HashMap<Identity, Weak<Database>>>> = LazyLock::new(Mutex::default);
-    // A panic cannot leave the map half changed, so a poisoned lock is as good as any.
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+    OPEN.lock()
 }
 
-/// Runs a caller's work and makes an error of its panic, which is not to take the thread with it.
+/// Runs a caller's work and converts a panic into an error, so that the thread survives.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     panic::catch_unwind(panic::AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let text = payload
@@ -109,7 +109,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
             .map(|text| (*text).to_owned())
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "no message".to_owned());
-        Err(Error::new(Class::Other, format!("the work on the database panicked: {text}")))
+        Err(Error::new(ErrorClass::Other, format!("the work on the database panicked: {text}")))
     })
 }
 

@@ -1,17 +1,15 @@
-//! A few connections that read, beside the one that writes.
+//! The reading connections.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::{busy, connection, guarded};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// Readers are opened when first needed and kept for the next.
+/// A pool of reading connections, opened on demand.
 pub(super) struct Readers {
     path: Arc<PathBuf>,
     idle: Arc<Mutex<Vec<Connection>>>,
@@ -20,28 +18,32 @@ pub(super) struct Readers {
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        Readers { path: Arc::new(path), idle: Arc::default(), free: Arc::new(Semaphore::new(MOST)) }
+        Readers {
+            path: Arc::new(path),
+            idle: Arc::default(),
+            free: Arc::new(Semaphore::new(MAX_READERS)),
+        }
     }
 
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let place = self.free.clone().acquire_owned().await.map_err(|_| ended())?;
+        let permit = self.free.clone().acquire_owned().await.map_err(|_| ended())?;
         let (path, idle) = (self.path.clone(), self.idle.clone());
         let reading = tokio::task::spawn_blocking(move || {
-            // Kept until the work is done, also when the caller is cancelled meanwhile.
-            let _place = place;
-            let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            // Kept until the work is done, even if the caller is cancelled.
+            let _permit = permit;
+            let idle_reader = idle.lock().pop();
             busy::begin(&path);
-            let connection = match kept {
+            let connection = match idle_reader {
                 Some(connection) => connection,
                 None => connection::reader(&path)?,
             };
             let outcome = on_snapshot(&connection, work);
-            // One that could not end its transaction would show an old snapshot to the next.
+            // A reader that could not end its transaction would show an old snapshot to the next caller.
             if connection.is_autocommit() {
-                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                idle.lock().push(connection);
             }
             outcome
         });
@@ -49,8 +51,8 @@ impl Readers {
     }
 }
 
-/// More readers than this would gain nothing on the disks they share.
-const MOST: usize = 4;
+/// The most readers. More would not be faster on the same disk.
+const MAX_READERS: usize = 4;
 
 fn on_snapshot<T>(
     connection: &Connection,
@@ -58,12 +60,11 @@ fn on_snapshot<T>(
 ) -> Result<T, Error> {
     connection.execute_batch("BEGIN")?;
     let outcome = guarded(|| work(connection));
-    // Nothing was written, and an error here is seen by the caller of this function, which drops
-    // the connection.
+    // Nothing was written. On an error here the caller drops the connection.
     let _ = connection.execute_batch("ROLLBACK");
     outcome
 }
 
 fn ended() -> Error {
-    Error::new(Class::Other, "the runtime that reads from SQLite is shutting down")
+    Error::new(ErrorClass::Other, "the runtime is shutting down")
 }

@@ -1,4 +1,4 @@
-//! The behaviour of a SQLite file under writers, readers, failures and panics.
+//! Tests a SQLite file with concurrent writers and readers, failures and panics.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn count(db: &Sqlite) -> i64 {
 }
 
 #[tokio::test]
-async fn a_commit_is_seen_and_an_error_rolls_back() {
+async fn a_commit_is_visible_and_an_error_rolls_back() {
     let (_folder, db) = table().await;
     assert_eq!(insert(&db, 1).await.unwrap(), 1);
     let error = db
@@ -38,12 +38,12 @@ async fn a_commit_is_seen_and_an_error_rolls_back() {
         })
         .await
         .unwrap_err();
-    assert_eq!(error.class, Class::Data);
+    assert_eq!(error.class, ErrorClass::Data);
     assert_eq!(count(&db).await, 1);
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_and_work_goes_on() {
+async fn a_panic_is_an_error_and_later_work_succeeds() {
     let (_folder, db) = table().await;
     let error = db
         .write(|tx| -> Result<(), Error> {
@@ -60,7 +60,7 @@ async fn a_panic_is_an_error_and_work_goes_on() {
 }
 
 #[tokio::test]
-async fn two_openings_share_a_writer_and_the_last_one_ends_it() {
+async fn two_handles_share_a_writer_and_the_last_one_ends_it() {
     let (folder, db) = table().await;
     let path = folder.path().join("t.db");
     let again = Sqlite::open(&folder.path().join(".").join("t.db")).unwrap();
@@ -77,7 +77,7 @@ async fn two_openings_share_a_writer_and_the_last_one_ends_it() {
 }
 
 #[tokio::test]
-async fn a_file_made_anew_is_another_database() {
+async fn a_recreated_file_is_another_database() {
     let (folder, db) = table().await;
     let path = folder.path().join("t.db");
     for name in ["t.db", "t.db-wal", "t.db-shm"] {
@@ -117,11 +117,11 @@ async fn readers_keep_their_snapshot_while_a_writer_commits() {
 async fn a_reader_cannot_write() {
     let (_folder, db) = table().await;
     let outcome = db.read(|c| Ok(c.execute("INSERT INTO t VALUES (1)", [])?)).await;
-    assert_eq!(outcome.unwrap_err().class, Class::ReadOnly);
+    assert_eq!(outcome.unwrap_err().class, ErrorClass::ReadOnly);
 }
 
 #[tokio::test]
-async fn a_commit_is_durable_and_references_are_checked() {
+async fn commits_are_durable_and_foreign_keys_are_checked() {
     let (_folder, db) = table().await;
     let settings = db
         .write(|tx| {
@@ -135,11 +135,11 @@ async fn a_commit_is_durable_and_references_are_checked() {
 }
 
 #[test]
-fn a_missing_file_is_named_and_not_made() {
+fn a_missing_file_is_named_and_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("missing.db");
     let error = Sqlite::open(&path).unwrap_err();
-    assert_eq!(error.class, Class::Definition);
+    assert_eq!(error.class, ErrorClass::Definition);
     assert!(error.message.contains("missing.db") && error.message.contains("create"), "{error}");
     assert!(!path.exists());
     let error = Sqlite::create(&folder.path().join("no/such.db")).unwrap_err();
@@ -147,7 +147,7 @@ fn a_missing_file_is_named_and_not_made() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn a_file_that_is_not_a_database_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text.db");
     std::fs::write(&path, "this is no database, ".repeat(100)).unwrap();
@@ -158,7 +158,7 @@ fn a_file_that_is_no_database_is_refused() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_cannot_be_written_says_so() {
+async fn a_read_only_file_is_reported() {
     use std::{fs, os::unix::fs::PermissionsExt};
     let (folder, db) = table().await;
     let path = folder.path().join("t.db");
@@ -167,16 +167,16 @@ async fn what_cannot_be_written_says_so() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     set(folder.path(), 0o555);
-    // Permissions do not bind root, for whom there is nothing to see here.
+    // Permissions do not apply to root, so root skips the rest.
     let bound = fs::write(folder.path().join("probe"), "").is_err();
     if bound {
-        // The writer's thread may not have closed its log yet, so a new file is the surer case.
+        // The writer's thread may not have closed its log yet, so this uses a new file.
         let error = Sqlite::create(&folder.path().join("new.db")).unwrap_err();
-        assert_eq!(error.class, Class::ReadOnly, "{error}");
+        assert_eq!(error.class, ErrorClass::ReadOnly, "{error}");
         set(folder.path(), 0o755);
         set(&path, 0o444);
         let error = Sqlite::open(&path).unwrap_err();
-        assert_eq!(error.class, Class::ReadOnly, "{error}");
+        assert_eq!(error.class, ErrorClass::ReadOnly, "{error}");
         assert!(error.message.contains("t.db"), "{error}");
     }
     set(folder.path(), 0o755);

@@ -1,4 +1,4 @@
-//! The one thread that writes to a file.
+//! The thread that writes to a file.
 
 use std::{path::PathBuf, sync::mpsc, thread};
 
@@ -6,9 +6,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::{busy, guarded};
-use crate::{Class, Error};
+use crate::{Error, ErrorClass};
 
-/// Hands work to the thread; the thread ends with the last piece after this is dropped.
+/// Sends work to the thread. After this is dropped, the thread ends with the last work.
 pub(super) struct Writer {
     work: mpsc::Sender<Work>,
 }
@@ -26,7 +26,9 @@ impl Writer {
                     work(&mut connection);
                 }
             })
-            .map_err(|error| Error::new(Class::Other, format!("cannot start a thread: {error}")))?;
+            .map_err(|error| {
+                Error::new(ErrorClass::Other, format!("cannot start a thread: {error}"))
+            })?;
         Ok(Writer { work: sender })
     }
 
@@ -36,7 +38,7 @@ impl Writer {
     ) -> Result<T, Error> {
         let (sender, outcome) = oneshot::channel();
         let work: Work = Box::new(move |connection| {
-            // Nobody waits any more: the caller was cancelled before its turn came.
+            // The caller was cancelled before its turn.
             if sender.is_closed() {
                 return;
             }
@@ -51,7 +53,7 @@ fn in_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // A rollback can fail on a sick disk; the next piece of work is not to inherit what it left.
+    // A rollback can fail on a broken disk. The next work must not inherit the transaction.
     if !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
@@ -65,5 +67,5 @@ fn in_transaction<T>(
 }
 
 fn ended() -> Error {
-    Error::new(Class::Other, "the thread that writes to SQLite has ended")
+    Error::new(ErrorClass::Other, "the SQLite writer thread has ended")
 }

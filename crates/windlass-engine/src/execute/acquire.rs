@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use windlass_connectors::{Fence, Ledger};
 use windlass_core::{Backoff, ErrorKind, JobId, RetryPolicy};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Capabilities, ClaimedChunk, Lease, LeaseStatus, Progress, Subscription};
 
 /// Acquires chunks for the slots of one worker.
@@ -124,16 +124,16 @@ impl Acquirer<'_> {
             }
         }
         let mut opened = Vec::new();
-        for group in by_target.into_values() {
-            opened.extend(self.fence(group).await);
+        for ((connection, _), group) in by_target {
+            opened.extend(self.fence(&connection, group).await);
         }
         self.confirm(opened).await
     }
 
     /// Fences chunks of one target.
-    async fn fence(&self, group: Vec<Leased>) -> Vec<ChunkRunner> {
+    async fn fence(&self, connection: &str, group: Vec<Leased>) -> Vec<ChunkRunner> {
         let fences: Vec<Fence> = group.iter().map(|(_, chunk, _)| fence_of(chunk)).collect();
-        let Some(target) = group.first().map(|(_, _, job)| job.connection.clone()) else {
+        let Some(target) = group.first().map(|(_, _, job)| job.target.clone()) else {
             return Vec::new();
         };
         let mut fenced = Vec::with_capacity(group.len());
@@ -145,7 +145,7 @@ impl Acquirer<'_> {
                         // The row has a higher epoch: another worker leased the chunk since, or
                         // the store was restored from a backup.
                         None => {
-                            after_restore::handle_refused_fence(self.engine, target.as_ref(), lease)
+                            after_restore::handle_refused_fence(self.engine, connection, lease)
                                 .await
                         }
                     }
@@ -223,7 +223,8 @@ impl Acquirer<'_> {
             tracing::warn!(chunk = %id, %error, "failed to fence the chunk");
         }
         let failures = chunk.attempts + 1;
-        let locked = matches!(error, EngineError::Data(data) if data.class() == Some(Class::Retry));
+        let locked =
+            matches!(error, EngineError::Data(data) if data.class() == Some(ErrorClass::Retry));
         let (counts_as_attempt, retryable) = match error.kind() {
             ErrorKind::Unavailable => (false, true),
             // Locked by an earlier leaseholder, whose transaction will end.
@@ -249,7 +250,7 @@ impl Acquirer<'_> {
     /// that are settled.
     async fn fence_unworkable(&self, chunk: &ClaimedChunk) -> Option<(Ledger, Vec<String>)> {
         let snapshot = self.engine.store().snapshot(chunk.lease.chunk.job).await.ok()??;
-        let target = self.engine.connection_of(&snapshot.definition, false).ok()?;
+        let target = self.engine.target_of(&snapshot.definition).ok()?;
         let ledger = target.fence(&[fence_of(chunk)]).await.ok()?.pop()??;
         let settled = match snapshot.root == snapshot.id {
             true => Vec::new(),

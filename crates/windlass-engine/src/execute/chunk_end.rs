@@ -7,7 +7,7 @@ use crate::execute::settlement;
 use crate::merge::destination;
 use crate::step::StepError;
 use std::time::Duration;
-use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{Commit, ConnectorError, DeferredItem, DeferredState, Effect};
 use windlass_core::{ErrorKind, Keys};
 use windlass_store::{NewDeadLetter, StoreError};
 
@@ -69,8 +69,9 @@ impl ChunkRunner {
         loop {
             let lease = self.lease();
             let page = self
-                .connection()
-                .held(lease.chunk, DeferredState::Dead, after.as_deref(), DEAD_LETTERS_PER_COPY)
+                .job
+                .target
+                .deferred(lease.chunk, DeferredState::Dead, after.as_deref(), DEAD_LETTERS_PER_COPY)
                 .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
@@ -178,7 +179,8 @@ impl ChunkRunner {
         self.unmark().await;
         let settled = match self.job.is_redrive() {
             true => {
-                settlement::settled_keys(self.connection(), &self.claimed, &self.ledger).await?
+                settlement::settled_keys(self.job.target.as_ref(), &self.claimed, &self.ledger)
+                    .await?
             }
             false => Vec::new(),
         };
@@ -199,7 +201,7 @@ impl ChunkRunner {
         let cursor = self.ledger.cursor.clone();
         match self.commit(Commit::new(cursor, Effect::Unmark(remaining))).await {
             // The next leaseholder clears the mark.
-            Ok(()) | Err(DataError::LeaseLost) => {}
+            Ok(()) | Err(ConnectorError::LeaseLost) => {}
             Err(error) => {
                 let chunk = self.lease().chunk;
                 tracing::warn!(%chunk, %error, "failed to clear the mark of the chunk's rows");

@@ -15,9 +15,9 @@ use crate::merge::map_export;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_connectors::{Commit, Connection, DataError, Fence, Ledger};
+use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
 use windlass_core::{KeySet, Keys};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{ClaimedChunk, Lease, LeaseStatus, NewPart, Progress};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
@@ -70,7 +70,7 @@ pub(crate) async fn run(mut chunk: ChunkRunner, shutdown: Shutdown) -> ChunkResu
 
 fn timed_out(timeout: Duration) -> StopReason {
     let message = format!("the chunk took longer than chunk.timeout ({timeout:?})");
-    DataError::Database(windlass_drivers::Error::new(Class::Retry, message)).into()
+    ConnectorError::Database(windlass_drivers::Error::new(ErrorClass::Retry, message)).into()
 }
 
 impl ChunkResult {
@@ -144,10 +144,6 @@ impl ChunkRunner {
         self.lease.state()
     }
 
-    pub(crate) fn connection(&self) -> &dyn Connection {
-        self.job.connection.as_ref()
-    }
-
     pub(crate) fn priority(&self) -> u8 {
         self.job.snapshot.request.priority()
     }
@@ -187,7 +183,8 @@ impl ChunkRunner {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(StopReason::Failed(EngineError::Data(error)))
-                    if error.class() == Some(Class::Connection) && recoveries < MAX_RECOVERIES =>
+                    if error.class() == Some(ErrorClass::Connection)
+                        && recoveries < MAX_RECOVERIES =>
                 {
                     let chunk = self.lease().chunk;
                     tracing::debug!(%chunk, %error, "connection lost; reading the ledger to find the last committed batch");
@@ -224,7 +221,7 @@ impl ChunkRunner {
         if self.job.definition().step.mark.is_some()
             && let Some(remaining) = self.remaining()
         {
-            self.connection().mark(&self.job.scope, &self.ledger, &remaining).await?;
+            self.job.target.mark(&self.job.scope, &self.ledger, &remaining).await?;
             self.marked = true;
         }
         Ok(())
@@ -266,8 +263,8 @@ impl ChunkRunner {
     }
 
     /// Commits a batch and keeps the ledger row as it is afterwards.
-    pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), DataError> {
-        let committed = self.connection().commit(&self.job.scope, &self.ledger, commit).await?;
+    pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), ConnectorError> {
+        let committed = self.job.target.commit(&self.job.scope, &self.ledger, commit).await?;
         self.ledger = committed.ledger;
         self.record_progress();
         Ok(())
@@ -277,7 +274,7 @@ impl ChunkRunner {
     pub(crate) async fn fence_again(&mut self) -> Result<(), StopReason> {
         let Lease { chunk, epoch, nonce } = self.lease();
         let fence = Fence { chunk, epoch, nonce, lost: false };
-        let ledger = self.connection().fence(&[fence]).await?.pop();
+        let ledger = self.job.target.fence(&[fence]).await?.pop();
         self.ledger = ledger.flatten().ok_or(StopReason::LeaseLost)?;
         self.record_progress();
         Ok(())

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::Backoff;
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Lease, LeaseStatus, NewPart, Result, Store, StoreError};
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
@@ -103,7 +103,8 @@ impl ChunkLease {
                 && self.state.status() != LeaseStatus::Lost;
             match call().await {
                 Err(StoreError::Database(error))
-                    if matches!(error.class, Class::Connection | Class::Retry) && may_retry =>
+                    if matches!(error.class, ErrorClass::Connection | ErrorClass::Retry)
+                        && may_retry =>
                 {
                     let chunk = self.lease().chunk;
                     tracing::warn!(%chunk, %error, "store unavailable; retrying");

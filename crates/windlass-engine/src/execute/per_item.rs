@@ -7,10 +7,10 @@ use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, DataError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
 };
 use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 /// About how many bytes of records a batch has at most, so that wide rows do not fill the memory.
 const MAX_BATCH_BYTES: usize = 8 << 20;
@@ -82,7 +82,7 @@ impl ChunkRunner {
         match &rest.keys {
             Keys::Range(_) => {
                 let batch =
-                    self.connection().read(&self.job.scope, &rest, limit, MAX_BATCH_BYTES).await?;
+                    self.job.source.read(&self.job.scope, &rest, limit, MAX_BATCH_BYTES).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let pending = |item| PendingItem {
@@ -112,7 +112,8 @@ impl ChunkRunner {
         let items = loop {
             let key_set = self.of_keys(keys[..take].to_vec());
             let batch = self
-                .connection()
+                .job
+                .source
                 .read(&self.job.scope, &key_set, take as u32, MAX_BATCH_BYTES)
                 .await?;
             if batch.end || take == 1 || batch.items.len() == take {
@@ -152,13 +153,13 @@ impl ChunkRunner {
                 break;
             }
             let (scope, row) = (&self.job.scope, vec![key.0.clone()]);
-            let stored = self.connection().distinct(scope, scope.key(), row).await?.pop();
+            let stored = self.job.source.distinct(scope, scope.key(), row).await?.pop();
             let item = stored.and_then(|stored| items.remove(&Key(stored).to_text()));
             *found = item.map(|item| Item { key: key.clone(), ..item });
         }
         if let Some(item) = items.into_values().next() {
             let message = format!("the key {} changed while its batch was read", item.key);
-            return Err(DataError::Database(Error::new(Class::Retry, message)).into());
+            return Err(ConnectorError::Database(Error::new(ErrorClass::Retry, message)).into());
         }
         Ok(found)
     }
@@ -167,14 +168,14 @@ impl ChunkRunner {
     pub(crate) async fn retry_deferred(&mut self) -> Result<(), StopReason> {
         let limit = self.job.commit_items();
         let deferred =
-            self.connection().held(self.lease().chunk, DeferredState::Retry, None, limit).await?;
+            self.job.target.deferred(self.lease().chunk, DeferredState::Retry, None, limit).await?;
         let Some(wait) = deferred.iter().map(|item| item.wait).min() else {
             let message = format!(
                 "the ledger of {} is inconsistent: items are deferred by its counts {:?}, but none is stored",
                 self.lease().chunk,
                 self.ledger.counts
             );
-            return Err(DataError::Unreadable(message).into());
+            return Err(ConnectorError::Unreadable(message).into());
         };
         if wait > Duration::ZERO {
             return Err(StopReason::Wait(wait));
@@ -189,7 +190,8 @@ impl ChunkRunner {
         let keys: Vec<Key> = due.iter().map(|item| item.key.clone()).collect();
         let key_set = self.of_keys(keys.clone());
         let read = self
-            .connection()
+            .job
+            .source
             .read(&self.job.scope, &key_set, due.len() as u32, MAX_BATCH_BYTES)
             .await?;
         let items = self.by_listed_key(&keys, read.items).await?;
@@ -211,8 +213,8 @@ impl ChunkRunner {
                 cursor,
                 effect: Effect::Nothing,
                 counts,
-                hold: Vec::new(),
-                settle: deleted,
+                defer: Vec::new(),
+                resolve: deleted,
             };
             self.commit(commit).await?;
         }
@@ -310,7 +312,7 @@ impl ChunkRunner {
             };
             match self.commit(commit).await {
                 Ok(()) => {}
-                Err(error) if error.class() == Some(Class::Data) && slice.len() > 1 => {
+                Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() > 1 => {
                     let middle = slice.start + slice.len() / 2;
                     slices.push(middle..slice.end);
                     slices.push(slice.start..middle);
@@ -318,7 +320,7 @@ impl ChunkRunner {
                 // The database rejects the dead letter itself. The cursor stays before the item, so
                 // nothing is lost when the chunk fails.
                 Err(error)
-                    if error.class() == Some(Class::Data)
+                    if error.class() == Some(ErrorClass::Data)
                         && slice.len() == 1
                         && matches!(outcomes[slice.start], Outcome::Error(_)) =>
                 {
@@ -326,7 +328,7 @@ impl ChunkRunner {
                     tracing::error!(%chunk, %key, %error, "failed to store a dead letter");
                     return Err(error.into());
                 }
-                Err(error) if error.class() == Some(Class::Data) && slice.len() == 1 => {
+                Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() == 1 => {
                     outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));
                     slices.push(slice);
                 }
@@ -345,23 +347,23 @@ fn commit_of<'a>(
     deferred: bool,
 ) -> Commit {
     let mut counts = Counts::default();
-    let (mut writes, mut hold, mut settle) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut writes, mut defer, mut resolve) = (Vec::new(), Vec::new(), Vec::new());
     for (pending, outcome) in processed {
         counts.read += pending.passed;
         counts.skipped += (pending.passed - 1).max(0);
         let key = &pending.item.key;
         match outcome {
-            Outcome::Error(error) => hold.push(failed(pending, error, retry, &mut counts)),
+            Outcome::Error(error) => defer.push(failed(pending, error, retry, &mut counts)),
             Outcome::Skip => {
                 counts.skipped += 1;
-                settle.extend(deferred.then(|| key.clone()));
+                resolve.extend(deferred.then(|| key.clone()));
             }
             Outcome::Done(change) if change.is_empty() => {
                 counts.processed += 1;
-                settle.extend(deferred.then(|| key.clone()));
+                resolve.extend(deferred.then(|| key.clone()));
             }
             Outcome::Done(change) => {
-                settle.extend(deferred.then(|| key.clone()));
+                resolve.extend(deferred.then(|| key.clone()));
                 writes.push(WriteItem {
                     version: pending.item.version.clone(),
                     change: keep_emitted(change.clone(), chunk, key),
@@ -373,7 +375,7 @@ fn commit_of<'a>(
             }
         }
     }
-    Commit { cursor: Cursor::Start, effect: Effect::Write(writes), counts, hold, settle }
+    Commit { cursor: Cursor::Start, effect: Effect::Write(writes), counts, defer, resolve }
 }
 
 /// Defers a failed item for another attempt, or makes it a dead letter if none is left.

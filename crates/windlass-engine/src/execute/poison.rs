@@ -39,8 +39,8 @@ pub(crate) async fn run_batch(
         cursor,
         effect: Effect::Nothing,
         counts,
-        hold: suspects.clone(),
-        settle: Vec::new(),
+        defer: suspects.clone(),
+        resolve: Vec::new(),
     };
     chunk.commit(commit).await?;
     match suspects.into_iter().next() {
@@ -55,7 +55,7 @@ async fn work_alone(chunk: &mut ChunkRunner, mut item: DeferredItem) -> Result<(
     if let Err(StopReason::Failed(EngineError::Step(_))) = &result {
         item.attempts = item.attempts.saturating_sub(1);
         let cursor = chunk.ledger.cursor.clone();
-        let commit = Commit { hold: vec![item], ..Commit::new(cursor, Effect::Nothing) };
+        let commit = Commit { defer: vec![item], ..Commit::new(cursor, Effect::Nothing) };
         chunk.commit(commit).await?;
     }
     result
@@ -64,7 +64,7 @@ async fn work_alone(chunk: &mut ChunkRunner, mut item: DeferredItem) -> Result<(
 /// Resumes the suspect items that a crashed process left in the ledger.
 pub(crate) async fn resume(chunk: &mut ChunkRunner) -> Result<(), StopReason> {
     let suspects =
-        chunk.connection().held(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
+        chunk.job.target.deferred(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
     for mut item in suspects {
         let mut counts = Counts::default();
         if item.attempts >= MAX_CRASHES {
@@ -82,8 +82,8 @@ pub(crate) async fn resume(chunk: &mut ChunkRunner) -> Result<(), StopReason> {
             cursor: chunk.ledger.cursor.clone(),
             effect: Effect::Nothing,
             counts,
-            hold: vec![item.clone()],
-            settle: Vec::new(),
+            defer: vec![item.clone()],
+            resolve: Vec::new(),
         };
         chunk.commit(commit).await?;
         if item.state == DeferredState::Suspect {

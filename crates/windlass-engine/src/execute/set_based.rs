@@ -1,9 +1,9 @@
 //! `sql` and `refresh`: one set-based statement per commit. A failing row is found by halving.
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
-use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{Commit, ConnectorError, CutLimits, DeferredItem, DeferredState, Effect};
 use windlass_core::{Counts, Cursor, KeySet, Keys};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 /// Commits the next batch. If the database rejects a value, the commit is rolled back and the next
 /// batch is half as large; a batch of one row that fails becomes a dead letter. After a success
@@ -23,7 +23,7 @@ pub(crate) async fn run_batch(
             chunk.batch_size = chunk.batch_size.saturating_mul(2).min(full);
             Ok(())
         }
-        Err(error) if error.class() != Some(Class::Data) => Err(error.into()),
+        Err(error) if error.class() != Some(ErrorClass::Data) => Err(error.into()),
         Err(_) if chunk.batch_size > 1 => {
             let items = u32::try_from(chunk.claimed.items).unwrap_or(u32::MAX).max(2);
             chunk.batch_size = chunk.batch_size.min(items) / 2;
@@ -63,8 +63,9 @@ async fn next_batch(
         Keys::Range(range) => {
             let within = remaining.within.as_ref();
             let cuts = chunk
-                .connection()
-                .cut(&chunk.job.scope, within, range, chunk.batch_size, 1, None)
+                .job
+                .source
+                .cut(&chunk.job.scope, within, range, CutLimits::new(chunk.batch_size, 1, None))
                 .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
@@ -84,12 +85,10 @@ async fn make_dead_letter(
     chunk: &mut ChunkRunner,
     batch: KeySet,
     mut cursor: Cursor,
-    error: DataError,
+    error: ConnectorError,
 ) -> Result<(), StopReason> {
-    let read = chunk
-        .connection()
-        .read(&chunk.job.scope, &batch, MAX_RECORDS_PER_LETTER, usize::MAX)
-        .await?;
+    let read =
+        chunk.job.source.read(&chunk.job.scope, &batch, MAX_RECORDS_PER_LETTER, usize::MAX).await?;
     let mut items = read.items;
     if items.windows(2).any(|pair| pair[0].key != pair[1].key) {
         // A row was inserted since: the next batch, which has one row, shows which one fails.
@@ -105,7 +104,7 @@ async fn make_dead_letter(
     match items.pop() {
         Some(item) => {
             commit.counts = Counts { read: 1, dead: 1, ..Counts::default() };
-            commit.hold.push(DeferredItem {
+            commit.defer.push(DeferredItem {
                 key: item.key,
                 state: DeferredState::Dead,
                 attempts: 1,

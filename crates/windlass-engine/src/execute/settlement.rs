@@ -6,7 +6,7 @@
 use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
 use std::collections::HashSet;
-use windlass_connectors::{Commit, Connection, DeferredState, Effect, Ledger};
+use windlass_connectors::{Commit, DeferredState, Effect, Ledger, Target};
 use windlass_core::ErrorKind;
 use windlass_core::{Cursor, Keys};
 use windlass_store::ClaimedChunk;
@@ -16,7 +16,7 @@ const DEFERRED_PER_PAGE: u32 = 100;
 
 /// The keys of a redrive's chunk whose items the ledger counts as processed or skipped.
 pub(crate) async fn settled_keys(
-    connection: &dyn Connection,
+    target: &dyn Target,
     claimed: &ClaimedChunk,
     ledger: &Ledger,
 ) -> crate::Result<Vec<String>> {
@@ -26,7 +26,7 @@ pub(crate) async fn settled_keys(
         Cursor::End => keys.len(),
         Cursor::Start | Cursor::Key(_) => 0,
     };
-    let deferred = deferred_keys(connection, ledger).await?;
+    let deferred = deferred_keys(target, ledger).await?;
     let passed = keys[..passed].iter().map(|key| key.to_text());
     Ok(passed.filter(|key| !deferred.contains(key)).collect())
 }
@@ -43,7 +43,7 @@ impl ChunkRunner {
         self.fence_again().await?;
         let cursor = self.ledger.cursor.clone();
         self.commit(Commit::new(cursor, Effect::Nothing)).await?;
-        Ok(settled_keys(self.connection(), &self.claimed, &self.ledger).await?)
+        Ok(settled_keys(self.job.target.as_ref(), &self.claimed, &self.ledger).await?)
     }
 
     /// Releases a chunk that cannot be failed yet, because its ledger cannot be read or written.
@@ -65,10 +65,7 @@ impl ChunkRunner {
 }
 
 /// The keys that the cursor has passed and that are deferred or dead.
-async fn deferred_keys(
-    connection: &dyn Connection,
-    ledger: &Ledger,
-) -> crate::Result<HashSet<String>> {
+async fn deferred_keys(target: &dyn Target, ledger: &Ledger) -> crate::Result<HashSet<String>> {
     let mut keys = HashSet::new();
     if ledger.counts.add_up() && ledger.counts.dead == 0 {
         return Ok(keys);
@@ -77,7 +74,7 @@ async fn deferred_keys(
         let mut after: Option<String> = None;
         loop {
             let page =
-                connection.held(ledger.chunk, state, after.as_deref(), DEFERRED_PER_PAGE).await?;
+                target.deferred(ledger.chunk, state, after.as_deref(), DEFERRED_PER_PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             keys.extend(page.iter().map(|item| item.key.to_text()));

@@ -10,7 +10,7 @@ use windlass_core::{
 };
 use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, schema, schema_of, survey,
+    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, scan_orphans, schema, schema_of,
 };
 use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow};
 
@@ -66,7 +66,7 @@ impl JobDestination {
         });
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
         let manifest = Manifest::new(id, name, self.output, &self.schema, listed.collect())?;
-        let found = survey(&self.location, &manifest).await?;
+        let found = scan_orphans(&self.location, &manifest).await?;
         if let Some(missing) = found.missing.first() {
             let cause = format!("part `{missing}` is missing in {}", self.location.url());
             return Err(
@@ -75,7 +75,7 @@ impl JobDestination {
         }
         confirm_lease.await?;
         manifest.write(&self.location).await?;
-        found.sweep(&self.location).await?;
+        found.delete_orphans(&self.location).await?;
         let text = serde_json::to_vec(&manifest).unwrap_or_default();
         Ok(NewPart {
             name: Some(format!("{}manifest.json", self.location.url())),
@@ -97,12 +97,12 @@ impl JobDestination {
     ) -> Result<()> {
         let (id, name) = (job.snapshot.id.to_string(), job.definition().name.clone());
         let empty = Manifest::new(id, name, self.output, &self.schema, Vec::new())?;
-        let found = survey(&self.location, &empty).await?;
+        let found = scan_orphans(&self.location, &empty).await?;
         if !cancelled.await? {
             return Ok(());
         }
         Manifest::remove(&self.location).await?;
-        Ok(found.sweep(&self.location).await?)
+        Ok(found.delete_orphans(&self.location).await?)
     }
 }
 
@@ -268,7 +268,7 @@ fn fill_template_for(
         params: &params,
         claims: &claims,
     };
-    Ok(windlass_export::fill(template, variables)?)
+    Ok(windlass_export::fill_template(template, variables)?)
 }
 
 /// A column with the type of its values, if the database reports none, as SQLite does for expressions.

@@ -6,7 +6,7 @@
 
 use crate::Result;
 use crate::merge::map_export::{new_part, unreadable};
-use windlass_connectors::{Emitted, Rows};
+use windlass_connectors::{Emitted, EmittedCursor, Rows};
 use windlass_core::Value;
 use windlass_store::{MERGED, NewPart};
 
@@ -148,9 +148,10 @@ impl JobResult {
                 break;
             }
             let rows = (self.frames[frame].row..).zip(self.rows(frame)?);
-            for (place, row) in rows.skip_while(|(place, _)| *place < first).take(wanted) {
-                let place = (MERGED, String::new(), place as i64);
-                page.push(Emitted { place, fields: json_line(&self.names, &row) });
+            for (index, row) in rows.skip_while(|(index, _)| *index < first).take(wanted) {
+                let cursor =
+                    EmittedCursor { chunk: MERGED, item_key: String::new(), seq: index as i64 };
+                page.push(Emitted { cursor, fields: json_line(&self.names, &row) });
             }
         }
         Ok(page)
@@ -222,7 +223,7 @@ mod tests {
             loop {
                 let page = opened.page(after, 700).unwrap();
                 let Some(last) = page.last() else { break };
-                after = last.place.2;
+                after = last.cursor.seq;
                 page.iter().for_each(|row| paged += &(row.fields.clone() + "\n"));
             }
             assert_eq!(paged, lines);

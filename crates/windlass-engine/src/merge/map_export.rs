@@ -35,7 +35,7 @@ pub(crate) async fn run_batch(
         }
         // `map` returns aggregates, so the rows read are those counted when the chunk was planned.
         None => {
-            let rows = job.connection.map(&job.scope, &job.part_columns, &remaining).await?;
+            let rows = job.fan_in.map(&job.scope, &job.part_columns, &remaining).await?;
             (encode(&rows)?, chunk.claimed.items)
         }
     };
@@ -56,7 +56,7 @@ async fn export(
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
     let (to, rows) = tokio::sync::mpsc::channel(READ_AHEAD_BATCHES);
-    let reading = chunk.connection().extract(&chunk.job.scope, remaining, &destination.columns, to);
+    let reading = chunk.job.fan_in.extract(&chunk.job.scope, remaining, &destination.columns, to);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written

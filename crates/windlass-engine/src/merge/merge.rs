@@ -13,12 +13,14 @@ use crate::merge::destination::{self, JobDestination};
 use crate::merge::map_export;
 use crate::operate::after_restore;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use windlass_connectors::{Bound, Connection, DataError, FIRST, Fence, Parts, Rows, Scope};
+use windlass_connectors::{
+    Bound, Connection, ConnectorError, EmittedCursor, Fence, Parts, Rows, Scope,
+};
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
     Request, StepKind, Value,
 };
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
 
 /// Parts fetched per page.
@@ -231,7 +233,7 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
         let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
         let rows = page.iter().map(|row| map_export::decode(&row.part));
         let rows = rows.collect::<Result<Vec<_>>>().map_err(into_data_error)?.concat();
-        Ok::<_, DataError>(Some((rows, last)))
+        Ok::<_, ConnectorError>(Some((rows, last)))
     });
     pages.boxed()
 }
@@ -240,13 +242,16 @@ fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
 fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Column>) -> Parts<'a> {
     let pages = stream::iter(redrive_chain.iter().copied()).flat_map(move |id| {
         let columns = columns.clone();
-        stream::try_unfold(FIRST, move |after| {
+        stream::try_unfold(EmittedCursor::default(), move |after| {
             let columns = columns.clone();
             async move {
-                let page = job.connection.emitted(id, &after, EMITTED_ROWS_PER_PAGE).await?;
-                let Some(last) = page.last().map(|row| row.place.clone()) else { return Ok(None) };
+                let page = job.target.emitted(id, &after, EMITTED_ROWS_PER_PAGE).await?;
+                let Some(last) = page.last().map(|row| row.cursor.clone()) else { return Ok(None) };
                 let rows = page.iter().map(|row| row_values(&row.fields, &columns));
-                Ok::<_, DataError>(Some((rows.collect::<std::result::Result<Vec<_>, _>>()?, last)))
+                Ok::<_, ConnectorError>(Some((
+                    rows.collect::<std::result::Result<Vec<_>, _>>()?,
+                    last,
+                )))
             }
         })
         .boxed()
@@ -254,9 +259,9 @@ fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Col
     pages.boxed()
 }
 
-fn row_values(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, DataError> {
+fn row_values(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, ConnectorError> {
     let json: serde_json::Map<String, serde_json::Value> = serde_json::from_str(fields)
-        .map_err(|error| DataError::Unreadable(format!("an emitted row: {error}")))?;
+        .map_err(|error| ConnectorError::Unreadable(format!("an emitted row: {error}")))?;
     if columns.is_empty() {
         // The caller wants the names and types, not the values.
         return Ok(vec![Value::Json(json.into())]);
@@ -331,7 +336,7 @@ async fn load_into(
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
     let fenced = place.fence(&[fence]).await.map_err(lock_as_unavailable);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return after_restore::handle_refused_load(engine, place, lease).await;
+        return after_restore::handle_refused_load(engine, &load.connection, lease).await;
     };
     if ledger.cursor == Cursor::End {
         return Ok(());
@@ -359,11 +364,11 @@ pub(crate) async fn confirm_lease(engine: &Engine, lease: SegmentLease) -> Resul
 
 /// A lock timeout as an unavailable database, so that it does not count as an attempt: a process that
 /// lost the merge may hold the row lock until the database ends its transaction.
-fn lock_as_unavailable(error: DataError) -> DataError {
+fn lock_as_unavailable(error: ConnectorError) -> ConnectorError {
     match error.class() {
-        Some(Class::Retry) => {
+        Some(ErrorClass::Retry) => {
             let why = format!("the transaction of an earlier merge still locks the load: {error}");
-            windlass_drivers::Error::new(Class::Connection, why).into()
+            windlass_drivers::Error::new(ErrorClass::Connection, why).into()
         }
         _ => error,
     }
@@ -388,11 +393,11 @@ pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load
 }
 
 /// An engine error as the error type of the connectors, for use inside their streams.
-fn into_data_error(error: impl Into<EngineError>) -> DataError {
+fn into_data_error(error: impl Into<EngineError>) -> ConnectorError {
     match error.into() {
         EngineError::Data(error) => error,
         EngineError::Store(windlass_store::StoreError::Database(error)) => error.into(),
         EngineError::Problem(problem) => problem.into(),
-        other => DataError::Unreadable(other.to_string()),
+        other => ConnectorError::Unreadable(other.to_string()),
     }
 }

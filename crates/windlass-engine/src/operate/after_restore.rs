@@ -17,10 +17,10 @@ use crate::execute::lease::log_unrecorded;
 use crate::merge::merge;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use windlass_connectors::{Connection, Ledger};
+use windlass_connectors::Ledger;
 use windlass_core::problem::Code;
 use windlass_core::{Cursor, JobId, Problem};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 use windlass_store::{Lease, LeaseStatus, MERGED, SegmentLease, StoreError};
 
 /// Timeout per connection for the check at start. A connection that is not checked then is checked
@@ -103,7 +103,7 @@ impl Engine {
     pub(crate) async fn record_generation(&self, name: &str) -> Result<()> {
         if let Some(why) = self.check_generation(name).await? {
             tracing::error!(connection = name, "{why}");
-            return Err(EngineError::Data(Error::new(Class::Connection, why).into()));
+            return Err(EngineError::Data(Error::new(ErrorClass::Connection, why).into()));
         }
         let generation = self.store().raise_generation(name, 0).await?;
         let identity = self.store().identity().await?;
@@ -150,18 +150,14 @@ fn chunk_epoch(row: &Ledger) -> Option<(i64, i64)> {
 /// Handles a chunk whose fence was refused. If the lease is lost, another worker was faster, and there
 /// is nothing to do. If the store confirms the lease, the store was restored: the job is paused, since
 /// every claim would be refused until the epochs exceed those of the ledger.
-pub(crate) async fn handle_refused_fence(
-    engine: &Engine,
-    connection: &dyn Connection,
-    hold: ChunkLease,
-) {
+pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, hold: ChunkLease) {
     let Lease { chunk, epoch, nonce } = hold.lease();
     match engine.store().confirm(&[hold.lease()]).await {
         Ok(statuses) if statuses.first() == Some(&LeaseStatus::Held) => {}
         // If the lease is not lost, it expires.
         _ => return,
     }
-    let row = match ledger_row(connection, chunk.job, chunk.number).await {
+    let row = match ledger_row(engine, connection, chunk.job, chunk.number).await {
         Ok(row) => row,
         Err(error) => {
             tracing::warn!(%chunk, %error, "failed to read the ledger row that refused the fence; the lease will expire");
@@ -178,10 +174,10 @@ pub(crate) async fn handle_refused_fence(
 /// a job loads once.
 pub(crate) async fn handle_refused_load(
     engine: &Engine,
-    connection: &dyn Connection,
+    connection: &str,
     lease: SegmentLease,
 ) -> Result<()> {
-    let row = ledger_row(connection, lease.job, MERGED).await?;
+    let row = ledger_row(engine, connection, lease.job, MERGED).await?;
     merge::confirm_lease(engine, lease).await?;
     if row.as_ref().is_some_and(|row| row.cursor == Cursor::End) {
         return Ok(());
@@ -200,11 +196,12 @@ pub(crate) async fn handle_refused_load(
 }
 
 async fn ledger_row(
-    connection: &dyn Connection,
+    engine: &Engine,
+    connection: &str,
     job: JobId,
     number: i64,
 ) -> Result<Option<Ledger>> {
-    let rows = connection.history().rows(job, number - 1, 1).await?;
+    let rows = engine.connection(connection)?.history().rows(job, number - 1, 1).await?;
     Ok(rows.into_iter().find(|row| row.chunk.number == number))
 }
 

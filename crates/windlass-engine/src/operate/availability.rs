@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use windlass_connectors::Connection;
 use windlass_core::problem::Code;
 use windlass_core::{JobType, Problem, RetryPolicy};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{Capabilities, Store, connection_subject};
 
 /// The waits between probes: from 100 ms, doubling up to 10 s. `attempts` is not used.
@@ -63,7 +63,7 @@ impl Outage {
 
 /// Whether a data connection was lost or could not be opened.
 pub(crate) fn is_connection_error(error: &EngineError) -> bool {
-    matches!(error, EngineError::Data(error) if error.class() == Some(Class::Connection))
+    matches!(error, EngineError::Data(error) if error.class() == Some(ErrorClass::Connection))
 }
 
 impl Availability {
@@ -121,7 +121,9 @@ impl Availability {
     /// Checks the database by looking for its ledger. Any response counts, also that there is none.
     async fn ping(&self) -> Result<(), String> {
         match tokio::time::timeout(PROBE_TIMEOUT, self.connection.check_ledger()).await {
-            Ok(Err(error)) if error.class() == Some(Class::Connection) => Err(error.to_string()),
+            Ok(Err(error)) if error.class() == Some(ErrorClass::Connection) => {
+                Err(error.to_string())
+            }
             Ok(_) => Ok(()),
             Err(_) => Err(format!("no response within {PROBE_TIMEOUT:?}")),
         }

@@ -90,7 +90,7 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
                 destination.delete_all(&context, merge::is_cancelled(engine, &context)).await?;
             }
         }
-        _ => drop(engine.connection(connection)?.discard(job).await?),
+        _ => drop(engine.connection(connection)?.discard_emitted(job).await?),
     }
     engine.store().remove_parts(job).await?;
     Ok(engine.store().mark_discarded(job).await?)
@@ -137,7 +137,7 @@ async fn end_chunk(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
     let ended = async {
         let job = Arc::new(engine.resolve_to_end(snapshot).await?);
         let fence = Fence { chunk: id, epoch, nonce, lost: false };
-        if let Some(ledger) = job.connection.fence(&[fence]).await?.pop().flatten() {
+        if let Some(ledger) = job.target.fence(&[fence]).await?.pop().flatten() {
             let (store, heartbeat) = (engine.store().clone(), Arc::new(Heartbeat::default()));
             let hold = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
             ignore_lost(ChunkRunner::new(job, hold, chunk, ledger).cancel().await)?;

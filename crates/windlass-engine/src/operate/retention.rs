@@ -12,7 +12,7 @@ use crate::shutdown::Shutdown;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::time::Duration;
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 use windlass_core::{JobId, JobStatus, Retention};
 
 /// How often it prunes.
@@ -156,16 +156,16 @@ impl Engine {
     async fn prune_ledger(&self, job: JobId) -> Result<Option<u64>> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(None) };
         let definition = &snapshot.definition;
-        let Ok(connection) = self.connection_of(definition, false) else { return Ok(None) };
+        let Ok(target) = self.target_of(definition) else { return Ok(None) };
         if self.outage(definition).is_some() {
             return Ok(None);
         }
-        let failed = |error: DataError| {
+        let failed = |error: ConnectorError| {
             let error = EngineError::from(error);
             self.connections_failed(definition, &error);
             error
         };
-        let mut rows = connection.prune(job).await.map_err(failed)?;
+        let mut rows = target.prune(job).await.map_err(failed)?;
         // The ledger row of a load is beside its table.
         if let Some(load) = &definition.load {
             let Ok(place) = self.connection(&load.connection) else { return Ok(None) };

@@ -19,7 +19,7 @@ pub(crate) async fn plan(job: &JobContext) -> Result<Plan> {
         return Ok(Plan { segments: Vec::new(), chunks: key_lists(job, ids).await? });
     }
     // Checked again: rows may have changed since the job was submitted.
-    job.connection.check_keys(&job.scope, None).await?;
+    job.source.check_keys(&job.scope, None).await?;
     let segments = match job.scope.filters.first() {
         Some((filter, column, values)) => by_value(job, filter, column, values).await?,
         None => by_range(job).await?,
@@ -37,7 +37,7 @@ async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<Ne
     };
     let mut keys: Vec<Vec<Value>> = ids.iter().cloned().map(key).collect();
     if is_items || !job.is_redrive() {
-        keys = job.connection.distinct(&job.scope, job.scope.key(), keys).await?;
+        keys = job.source.distinct(&job.scope, job.scope.key(), keys).await?;
     }
     let items = job.definition().chunk_items() as usize;
     let chunk = |keys: &[Vec<Value>]| NewChunk {
@@ -65,7 +65,7 @@ async fn by_value(
     values: &[Value],
 ) -> Result<Vec<NewSegment>> {
     let rows = values.iter().map(|value| vec![value.clone()]).collect();
-    let rows = job.connection.distinct(&job.scope, &[column.to_owned()], rows).await?;
+    let rows = job.source.distinct(&job.scope, &[column.to_owned()], rows).await?;
     let values: Vec<Value> = rows.into_iter().flatten().collect();
     let wanted = job.snapshot.request.parallel_segments.unwrap_or(DEFAULT_SEGMENTS) as usize;
     let groups = wanted.min(values.len());
@@ -86,7 +86,7 @@ async fn by_range(job: &JobContext) -> Result<Vec<NewSegment>> {
         Some(segments) => segments,
         None => default_segments(job.scope.table.estimated_rows, job.definition().chunk_items()),
     };
-    let ranges = job.connection.split(&job.scope, wanted).await?;
+    let ranges = job.source.split(&job.scope, wanted).await?;
     let total_segments = ranges.len() as u32;
     let segment = |(segment, range)| NewSegment {
         range,

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use windlass_connectors::{Items, Scope};
+use windlass_connectors::{InlineSource, Scope};
 use windlass_core::{JobType, Source, Table};
 
 /// How long a cached schema is used. If a table changes within this time, the first statement that
@@ -32,7 +32,7 @@ impl Engine {
     /// The schema of a source, from the database or the cache.
     pub(crate) async fn describe(&self, source: &Source) -> crate::Result<Table> {
         if source.items {
-            return Ok(Items::table(source, 0));
+            return Ok(InlineSource::table(source, 0));
         }
         let tables = &self.shared.schema_cache.tables;
         let name = format!("{:?}", (&source.connection, &source.table, &source.query));

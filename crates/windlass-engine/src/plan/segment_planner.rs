@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass_connectors::{ChunkPage, ScanSegment};
+use windlass_connectors::{ChunkPage, CutLimits, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
@@ -326,7 +326,7 @@ async fn next_page(
             // A page holds the chunks of many values, so that the state, which lists all remaining
             // values, is written once per page and not once per value. Values are cut in batches; only
             // a value with several chunks is cut alone.
-            let key = &job.scope.place_columns(&filter);
+            let key = &job.scope.resume_columns(&filter);
             let mut after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
             let (mut items_enqueued, mut done, mut chunks) = (items_enqueued, 0, Vec::new());
             let mut full = false;
@@ -399,7 +399,8 @@ async fn cut_range(
     most_chunks: u32,
 ) -> Result<CutChunks> {
     let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
-    let cuts = job.connection.cut(&job.scope, within, range, items, most_chunks, left).await?;
+    let cuts =
+        job.source.cut(&job.scope, within, range, CutLimits::new(items, most_chunks, left)).await?;
     Ok(CutChunks::from_page(cuts))
 }
 
@@ -410,7 +411,7 @@ async fn cut_values(
     values: &[Value],
 ) -> Result<VecDeque<Option<CutChunks>>> {
     let items = job.definition().chunk_items();
-    let cuts = job.connection.cut_values(&job.scope, filter, values, items).await?;
+    let cuts = job.source.cut_values(&job.scope, filter, values, items).await?;
     Ok(cuts.into_iter().map(|cuts| cuts.map(CutChunks::from_page)).collect())
 }
 
@@ -424,7 +425,9 @@ async fn cut_scan(
     let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
     let (scope, after) = (&job.scope, after.as_ref());
     Ok(CutChunks::from_page(
-        job.connection.scan(scope, segment, after, items, CHUNKS_PER_PAGE, left).await?,
+        job.source
+            .scan(scope, segment, after, CutLimits::new(items, CHUNKS_PER_PAGE, left))
+            .await?,
     ))
 }
 

@@ -6,11 +6,11 @@ use crate::job_context::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
 use std::time::Duration;
-use windlass_connectors::{DataError, WriteItem};
+use windlass_connectors::{ConnectorError, WriteItem};
 use windlass_core::{
     Change, Identity, ItemError, JobId, Key, KeyRange, KeySet, Keys, Outcome, Request, Value,
 };
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::JobSnapshot;
 
 /// The result of a dry run.
@@ -56,8 +56,9 @@ impl Engine {
             JobSnapshot { id, definition: checked.definition, request, identity, root: id };
         let job = self.resolve(snapshot, true).await?;
         let reach = requested_keys(&job);
-        let records = job.connection.count(&job.scope, &reach).await?;
-        let batch = job.connection.read(&job.scope, &reach, SAMPLE_SIZE, usize::MAX).await?;
+        let samples = self.sample_reader(&job)?;
+        let records = samples.count(&job.scope, &reach).await?;
+        let batch = samples.read(&job.scope, &reach, SAMPLE_SIZE, usize::MAX).await?;
         let sample = match &job.step {
             None if job.definition().step.kind.makes_parts() => {
                 sample_parts(&job, batch.items).await?
@@ -87,7 +88,7 @@ async fn sample_parts(
     let keys = items.iter().map(|item| item.key.clone()).collect();
     let mut mapped = Vec::new();
     if !job.part_columns.is_empty() && !items.is_empty() {
-        let rows = job.connection.map(&job.scope, &job.part_columns, &KeySet::keys(keys)).await?;
+        let rows = job.fan_in.map(&job.scope, &job.part_columns, &KeySet::keys(keys)).await?;
         let row = |values: Vec<Value>| {
             let names = job.part_columns.iter().map(|column| column.name.clone());
             names.zip(values.iter().map(Value::to_json)).collect::<Json>()
@@ -115,7 +116,7 @@ async fn sample_statement(
     job: &JobContext,
     items: Vec<windlass_connectors::Item>,
 ) -> Result<Vec<Sample>> {
-    let is_data_error = |error: &DataError| matches!(error.class(), Some(Class::Data));
+    let is_data_error = |error: &ConnectorError| matches!(error.class(), Some(ErrorClass::Data));
     match preview(job, items.iter().map(|item| item.key.clone()).collect()).await {
         Err(error) if is_data_error(&error) => {}
         shown => return Ok(shown?),
@@ -134,7 +135,7 @@ async fn sample_statement(
 }
 
 async fn preview(job: &JobContext, keys: Vec<Key>) -> windlass_connectors::Result<Vec<Sample>> {
-    let previews = job.connection.preview(&job.scope, &KeySet::keys(keys)).await?;
+    let previews = job.target.preview(&job.scope, &KeySet::keys(keys)).await?;
     Ok(previews
         .into_iter()
         .map(|preview| {
@@ -186,8 +187,8 @@ async fn try_outcome(
     let change = Change { emit: Vec::new(), ..change.clone() };
     let windlass_connectors::Item { key, version, record } = item;
     let write = WriteItem { key, version, change, record, attempts: 0, conflicts: 0 };
-    match job.connection.try_write(&job.scope, write).await {
-        Err(error) if matches!(error.class(), Some(Class::Data | Class::Definition)) => {
+    match job.target.try_write(&job.scope, write).await {
+        Err(error) if matches!(error.class(), Some(ErrorClass::Data | ErrorClass::Definition)) => {
             Ok(Outcome::Error(ItemError::permanent(error.to_string())))
         }
         written => {

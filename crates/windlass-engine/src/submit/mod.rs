@@ -16,10 +16,10 @@ use crate::Result;
 use crate::engine::Engine;
 use crate::step::StepError;
 use crate::submit::token_vault::TokenVault;
-use windlass_connectors::{DataError, Scope};
+use windlass_connectors::{ConnectorError, Scope};
 use windlass_core::problem::Code;
 use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::{NewJob, Submitted};
 
 /// A job type that was validated against its table.
@@ -90,7 +90,7 @@ impl Engine {
         let table = self.describe(&job_type.source).await;
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
         let mut definition = job_type.clone();
-        problems.extend(windlass_connectors::fit(&mut definition, &table));
+        problems.extend(windlass_connectors::validate(&mut definition, &table));
         if !job_type.step.kind.makes_parts()
             && let Err(error) = self.check_ledger(&job_type.source.connection).await
         {
@@ -114,7 +114,7 @@ impl Engine {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let most = self.connection(&definition.source.connection).map(|c| c.most_items());
+        let most = self.connection(&definition.source.connection).map(|c| c.max_commit_items());
         let commit_items = definition.commit_items().min(most.unwrap_or(u32::MAX));
         Ok(Checked { definition, table, commit_items })
     }
@@ -200,7 +200,9 @@ fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
             Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
         }
         EngineError::Problem(problem) => problem,
-        EngineError::Data(DataError::Database(error)) if error.class == Class::Connection => {
+        EngineError::Data(ConnectorError::Database(error))
+            if error.class == ErrorClass::Connection =>
+        {
             let field = format!("connections.{}.url", job_type.source.connection);
             let detail = format!(
                 "the database cannot be reached: {error}; is it running, and is the URL right?"

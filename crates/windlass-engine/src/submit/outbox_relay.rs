@@ -17,7 +17,7 @@ use windlass_connectors::{OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
 use windlass_core::claims::UNRESTRICTED;
 use windlass_core::problem::Code;
 use windlass_core::{Claims, Identity, Problem, Request, Value};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// How often an outbox is read when no change notification arrives.
@@ -72,7 +72,7 @@ impl Engine {
                     if let Ok(availability) = self.availability(name) {
                         availability.succeeded();
                     }
-                    (relayed.more, relayed.away)
+                    (relayed.more, relayed.unavailable)
                 }
                 Err(error) if self.connection_failed(name, &error) => {
                     self.connection_claimable(name).await;
@@ -111,9 +111,11 @@ impl Submitter for Engine {
                     let job = submitted.id();
                     tracing::info!(%id, %job, "outbox row has the idempotency key of an existing job");
                 }
-                SubmitResult::Taken
+                SubmitResult::Submitted
             }
-            Err(error) if is_store_unavailable(&error) => SubmitResult::Away(error.to_string()),
+            Err(error) if is_store_unavailable(&error) => {
+                SubmitResult::Unavailable(error.to_string())
+            }
             Err(error) => {
                 let error = error.to_string();
                 if last_error.as_ref() != Some(&error) {
@@ -129,7 +131,7 @@ impl Submitter for Engine {
 /// Whether the store failed for a reason other than the content of the request.
 fn is_store_unavailable(error: &EngineError) -> bool {
     match error {
-        EngineError::Store(StoreError::Database(error)) => error.class != Class::Data,
+        EngineError::Store(StoreError::Database(error)) => error.class != ErrorClass::Data,
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
-use windlass_export::{Format, Manifest, Output, PartWriter, schema, survey};
+use windlass_export::{Format, Manifest, Output, PartWriter, scan_orphans, schema};
 use windlass_testkit::eventually;
 
 const TEST: &str = "crash::a_killed_writer_leaves_no_file_that_looks_like_a_part";
@@ -37,7 +37,7 @@ async fn a_killed_writer_leaves_no_file_that_looks_like_a_part() {
     assert_eq!(destination.get("part-000001-1-0000000000000007.parquet").await.unwrap(), None);
     let output = Output::of(Format::Parquet);
     let nothing = Manifest::new("j", "EXPORT", output, &schema(&columns()), Vec::new()).unwrap();
-    survey(&destination, &nothing).await.unwrap().sweep(&destination).await.unwrap();
+    scan_orphans(&destination, &nothing).await.unwrap().delete_orphans(&destination).await.unwrap();
     assert_eq!(names(&destination).await, [""; 0]);
 }
 

@@ -4,7 +4,8 @@ use crate::common::{blob_schema, folder_destination, megabyte, names};
 use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::time::Duration;
-use windlass_export::{Class, Destination, Error, Format, Output, PartWriter};
+use windlass_core::ErrorKind;
+use windlass_export::{Destination, Error, Format, Output, PartWriter};
 use windlass_testkit::eventually;
 
 fn writer(destination: &Destination) -> PartWriter {
@@ -82,7 +83,7 @@ async fn a_destination_that_is_not_a_folder_is_refused() {
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
     let error = writer(&folder_destination(&file.join("below"))).finish().await.unwrap_err();
-    assert_eq!(error.class(), Class::Refused, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Transient, "{error}");
 }
 
 #[tokio::test]

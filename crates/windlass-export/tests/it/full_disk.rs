@@ -5,7 +5,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::Command;
 use std::time::Duration;
-use windlass_export::{Class, Destination, Error, Format, Output, PartWriter};
+use windlass_core::ErrorKind;
+use windlass_export::{Destination, Error, Format, Output, PartWriter};
 use windlass_testkit::eventually;
 
 /// The largest file size while the disk is "full".
@@ -41,8 +42,8 @@ async fn write_to_a_full_disk() {
     setrlimit(Resource::RLIMIT_FSIZE, MAX_FILE_BYTES, hard).unwrap();
     let error = write(&destination, 60).await.unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error:?}");
-    assert_eq!(error.class(), Class::Refused);
-    assert!(error.to_string().contains("no room"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Transient);
+    assert!(error.to_string().contains("no space left"), "{error}");
     let is_empty = async || names(&destination).await.is_empty();
     eventually("the incomplete file is deleted", Duration::from_secs(20), is_empty).await;
 

@@ -3,8 +3,8 @@
 use crate::common::{blob_schema, columns, folder_destination, names, write_difficult_rows};
 use std::fs;
 use windlass_export::{
-    Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter, schema,
-    survey,
+    Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
+    scan_orphans, schema,
 };
 
 fn output() -> Output {
@@ -93,14 +93,14 @@ async fn orphaned_files_are_deleted_and_other_files_kept() {
     fs::create_dir(folder.path().join("part-000009-1-0000000000000007.csv")).unwrap();
     let manifest = manifest("j", kept);
     manifest.write(&destination).await.unwrap();
-    let found = survey(&destination, &manifest).await.unwrap();
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(
         found.orphans,
         ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz#1"]
     );
     assert_eq!(found.missing, [""; 0]);
-    found.sweep(&destination).await.unwrap();
-    found.sweep(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
     let left = [
         "manifest.json",
         "notes.txt",
@@ -121,7 +121,7 @@ async fn a_deleted_or_truncated_part_is_reported_missing() {
         manifest("j", vec![part(&destination, 1, 1).await, part(&destination, 2, 1).await]);
     fs::remove_file(folder.path().join("part-000001-1-0000000000000007.csv.gz")).unwrap();
     fs::write(folder.path().join("part-000002-1-0000000000000007.csv.gz"), "cut").unwrap();
-    let found = survey(&destination, &manifest).await.unwrap();
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(
         found.missing,
         ["part-000001-1-0000000000000007.csv.gz", "part-000002-1-0000000000000007.csv.gz"]
@@ -134,14 +134,14 @@ async fn the_files_of_a_cancelled_job_are_found_and_those_of_other_jobs_kept() {
     let folder = tempfile::tempdir().unwrap();
     let destination = folder_destination(folder.path());
     let nothing = manifest("j", Vec::new());
-    assert_eq!(survey(&destination, &nothing).await.unwrap().orphans, [""; 0]);
+    assert_eq!(scan_orphans(&destination, &nothing).await.unwrap().orphans, [""; 0]);
     let part = part(&destination, 1, 1).await;
     assert_eq!(
-        survey(&destination, &nothing).await.unwrap().orphans,
+        scan_orphans(&destination, &nothing).await.unwrap().orphans,
         ["part-000001-1-0000000000000007.csv.gz"]
     );
     manifest("other", vec![part]).write(&destination).await.unwrap();
-    let error = survey(&destination, &nothing).await.unwrap_err();
+    let error = scan_orphans(&destination, &nothing).await.unwrap_err();
     assert!(error.to_string().contains("job other"), "{error}");
 }
 

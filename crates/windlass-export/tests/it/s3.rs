@@ -5,9 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use windlass_core::ErrorKind;
 use windlass_export::{
-    Class, Destination, Error, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    schema, survey,
+    Destination, Error, Format, Manifest, ManifestPart, Output, PartName, PartWriter, scan_orphans,
+    schema,
 };
 use windlass_testkit::{Moto, eventually, free_port};
 
@@ -93,11 +94,11 @@ async fn parts_manifests_and_orphans_behave_as_in_a_folder() {
     let manifest = Manifest::new("j", "EXPORT", output, &schema, parts).unwrap();
     manifest.write(&destination).await.unwrap();
     assert_eq!(Manifest::read(&destination).await.unwrap(), Some(manifest.clone()));
-    let found = survey(&destination, &manifest).await.unwrap();
+    let found = scan_orphans(&destination, &manifest).await.unwrap();
     assert_eq!(found.orphans, ["part-000001-1-0000000000000007.parquet"]);
     assert_eq!(found.missing, [""; 0]);
-    found.sweep(&destination).await.unwrap();
-    found.sweep(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
+    found.delete_orphans(&destination).await.unwrap();
     let left = [
         "manifest.json",
         "part-000001-2-0000000000000007.parquet",
@@ -121,7 +122,7 @@ async fn a_missing_bucket_is_reported() {
         Manifest::read(&destination).await.unwrap_err(),
     ] {
         assert!(matches!(error, Error::NoBucket { .. }), "{error:?}");
-        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.kind(), ErrorKind::Transient);
     }
 }
 
@@ -138,7 +139,7 @@ async fn a_refusing_endpoint_is_reported_and_nothing_is_half_visible() {
         [writer(&destination).finish().await.unwrap_err(), large.finish().await.unwrap_err()]
     {
         assert!(matches!(error, Error::Denied { .. }), "{error:?}");
-        assert_eq!(error.class(), Class::Refused);
+        assert_eq!(error.kind(), ErrorKind::Transient);
     }
     moto.allow();
     assert!(names(&destination).await.is_empty());
@@ -161,8 +162,8 @@ fn at(addr: SocketAddr) -> Destination {
 #[tokio::test]
 async fn an_unreachable_endpoint_is_retryable() {
     let error = writer(&at((Ipv4Addr::LOCALHOST, free_port()).into())).finish().await.unwrap_err();
-    assert!(matches!(error, Error::Away { .. }), "{error:?}");
-    assert_eq!(error.class(), Class::Passing);
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test]
@@ -178,5 +179,5 @@ async fn a_busy_endpoint_is_retryable() {
         }
     });
     let error = writer(&destination).finish().await.unwrap_err();
-    assert!(matches!(error, Error::Away { .. }), "{error:?}");
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }

@@ -1,7 +1,7 @@
 //! Applies migrations.
 
 use async_trait::async_trait;
-use windlass_drivers::{Class, Error, Transaction};
+use windlass_drivers::{Error, ErrorClass, Transaction};
 
 use super::{PostgresStore, finish, params, sql};
 use crate::fields::Fields;
@@ -19,7 +19,7 @@ impl SchemaStore for PostgresStore {
         let tx = self.begin().await?;
         let applied = apply(&tx).await;
         finish(tx, applied).await.map_err(|error| match error {
-            StoreError::Database(denied) if denied.class == Class::Permission => {
+            StoreError::Database(denied) if denied.class == ErrorClass::Permission => {
                 let message = format!(
                     "its schema is not up to date and this role may not change it ({}); run \
                      `windlass migrate` as the role that owns the store's tables",

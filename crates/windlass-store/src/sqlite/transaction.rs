@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use windlass_drivers::rusqlite::{Connection, Params, Row};
-use windlass_drivers::{Class, Error};
+use windlass_drivers::{Error, ErrorClass};
 
 use super::{SqliteStore, sql};
 use crate::{Result, StoreError};
@@ -152,7 +152,7 @@ impl ErrorCarrier {
             other => {
                 let message = other.to_string();
                 *self.0.lock() = Some(other);
-                Error::new(Class::Other, message)
+                Error::new(ErrorClass::Other, message)
             }
         }
     }

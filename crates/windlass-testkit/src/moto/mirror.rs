@@ -367,6 +367,6 @@ const LEDGER: &str = "
         conflicts INTEGER, stalls INTEGER);
     CREATE TABLE windlass_deferred (job_id TEXT, chunk INTEGER, item_key TEXT, state TEXT,
         attempts INTEGER, conflicts INTEGER, error TEXT, record TEXT);
-    CREATE TABLE windlass_emitted (job_id TEXT, chunk INTEGER, item_key TEXT, place INTEGER,
+    CREATE TABLE windlass_emitted (job_id TEXT, chunk INTEGER, item_key TEXT, seq INTEGER,
         fields TEXT);
     CREATE TABLE windlass_stores (store_id TEXT, connection TEXT, generation INTEGER);";

@@ -71,10 +71,10 @@ async fn a_manifest_on_a_full_disk_fails_the_job_and_a_retry_completes_it() {
     let fixture = MergeFixture::with(Data::postgres().await).await;
     let id = fixture.submit("PARTS").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     let job = fixture.sandbox.job(&id).await;
     assert_eq!(job["status"], "FAILED");
-    assert!(text(&job["error"]).contains("no room"), "{job:#}");
+    assert!(text(&job["error"]).contains("no space left"), "{job:#}");
     let parts = fixture.names();
     assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
     let before = fixture.sandbox.chunks(&id).await;

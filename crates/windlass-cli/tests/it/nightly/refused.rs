@@ -23,7 +23,7 @@ async fn an_export_to_a_full_disk_fails_without_output_and_a_retry_completes_it(
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     assert_eq!(fixture.sandbox.status(&id).await, "FAILED");
     assert_eq!(files(&fixture, &format!("transactions/{DATE}/{id}")), [""; 0]);
     fixture.sandbox.run(&format!("retry {id}")).await.ok();
@@ -37,7 +37,7 @@ async fn a_report_to_a_full_disk_fails_and_a_retry_makes_it_from_the_existing_pa
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("DAILY_REPORT").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no room"), "{failed:?}");
+    assert!(said(&failed).contains("no space left"), "{failed:?}");
     assert_eq!(fixture.sandbox.status(&id).await, "FAILED");
     assert_eq!(files(&fixture, "reports"), [""; 0]);
     let before = fixture.sandbox.chunks(&id).await;

@@ -1,12 +1,12 @@
-//! One commit is one transaction, all of it or nothing.
+//! One commit is one atomic transaction.
 
 use super::{HANDLER, REFRESH, read, table, write};
 use crate::harness::{Db, effect, key};
 use crate::writing::item;
 use std::collections::HashSet;
-use windlass_connectors::{DataError, Effect, WriteItem};
+use windlass_connectors::{ConnectorError, Effect, WriteItem};
 use windlass_core::{Change, Counts, KeySet, Value};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
 #[tokio::test]
 async fn a_refresh_raises_versions_and_overwrites_nothing() {
@@ -22,7 +22,7 @@ async fn a_refresh_raises_versions_and_overwrites_nothing() {
     let commit = effect(Effect::Statement(listed));
     let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
     assert_eq!(counts, Counts { read: 5, processed: 4, skipped: 1, ..Counts::default() });
-    // One that had no version has its first now.
+    // A record without a version gets its first one.
     let versions = db.rows("SELECT version FROM t ORDER BY id").await;
     assert_eq!(versions, [["2"], ["2"], ["2"], ["1"]]);
 }
@@ -59,26 +59,26 @@ async fn inserts_happen_once_and_not_for_conflicts() {
     let done = db.data.commit(&scope, &ledger, write(writes.clone())).await.unwrap().ledger;
     let counts = Counts { read: 3, processed: 2, conflicts: 1, ..Counts::default() };
     assert_eq!(done.counts, counts);
-    // Once more, as after an answer that was lost: the ledger refuses it.
+    // Repeated, as after a lost answer: the ledger refuses it.
     let again = db.data.commit(&scope, &ledger, write(writes)).await.unwrap_err();
-    assert!(matches!(again, DataError::LeaseLost), "{again}");
+    assert!(matches!(again, ConnectorError::LeaseLost), "{again}");
     assert_eq!(
         db.rows("SELECT visit, note FROM log ORDER BY visit").await,
         [["1", "it's"], ["2", "it's"]]
     );
-    // A row with this key is there: refused, and nothing of the commit is kept.
+    // A row with this key exists: the whole commit is refused.
     let items = read(&db, &scope, 1..=2).await;
     let mut writes: Vec<WriteItem> = items.into_iter().map(|read| item(read, change(9))).collect();
     writes[1].change = change(1);
     let error = db.data.commit(&scope, &done, write(writes)).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert!(error.to_string().contains("`log`"), "{error}");
     assert_eq!(db.number("SELECT count(*) FROM log").await, 2);
     assert_eq!(db.fence(done.chunk, 1, false).await.unwrap(), done);
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_the_items_own() {
+async fn an_unwritable_value_is_an_error_of_its_item() {
     let db = Db::dynamodb().await;
     table(&db, 1).await;
     db.run("CREATE TABLE log (visit BIGINT PRIMARY KEY)").await;
@@ -88,7 +88,7 @@ async fn what_cannot_be_written_is_the_items_own() {
     for (change, expected) in [
         (Change::default().set("id", 9), "move into another chunk"),
         (Change::default().set("kind", 9), "move into another chunk"),
-        (Change::default().set("version", 9), "Windlass's to raise"),
+        (Change::default().set("version", 9), "only Windlass may set"),
         (Change::default().set("v", f64::NAN), "no number NaN"),
         (
             Change::default().insert("log", [("w", Value::Int(1))]),
@@ -98,23 +98,23 @@ async fn what_cannot_be_written_is_the_items_own() {
         let ledger = db.fenced(1).await;
         let one = || item(read.clone(), change.clone());
         let error = db.data.commit(&scope, &ledger, write(vec![one()])).await.unwrap_err();
-        assert_eq!(error.class(), Some(Class::Data), "{error}");
+        assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
         assert!(db.data.try_write(&scope, one()).await.is_err());
     }
     let change = Change::default().insert("missing", [("w", Value::Int(1))]);
     let ledger = db.fenced(1).await;
     let error = db.data.commit(&scope, &ledger, write(vec![item(read, change)])).await;
-    assert_eq!(error.unwrap_err().class(), Some(Class::Definition));
+    assert_eq!(error.unwrap_err().class(), Some(ErrorClass::Definition));
     assert_eq!(db.number("SELECT version FROM t").await, 1);
 }
 
 #[tokio::test]
-async fn a_commit_has_a_hundred_actions_and_no_more() {
+async fn a_commit_has_at_most_a_hundred_actions() {
     let db = Db::dynamodb().await;
     table(&db, 100).await;
     let scope = db.scope(HANDLER).await;
-    assert_eq!(db.data.most_items(), 99);
+    assert_eq!(db.data.max_commit_items(), 99);
     let items = read(&db, &scope, 1..=100).await;
     let writes = |count: usize| {
         let some = items.iter().take(count).cloned();
@@ -123,8 +123,8 @@ async fn a_commit_has_a_hundred_actions_and_no_more() {
     let ledger = db.fenced(1).await;
     let before = db.tables().requests("TransactWriteItems");
     let error = db.data.commit(&scope, &ledger, write(writes(100))).await.unwrap_err();
-    // An error of the data, so that the engine halves the batch; and nothing was asked for it.
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    // A data error, so that the engine halves the batch. No request was sent.
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert_eq!(db.tables().requests("TransactWriteItems"), before);
     let counts = db.data.commit(&scope, &ledger, write(writes(99))).await.unwrap().ledger.counts;
     assert_eq!(counts.processed, 99);
@@ -133,7 +133,7 @@ async fn a_commit_has_a_hundred_actions_and_no_more() {
 }
 
 #[tokio::test]
-async fn emitted_rows_are_there_once_and_in_order() {
+async fn emitted_rows_exist_once_and_in_order() {
     let db = Db::dynamodb().await;
     table(&db, 30).await;
     let scope = db.scope(HANDLER).await;
@@ -146,22 +146,22 @@ async fn emitted_rows_are_there_once_and_in_order() {
     };
     let writes = read(&db, &scope, 1..=30).await.into_iter().map(emit).collect();
     db.data.commit(&scope, &ledger, write(writes)).await.unwrap();
-    let (mut after, mut seen) = (windlass_connectors::FIRST, Vec::new());
+    let (mut after, mut seen) = (windlass_connectors::EmittedCursor::default(), Vec::new());
     loop {
         let page = db.data.emitted(ledger.chunk.job, &after, 7).await.unwrap();
         let Some(last) = page.last() else { break };
-        after = last.place.clone();
-        seen.extend(page.into_iter().map(|row| row.place));
+        after = last.cursor.clone();
+        seen.extend(page.into_iter().map(|row| row.cursor));
     }
     assert_eq!(seen.len(), 60);
     assert!(seen.is_sorted() && seen.iter().collect::<HashSet<_>>().len() == 60);
-    assert_eq!(db.data.discard(ledger.chunk.job).await.unwrap(), 60);
+    assert_eq!(db.data.discard_emitted(ledger.chunk.job).await.unwrap(), 60);
     assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 1);
 }
 
-/// The answer to a transaction is lost: the class says that nobody knows, and the ledger does.
+/// The answer to a transaction is lost: the error class tells that the outcome is unknown, and the ledger has it.
 #[tokio::test]
-async fn an_ambiguous_commit_is_found_out_by_fencing_again() {
+async fn fencing_again_resolves_an_ambiguous_commit() {
     let db = Db::dynamodb().await;
     table(&db, 3).await;
     let scope = db.scope(REFRESH).await;
@@ -174,13 +174,13 @@ async fn an_ambiguous_commit_is_found_out_by_fencing_again() {
         }
         let sent = db.tables().requests("TransactWriteItems");
         let error = db.data.commit(&scope, &ledger, work()).await.unwrap_err();
-        assert_eq!(error.class(), Some(Class::Connection), "{error}");
+        assert_eq!(error.class(), Some(ErrorClass::Connection), "{error}");
         assert_eq!(db.tables().requests("TransactWriteItems") - sent, 1, "it is sent once");
         let seen = db.fence(ledger.chunk, ledger.epoch, false).await.unwrap();
         assert_eq!(seen.commits - ledger.commits, i64::from(happened));
         assert_eq!(db.number("SELECT sum(version) FROM t").await, after);
     }
     let error = db.data.commit(&scope, &ledger, work()).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost), "{error}");
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error}");
     assert_eq!(db.number("SELECT sum(version) FROM t").await, 6);
 }

@@ -1,15 +1,17 @@
-//! What AWS answers when it is busy, refuses or is not there; moto does none of that by itself.
+//! Answers of AWS when it throttles, refuses or is down, which moto does not simulate.
 
-use super::{HANDLER, REFRESH, read, table, walking::walked, write};
+use super::{HANDLER, REFRESH, read, scanning::walked, table, write};
 use crate::harness::{Db, effect, job_type, key};
 use crate::writing::item;
-use windlass_connectors::{Commit, DataError, DeferredState, Effect, ScanSegment, connect, fit};
+use windlass_connectors::{
+    Commit, ConnectorError, DeferredState, Effect, ScanSegment, connect, validate,
+};
 use windlass_core::{Change, Cursor, KeySet};
-use windlass_drivers::Class;
+use windlass_drivers::ErrorClass;
 
-/// AWS gives these; moto never does.
+/// Codes that AWS returns and moto does not.
 #[tokio::test]
-async fn busy_is_waited_out_and_is_no_conflict() {
+async fn throttling_is_retried_and_is_not_a_conflict() {
     let db = Db::dynamodb().await;
     table(&db, 3).await;
     let scope = db.scope(HANDLER).await;
@@ -38,16 +40,16 @@ async fn busy_is_waited_out_and_is_no_conflict() {
     let sent = db.tables().requests("TransactWriteItems");
     let ledger = db.data.commit(&scope, &ledger, nothing).await.unwrap().ledger;
     assert_eq!(db.tables().requests("TransactWriteItems") - sent, 3);
-    // The ledger's condition comes first, whatever else there is.
+    // The ledger's condition takes precedence.
     let lost = "\"CancellationReasons\":[{\"Code\":\"ConditionalCheckFailed\"},{\"Code\":\"TransactionConflict\"}]";
     db.tables().fail_with("TransactWriteItems", 1, "TransactionCanceledException", lost);
     let stale = vec![item(items[0].clone(), Change::default().set("kind", 1))];
     let error = db.data.commit(&scope, &ledger, write(stale)).await.unwrap_err();
-    assert!(matches!(error, DataError::LeaseLost), "{error}");
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error}");
 }
 
 #[tokio::test]
-async fn a_refused_item_is_an_error_of_the_data() {
+async fn a_refused_item_is_a_data_error() {
     let db = Db::dynamodb().await;
     table(&db, 1).await;
     let scope = db.scope(HANDLER).await;
@@ -57,12 +59,12 @@ async fn a_refused_item_is_an_error_of_the_data() {
     db.tables().fail_with("TransactWriteItems", 1, "TransactionCanceledException", reasons);
     let commit = write(vec![item(read, Change::default().set("kind", 1))]);
     let error = db.data.commit(&scope, &ledger, commit).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Data), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert!(error.to_string().contains("Item size"), "{error}");
 }
 
 #[tokio::test]
-async fn throttling_is_backed_off_everywhere() {
+async fn throttled_requests_back_off() {
     let db = Db::dynamodb().await;
     table(&db, 30).await;
     let scope = db.scope(HANDLER).await;
@@ -73,23 +75,25 @@ async fn throttling_is_backed_off_everywhere() {
     assert_eq!(found.len(), 30);
     assert_eq!(read(&db, &scope, 1..=30).await.len(), 30);
     let ledger = db.fenced(1).await;
-    assert!(db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty());
-    // A table that stays busy is told as that: nothing failed, and nothing is known to be wrong.
+    assert!(
+        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty()
+    );
+    // Permanent throttling is reported as `Busy`.
     db.tables().fail_before("BatchGetItem", 1000, "ThrottlingException");
     let key_set = KeySet::keys(vec![key(1)]);
     let error = db.data.read(&scope, &key_set, 10, usize::MAX).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Busy), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Busy), "{error}");
 }
 
 #[tokio::test]
-async fn what_is_described_and_what_is_refused() {
+async fn tables_are_described_and_validated() {
     let db = Db::dynamodb().await;
     table(&db, 5).await;
     assert_eq!(db.data.tables().await.unwrap(), ["t"]);
     let problems = async |toml: &str| {
         let mut job_type = job_type(toml);
         let table = db.data.describe(&job_type.source).await.unwrap();
-        fit(&mut job_type, &table).iter().map(ToString::to_string).collect::<Vec<_>>()
+        validate(&mut job_type, &table).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     for (toml, expected) in [
         ("step.sql = \"DELETE FROM t WHERE {chunk}\"", "runs no statements"),
@@ -105,7 +109,7 @@ async fn what_is_described_and_what_is_refused() {
         ),
         (
             "step.refresh = true\nstep.version = \"version\"\nsource.filters = { names = \"name\" }",
-            "a global secondary index with it would do",
+            "create a global secondary index with it",
         ),
         (
             "step.handler = \"h\"\nstep.version = \"v\"\nreduce = \"SELECT 1 n FROM parts\"\nreport = { to = \"file:x.csv\" }",
@@ -127,12 +131,12 @@ async fn what_is_described_and_what_is_refused() {
     assert!(error.to_string().contains("source.query"), "{error}");
     let missing = job_type("source.table = \"none\"\nstep.handler = \"h\"\nstep.version = \"v\"");
     let error = db.data.describe(&missing.source).await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Definition), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
     assert!(error.to_string().contains("`none`"), "{error}");
 }
 
 #[tokio::test]
-async fn without_rights_or_without_a_server() {
+async fn missing_permissions_and_servers_are_reported() {
     let moto = windlass_testkit::Moto::start();
     let tables = moto.dynamodb();
     let data = connect(&tables.url(), 4).await.unwrap();
@@ -142,8 +146,8 @@ async fn without_rights_or_without_a_server() {
     let error = data.prepare().await.unwrap_err();
     assert!(error.to_string().contains("windlass migrate --print"), "{error}");
     let error = data.tables().await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Permission), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Permission), "{error}");
     drop(moto);
     let error = data.tables().await.unwrap_err();
-    assert_eq!(error.class(), Some(Class::Connection), "{error}");
+    assert_eq!(error.class(), Some(ErrorClass::Connection), "{error}");
 }

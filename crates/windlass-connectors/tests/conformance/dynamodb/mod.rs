@@ -1,16 +1,16 @@
-//! DynamoDB: what of the suite applies to it, and what it does in its own way.
+//! DynamoDB: the shared tests that apply to it, and its own.
 //!
-//! Of the topics of the other databases these do not apply:
-//! - `committing`, `marking`: statements of the user's, which DynamoDB does not run. A refresh is here.
-//! - `cutting`, `splitting`: ranges of keys. Here are scans and look-ups, with every record once.
-//! - `reading`: reads by ranges, and types that only SQL has. `describing`, `fitting`, `naming`: columns
-//!   and indexes as SQL has them. All of it is here in DynamoDB's terms.
-//! - `extracting`: how PostgreSQL copies out. `outboxes`: there is none.
-//! - Of `writing`: constraints, defaults, foreign keys and lengths, which no table has here.
+//! These topics of the other databases do not apply:
+//! - `committing`, `marking`: user statements, which DynamoDB does not run. The refresh is tested here.
+//! - `cutting`, `splitting`: key ranges. Scans and index queries are tested here.
+//! - `reading`: ranges and SQL types. `describing`, `validation`, `quoting`: SQL columns and indexes. Their counterparts
+//!   are here.
+//! - `extracting`: PostgreSQL's COPY. `outboxes`: DynamoDB has none.
+//! - Of `writing`: constraints, defaults, foreign keys and lengths, which DynamoDB does not have.
 
 mod committing;
 mod failing;
-mod walking;
+mod scanning;
 
 use crate::harness::{Db, effect, key};
 use windlass_connectors::{Commit, Effect, Item, Scope, WriteItem};
@@ -28,18 +28,17 @@ macro_rules! on_dynamodb {
 }
 
 on_dynamodb! {
-    fencing: an_older_epoch_gets_nothing, several_at_once, stalls_are_claims_lost_without_a_commit,
-        a_commit_at_an_older_epoch_changes_nothing, a_commit_that_happened_is_not_repeated,
-        an_equal_epoch_with_another_nonce_gets_nothing, a_commit_with_another_nonce_changes_nothing,
-        a_ledger_remembers_stores_and_jobs,
-        preparing_twice_and_at_once, pruning_forgets_one_job;
-    holding: a_round_trip, paging_by_key, holding_again_overwrites,
-        ledger_rows_come_in_pages_with_what_is_beside_them;
+    fencing: an_older_epoch_is_refused, several_at_once, lost_leases_without_a_commit_count_as_stalls,
+        a_commit_at_an_older_epoch_changes_nothing, an_applied_commit_is_not_repeated,
+        an_equal_epoch_with_another_nonce_is_refused, a_commit_with_another_nonce_changes_nothing,
+        the_history_has_stores_and_jobs,
+        preparing_twice_and_at_once, pruning_deletes_one_job;
+    deferred_items: a_round_trip, paging_by_key, deferring_again_overwrites,
+        ledger_rows_are_paged_with_their_counts;
     writing: updates_are_written_and_versions_raised,
-        a_concurrent_change_survives_and_the_item_is_held, what_a_conflict_comes_to,
+        a_concurrent_change_survives_and_the_item_is_deferred, conflicts_are_handled_by_on_conflict,
         items_without_an_effect_are_processed, a_deleted_record_is_a_conflict;
-    items: segments_and_chunks_hold_every_item_once, records_are_the_items_as_they_came,
-        a_batch_ends_at_its_bytes, keys_are_looked_up_and_counted,
+    inline_source:
         inserts_are_committed_on_the_connection, an_update_is_refused_since_there_is_no_table;
 }
 

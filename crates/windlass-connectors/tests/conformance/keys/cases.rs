@@ -1,18 +1,18 @@
-//! The key types of each database, and the values of each that are hardest to keep.
+//! The key types of each database, with extreme values.
 
 /// One table: its key and its rows.
 pub(super) struct Case {
-    /// Statements before the table is made.
+    /// Statements before the table is created.
     pub(super) before: &'static str,
     /// The definitions of the key's columns.
     pub(super) columns: &'static str,
     /// The key's columns.
     pub(super) key: &'static str,
-    /// What stands behind the table's definition.
+    /// The options behind the table's definition.
     pub(super) options: &'static str,
-    /// The keys, as SQL writes them.
+    /// The keys as SQL literals.
     pub(super) rows: &'static [&'static str],
-    /// What the error names where an export cannot hold one of the keys.
+    /// The expected error if an export does not support one of the keys.
     pub(super) unexported: Option<&'static str>,
 }
 
@@ -143,7 +143,7 @@ const TEXTS: &[&str] = &[
     "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 78) AS n)",
 ];
 
-/// Texts that differ in more than their case and what a collation ignores.
+/// Texts that differ in every collation.
 const FOLDED: &[&str] =
     &["''", "' '", "'a'", "'ä'", "'B'", "'ß'", "'日本'", "'it''s'", "repeat('x', 2000)"];
 

@@ -1,5 +1,5 @@
-//! Keys of every type that an index takes, with the extremes of each: whatever is written down on the
-//! way of a job comes back as the same key, and every record is reached exactly once.
+//! Keys of every type that can be indexed, with extreme values: each key survives all conversions of a job, and every
+//! record is processed exactly once.
 
 mod cases;
 
@@ -9,14 +9,15 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, Connection, DeferredItem, DeferredState, Effect, Item, Scope, WriteItem, connect,
+    Commit, Connection, CutLimits, DeferredItem, DeferredState, Effect, Item, Scope, WriteItem,
+    connect,
 };
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{
     Change, Config, Counts, Cursor, Identity, Key, KeyRange, KeySet, Request, Value,
 };
 
-/// Settings of a server that change how values are written and read as text.
+/// Server settings that change how values are converted to and from text.
 const ODD_SETTINGS: &str = "DO $$ DECLARE setting text; BEGIN
     FOREACH setting IN ARRAY ARRAY['timezone = ''Asia/Tokyo''', 'datestyle = ''SQL, DMY''',
         'intervalstyle = ''sql_standard''', 'extra_float_digits = 0', 'bytea_output = ''escape''']
@@ -41,7 +42,7 @@ async fn on_mariadb() {
     all(&Db::mariadb().await, MARIADB).await;
 }
 
-/// Runs every case, and names all that fail.
+/// Runs every case, and reports all that fail.
 async fn all(db: &Db, cases: &[Case]) {
     let mut failed = Vec::new();
     for (number, case) in cases.iter().enumerate() {
@@ -62,14 +63,14 @@ struct Table<'a> {
 
 type Checked = Result<(), String>;
 
-/// Says where something went wrong.
+/// Adds the failed step to an error.
 macro_rules! tried {
     ($what:expr, $done:expr) => {
         $done.map_err(|error| format!("{}: {error}", $what))?
     };
 }
 
-/// Fails the case, and not the test.
+/// Fails the case but not the test.
 macro_rules! expect {
     ($what:expr, $found:expr, $expected:expr) => {{
         let (found, expected) = (&$found, &$expected);
@@ -111,7 +112,7 @@ impl Table<'_> {
         );
         let mut job_type = Config::parse(&text, |_| None).unwrap().jobs["J"].clone();
         let table = tried!("describe", self.data().describe(&job_type.source).await);
-        let problems = windlass_connectors::fit(&mut job_type, &table);
+        let problems = windlass_connectors::validate(&mut job_type, &table);
         expect!("problems", problems, Vec::new());
         let scope = Scope::new(job_type, table, &request, &Identity::default());
         scope.map_err(|problem| format!("refused: {problem}"))
@@ -132,13 +133,13 @@ impl Table<'_> {
         self.statement().await?;
         self.listed(&keys).await?;
         self.written(&scope).await?;
-        self.held(&scope, &keys).await?;
+        self.deferred(&scope, &keys).await?;
         self.mapped(&keys).await?;
         self.exported().await
     }
 
-    /// Splits, cuts and reads in pieces of every size, with everything written down and read again
-    /// in between as the store does. Gives all keys in order.
+    /// Splits, cuts and reads with several sizes, with all values converted to text and back as in the store. Returns
+    /// all keys in order.
     async fn walked(&self, scope: &Scope) -> Result<Vec<Key>, String> {
         let mut keys = Vec::new();
         for (segments, items) in [(1, 1), (3, 2), (5, 100)] {
@@ -174,7 +175,10 @@ impl Table<'_> {
     ) -> Result<Vec<KeySet>, String> {
         let (mut rest, mut key_sets) = (range.clone(), Vec::new());
         loop {
-            let cuts = tried!("cut", self.data().cut(scope, None, &rest, items, 2, None).await);
+            let cuts = tried!(
+                "cut",
+                self.data().cut(scope, None, &rest, CutLimits::new(items, 2, None)).await
+            );
             for (key_set, count) in cuts.chunks {
                 let key_set = again(&key_set);
                 let counted = tried!("count", self.data().count(scope, &key_set).await);
@@ -190,7 +194,7 @@ impl Table<'_> {
         }
     }
 
-    /// Reads a chunk with one record per commit: the cursor is kept as text in between.
+    /// Reads a chunk with one record per commit, with the cursor converted to text in between.
     async fn read_one_by_one(
         &self,
         scope: &Scope,
@@ -234,11 +238,11 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Every key, given as it is stored, is found again.
+    /// Every key is found in its stored form.
     async fn listed(&self, keys: &[Key]) -> Checked {
         let ids: Vec<serde_json::Value> = again(&keys.iter().map(Key::to_id).collect::<Vec<_>>());
-        // Without the ids: what a person writes must be of the column's declared type, and the key of
-        // a dead letter, as it is stored, may be of another one on SQLite.
+        // Without ids: those of a request must have the declared type of the column, but on SQLite the stored key of a
+        // dead letter may have another type.
         let step = "step.handler = \"h\"\nstep.version = \"version\"";
         let scope = self.scope(step, Request::new("J")).await?;
         let mut typed = Vec::new();
@@ -283,9 +287,9 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// DeferredItem items are found again by their keys, page by page.
-    async fn held(&self, scope: &Scope, keys: &[Key]) -> Checked {
-        let held = |key: &Key| DeferredItem {
+    /// Deferred items are found by their keys, page by page.
+    async fn deferred(&self, scope: &Scope, keys: &[Key]) -> Checked {
+        let deferred = |key: &Key| DeferredItem {
             key: key.clone(),
             state: DeferredState::Dead,
             attempts: 1,
@@ -295,40 +299,42 @@ impl Table<'_> {
             record: json!({ "key": key.to_id() }),
             wait: Duration::ZERO,
         };
-        let commit = |hold: Vec<DeferredItem>, settle: Vec<Key>| Commit {
-            hold,
-            settle,
+        let commit = |defer: Vec<DeferredItem>, resolve: Vec<Key>| Commit {
+            defer,
+            resolve,
             counts: Counts::default(),
             cursor: Cursor::Start,
             effect: Effect::Nothing,
         };
         let ledger = self.db.fenced(1).await;
-        let hold = commit(keys.iter().map(held).collect(), Vec::new());
-        let ledger = tried!("hold", self.data().commit(scope, &ledger, hold).await).ledger;
+        let defer = commit(keys.iter().map(deferred).collect(), Vec::new());
+        let ledger = tried!("defer", self.data().commit(scope, &ledger, defer).await).ledger;
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
-            let held =
-                self.data().held(ledger.chunk, DeferredState::Dead, after.as_deref(), 2).await;
-            let page = tried!("held", held);
+            let items =
+                self.data().deferred(ledger.chunk, DeferredState::Dead, after.as_deref(), 2).await;
+            let page = tried!("deferred", items);
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
-            found.extend(page.into_iter().map(|held| (held.key.to_text(), held.record)));
+            found.extend(page.into_iter().map(|item| (item.key.to_text(), item.record)));
         }
         let mut expected: Vec<_> =
             keys.iter().map(|key| (key.to_text(), json!({ "key": key.to_id() }))).collect();
         let by_key = |one: &(String, serde_json::Value), other: &(String, _)| one.0.cmp(&other.0);
         expected.sort_by(by_key);
         found.sort_by(by_key);
-        expect!("held items", found, expected);
-        let settle = commit(Vec::new(), keys.to_vec());
-        tried!("settle", self.data().commit(scope, &ledger, settle).await);
-        let left =
-            tried!("held", self.data().held(ledger.chunk, DeferredState::Dead, None, 10).await);
-        expect!("held items that were settled", left.len(), 0);
+        expect!("deferred items", found, expected);
+        let resolve = commit(Vec::new(), keys.to_vec());
+        tried!("resolve", self.data().commit(scope, &ledger, resolve).await);
+        let left = tried!(
+            "deferred",
+            self.data().deferred(ledger.chunk, DeferredState::Dead, None, 10).await
+        );
+        expect!("deferred items that were resolved", left.len(), 0);
         Ok(())
     }
 
-    /// Parts of a `map` with the keys in them are the same rows for `reduce`.
+    /// Keys in the parts of a `map` are unchanged in `reduce`.
     async fn mapped(&self, keys: &[Key]) -> Checked {
         let key = self.case.key;
         let step = format!(
@@ -358,7 +364,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// An export has every record, or says which value it cannot hold.
+    /// An export has every record, or reports the unsupported value.
     async fn exported(&self) -> Checked {
         let step = "step.export = { to = \"file:/unused/\", format = \"jsonl\" }";
         let scope = self.scope(step, Request::new("J")).await?;
@@ -384,12 +390,12 @@ impl Table<'_> {
     }
 }
 
-/// A value as it is after it was written down as JSON and read again.
+/// A value after conversion to JSON and back.
 fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
 }
 
-/// What cannot be a key is refused by its name and type before anything runs.
+/// A column that cannot be a key is refused by its name and type.
 #[tokio::test]
 async fn a_type_that_cannot_be_a_key_is_refused() {
     for (db, columns, expected) in [
@@ -404,9 +410,9 @@ async fn a_type_that_cannot_be_a_key_is_refused() {
                 "source.{source}\nstep.sql = \"UPDATE refused SET v = 1 WHERE {{chunk}}\""
             ));
             let table = db.data.describe(&job_type.source).await.unwrap();
-            let problems = windlass_connectors::fit(&mut job_type, &table);
+            let problems = windlass_connectors::validate(&mut job_type, &table);
             let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            // A query's columns do not say that they are of an enum.
+            // The columns of a query do not tell that they are enums.
             if source.starts_with("table") || db.is_postgres() {
                 assert!(told.contains(expected) && told.contains("name another key"), "{told}");
             }
@@ -426,9 +432,9 @@ async fn a_domain_over_an_enum_is_refused() {
     assert!(told.contains("`k` is of type d_mood, a domain over an enum"), "{told}");
 }
 
-/// A text that is not UTF-8 would be written down as bytes, which sort after every text.
+/// A text that is not UTF-8 would become bytes, which sort behind every text.
 #[tokio::test]
-async fn a_key_of_sqlite_that_is_not_utf_8_is_refused_when_it_is_met() {
+async fn a_key_of_sqlite_that_is_not_utf_8_is_refused() {
     let db = Db::sqlite().await;
     db.run("CREATE TABLE t (k TEXT NOT NULL PRIMARY KEY, v INT)").await;
     db.run("INSERT INTO t (k) VALUES ('a'), (CAST(x'ff' AS TEXT)), ('z')").await;

@@ -5,7 +5,7 @@ use super::verdict::Findings;
 use crate::engine::Engine;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windlass_connectors::{Connection, LedgerRow};
+use windlass_connectors::{LedgerRow, Target};
 use windlass_core::{Cursor, JobId, Load};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED};
 
@@ -14,7 +14,7 @@ pub(super) struct LedgerCheck<'a> {
     engine: &'a Engine,
     job: JobId,
     /// The connection of the ledger; `None` if the step only reads, or if the ledger cannot be read.
-    connection: Option<Arc<dyn Connection>>,
+    target: Option<Arc<dyn Target>>,
     load: Option<&'a Load>,
     /// Whether the retention of the ledger has passed.
     expired: bool,
@@ -37,17 +37,17 @@ impl<'a> LedgerCheck<'a> {
         expired: bool,
     ) -> LedgerCheck<'a> {
         let definition = &snapshot.definition;
-        let (mut connection, mut problem) = (None, None);
+        let (mut target, mut problem) = (None, None);
         if !definition.step.kind.makes_parts() {
-            match engine.connection_of(definition, false) {
-                Ok(found) => connection = Some(found),
+            match engine.target_of(definition) {
+                Ok(found) => target = Some(found),
                 Err(error) => problem = Some(error.to_string()),
             }
         }
         LedgerCheck {
             engine,
             job: snapshot.id,
-            connection,
+            target,
             load: definition.load.as_ref().filter(|_| loads),
             expired,
             rows: VecDeque::new(),
@@ -74,7 +74,7 @@ impl<'a> LedgerCheck<'a> {
             }
             match self.take_if(|of| of == number) {
                 Some(row) => self.compare(chunk, &row, findings),
-                None if self.connection.is_none() => return,
+                None if self.target.is_none() => return,
                 None if self.expired => self.pruned = true,
                 None => findings.contradiction(format!("the ledger has no row for chunk {number}")),
             }
@@ -103,13 +103,13 @@ impl<'a> LedgerCheck<'a> {
     /// The next row of a chunk before this one; `None` if the ledger cannot be read.
     async fn next_before(&mut self, chunk: i64) -> Option<LedgerRow> {
         if self.rows.is_empty()
-            && let Some(connection) = &self.connection
+            && let Some(target) = &self.target
         {
-            match connection.ledger_rows(self.job, self.after, ROWS_PER_PAGE).await {
+            match target.ledger_rows(self.job, self.after, ROWS_PER_PAGE).await {
                 Ok(rows) => self.rows.extend(rows),
                 Err(error) => {
                     self.problem = Some(error.to_string());
-                    self.connection = None;
+                    self.target = None;
                 }
             }
             self.after = self.rows.back().map_or(self.after, |row| row.ledger.chunk.number);

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use windlass_core::{JobType, StepKind};
 #[cfg(feature = "export")]
-use windlass_export::{Destination, Manifest, survey};
+use windlass_export::{Destination, Manifest, scan_orphans};
 use windlass_store::{ChunkRow, JobSnapshot, MERGED, NewPart, PartRow};
 
 /// Reads the parts in step with the chunks.
@@ -139,7 +139,7 @@ impl<'a> OutputCheck<'a> {
         findings.require(recorded.is_ok_and(|recorded: Manifest| recorded == found), || {
             format!("the manifest in {} differs from the recorded one", location.url())
         });
-        for missing in survey(&location, &found).await?.missing {
+        for missing in scan_orphans(&location, &found).await?.missing {
             let url = location.url();
             findings
                 .contradiction(format!("{missing} in {url} is missing or has a different size"));

@@ -89,7 +89,7 @@ impl SourceCheck {
     /// Counts the rows that are now in a page of chunks. Returns false if the source cannot be read.
     pub(super) async fn page(&mut self, chunks: &[ChunkRow], findings: &mut Findings) -> bool {
         let key_sets: Vec<KeySet> = chunks.iter().map(|chunk| chunk.key_set.clone()).collect();
-        match self.job.connection.count_each(&self.job.scope, &key_sets).await {
+        match self.job.source.count_each(&self.job.scope, &key_sets).await {
             Ok(counts) => {
                 for (chunk, now) in chunks.iter().zip(counts) {
                     self.chunk(chunk, now);
@@ -187,9 +187,9 @@ impl SourceCheck {
     /// Counts rows that are in no chunk: after the last planned key, where rows with ascending keys are
     /// added, and between the planned keys.
     async fn count_unplanned(&self) -> crate::Result<(i64, i64)> {
-        let (connection, scope) = (&self.job.connection, &self.job.scope);
+        let (source, scope) = (&self.job.source, &self.job.scope);
         let count = async |range: KeyRange| {
-            connection.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
+            source.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
         };
         Ok(match &self.unplanned {
             UnplannedRows::NotChecked => (0, 0),
@@ -205,17 +205,17 @@ impl SourceCheck {
 
     /// Counts rows after the last planned key of each value of the filter that the job was planned by.
     async fn count_after_values(&self) -> crate::Result<i64> {
-        let (connection, scope) = (&self.job.connection, &self.job.scope);
+        let (source, scope) = (&self.job.source, &self.job.scope);
         let Some((filter, column, values)) = scope.filters.first() else { return Ok(0) };
         let rows: Vec<Vec<Value>> = values.iter().map(|value| vec![value.clone()]).collect();
-        let values = connection.distinct(scope, std::slice::from_ref(column), rows).await?;
+        let values = source.distinct(scope, std::slice::from_ref(column), rows).await?;
         let behind = |value: Value| {
             let after = self.last.get(&value.to_string()).cloned();
             let within = Some(FilterValue { filter: filter.clone(), value });
             KeySet { within, keys: Keys::Range(KeyRange { after, upto: None }) }
         };
         let key_sets: Vec<KeySet> = values.into_iter().flatten().map(behind).collect();
-        Ok(connection.count_each(scope, &key_sets).await?.into_iter().sum())
+        Ok(source.count_each(scope, &key_sets).await?.into_iter().sum())
     }
 
     /// Whether processing a row may remove it from the source.

@@ -4,7 +4,7 @@
 use crate::protocol::common::*;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_connectors::{Commit, DataError, DeferredItem, DeferredState, Effect, WriteItem};
+use windlass_connectors::{Commit, ConnectorError, DeferredItem, DeferredState, Effect, WriteItem};
 use windlass_core::{Change, Counts, Cursor, ItemError, Key};
 use windlass_engine::Engine;
 use windlass_testkit::Proxy;
@@ -85,7 +85,7 @@ pub(crate) async fn a_commit_is_refused_the_second_time(fixture: EngineFixture) 
     worker.commit(&ledger).await.unwrap();
     let again = worker.commit(&ledger).await;
 
-    assert!(matches!(again, Err(DataError::LeaseLost)), "{again:?}");
+    assert!(matches!(again, Err(ConnectorError::LeaseLost)), "{again:?}");
     fixture.each_once(10).await;
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
     let connection = worker.connection();
     let read = connection.read(&worker.scope, &worker.claimed.key_set, 10, 1 << 20).await.unwrap();
     let item = read.items.into_iter().next().unwrap();
-    let hold = Commit { hold: vec![held(&item.key)], ..commit_of(Effect::Nothing) };
+    let hold = Commit { defer: vec![held(&item.key)], ..commit_of(Effect::Nothing) };
     let hold = Commit { counts: Counts { read: 1, ..Counts::default() }, ..hold };
     let ledger = connection.commit(&worker.scope, &begun, hold).await.unwrap().ledger;
     assert_eq!(ledger.cursor, Cursor::End);
@@ -116,11 +116,11 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
         attempts: 1,
         conflicts: 0,
     };
-    let settle = Commit { settle: vec![item.key], ..commit_of(Effect::Write(vec![write])) };
+    let settle = Commit { resolve: vec![item.key], ..commit_of(Effect::Write(vec![write])) };
     connection.commit(&worker.scope, &ledger, settle.clone()).await.unwrap();
     let again = connection.commit(&worker.scope, &ledger, settle).await;
 
-    assert!(matches!(again, Err(DataError::LeaseLost)), "{again:?}");
+    assert!(matches!(again, Err(ConnectorError::LeaseLost)), "{again:?}");
     fixture.logged_once(1).await;
 }
 

@@ -3,7 +3,7 @@
 use crate::protocol::common::*;
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
-use windlass_connectors::DataError;
+use windlass_connectors::ConnectorError;
 use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
 use windlass_testkit::eventually;
 
@@ -22,9 +22,9 @@ pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancellation(fixtur
     assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
 
     let committed = stalled.commit(&ledger).await;
-    assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
+    assert!(matches!(committed, Err(ConnectorError::LeaseLost)), "{committed:?}");
     let marked = stalled.connection().mark(&stalled.scope, &ledger, key_set).await;
-    assert!(matches!(marked, Err(DataError::LeaseLost)), "{marked:?}");
+    assert!(matches!(marked, Err(ConnectorError::LeaseLost)), "{marked:?}");
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE busy").await, 0);
     let cancelled = engine.job(job).await.unwrap();
@@ -45,7 +45,7 @@ pub(crate) async fn a_cancellation_fences_the_chunks_it_ends(fixture: EngineFixt
     let ledger = stalled.fence().await.unwrap();
     engine.cancel(job).await.unwrap();
     let committed = stalled.commit(&ledger).await;
-    assert!(matches!(committed, Err(DataError::LeaseLost)), "{committed:?}");
+    assert!(matches!(committed, Err(ConnectorError::LeaseLost)), "{committed:?}");
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
 }
 
@@ -151,10 +151,23 @@ pub(crate) async fn emitted_rows_of_a_cancelled_job_are_removed(fixture: EngineF
     let working = Working::start(&engine, "emits", 2);
     let rows = "SELECT count(*) FROM windlass_emitted";
     eventually("all but one are emitted", PATIENCE, async || fixture.int(rows).await == 19).await;
-    assert_eq!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().len(), 19);
+    assert_eq!(
+        engine
+            .output(job, &windlass_connectors::EmittedCursor::default(), 100)
+            .await
+            .unwrap()
+            .len(),
+        19
+    );
     engine.cancel(job).await.unwrap();
     assert_eq!(fixture.int(rows).await, 0);
-    assert!(engine.output(job, &windlass_connectors::FIRST, 100).await.unwrap().is_empty());
+    assert!(
+        engine
+            .output(job, &windlass_connectors::EmittedCursor::default(), 100)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     working.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use crate::protocol::common::*;
 use serde_json::json;
-use windlass_connectors::FIRST;
+use windlass_connectors::EmittedCursor;
 use windlass_core::{Change, JobStatus, Outcome, PaginationState};
 use windlass_engine::Engine;
 
@@ -58,7 +58,7 @@ pub(crate) async fn totals_equal_the_sums_of_the_database(fixture: EngineFixture
     assert!(done.chunks.total > 10, "{done:?}");
     assert_eq!(done.items.processed, 100);
     is_right(&fixture).await;
-    let output = engine.output(done.id, &FIRST, 100).await.unwrap();
+    let output = engine.output(done.id, &EmittedCursor::default(), 100).await.unwrap();
     assert!(output[0].fields.contains("\"county\""), "{output:?}");
     // A second run replaces the same rows.
     run_on(&engine, "monday").await;
@@ -128,7 +128,7 @@ pub(crate) async fn a_partial_request_writes_a_report_and_never_loads(fixture: E
     let id = engine.submit(asked(request), Engine::local_identity()).await.unwrap().id();
     let done = work(&engine, id).await;
     assert_eq!(done.status, JobStatus::Completed);
-    assert!(!engine.output(id, &FIRST, 10).await.unwrap().is_empty());
+    assert!(!engine.output(id, &EmittedCursor::default(), 10).await.unwrap().is_empty());
     assert_eq!(fixture.int("SELECT count(*) FROM totals WHERE county = 'old'").await, 2);
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn a_row_that_was_submitted_but_not_removed_is_the_same_job(
     );
     fixture.app.run(refuse).await;
     for _ in 0..3 {
-        let away = engine.relay("app").await.unwrap().away.unwrap();
+        let away = engine.relay("app").await.unwrap().unavailable.unwrap();
         assert!(away.contains("not now") && away.contains(&id.to_string()), "{away}");
     }
     assert_eq!(waiting(&engine).await.len(), 1, "the row stays");
@@ -64,7 +64,7 @@ pub(crate) async fn a_row_that_was_submitted_but_not_removed_is_the_same_job(
         .app
         .run(fixture.spell("DROP TRIGGER refuse ON windlass_outbox", "DROP TRIGGER refuse"))
         .await;
-    assert_eq!(engine.relay("app").await.unwrap().taken, 1);
+    assert_eq!(engine.relay("app").await.unwrap().submitted, 1);
     let jobs: Vec<JobId> = jobs(&engine).await.iter().map(|job| job.id).collect();
     assert_eq!(jobs, [id], "one job, with the id that the application was told");
     assert_eq!(waiting(&engine).await.len(), 0);
@@ -86,7 +86,7 @@ pub(crate) async fn a_refused_row_stays_with_its_reason_and_blocks_no_other_row(
         put(&fixture, job_type, request).await;
     }
     let relayed = engine.relay("app").await.unwrap();
-    assert_eq!((relayed.taken, relayed.refused), (1, 5));
+    assert_eq!((relayed.submitted, relayed.refused), (1, 5));
     let taken = jobs(&engine).await;
     assert_eq!((taken.len(), taken[0].submitted_by.as_str()), (1, "clerk"));
     let reasons: Vec<String> =
@@ -135,12 +135,14 @@ async fn while_the_store_is_unavailable_rows_wait_without_failed_attempts() {
     put(&fixture, "JOB", json!({"items": [point(1, "a")]})).await;
     server.stop_immediate();
     let relayed = engine.relay("app").await.unwrap();
-    assert!(relayed.away.is_some() && relayed.taken == 0, "{relayed:?}");
+    assert!(relayed.unavailable.is_some() && relayed.submitted == 0, "{relayed:?}");
     let row = waiting(&engine).await.remove(0);
     assert_eq!((row.attempts, row.error), (0, None));
     server.start_again();
-    eventually("it is relayed", PATIENCE, async || engine.relay("app").await.unwrap().taken == 1)
-        .await;
+    eventually("it is relayed", PATIENCE, async || {
+        engine.relay("app").await.unwrap().submitted == 1
+    })
+    .await;
     assert_eq!(jobs(&engine).await[0].id, row.id);
 }
 
@@ -153,7 +155,7 @@ async fn an_idempotency_key_is_shared_by_the_outbox_and_the_api() {
     let request = json!({"items": items, "idempotencyKey": "k"});
     put(&fixture, "JOB", request.clone()).await;
     put(&fixture, "JOB", request).await;
-    assert_eq!(engine.relay("app").await.unwrap().taken, 2);
+    assert_eq!(engine.relay("app").await.unwrap().submitted, 2);
     let request = Request {
         items: items.as_array().cloned(),
         idempotency_key: Some("k".to_owned()),

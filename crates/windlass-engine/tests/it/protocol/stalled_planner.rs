@@ -148,7 +148,10 @@ async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) 
     let after = last_evaluated_key.as_ref().map(|last| Key::from_id(last["id"].clone()));
     let range = KeyRange { after, upto: segment.range.upto.clone() };
     let connection = engine.connection("app").unwrap();
-    let cuts = connection.cut(&scope, None, &range, 10, CHUNKS_PER_PAGE, None).await.unwrap();
+    let cuts = connection
+        .cut(&scope, None, &range, windlass_connectors::CutLimits::new(10, CHUNKS_PER_PAGE, None))
+        .await
+        .unwrap();
     let cut: i64 = cuts.chunks.iter().map(|(_, items)| items).sum();
     let to = PaginationState::TableScan {
         segment: 0,

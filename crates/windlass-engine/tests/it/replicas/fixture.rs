@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use tempfile::TempDir;
-use windlass_connectors::FIRST;
+use windlass_connectors::EmittedCursor;
 use windlass_core::{Config, Job, JobId, JobStatus, Request};
 use windlass_engine::{Builder, Engine, Handle, Options, Worker};
 use windlass_testkit::{Database, PostgresServer, eventually};
@@ -59,7 +59,7 @@ impl ReplicaFixture {
 
     /// Asserts that the output of a mapped job equals the database's sums. Returns how many rows each server read.
     pub(crate) async fn read_by(&self, engine: &Engine, job: JobId) -> Reads {
-        let output = engine.output(job, &FIRST, 1000).await.unwrap();
+        let output = engine.output(job, &EmittedCursor::default(), 1000).await.unwrap();
         let rows: Vec<String> = output.into_iter().map(|row| row.fields).collect();
         let output = format!("[{}]", rows.join(","));
         let client = self.app.client().await;

@@ -73,7 +73,12 @@ async fn a_sqlite_file_can_be_a_replica() {
     let engine = builder(&folder, &url("app.db"), &urls, "10s", job).connect().await.unwrap();
     let read = async || {
         let id = run(&engine).await.id;
-        engine.output(id, &windlass_connectors::FIRST, 10).await.unwrap().remove(0).fields
+        engine
+            .output(id, &windlass_connectors::EmittedCursor::default(), 10)
+            .await
+            .unwrap()
+            .remove(0)
+            .fields
     };
     assert_eq!(read().await, "{\"file\":\"app.db\"}");
     make("copy.db").await;

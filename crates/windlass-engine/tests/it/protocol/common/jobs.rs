@@ -196,8 +196,8 @@ impl ByHand {
 
 /// A commit to the end of a chunk with only this effect.
 pub(crate) fn commit_of(effect: Effect) -> Commit {
-    let (hold, settle) = (Vec::new(), Vec::new());
-    Commit { cursor: Cursor::End, effect, counts: Default::default(), hold, settle }
+    let (defer, resolve) = (Vec::new(), Vec::new());
+    Commit { cursor: Cursor::End, effect, counts: Default::default(), defer, resolve }
 }
 
 /// What a job may reach.

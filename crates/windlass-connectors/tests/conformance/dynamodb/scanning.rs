@@ -1,11 +1,11 @@
-//! Every record is found once, by the numbers of a scan and by the values of an index.
+//! Every record is found once, by scan segments and by index queries.
 
 use super::{HANDLER, REFRESH, table};
 use crate::harness::{Db, effect, everything, key};
 use crate::writing::item;
 use serde_json::json;
 use std::collections::HashSet;
-use windlass_connectors::{Effect, ScanSegment, Scope};
+use windlass_connectors::{CutLimits, Effect, ScanSegment, Scope};
 use windlass_core::{
     Change, Claims, Counts, FilterValue, Identity, Key, KeyRange, KeySet, Keys, Request, Value,
 };
@@ -24,7 +24,7 @@ fn number(key: &Key) -> i64 {
     }
 }
 
-/// Every key of a walk, page by page, each found once.
+/// All keys, page by page, each found once.
 pub(super) async fn walked(
     db: &Db,
     scope: &Scope,
@@ -36,12 +36,17 @@ pub(super) async fn walked(
     let (mut seen, mut after) = (HashSet::new(), None::<Key>);
     loop {
         let cuts = match share {
-            Some(share) => {
-                db.data.scan(scope, share, after.as_ref(), items, chunks, None).await.unwrap()
-            }
+            Some(share) => db
+                .data
+                .scan(scope, share, after.as_ref(), CutLimits::new(items, chunks, None))
+                .await
+                .unwrap(),
             None => {
                 let range = KeyRange { after: after.clone(), upto: None };
-                db.data.cut(scope, within, &range, items, chunks, None).await.unwrap()
+                db.data
+                    .cut(scope, within, &range, CutLimits::new(items, chunks, None))
+                    .await
+                    .unwrap()
             }
         };
         for (key_set, count) in &cuts.chunks {
@@ -59,7 +64,7 @@ pub(super) async fn walked(
 }
 
 #[tokio::test]
-async fn scans_hold_every_record_once() {
+async fn scans_find_every_record_once() {
     let db = Db::dynamodb().await;
     table(&db, 200).await;
     let scope = db.scope(HANDLER).await;
@@ -76,7 +81,7 @@ async fn scans_hold_every_record_once() {
     }
     let limited = db
         .data
-        .scan(&scope, ScanSegment { number: 0, of: 1 }, None, 10, 500, Some(25))
+        .scan(&scope, ScanSegment { number: 0, of: 1 }, None, CutLimits::new(10, 500, Some(25)))
         .await
         .unwrap();
     let counts: Vec<i64> = limited.chunks.iter().map(|(_, count)| *count).collect();
@@ -91,7 +96,7 @@ async fn a_value_is_looked_up_by_its_index_page_by_page() {
     let filter = json!({ "jobType": "J", "filter": { "kinds": ["2", 3], "counties": ["c1"] } });
     let request: Request = serde_json::from_value(filter).unwrap();
     let scope = db.scope_for(&toml, request, Identity::default()).await;
-    // The index has a sort key, which says where a page ended.
+    // The index has a sort key, from which the next page continues.
     let values = scope.filters.iter().find(|(name, ..)| name == "kinds").unwrap().2.clone();
     for (value, kind) in values.into_iter().zip([2, 3]) {
         let within = FilterValue { filter: "kinds".to_owned(), value };
@@ -106,7 +111,7 @@ async fn a_value_is_looked_up_by_its_index_page_by_page() {
 }
 
 #[tokio::test]
-async fn claims_bound_scans_reads_and_writes() {
+async fn claims_restrict_scans_reads_and_writes() {
     let db = Db::dynamodb().await;
     table(&db, 60).await;
     let toml = format!("{REFRESH}\nsource.claims = {{ county = \"county\" }}");
@@ -116,7 +121,7 @@ async fn claims_bound_scans_reads_and_writes() {
     let found = walked(&db, &scope, Some(ScanSegment { number: 0, of: 1 }), None, 50, 9).await;
     assert_eq!(found, (1..=60).filter(|n| n % 3 != 1).collect());
     assert_eq!(db.data.count(&scope, &everything()).await.unwrap(), 40);
-    // Keys that were listed before the record moved, and some that never were.
+    // Keys that were listed before the record changed, and some that never matched.
     let listed = KeySet::keys(vec![key(3), key(4), key(5), key(77)]);
     let read = db.data.read(&scope, &listed, 10, usize::MAX).await.unwrap();
     let read: Vec<i64> = read.items.iter().map(|item| number(&item.key)).collect();
@@ -151,7 +156,7 @@ async fn keys_of_every_type() {
     let ledger = db.fenced(1).await;
     let commit = effect(Effect::Write(writes.collect()));
     assert_eq!(db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts.processed, 2);
-    // Ids are of the key's type, however they are written.
+    // Ids are converted to the type of the key.
     db.run("CREATE TABLE n (id NUMERIC PRIMARY KEY); INSERT INTO n VALUES (1), (2.5)").await;
     let scope = db.scope("source.table = \"n\"\nstep.handler = \"h\"\nstep.version = \"v\"").await;
     let rows = ["2.50", "1", "2.5", "7", "1.0", "7"].map(|text| vec![Value::from(text)]);
@@ -162,9 +167,9 @@ async fn keys_of_every_type() {
     assert_eq!(db.data.count(&scope, &listed).await.unwrap(), 2);
 }
 
-/// What an index does not carry cannot be checked by it, and must not hide records.
+/// Conditions on attributes that an index lacks must not hide records.
 #[tokio::test]
-async fn an_index_with_keys_only_leaves_conditions_to_the_read() {
+async fn conditions_that_an_index_lacks_are_checked_by_the_read() {
     let db = Db::dynamodb().await;
     let attribute = |name: &str| json!({ "AttributeName": name, "AttributeType": "N" });
     db.tables().call(

@@ -1,14 +1,14 @@
-//! Names are names and values are values, whatever they hold.
+//! Names and values with any content are quoted or bound, never interpreted as SQL.
 
 use crate::harness::{Db, effect, everything, on_every_backend};
 use windlass_connectors::{Effect, Fence};
 use windlass_core::{Change, Identity, Key, KeySet, Request, Value};
 
-on_every_backend!(odd_names_everywhere, values_are_never_read_as_sql);
+on_every_backend!(special_characters_in_names_are_quoted, values_are_never_interpreted_as_sql);
 
 const TABLE: &str = r#"weird "table"; DROP TABLE x; --"#;
 
-async fn odd_names_everywhere(db: Db) {
+async fn special_characters_in_names_are_quoted(db: Db) {
     let quoted = TABLE.replace('"', "\"\"");
     db.run(&format!(
         "CREATE TABLE \"{quoted}\" (\"select\" BIGINT, \"a \"\"b\"\"\" TEXT, \"order\" INT, \
@@ -59,7 +59,7 @@ async fn odd_names_everywhere(db: Db) {
     assert_eq!(db.number(&format!("SELECT count(*) FROM \"{quoted}\"")).await, 51);
 }
 
-async fn values_are_never_read_as_sql(db: Db) {
+async fn values_are_never_interpreted_as_sql(db: Db) {
     db.run("CREATE TABLE t (id TEXT PRIMARY KEY, county TEXT, v TEXT, version INT NOT NULL)").await;
     let evil = "x'); DROP TABLE t; --";
     db.run("INSERT INTO t VALUES ('x''); DROP TABLE t; --', ''' OR ''1''=''1', 'a', 1), ('y', 'c', 'b', 1)").await;
@@ -103,9 +103,9 @@ async fn values_are_never_read_as_sql(db: Db) {
     assert_eq!(db.rows("SELECT v FROM t ORDER BY v DESC").await, [[evil], ["b"]]);
 }
 
-/// PostgreSQL cuts a text to the length of the type that it is cast to, and pads `char(n)`.
+/// PostgreSQL truncates a text that is cast to a shorter type, and pads `char(n)`.
 #[tokio::test]
-async fn a_claim_is_compared_by_bytes_whatever_the_type() {
+async fn a_claim_is_compared_by_bytes_for_any_type() {
     let db = Db::postgres().await;
     db.run("CREATE TABLE t (id bigint PRIMARY KEY, padded char(6), short varchar(4))").await;
     db.run("INSERT INTO t VALUES (1, 'acme', 'acme'), (2, 'ACME', 'ACME')").await;

@@ -1,35 +1,31 @@
-//! Records that came with the request: cut, read and counted like a table's, with effects on the
-//! connection.
+//! Records that came with the request are cut, read and counted like those of a table.
 
 use crate::harness::{Db, Random, effect, everything, job_type, on_every_backend};
 use serde_json::{Value as Json, json};
-use std::sync::Arc;
-use windlass_connectors::{Effect, Items, Scope, Source as _, Target as _, WriteItem, fit};
+use windlass_connectors::{
+    CutLimits, Effect, InlineSource, RecordReader as _, Scope, Source as _, WriteItem, validate,
+};
 use windlass_core::{Change, Identity, Insert, Key, KeyRange, KeySet, Keys, Request, Row, Value};
 
 on_every_backend!(
-    segments_and_chunks_hold_every_item_once,
-    records_are_the_items_as_they_came,
-    a_batch_ends_at_its_bytes,
-    keys_are_looked_up_and_counted,
     inserts_are_committed_on_the_connection,
     an_update_is_refused_since_there_is_no_table,
 );
 
 const POINTS: &str = "source.items = true\nsource.key = [\"file\", \"id\"]\nstep.handler = \"h\"\n";
 
-fn source(db: &Db, items: Vec<Json>) -> (Scope, Items) {
+fn source(items: Vec<Json>) -> (Scope, InlineSource) {
     let mut job_type = job_type(POINTS);
     assert_eq!(job_type.problems(), []);
-    let table = Items::table(&job_type.source, items.len());
-    assert_eq!(fit(&mut job_type, &table), []);
+    let table = InlineSource::table(&job_type.source, items.len());
+    assert_eq!(validate(&mut job_type, &table), []);
     let request = Request { items: Some(items.clone()), ..Request::new("J") };
     let scope = Scope::new(job_type, table, &request, &Identity::default()).unwrap();
     let key = scope.key().to_vec();
-    (scope, Items::new(items, &key, Arc::clone(&db.data)).unwrap())
+    (scope, InlineSource::new(items, &key).unwrap())
 }
 
-/// Items in no order, their keys of numbers and of text.
+/// Items in random order, with keys of numbers and of text.
 fn points(count: i64) -> Vec<Json> {
     let mut random = Random(7);
     let mut items: Vec<Json> = (0..count)
@@ -39,14 +35,15 @@ fn points(count: i64) -> Vec<Json> {
             _ => json!({"file": format!("b{}", n % 5), "id": n}),
         })
         .collect();
-    for place in (1..items.len()).rev() {
-        items.swap(place, random.below(place as u64 + 1) as usize);
+    for index in (1..items.len()).rev() {
+        items.swap(index, random.below(index as u64 + 1) as usize);
     }
     items
 }
 
-pub(crate) async fn segments_and_chunks_hold_every_item_once(db: Db) {
-    let (scope, items) = source(&db, points(103));
+#[tokio::test]
+async fn every_item_is_in_one_chunk() {
+    let (scope, items) = source(points(103));
     for segments in [1, 4, 200] {
         let ranges = items.split(&scope, segments).await.unwrap();
         assert!(ranges.len() <= segments as usize && !ranges.is_empty());
@@ -56,9 +53,9 @@ pub(crate) async fn segments_and_chunks_hold_every_item_once(db: Db) {
         for range in ranges {
             let mut at = range.clone();
             let mut chunks = Vec::new();
-            // Pages of two chunks, so that a segment takes several.
+            // Pages of two chunks, so that a segment has several pages.
             loop {
-                let cut = items.cut(&scope, None, &at, 7, 2, None).await.unwrap();
+                let cut = items.cut(&scope, None, &at, CutLimits::new(7, 2, None)).await.unwrap();
                 at.after = cut.last.clone().or(at.after);
                 chunks.extend(cut.chunks);
                 if cut.done {
@@ -82,29 +79,31 @@ pub(crate) async fn segments_and_chunks_hold_every_item_once(db: Db) {
         seen.dedup();
         assert_eq!((read, seen.len()), (103, 103), "{segments} segments");
     }
-    let (scope, none) = source_of_nothing(&db);
+    let (scope, none) = empty_source();
     assert_eq!(none.split(&scope, 10).await.unwrap(), []);
 }
 
-fn source_of_nothing(db: &Db) -> (Scope, Items) {
-    let (scope, _) = source(db, points(1));
+fn empty_source() -> (Scope, InlineSource) {
+    let (scope, _) = source(points(1));
     let key = scope.key().to_vec();
-    (scope, Items::new(Vec::new(), &key, Arc::clone(&db.data)).unwrap())
+    (scope, InlineSource::new(Vec::new(), &key).unwrap())
 }
 
-pub(crate) async fn records_are_the_items_as_they_came(db: Db) {
+#[tokio::test]
+async fn records_equal_the_items() {
     let item = json!({"file": "a", "id": 1, "none": null, "yes": true, "part": 0.5, "big": u64::MAX,
         "list": [1, {"a": "b"}], "object": {"$bytes": "0aff"}, "text": "a\"b\nü"});
-    let (scope, items) = source(&db, vec![item.clone(), json!({"file": "a", "id": 2})]);
+    let (scope, items) = source(vec![item.clone(), json!({"file": "a", "id": 2})]);
     let batch = items.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
     assert_eq!(batch.items[0].record.to_json(), item);
     assert_eq!(batch.items[0].key.to_id(), json!(["a", 1]));
     assert_eq!(batch.items[1].record.to_json(), json!({"file": "a", "id": 2}));
 }
 
-pub(crate) async fn a_batch_ends_at_its_bytes(db: Db) {
+#[tokio::test]
+async fn a_batch_ends_at_its_byte_limit() {
     let wide = |id: i64| json!({"file": "a", "id": id, "text": "x".repeat(1000)});
-    let (scope, items) = source(&db, (0..5).map(wide).collect());
+    let (scope, items) = source((0..5).map(wide).collect());
     for (limit, bytes, read) in [(5, 2500, 3), (2, 2500, 2), (5, 0, 0), (5, 1, 1), (5, 9999, 5)] {
         let batch = items.read(&scope, &everything(), limit, bytes).await.unwrap();
         assert_eq!(
@@ -115,8 +114,9 @@ pub(crate) async fn a_batch_ends_at_its_bytes(db: Db) {
     }
 }
 
-pub(crate) async fn keys_are_looked_up_and_counted(db: Db) {
-    let (scope, items) = source(&db, points(30));
+#[tokio::test]
+async fn keys_are_looked_up_and_counted() {
+    let (scope, items) = source(points(30));
     let keys = [json!(["a", 3]), json!(["a", 0]), json!(["a", 3]), json!(["none", 3])];
     let keys: Vec<Key> = keys.into_iter().map(Key::from_id).collect();
     let key_set = KeySet::keys(keys.clone());
@@ -142,31 +142,32 @@ fn write(scope: &Scope, change: Change) -> (Key, WriteItem) {
 
 pub(crate) async fn inserts_are_committed_on_the_connection(db: Db) {
     db.run("CREATE TABLE found (point text NOT NULL)").await;
-    let (scope, items) = source(&db, points(3));
+    let (scope, _) = source(points(3));
     let rows = vec![Row::from([("point".to_owned(), Value::from("x"))])];
     let insert = vec![Insert { table: "found".to_owned(), rows }];
     let (_, item) = write(&scope, Change { insert, ..Change::default() });
     let ledger = db.fenced(1).await;
-    items.try_write(&scope, item.clone()).await.unwrap();
-    assert_eq!(db.number("SELECT count(*) FROM found").await, 0, "a try is taken back");
+    db.data.try_write(&scope, item.clone()).await.unwrap();
+    assert_eq!(db.number("SELECT count(*) FROM found").await, 0, "try_write rolls back");
     let commit = effect(Effect::Write(vec![item]));
-    let committed = items.commit(&scope, &ledger, commit.clone()).await.unwrap();
+    let committed = db.data.commit(&scope, &ledger, commit.clone()).await.unwrap();
     assert_eq!(committed.ledger.counts.processed, 1);
-    assert!(items.commit(&scope, &ledger, commit).await.is_err(), "the ledger has moved on");
+    assert!(db.data.commit(&scope, &ledger, commit).await.is_err(), "the ledger row has changed");
     assert_eq!(db.number("SELECT count(*) FROM found").await, 1);
 }
 
 pub(crate) async fn an_update_is_refused_since_there_is_no_table(db: Db) {
-    let (scope, items) = source(&db, points(3));
+    let (scope, _) = source(points(3));
     let update = Row::from([("name".to_owned(), Value::from("x"))]);
     let (_, item) = write(&scope, Change { update, ..Change::default() });
     let ledger = db.fenced(1).await;
-    let error = items.commit(&scope, &ledger, effect(Effect::Write(vec![item]))).await.unwrap_err();
+    let error =
+        db.data.commit(&scope, &ledger, effect(Effect::Write(vec![item]))).await.unwrap_err();
     let message = error.to_string();
     assert!(message.contains("no table to write them back to; use insert"), "{message}");
     assert_eq!(
         error.class(),
-        Some(windlass_drivers::Class::Data),
-        "so that halving finds the item"
+        Some(windlass_drivers::ErrorClass::Data),
+        "halving the batch finds the item"
     );
 }

@@ -1,8 +1,8 @@
--- advance.sql for several chunks at once, none of which does anything but move on. A row comes back
--- for each that was at the expected epoch, nonce and commit.
+-- advance.sql for several chunks whose commits change only the ledger. Returns a row for each chunk that had the
+-- expected epoch, nonce and number of commits.
 --
--- Lock: the rows, in key order as they are given, so that two processes never wait for each other in
--- a circle. Index: the primary key.
+-- Lock: the rows in the given order, which is key order, so that two processes cannot deadlock.
+-- Index: the primary key.
 UPDATE windlass_ledger AS ledger SET
     cursor = d.cursor,
     commits = ledger.commits + 1,

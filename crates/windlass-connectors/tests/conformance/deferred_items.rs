@@ -1,4 +1,4 @@
-//! DeferredItem items survive the round trip, with the time until they are due by the database's clock.
+//! Deferred items survive a round trip, with the time until they are due by the database's clock.
 
 use crate::harness::{Db, effect, key, on_every_backend};
 use serde_json::json;
@@ -11,12 +11,12 @@ use windlass_core::{Change, ChunkId, Columns, Counts, Cursor, Key, Record, Value
 on_every_backend!(
     a_round_trip,
     paging_by_key,
-    holding_again_overwrites,
-    ledger_rows_come_in_pages_with_what_is_beside_them,
+    deferring_again_overwrites,
+    ledger_rows_are_paged_with_their_counts,
 );
 
-/// An item that waits for another try.
-pub(crate) fn held(number: i64) -> DeferredItem {
+/// An item that is deferred for another try.
+pub(crate) fn deferred(number: i64) -> DeferredItem {
     DeferredItem {
         key: key(number),
         state: DeferredState::Retry,
@@ -34,8 +34,8 @@ async fn scope(db: &Db) -> windlass_connectors::Scope {
     db.scope("source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"").await
 }
 
-fn hold(items: Vec<DeferredItem>, settle: Vec<Key>) -> Commit {
-    Commit { hold: items, settle, cursor: Cursor::Start, ..effect(Effect::Nothing) }
+fn commit_of(defer: Vec<DeferredItem>, resolve: Vec<Key>) -> Commit {
+    Commit { defer, resolve, cursor: Cursor::Start, ..effect(Effect::Nothing) }
 }
 
 pub(crate) async fn a_round_trip(db: Db) {
@@ -45,69 +45,89 @@ pub(crate) async fn a_round_trip(db: Db) {
         key: Key(vec![Value::from("a'\"\u{0}"), Value::Bytes(vec![1]), Value::from("2025-01-01")]),
         state: DeferredState::Dead,
         error: "with a \u{0} byte".to_owned(),
-        ..held(0)
+        ..deferred(0)
     };
-    let later = DeferredItem { wait: Duration::from_secs(60), ..held(2) };
-    let mut commit = hold(vec![held(1), later, odd.clone()], vec![]);
+    let later = DeferredItem { wait: Duration::from_secs(60), ..deferred(2) };
+    let mut commit = commit_of(vec![deferred(1), later, odd.clone()], vec![]);
     commit.counts = Counts { read: 3, dead: 1, ..Counts::default() };
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert_eq!(ledger.counts, Counts { read: 3, dead: 1, ..Counts::default() });
 
-    let retries = db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
-    assert_eq!(retries[0], held(1));
+    let retries = db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
+    assert_eq!(retries[0], deferred(1));
     assert!(
         retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
     );
-    let dead = db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
+    let dead = db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
     assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));
-    assert!(db.data.held(ledger.chunk, DeferredState::Suspect, None, 10).await.unwrap().is_empty());
+    assert!(
+        db.data.deferred(ledger.chunk, DeferredState::Suspect, None, 10).await.unwrap().is_empty()
+    );
 
-    let ledger =
-        db.data.commit(&scope, &ledger, hold(vec![], vec![key(1), odd.key])).await.unwrap().ledger;
+    let ledger = db
+        .data
+        .commit(&scope, &ledger, commit_of(vec![], vec![key(1), odd.key]))
+        .await
+        .unwrap()
+        .ledger;
     assert_eq!(ledger.commits, 2);
-    assert_eq!(db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().len(), 1);
-    assert!(db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap().is_empty());
+    assert_eq!(
+        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().len(),
+        1
+    );
+    assert!(
+        db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap().is_empty()
+    );
     assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
 }
 
 pub(crate) async fn paging_by_key(db: Db) {
     let scope = scope(&db).await;
     let ledger = db.fenced(1).await;
-    let items = (0..25).map(held).collect();
-    let ledger = db.data.commit(&scope, &ledger, hold(items, vec![])).await.unwrap().ledger;
+    let items = (0..25).map(deferred).collect();
+    let ledger = db.data.commit(&scope, &ledger, commit_of(items, vec![])).await.unwrap().ledger;
     let (mut after, mut seen) = (None::<String>, Vec::new());
     loop {
-        let page =
-            db.data.held(ledger.chunk, DeferredState::Retry, after.as_deref(), 10).await.unwrap();
+        let page = db
+            .data
+            .deferred(ledger.chunk, DeferredState::Retry, after.as_deref(), 10)
+            .await
+            .unwrap();
         let Some(last) = page.last() else { break };
         after = Some(last.key.to_text());
-        seen.extend(page.into_iter().map(|held| held.key.to_text()));
+        seen.extend(page.into_iter().map(|item| item.key.to_text()));
     }
     let mut expected: Vec<String> = (0..25).map(|n| key(n).to_text()).collect();
     expected.sort();
     assert_eq!(seen, expected);
 }
 
-pub(crate) async fn holding_again_overwrites(db: Db) {
+pub(crate) async fn deferring_again_overwrites(db: Db) {
     let scope = scope(&db).await;
     let ledger = db.fenced(1).await;
-    let ledger = db.data.commit(&scope, &ledger, hold(vec![held(1)], vec![])).await.unwrap().ledger;
-    let dead = DeferredItem { state: DeferredState::Dead, attempts: 3, ..held(1) };
-    // Settled and held in one commit: it is held.
-    let commit = hold(vec![dead.clone()], vec![key(1)]);
+    let ledger =
+        db.data.commit(&scope, &ledger, commit_of(vec![deferred(1)], vec![])).await.unwrap().ledger;
+    let dead = DeferredItem { state: DeferredState::Dead, attempts: 3, ..deferred(1) };
+    // Resolved and deferred in one commit: it stays deferred.
+    let commit = commit_of(vec![dead.clone()], vec![key(1)]);
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
-    assert!(db.data.held(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty());
-    assert_eq!(db.data.held(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap(), [dead]);
+    assert!(
+        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty()
+    );
+    assert_eq!(
+        db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap(),
+        [dead]
+    );
 }
 
-pub(crate) async fn ledger_rows_come_in_pages_with_what_is_beside_them(db: Db) {
+pub(crate) async fn ledger_rows_are_paged_with_their_counts(db: Db) {
     let scope = scope(&db).await;
     let job = db.fenced(1).await.chunk.job;
     let mut expected = Vec::new();
     for number in 0..5 {
         let chunk = ChunkId { job, number };
         let ledger = db.fence(chunk, 2, false).await.unwrap();
-        // As many emitted rows, dead and deferred items as the chunk's number says.
+        // The chunk number determines the number of emitted rows, dead and deferred items.
         let row = |n: i64| [("n".to_owned(), Value::Int(n))].into();
         let change = Change { emit: (0..number).map(row).collect(), ..Change::default() };
         let item = WriteItem {
@@ -118,11 +138,11 @@ pub(crate) async fn ledger_rows_come_in_pages_with_what_is_beside_them(db: Db) {
             attempts: 0,
             conflicts: 0,
         };
-        let dead = |n| DeferredItem { state: DeferredState::Dead, ..held(n) };
-        let items = (0..number).map(dead).chain((10..10 + 2 * number).map(held)).collect();
+        let dead = |n| DeferredItem { state: DeferredState::Dead, ..deferred(n) };
+        let items = (0..number).map(dead).chain((10..10 + 2 * number).map(deferred)).collect();
         let counts = Counts { read: 1 + 3 * number, dead: number, ..Counts::default() };
         let effect = Effect::Write(vec![item]);
-        let commit = Commit { effect, counts, ..hold(items, vec![]) };
+        let commit = Commit { effect, counts, ..commit_of(items, vec![]) };
         let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
         expected.push(LedgerRow {
             ledger,
@@ -132,7 +152,7 @@ pub(crate) async fn ledger_rows_come_in_pages_with_what_is_beside_them(db: Db) {
             emitted_rows: number,
         });
     }
-    // Another job's rows are not among them.
+    // Rows of other jobs are not included.
     db.fenced(1).await;
     let mut found: Vec<LedgerRow> = Vec::new();
     loop {

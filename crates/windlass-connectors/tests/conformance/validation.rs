@@ -1,18 +1,18 @@
-//! A table that does not serve a job type is refused with what would be right.
+//! Problems of a job type and its table are reported with their solutions.
 
 use crate::harness::{Db, job_type, on_every_backend};
-use windlass_connectors::fit;
+use windlass_connectors::validate;
 
 on_every_backend!(
     the_primary_key_is_the_default,
-    what_is_wrong_and_what_would_be_right,
-    a_query_needs_its_columns_only,
+    problems_are_reported_with_their_solutions,
+    a_query_needs_only_its_columns,
 );
 
 async fn problems(db: &Db, toml: &str) -> Vec<String> {
     let mut job_type = job_type(toml);
     let table = db.data.describe(&job_type.source).await.unwrap();
-    fit(&mut job_type, &table).iter().map(ToString::to_string).collect()
+    validate(&mut job_type, &table).iter().map(ToString::to_string).collect()
 }
 
 async fn the_primary_key_is_the_default(db: Db) {
@@ -27,7 +27,7 @@ async fn the_primary_key_is_the_default(db: Db) {
     assert!(found[0].contains("line 1") && found[0].contains("no primary key"), "{found:?}");
 }
 
-async fn what_is_wrong_and_what_would_be_right(db: Db) {
+async fn problems_are_reported_with_their_solutions(db: Db) {
     db.run(
         "CREATE TABLE t (id BIGINT PRIMARY KEY, year INT, code TEXT, day INT NOT NULL, version TEXT, v INT, w INT NOT NULL)",
     )
@@ -58,12 +58,12 @@ async fn what_is_wrong_and_what_would_be_right(db: Db) {
         (
             "",
             "step.refresh = true\nstep.version = \"version\"",
-            &["step.version", "an integer would be right"],
+            &["step.version", "must be an integer"],
         ),
         (
             "source.key = [\"day\"]",
             "step.handler = \"h\"\nstep.version = \"v\"",
-            &["nothing says that (day) is unique"],
+            &["no index guarantees that (day) is unique"],
         ),
         ("", "step.sql = \"UPDATE t SET ID = 1 WHERE {chunk}\"", &["step.sql", "another chunk"]),
     ];
@@ -74,13 +74,13 @@ async fn what_is_wrong_and_what_would_be_right(db: Db) {
             assert!(found[0].contains(part), "`{part}` is not in {found:?}");
         }
     }
-    // A key that is not unique is enough for a statement.
+    // A statement does not need a unique key.
     let found =
         problems(&db, &format!("source.table = \"t\"\nsource.key = [\"day\"]\n{sql}")).await;
     assert_eq!(found, Vec::<String>::new());
 }
 
-async fn a_query_needs_its_columns_only(db: Db) {
+async fn a_query_needs_only_its_columns(db: Db) {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT)").await;
     let query =
         "source.query = \"SELECT id, v FROM t\"\nstep.sql = \"UPDATE t SET v = 1 WHERE {chunk}\"";

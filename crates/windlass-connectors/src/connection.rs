@@ -1,0 +1,69 @@
+//! A database as a whole: its schema, its health, its outbox and the history of its ledger.
+
+use crate::{FanIn, LedgerHistory, LedgerSchema, Merge, Outbox, Result, Source, Target};
+use async_trait::async_trait;
+use std::time::Duration;
+use windlass_core::Table;
+
+/// A database with records. A job does not hold a connection: it holds one handle for each role,
+/// its [`Source`], its [`Target`] and its [`FanIn`].
+pub trait Connection: Catalog + Source + Target + LedgerSchema + FanIn + Merge {
+    /// The table in which applications put requests.
+    fn outbox(&self) -> &dyn Outbox;
+    /// What its ledger remembers across jobs.
+    fn history(&self) -> &dyn LedgerHistory;
+}
+
+impl<T> Connection for T
+where
+    T: Catalog + Source + Target + LedgerSchema + FanIn + Merge + Outbox + LedgerHistory,
+{
+    fn outbox(&self) -> &dyn Outbox {
+        self
+    }
+
+    fn history(&self) -> &dyn LedgerHistory {
+        self
+    }
+}
+
+/// Describes the tables and the server of a connection.
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    /// The names of the user's tables. Windlass's own tables are left out.
+    async fn tables(&self) -> Result<Vec<String>>;
+    /// The schema of the source's table or query.
+    async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
+    /// Refuses a `sql` or `map` step whose statement is not restricted by `{chunk}`.
+    fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
+        let _ = job_type;
+        Ok(())
+    }
+    /// Runs a SELECT of the user's that returns one number. `None` when the number is NULL.
+    async fn measure(&self, sql: &str) -> Result<Option<f64>>;
+    /// The position of the latest write in the server's log. `None` where the log has no positions
+    /// that replicas report too.
+    async fn position(&self) -> Result<Option<i64>> {
+        Ok(None)
+    }
+    /// Why a confirmed commit could be lost when the server's machine crashes, because of settings
+    /// that only its administrator can change. `None` when commits are durable.
+    async fn durability_risk(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+    /// Whether the server is a replica, and how far it has replicated.
+    async fn replication(&self) -> Result<Replication> {
+        Ok(Replication::Primary)
+    }
+}
+
+/// The replication state that a server reports about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Replication {
+    /// It is not a replica.
+    Primary,
+    /// It is a replica that has applied its primary's writes up to this position.
+    Applied(i64),
+    /// It is a replica that measures its own lag.
+    Behind(Duration),
+}

@@ -1,0 +1,61 @@
+//! Committing effects under the ledger.
+
+use crate::{
+    Commit, Committed, DeferredItem, DeferredState, Emitted, EmittedCursor, Fence, Ledger,
+    LedgerRow, Preview, Result, Scope, WriteItem,
+};
+use async_trait::async_trait;
+use windlass_core::{ChunkId, JobId, KeySet};
+
+/// Commits effects together with the ledger rows that record them.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// Raises the ledger rows of several chunks to these epochs, creates the missing ones, and
+    /// returns them. `None` stands for a row whose epoch is higher already: that lease is lost.
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>>;
+    /// Commits one batch in one transaction: compare-and-set on the ledger row, effects, deferred
+    /// items.
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed>;
+    /// How many items one commit may have.
+    fn max_commit_items(&self) -> u32 {
+        u32::MAX
+    }
+    /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
+    /// that first checks the epoch.
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()>;
+    /// The deferred items of a chunk in one state, in key order after the given key text.
+    async fn deferred(
+        &self,
+        chunk: ChunkId,
+        state: DeferredState,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DeferredItem>>;
+    /// The ledger rows of a job's chunks in order after this chunk number, for the audit. Changes
+    /// nothing.
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>>;
+    /// The rows that the items of a job emitted, in order after the cursor.
+    async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>>;
+    /// Deletes the rows that the items of a job emitted. Returns how many.
+    async fn discard_emitted(&self, job: JobId) -> Result<u64>;
+    /// Deletes the ledger of a job whose chunks are all completed. Returns how many rows.
+    async fn prune(&self, job: JobId) -> Result<u64>;
+    /// Runs the step's statement on a key set and rolls it back. Returns the records before and
+    /// after.
+    async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>>;
+    /// Writes an item and rolls back. The error is the one with which the item would become a dead
+    /// letter.
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()>;
+}
+
+/// Creates the tables of the ledger.
+#[async_trait]
+pub trait LedgerSchema: Send + Sync {
+    /// Creates the ledger's tables where they are missing.
+    async fn prepare(&self) -> Result<()>;
+    /// Checks that [`LedgerSchema::prepare`] has nothing to create, or has the privilege to create
+    /// it. Changes nothing.
+    async fn check_ledger(&self) -> Result<()>;
+    /// The statements that [`LedgerSchema::prepare`] runs, for users who may not create tables.
+    fn ledger_ddl(&self) -> &'static str;
+}
