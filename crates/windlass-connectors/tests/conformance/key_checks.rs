@@ -163,8 +163,8 @@ async fn partial_and_invalid_unique_indexes_do_not_count() {
         ("k filled", "CREATE UNIQUE INDEX ON t (k)", "may be null"),
         ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k) WHERE k > 0", "no index"),
         ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (abs(k))", "no index"),
-        ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k, abs(k))", "nothing says"),
-        ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k, id)", "nothing says"),
+        ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k, abs(k))", "no index guarantees"),
+        ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k, id)", "no index guarantees"),
         ("k INT NOT NULL", "CREATE UNIQUE INDEX ON t (k) INCLUDE (id)", ""),
         (
             "k INT NOT NULL",

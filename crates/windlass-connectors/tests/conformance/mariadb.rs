@@ -92,7 +92,7 @@ async fn an_invalid_date_is_refused() {
             .unwrap(),
     ] {
         let ConnectorError::Problem(problem) = error else { panic!("{error}") };
-        assert!(problem.detail.contains("holds `0000-00-00`, which is no date"), "{problem}");
+        assert!(problem.detail.contains("has the invalid date `0000-00-00`"), "{problem}");
     }
 }
 

@@ -342,7 +342,7 @@ async fn a_row_of_sqlite_that_is_not_text_does_not_block_others() {
     let door = Memory::default();
     assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 2);
     let given = door.given.lock().unwrap();
-    assert!(given.iter().any(|given| given.request == "\"this is no UTF-8 text\""));
+    assert!(given.iter().any(|given| given.request == "\"this is not UTF-8 text\""));
 }
 
 /// The commit wakes the waiting relay, whose next poll would be in an hour.

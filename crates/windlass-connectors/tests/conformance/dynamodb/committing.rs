@@ -89,7 +89,7 @@ async fn an_unwritable_value_is_an_error_of_its_item() {
         (Change::default().set("id", 9), "move into another chunk"),
         (Change::default().set("kind", 9), "move into another chunk"),
         (Change::default().set("version", 9), "only Windlass may set"),
-        (Change::default().set("v", f64::NAN), "no number NaN"),
+        (Change::default().set("v", f64::NAN), "cannot store the number NaN"),
         (
             Change::default().insert("log", [("w", Value::Int(1))]),
             "key `visit` of `log` is missing",

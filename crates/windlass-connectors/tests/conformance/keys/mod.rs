@@ -441,7 +441,7 @@ async fn a_key_of_sqlite_that_is_not_utf_8_is_refused() {
     let scope =
         db.scope("source.table = \"t\"\nstep.sql = \"UPDATE t SET v = 1 WHERE {chunk}\"").await;
     let error = db.data.split(&scope, 2).await.unwrap_err().to_string();
-    assert!(error.contains("`k` holds the text x'ff', which is not UTF-8"), "{error}");
+    assert!(error.contains("`k` has the text x'ff', which is not UTF-8"), "{error}");
     let read = db.data.read(&scope, &crate::harness::everything(), 10, usize::MAX).await;
     let error = read.unwrap_err().to_string();
     assert!(error.contains("name another key"), "{error}");
