@@ -3,7 +3,7 @@
 //! [`Start`] plans a job and puts a message for each record on a queue; [`Process`] takes messages
 //! and works their records. Both are Lambda functions (`lambda.rs`, and the two binaries), and both
 //! run without Lambda: [`Start::load_all`] fills a queue from anywhere, [`Worker`] polls it, and
-//! [`letters`] looks after what failed.
+//! [`dead_letters`] lists, redrives and deletes what failed.
 //!
 //! Once per job costs one write per record: the record itself remembers the last jobs that were
 //! done to it, in the same conditional write as what the job changes (`windlass-connectors/src/dynamodb/records.rs`).

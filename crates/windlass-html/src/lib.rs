@@ -1,8 +1,8 @@
-//! What people look at, wherever it is shown: the dashboard and the reports of jobs are made of this.
+//! HTML building blocks shared by the dashboard and the job reports.
 //!
-//! [`words`] say numbers, times and statuses, [`chart`] draws, [`elements`] are the pieces of a page,
-//! and [`STYLE`] is how all of it looks. Nothing here asks a store or knows a server: who makes a
-//! page brings what is on it.
+//! [`mod@format`] formats numbers, times and statuses, [`chart`] draws charts as SVG, [`components`] has the
+//! elements of a page, and [`STYLE`] is the stylesheet. This crate reads no store and knows no server:
+//! the caller passes the data.
 
 pub mod chart;
 pub mod components;

@@ -52,7 +52,7 @@ pub struct DeadLetterGroup {
     pub job_type: String,
     /// The error that all of them have, or else its fingerprint.
     pub error: String,
-    /// The fingerprint ([`windlass_core::error_fingerprint`]), by which exactly these letters are found.
+    /// The fingerprint ([`windlass_core::error_fingerprint()`]), by which exactly these letters are found.
     pub fingerprint: String,
     /// How many.
     pub letters: i64,

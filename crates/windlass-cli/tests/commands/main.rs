@@ -17,6 +17,7 @@ mod dead;
 mod dry_run;
 mod help;
 mod init;
+mod log;
 mod look;
 mod migrate;
 mod permissions;

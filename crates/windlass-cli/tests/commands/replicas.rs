@@ -28,5 +28,5 @@ async fn replicas_are_asked_and_left_alone() {
     assert!(json["replicas"][1]["error"].is_string(), "{json:#}");
 
     let place = Place::with(&text.replace("replicas =", "max_lag = \"0s\"\nreplicas ="));
-    refused(&place.run("check").await, &["connections.app.max_lag", "1s or more"]);
+    refused(&place.run("check").await, &["connections.app.max_lag", "at least 1s"]);
 }
