@@ -189,13 +189,22 @@ mod tests {
         let one = json!([{"id": 1, "fileId": 1}]);
         for (request, expected) in [
             (json!({}), "items: is missing"),
-            (json!({"items": []}), "items: is an empty list"),
-            (json!({"items": [{"id": 1, "fileId": 1}, 7]}), "items[1]: is no JSON object"),
+            (json!({"items": []}), "items: is empty"),
+            (json!({"items": [{"id": 1, "fileId": 1}, 7]}), "items[1]: is not a JSON object"),
             (json!({"items": [{"fileId": 1}]}), "items[0].id: is missing"),
             (json!({"items": [{"id": null, "fileId": 1}]}), "items[0].id: is missing"),
-            (json!({"items": [{"id": [1], "fileId": 1}]}), "items[0].id: is [1]; text"),
-            (json!({"items": [{"id": 1.5, "fileId": 1}]}), "items[0].id: is 1.5; text"),
-            (json!({"items": [{"id": u64::MAX, "fileId": 1}]}), "items[0].id: is 184467"),
+            (
+                json!({"items": [{"id": [1], "fileId": 1}]}),
+                "items[0].id: must be a string or an integer, got [1]",
+            ),
+            (
+                json!({"items": [{"id": 1.5, "fileId": 1}]}),
+                "items[0].id: must be a string or an integer, got 1.5",
+            ),
+            (
+                json!({"items": [{"id": u64::MAX, "fileId": 1}]}),
+                "items[0].id: must be a string or an integer, got 184467",
+            ),
             (
                 json!({"items": [{"id": 1, "fileId": 1}, {"id": 2, "fileId": 1}, {"id": 1, "fileId": 1}]}),
                 "items[2]: has the key of items[0]: 1",
@@ -207,7 +216,7 @@ mod tests {
             (json!({"items": [{"id": 1}]}), "items[0].fileId: is missing"),
             (
                 json!({"items": [{"id": 1, "fileId": 1, "a": ["\0"]}]}),
-                "items[0]: has the character",
+                "items[0]: contains the character",
             ),
             (json!({"items": one, "params": {"fileId": 2}}), "params.fileId: is 2"),
             (json!({"items": one, "ids": [1]}), "ids: requires a table"),
@@ -220,7 +229,7 @@ mod tests {
         }
         let table = POINTS.replace("source.items = true", "source.table = \"t\"");
         let message = refusal(&table.replace("source.unit", "step.version"), json!({"items": one}));
-        assert!(message.contains("items: `J` reads its records itself"), "{message}");
+        assert!(message.contains("items: `J` reads its records from a database"), "{message}");
     }
 
     #[test]
@@ -241,11 +250,11 @@ mod tests {
             assert!(message.contains(expected) && message.contains("line 3"), "{message}");
         }
         for (from, to, expected) in [
-            ("step.command = [\"work\"]", "step.refresh = true", "step.refresh: works on a table"),
+            ("step.command = [\"work\"]", "step.refresh = true", "step.refresh: requires a table"),
             (
                 "step.command = [\"work\"]",
                 "step.sql = \"UPDATE t SET a = 1 WHERE {chunk}\"",
-                "step.sql: works on a table",
+                "step.sql: requires a table",
             ),
             ("source.key = [\"id\"]", "", "source.key: is missing"),
             ("source.items = true", "source.query = \"q\"", "source.unit: requires source.items"),

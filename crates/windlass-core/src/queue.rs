@@ -112,14 +112,14 @@ mod tests {
     fn wrong_fields_are_refused_with_what_would_be_right() {
         for (queue, expected) in [
             ("queue.message = \"\"", "REFRESH_CANDIDATE"),
-            ("queue.field = \"type\"", "queue.field: is `type`"),
+            ("queue.field = \"type\"", "queue.field: must not be `type`"),
             ("queue.items_per_message = 0", "1 to 1000"),
             ("queue.remember = 0", "queue.remember"),
             ("queue.items = 1", "items_per_message"),
             (
                 "[jobs.B]\nsource = { connection = \"app\", table = \"t\" }\nqueue.message = \"A\"\n\
                  step.sql = \"DELETE FROM t WHERE {chunk}\"",
-                "jobs.B.queue.message: `A` is a message of `A` too",
+                "jobs.B.queue.message: `A` is already the message of `A`",
             ),
         ] {
             let message = parse(queue).unwrap_err();

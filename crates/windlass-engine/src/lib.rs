@@ -1,10 +1,9 @@
-//! The loops that move a record from submit to commit.
+//! The engine: everything that happens to a record from the request to the commit.
 //!
-//! [`Engine`] is what one process has: the store, the connections, the job types and the handlers.
-//! [`Worker`] runs the loops: the loader cuts segments into chunks, the worker claims and fences
-//! chunks, the executor works each one under the commit protocol, the heartbeat keeps the leases, and
-//! the housekeeper rescues what others left behind. Follow a record: `submit` → `loader` →
-//! `worker` → `executor`.
+//! [`Engine`] has the store, the connections, the job types and the handlers of one process. [`Worker`] runs
+//! jobs. Follow a record through the folders: `submit` turns a request into a job, `plan` splits its
+//! segments into chunks, `execute` leases each chunk and runs its `step` under the commit protocol, `merge`
+//! makes the result of the parts, and `operate` has cancellation, retention, alerts and the audit.
 
 mod background;
 mod engine;

@@ -1,6 +1,6 @@
 //! HTML building blocks shared by the dashboard and the job reports.
 //!
-//! [`format`] formats numbers, times and statuses, [`chart`] draws charts as SVG, [`components`] has the
+//! [`mod@format`] formats numbers, times and statuses, [`chart`] draws charts as SVG, [`components`] has the
 //! elements of a page, and [`STYLE`] is the stylesheet. This crate reads no store and knows no server:
 //! the caller passes the data.
 

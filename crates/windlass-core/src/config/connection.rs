@@ -170,9 +170,9 @@ mod tests {
     fn replicas_are_copies_of_the_same_kind() {
         assert_eq!(refusal("replicas = [\"postgresql://a/app\", \"postgres://b/app\"]"), "");
         for (lines, part) in [
-            ("replicas = [\"mysql://a/app\"]", "connections.app.replicas[0]: is no copy"),
-            ("replicas = [\"a\"]", "begins with `postgres:`"),
-            ("replicas = [\"postgres://u:secret@h/app\"]", "is the url itself"),
+            ("replicas = [\"mysql://a/app\"]", "connections.app.replicas[0]: must be a replica"),
+            ("replicas = [\"a\"]", "begin with `postgres:`"),
+            ("replicas = [\"postgres://u:secret@h/app\"]", "is the same as url"),
             ("replicas = [\"postgres://a\", \"postgres://a\"]", "replicas[1]: is listed twice"),
             ("replicas = \"postgres://a\"", "line 3"),
         ] {
@@ -185,8 +185,12 @@ mod tests {
     #[test]
     fn a_limit_that_cannot_be_watched_is_refused() {
         assert_eq!(refusal("max_lag = \"1s\""), "");
-        assert!(refusal("max_lag = \"0s\"").contains("connections.app.max_lag: is too short"));
-        assert!(refusal("max_lag = \"2d\"").contains("connections.app.max_lag: is too long"));
+        assert!(
+            refusal("max_lag = \"0s\"").contains("connections.app.max_lag: must be at least 1s")
+        );
+        assert!(
+            refusal("max_lag = \"2d\"").contains("connections.app.max_lag: must be at most 1d")
+        );
         assert!(refusal("max_lag = \"soon\"").contains("line 3"));
         assert!(refusal("max_lag = 10").contains("line 3"));
     }
@@ -194,7 +198,7 @@ mod tests {
     #[test]
     fn asking_replicas_takes_a_connection() {
         let with = |lines: &str| refusal(&format!("replicas = [\"postgres://a\"]\n{lines}"));
-        assert!(with("max_connections = 1").contains("replicas need 2"));
+        assert!(with("max_connections = 1").contains("at least 2 with replicas"));
         assert!(with("max_connections = 2\noutbox = true").contains("at least 3"));
         assert_eq!(with("max_connections = 2"), "");
     }

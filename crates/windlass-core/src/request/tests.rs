@@ -70,7 +70,10 @@ fn bad_fields_are_refused_by_name() {
         (json!({"jobType": "J", "params": month, "parallelSegments": 100000}), "1 to 1000"),
         (json!({"jobType": "J", "params": month, "maxItemsPerSegment": 0}), "maxItemsPerSegment"),
         (json!({"jobType": "J", "params": month, "priority": 10}), "priority"),
-        (json!({"jobType": "J", "params": month, "filter": {"months": [1]}}), "there is `years`"),
+        (
+            json!({"jobType": "J", "params": month, "filter": {"months": [1]}}),
+            "known filters are `years`",
+        ),
         (json!({"jobType": "J", "params": month, "filter": {"years": ["soon"]}}), "filter.years"),
         (json!({"jobType": "J", "params": month, "ids": ["x"]}), "ids[0]"),
         (json!({"jobType": "J", "params": month, "ids": [[1, 2]]}), "the key is (id)"),

@@ -10,6 +10,7 @@ mod help;
 mod init;
 mod lifecycle;
 mod listings;
+mod log;
 mod migrate;
 mod permissions;
 mod prune;

@@ -28,5 +28,5 @@ async fn replicas_are_checked_and_not_migrated() {
     assert!(json["replicas"][1]["error"].is_string(), "{json:#}");
 
     let sandbox = CliSandbox::with(&text.replace("replicas =", "max_lag = \"0s\"\nreplicas ="));
-    refused(&sandbox.run("check").await, &["connections.app.max_lag", "1s or more"]);
+    refused(&sandbox.run("check").await, &["connections.app.max_lag", "at least 1s"]);
 }
