@@ -128,7 +128,7 @@ async fn large_requests_are_not_read_by_lists_metrics_and_events() {
         let before = memory(&server, "VmRSS:");
         reset_peak_memory(&server);
         // A small job, whose event and metrics prove that both were computed after the reset.
-        let mut events = crate::events::Events::of(&server, "/api/v1/events").await;
+        let mut events = crate::api::events::Events::of(&server, "/api/v1/events").await;
         let last = server.submit(json!({"jobType": "RAISE"})).await;
         while events.next().await.unwrap().1["id"] != last.as_str() {}
         for _ in 0..3 {
