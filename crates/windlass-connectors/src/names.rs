@@ -1,8 +1,8 @@
 //! Suggests names for a mistyped one.
 
-use windlass_core::Problem;
 use windlass_core::config::names;
 use windlass_core::problem::Code;
+use windlass_core::{Column, Problem};
 
 /// The problem of a missing table, with the closest names that exist.
 pub(crate) fn missing_table(name: &str, existing: Vec<String>) -> Problem {
@@ -12,6 +12,13 @@ pub(crate) fn missing_table(name: &str, existing: Vec<String>) -> Problem {
         detail.push_str(&format!("; did you mean {}?", names(&close)));
     }
     Problem::field(Code::Source, "source.table", detail)
+}
+
+/// The problem of a query with two columns of the same name.
+pub(crate) fn duplicate_column(name: &str, columns: &[Column]) -> Problem {
+    let known = names(columns.iter().map(|column| &column.name));
+    let detail = format!("has two columns `{name}`; rename one. Its columns are {known}");
+    Problem::field(Code::Source, "source.query", detail)
 }
 
 /// Sorts the names and removes Windlass's own tables.
@@ -32,18 +39,18 @@ fn closest(name: &str, existing: Vec<String>) -> Vec<String> {
 }
 
 /// The Levenshtein distance.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut above: Vec<usize> = (0..=other.len()).collect();
-    for (n, letter) in one.chars().enumerate() {
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (n, letter) in left.chars().enumerate() {
         let mut line = vec![n + 1];
-        for (m, candidate) in other.iter().enumerate() {
+        for (m, candidate) in right.iter().enumerate() {
             let replaced = above[m] + usize::from(letter != *candidate);
             line.push(replaced.min(above[m + 1] + 1).min(line[m] + 1));
         }
         above = line;
     }
-    above[other.len()]
+    above[right.len()]
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use super::{DynamodbConnection, read};
 use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, data_error};
-use crate::{Bound, ConnectorError, FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope};
-use async_trait::async_trait;
-use tokio::sync::mpsc::Sender;
-use windlass_core::problem::Code;
-use windlass_core::{
-    Column, ColumnType, Cursor, KeySet, Keys, Load, Problem, Record, Template, Value,
+use crate::{
+    ConnectorError, Extraction, FanIn, Ledger, LoadRequest, Merge, Reduction, Result, RowSet, Rows,
+    Scope,
 };
-use windlass_export::{RecordBatch, RowBuilder};
+use async_trait::async_trait;
+use windlass_core::problem::Code;
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Keys, Problem, Record, Value};
+use windlass_export::RowBuilder;
 
 /// The number of records per request.
 const READ_BATCH: u64 = 100;
@@ -20,18 +20,13 @@ impl FanIn for DynamodbConnection {
         Err(no_statements("step.map"))
     }
 
-    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<RowSet> {
         Err(no_statements("step.map"))
     }
 
     /// There is no common snapshot: each request of a hundred records reads its own moment.
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(data_error)?;
         let keys = match &key_set.keys {
             Keys::List(keys) => keys.len() as u64,
@@ -57,18 +52,11 @@ impl FanIn for DynamodbConnection {
 
 #[async_trait]
 impl Merge for DynamodbConnection {
-    async fn reduce(&self, _: &[Column], _: Parts<'_>, _: &Template, _: &Params) -> Result<Rows> {
+    async fn reduce(&self, _: Reduction<'_>) -> Result<Rows> {
         Err(no_statements("reduce"))
     }
 
-    async fn replace(
-        &self,
-        _: &Ledger,
-        _: &Load,
-        _: &Rows,
-        _: &Params,
-        _: &[Bound],
-    ) -> Result<Ledger> {
+    async fn replace(&self, _: &Ledger, _: LoadRequest<'_>) -> Result<Ledger> {
         Err(no_statements("load"))
     }
 }

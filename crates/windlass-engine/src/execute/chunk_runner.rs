@@ -21,7 +21,7 @@ use crate::step::StepError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Fence, Ledger,
+    Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect, Fence, Ledger,
 };
 use windlass_core::ErrorKind;
 use windlass_core::{KeySet, Keys};
@@ -351,7 +351,10 @@ impl Chunk {
             let page = self
                 .job
                 .target
-                .deferred(lease.chunk, DeferredState::Dead, after.as_deref(), LETTERS_PER_COPY)
+                .deferred(
+                    lease.chunk,
+                    DeferredPage::new(DeferredState::Dead, after.as_deref(), LETTERS_PER_COPY),
+                )
                 .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());

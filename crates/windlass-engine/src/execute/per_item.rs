@@ -7,7 +7,8 @@ use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
+    Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect, Item, ReadLimits,
+    WriteItem, keep_emitted,
 };
 use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
 use windlass_drivers::{Error, ErrorClass};
@@ -80,8 +81,11 @@ impl Chunk {
     ) -> Result<(Vec<PendingItem>, BatchOrigin), StopReason> {
         match &rest.keys {
             Keys::Range(_) => {
-                let batch =
-                    self.job.source.read(&self.job.scope, &rest, limit, BATCH_BYTES).await?;
+                let batch = self
+                    .job
+                    .source
+                    .read(&self.job.scope, &rest, ReadLimits::new(limit, BATCH_BYTES))
+                    .await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let tried =
@@ -105,8 +109,11 @@ impl Chunk {
         let mut take = keys.len().min(limit as usize);
         let items = loop {
             let key_set = self.of_keys(keys[..take].to_vec());
-            let batch =
-                self.job.source.read(&self.job.scope, &key_set, take as u32, BATCH_BYTES).await?;
+            let batch = self
+                .job
+                .source
+                .read(&self.job.scope, &key_set, ReadLimits::new(take as u32, BATCH_BYTES))
+                .await?;
             if batch.end || take == 1 || batch.items.len() == take {
                 break batch.items;
             }
@@ -158,8 +165,11 @@ impl Chunk {
     /// Tries held items again whose time has come.
     pub(crate) async fn retry_held(&mut self) -> Result<(), StopReason> {
         let limit = self.job.commit_items();
-        let held =
-            self.job.target.deferred(self.lease().chunk, DeferredState::Retry, None, limit).await?;
+        let held = self
+            .job
+            .target
+            .deferred(self.lease().chunk, DeferredPage::new(DeferredState::Retry, None, limit))
+            .await?;
         let Some(wait) = held.iter().map(|held| held.wait).min() else {
             let message = format!(
                 "the ledger of {} does not add up: {:?}",
@@ -179,8 +189,11 @@ impl Chunk {
     pub(crate) async fn try_held(&mut self, due: Vec<DeferredItem>) -> Result<(), StopReason> {
         let keys: Vec<Key> = due.iter().map(|held| held.key.clone()).collect();
         let key_set = self.of_keys(keys.clone());
-        let read =
-            self.job.source.read(&self.job.scope, &key_set, due.len() as u32, BATCH_BYTES).await?;
+        let read = self
+            .job
+            .source
+            .read(&self.job.scope, &key_set, ReadLimits::new(due.len() as u32, BATCH_BYTES))
+            .await?;
         let items = self.by_listed_key(&keys, read.items).await?;
         let mut batch = Vec::new();
         let mut gone = Vec::new();

@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::execute::chunk_runner::{Chunk, StopReason};
 use crate::execute::per_item::BatchOrigin;
 use std::time::Duration;
-use windlass_connectors::{Commit, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{Commit, DeferredItem, DeferredPage, DeferredState, Effect};
 use windlass_core::{Counts, KeySet};
 
 /// Claims lost in a row, without a commit, after which items are worked one by one.
@@ -60,8 +60,11 @@ async fn try_alone(chunk: &mut Chunk, mut held: DeferredItem) -> Result<(), Stop
 
 /// Takes up the trials that a dead process left behind.
 pub(crate) async fn resume(chunk: &mut Chunk) -> Result<(), StopReason> {
-    let left =
-        chunk.job.target.deferred(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
+    let left = chunk
+        .job
+        .target
+        .deferred(chunk.lease().chunk, DeferredPage::new(DeferredState::Suspect, None, 10))
+        .await?;
     for mut held in left {
         let mut counts = Counts::default();
         if held.attempts >= MOST_DEATHS {

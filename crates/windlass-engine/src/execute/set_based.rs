@@ -1,7 +1,9 @@
 //! `sql` and `refresh`: one set-based statement per commit, halved down to the row that fails.
 
 use crate::execute::chunk_runner::{Chunk, StopReason};
-use windlass_connectors::{Commit, ConnectorError, CutLimits, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{
+    Commit, ConnectorError, CutLimits, CutRange, DeferredItem, DeferredState, Effect, ReadLimits,
+};
 use windlass_core::{Counts, Cursor, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 
@@ -57,7 +59,11 @@ async fn next_batch(chunk: &Chunk, rest: KeySet) -> Result<(KeySet, Cursor, i64)
             let cuts = chunk
                 .job
                 .source
-                .cut(&chunk.job.scope, within, range, CutLimits::new(chunk.size, 1, None))
+                .cut(
+                    &chunk.job.scope,
+                    CutRange::new(within, range),
+                    CutLimits::new(chunk.size, 1, None),
+                )
                 .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
@@ -80,7 +86,11 @@ async fn set_aside(
     mut cursor: Cursor,
     error: ConnectorError,
 ) -> Result<(), StopReason> {
-    let read = chunk.job.source.read(&chunk.job.scope, &batch, MOST_RECORDS, usize::MAX).await?;
+    let read = chunk
+        .job
+        .source
+        .read(&chunk.job.scope, &batch, ReadLimits::new(MOST_RECORDS, usize::MAX))
+        .await?;
     let mut items = read.items;
     if items.windows(2).any(|pair| pair[0].key != pair[1].key) {
         // A row came in since the batch was cut: which of them is the bad one, the next cut tells.

@@ -6,7 +6,7 @@
 use crate::execute::chunk_runner::{Chunk, ClaimOutcome, StopReason};
 use crate::execute::worker::report;
 use std::collections::HashSet;
-use windlass_connectors::{Commit, DeferredState, Effect, Ledger, Target};
+use windlass_connectors::{Commit, DeferredPage, DeferredState, Effect, Ledger, Target};
 use windlass_core::ErrorKind;
 use windlass_core::{Cursor, Keys};
 use windlass_store::ClaimedChunk;
@@ -73,8 +73,9 @@ async fn held_keys(target: &dyn Target, ledger: &Ledger) -> crate::Result<HashSe
     for state in [DeferredState::Retry, DeferredState::Suspect, DeferredState::Dead] {
         let mut after: Option<String> = None;
         loop {
-            let page =
-                target.deferred(ledger.chunk, state, after.as_deref(), HELD_PER_PAGE).await?;
+            let page = target
+                .deferred(ledger.chunk, DeferredPage::new(state, after.as_deref(), HELD_PER_PAGE))
+                .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             keys.extend(page.iter().map(|held| held.key.to_text()));

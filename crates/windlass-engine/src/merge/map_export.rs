@@ -49,7 +49,14 @@ async fn export(chunk: &Chunk, destination: &JobDestination, rest: &KeySet) -> R
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
     let (to, rows) = tokio::sync::mpsc::channel(AHEAD);
-    let reading = chunk.job.fan_in.extract(&chunk.job.scope, rest, &destination.columns, to);
+    let reading = chunk.job.fan_in.extract(
+        &chunk.job.scope,
+        windlass_connectors::Extraction {
+            key_set: rest,
+            columns: &destination.columns,
+            batches: to,
+        },
+    );
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written

@@ -14,7 +14,8 @@ use crate::merge::map_export;
 use crate::operate::after_restore;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_connectors::{
-    Bound, Connection, ConnectorError, EmittedCursor, Fence, Parts, Rows, Scope,
+    Bound, Connection, ConnectorError, EmittedCursor, Fence, LoadRequest, Parts, Reduction, Rows,
+    Scope,
 };
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
@@ -197,7 +198,14 @@ async fn result(engine: &Engine, job: &JobContext, redrive_chain: &[JobId]) -> R
         Some(_) => columns.into_iter().map(untyped).collect(),
         None => columns,
     };
-    Ok(place.reduce(&columns, parts, &reduction, &job.snapshot.request.params).await?)
+    Ok(place
+        .reduce(Reduction {
+            columns: &columns,
+            parts,
+            select: &reduction,
+            params: &job.snapshot.request.params,
+        })
+        .await?)
 }
 
 fn untyped(column: Column) -> Column {
@@ -323,7 +331,18 @@ async fn load_into(
     if still_ours(engine, lease).await? == Kept::Lost {
         return Ok(Kept::Lost);
     }
-    match place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await {
+    match place
+        .replace(
+            &ledger,
+            LoadRequest {
+                load: load,
+                result: result,
+                params: &job.snapshot.request.params,
+                bounds: bounds,
+            },
+        )
+        .await
+    {
         Ok(_) => Ok(Kept::Yes),
         Err(ConnectorError::LeaseLost) => Ok(Kept::Lost),
         Err(error) => Err(error.into()),

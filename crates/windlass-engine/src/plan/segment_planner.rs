@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass_connectors::{ChunkPage, CutLimits, ScanSegment};
+use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegment};
 use windlass_core::ErrorKind;
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
@@ -305,8 +305,10 @@ async fn cut(
     most_chunks: u32,
 ) -> Result<Cut> {
     let (items, left) = (job.definition().chunk_items(), left(job, enqueued));
-    let cuts =
-        job.source.cut(&job.scope, within, range, CutLimits::new(items, most_chunks, left)).await?;
+    let cuts = job
+        .source
+        .cut(&job.scope, CutRange::new(within, range), CutLimits::new(items, most_chunks, left))
+        .await?;
     Ok(Cut::of(cuts))
 }
 
@@ -317,7 +319,10 @@ async fn look_up(
     values: &[Value],
 ) -> Result<VecDeque<Option<Cut>>> {
     let items = job.definition().chunk_items();
-    let cuts = job.source.cut_values(&job.scope, filter, values, items).await?;
+    let cuts = job
+        .source
+        .cut_values(&job.scope, FilterValues { filter, values, chunk_items: items })
+        .await?;
     Ok(cuts.into_iter().map(|cuts| cuts.map(Cut::of)).collect())
 }
 

@@ -6,7 +6,7 @@ use crate::job_context::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
 use std::time::Duration;
-use windlass_connectors::{ConnectorError, WriteItem};
+use windlass_connectors::{ConnectorError, ReadLimits, WriteItem};
 use windlass_core::{
     Change, Identity, ItemError, JobId, Key, KeyRange, KeySet, Keys, Outcome, Request, Value,
 };
@@ -56,7 +56,7 @@ impl Engine {
         let reach = reach(&job);
         let samples = self.sample_reader(&job)?;
         let records = samples.count(&job.scope, &reach).await?;
-        let batch = samples.read(&job.scope, &reach, SAMPLES, usize::MAX).await?;
+        let batch = samples.read(&job.scope, &reach, ReadLimits::new(SAMPLES, usize::MAX)).await?;
         let sample = match &job.step {
             None if job.definition().step.kind.makes_parts() => parts(&job, batch.items).await?,
             None => statement(&job, batch.items).await?,
