@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_connectors::dynamodb::Records;
-use windlass_connectors::{ChunkPage, CutLimits, ScanSegment, Scope};
+use windlass_connectors::{ChunkPage, CutLimits, CutRange, ScanSegment, Scope};
 use windlass_core::pagination::{LastKey, name_key, unname_key};
 use windlass_core::problem::Code;
 use windlass_core::{FilterValue, Key, KeyRange, Keys, PaginationState, Problem};
@@ -99,8 +99,11 @@ impl EnqueuePlan {
                 let columns = self.scope.resume_columns(filter);
                 let after = last_evaluated_key.as_ref().map(|last| unname_key(&columns, last));
                 let range = KeyRange { after, upto: None };
-                let cuts =
-                    source.cut(&self.scope, Some(&within), &range, CutLimits::new(items, 1, left));
+                let cuts = source.cut(
+                    &self.scope,
+                    CutRange::new(Some(&within), &range),
+                    CutLimits::new(items, 1, left),
+                );
                 (cuts.await, columns)
             }
             PaginationState::Plan | PaginationState::Merge => {

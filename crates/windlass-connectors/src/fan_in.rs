@@ -1,13 +1,13 @@
 //! Fan-in: reading the rows of parts, reducing them and loading the result.
 
-use crate::{ConnectorError, Ledger, Result, Scope};
+use crate::{ConnectorError, Ledger, Result, RowSet, Scope};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use std::collections::{BTreeMap, HashSet};
 use tokio::sync::mpsc::Sender;
 use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{Column, ColumnType, KeySet, Load, Template, Value};
+use windlass_core::{Column, ColumnType, Counts, KeySet, Load, Template, Value};
 use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
@@ -33,46 +33,57 @@ pub trait FanIn: Send + Sync {
     /// The columns that the job's `map` statement returns.
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>>;
     /// Runs the job's `map` statement on a key set.
-    async fn map(
-        &self,
-        scope: &Scope,
-        columns: &[Column],
-        key_set: &KeySet,
-    ) -> Result<Vec<Vec<Value>>>;
-    /// Reads the rows of a key set in key order, on one snapshot, and sends them as batches of these
-    /// columns. Ends early when the receiver is dropped.
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet>;
+    /// Reads the rows of a key set in key order, on one snapshot, and sends them as batches. Ends early
+    /// when the receiver is dropped.
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()>;
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()>;
 }
 
 /// Reduces the parts of a job, and loads the result into a table.
 #[async_trait]
 pub trait Merge: Send + Sync {
-    /// Runs a SELECT over a temporary table `parts` with these columns and rows.
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows>;
+    /// Runs a SELECT over a temporary table `parts`.
+    async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows>;
     /// Replaces rows of a table by these, in one transaction that begins with the compare-and-set on
     /// the ledger row. Refuses a result with a row outside the bounds, and deletes no row outside
     /// them.
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger>;
+    async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger>;
+}
+
+/// The rows to extract, and where to send them.
+pub struct Extraction<'a> {
+    /// The records.
+    pub key_set: &'a KeySet,
+    /// The columns of the batches.
+    pub columns: &'a [Column],
+    /// Receives the batches.
+    pub batches: Sender<RecordBatch>,
+}
+
+/// The parts to reduce, and the SELECT over them.
+pub struct Reduction<'a> {
+    /// The columns of the parts.
+    pub columns: &'a [Column],
+    /// The rows of the parts.
+    pub parts: Parts<'a>,
+    /// The user's SELECT.
+    pub select: &'a Template,
+    /// The request's params.
+    pub params: &'a Params,
+}
+
+/// A result to load into a table.
+#[derive(Clone, Copy)]
+pub struct LoadRequest<'a> {
+    /// The table and the columns by which rows are replaced.
+    pub load: &'a Load,
+    /// The result.
+    pub result: &'a Rows,
+    /// The request's params.
+    pub params: &'a Params,
+    /// The restrictions of the job.
+    pub bounds: &'a [Bound],
 }
 
 /// A filter or a claim of the job as a restriction of the rows that it loads.
@@ -158,14 +169,16 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
+    /// The counts of the commit that loads the rows.
+    pub(crate) fn counts(&self) -> Counts {
+        let inserted = self.rows.len() as i64;
+        Counts { read: inserted, processed: inserted, ..Counts::default() }
+    }
+
     /// Where the result lacks a column of `replace`, the param of that name is its value, in the deleted
     /// and in the inserted rows.
-    pub(crate) fn new(
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Replacement> {
+    pub(crate) fn new(request: LoadRequest<'_>) -> Result<Replacement> {
+        let LoadRequest { load, result, params, bounds } = request;
         let mut columns: Vec<String> =
             result.columns.iter().map(|column| column.name.clone()).collect();
         let mut rows = result.rows.clone();
@@ -220,6 +233,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn replacement(
+        load: &Load,
+        result: &Rows,
+        params: &Params,
+        bounds: &[Bound],
+    ) -> Result<Replacement> {
+        Replacement::new(LoadRequest { load, result, params, bounds })
+    }
+
     fn load(replace: &[&str]) -> Load {
         let replace = replace.iter().map(|name| (*name).to_owned()).collect();
         Load { connection: "w".into(), table: "t".into(), replace }
@@ -241,7 +263,7 @@ mod tests {
 
     #[test]
     fn deletes_by_the_values_of_the_result() {
-        let made = Replacement::new(&load(&["branch"]), &rows(), &Params::new(), &[]).unwrap();
+        let made = replacement(&load(&["branch"]), &rows(), &Params::new(), &[]).unwrap();
         assert_eq!(made.deleted, [vec![Value::from("a")], vec![Value::from("b")]]);
         assert_eq!(made.rows.len(), 3);
     }
@@ -249,22 +271,19 @@ mod tests {
     #[test]
     fn a_param_replaces_a_missing_column() {
         let params = serde_json::from_value(json!({"date": "2025-01-01"})).unwrap();
-        let made = Replacement::new(&load(&["date"]), &rows(), &params, &[]).unwrap();
+        let made = replacement(&load(&["date"]), &rows(), &params, &[]).unwrap();
         assert_eq!(made.deleted, [vec![Value::from("2025-01-01")]]);
         assert_eq!(made.columns, ["branch", "n", "date"]);
         assert!(made.rows.iter().all(|row| row[2] == Value::from("2025-01-01")));
         let nothing = Rows { rows: Vec::new(), ..rows() };
-        assert_eq!(
-            Replacement::new(&load(&["date"]), &nothing, &params, &[]).unwrap().deleted.len(),
-            1
-        );
-        let refused = Replacement::new(&load(&["day"]), &rows(), &params, &[]).unwrap_err();
+        assert_eq!(replacement(&load(&["date"]), &nothing, &params, &[]).unwrap().deleted.len(), 1);
+        let refused = replacement(&load(&["day"]), &rows(), &params, &[]).unwrap_err();
         assert!(refused.to_string().contains("`day`"), "{refused}");
     }
 
     #[test]
     fn without_replace_nothing_is_deleted() {
-        let made = Replacement::new(&load(&[]), &rows(), &Params::new(), &[]).unwrap();
+        let made = replacement(&load(&[]), &rows(), &Params::new(), &[]).unwrap();
         assert_eq!((made.deleted.len(), made.rows.len()), (0, 3));
     }
 
@@ -277,7 +296,7 @@ mod tests {
     fn rows_outside_a_claim_or_filter_are_refused() {
         let made = |replace: &[&str], params: serde_json::Value, bounds: &[Bound]| {
             let params = serde_json::from_value(params).unwrap();
-            Replacement::new(&load(replace), &rows(), &params, bounds)
+            replacement(&load(replace), &rows(), &params, bounds)
         };
         let both = [within("branch", &["a", "b", "c"], true)];
         assert_eq!(made(&["branch"], json!({}), &both).unwrap().exact, [true]);

@@ -2,15 +2,18 @@
 //! like those of any other record.
 
 use crate::chunk_cutter::{ChunkCutter, NextCut};
-use crate::{Batch, ChunkPage, CutLimits, Item, RecordReader, Result, Scope, Source};
+use crate::{
+    Batch, ChunkPage, CutLimits, CutRange, Item, ReadLimits, RecordReader, Result, RowSet, Scope,
+    Source,
+};
 use async_trait::async_trait;
 use serde_json::Value as Json;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use windlass_core::inline_items::key_of;
 use windlass_core::{
-    Column, ColumnType, Columns, FilterValue, Index, Key, KeyRange, KeySet, Keys, Problem, Record,
-    Table, Value, problem::Code,
+    Column, ColumnType, Columns, Index, Key, KeyRange, KeySet, Keys, Problem, Record, Table, Value,
+    problem::Code,
 };
 
 /// The items of one request as a source.
@@ -116,7 +119,8 @@ fn compare(left: &Key, right: &Key) -> Ordering {
 
 #[async_trait]
 impl RecordReader for InlineSource {
-    async fn read(&self, _: &Scope, key_set: &KeySet, limit: u32, bytes: usize) -> Result<Batch> {
+    async fn read(&self, _: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        let ReadLimits { items: limit, bytes } = limits;
         let all = self.of(key_set);
         let (mut read, mut size) = (Vec::new(), 0);
         for item in all.iter().take(limit as usize) {
@@ -151,13 +155,8 @@ impl Source for InlineSource {
         Ok(whole.cut(ends.map(|item| item.key.clone())))
     }
 
-    async fn cut(
-        &self,
-        _: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage> {
+    async fn cut(&self, _: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
+        let CutRange { within, range } = at;
         let mut cutter = ChunkCutter::new(within, range, limits);
         let (size, max_full_chunks) =
             (cutter.chunk_items() as usize, cutter.max_full_chunks() as usize);
@@ -178,12 +177,7 @@ impl Source for InlineSource {
         Ok(cutter.finish(true))
     }
 
-    async fn distinct(
-        &self,
-        _: &Scope,
-        _: &[String],
-        mut rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn distinct(&self, _: &Scope, _: &[String], mut rows: RowSet) -> Result<RowSet> {
         let mut seen = HashSet::new();
         rows.retain(|row| seen.insert(Key(row.clone()).to_text()));
         // Items are never deleted, so an unknown key is an error of the request.

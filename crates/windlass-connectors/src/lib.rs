@@ -16,7 +16,6 @@
 )]
 
 mod array;
-mod by_value;
 mod chunk_binding;
 mod chunk_cutter;
 mod column_cache;
@@ -60,6 +59,7 @@ mod sqlite;
 mod statement;
 mod target;
 mod validate;
+mod value_lookup;
 mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
@@ -67,7 +67,7 @@ pub use connect::connect;
 pub use connection::{Catalog, Connection, Replication};
 pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};
-pub use fan_in::{Bound, FanIn, Merge, Params, Parts, Rows};
+pub use fan_in::{Bound, Extraction, FanIn, LoadRequest, Merge, Params, Parts, Reduction, Rows};
 pub use history::LedgerHistory;
 pub use inline_source::InlineSource;
 pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};
@@ -75,6 +75,9 @@ pub use no_ledger::NoLedger;
 pub use outbox::{Outbox, OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
 pub use replicas::{ReplicaReader, Replicas};
 pub use scope::Scope;
-pub use source::{Batch, ChunkPage, CutLimits, Item, Preview, RecordReader, ScanSegment, Source};
-pub use target::{LedgerSchema, Target};
+pub use source::{
+    Batch, ChunkPage, CutLimits, CutRange, FilterValues, Item, Preview, ReadLimits, RecordReader,
+    RowSet, ScanSegment, Source, ValuePages,
+};
+pub use target::{Committing, DeferredItems, DeferredPage, DryRun, Fencing, LedgerSchema, Target};
 pub use validate::validate;

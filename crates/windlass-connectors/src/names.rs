@@ -1,8 +1,8 @@
 //! Suggests names for a mistyped one.
 
-use windlass_core::Problem;
 use windlass_core::config::{names, similar};
 use windlass_core::problem::Code;
+use windlass_core::{Column, Problem};
 
 /// The problem of a missing table, with the closest names that exist.
 pub(crate) fn missing_table(name: &str, existing: Vec<String>) -> Problem {
@@ -12,6 +12,13 @@ pub(crate) fn missing_table(name: &str, existing: Vec<String>) -> Problem {
         detail.push_str(&format!("; did you mean {}?", names(&close)));
     }
     Problem::field(Code::Source, "source.table", detail)
+}
+
+/// The problem of a query with two columns of the same name.
+pub(crate) fn duplicate_column(name: &str, columns: &[Column]) -> Problem {
+    let known = names(columns.iter().map(|column| &column.name));
+    let detail = format!("has two columns `{name}`; rename one. Its columns are {known}");
+    Problem::field(Code::Source, "source.query", detail)
 }
 
 /// Sorts the names and removes Windlass's own tables.

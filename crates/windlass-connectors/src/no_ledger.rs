@@ -2,8 +2,9 @@
 //! which chunks are completed. The source needs no ledger and may be read-only.
 
 use crate::{
-    Commit, Committed, ConnectorError, DeferredItem, DeferredState, Emitted, EmittedCursor, Fence,
-    Ledger, LedgerRow, Preview, Result, Scope, Target, WriteItem,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, DeferredItems, DeferredPage,
+    DryRun, Emitted, EmittedCursor, Fence, Fencing, Ledger, LedgerRow, Preview, Result, Scope,
+    WriteItem,
 };
 use async_trait::async_trait;
 use windlass_core::problem::{Code, Problem};
@@ -14,7 +15,7 @@ use windlass_core::{ChunkId, Counts, Cursor, JobId, KeySet};
 pub struct NoLedger;
 
 #[async_trait]
-impl Target for NoLedger {
+impl Fencing for NoLedger {
     /// Every claim starts from the beginning, since a part is written whole or not at all.
     async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
         let fresh = |fence: &Fence| {
@@ -31,6 +32,13 @@ impl Target for NoLedger {
         Ok(fences.iter().map(fresh).collect())
     }
 
+    async fn ledger_rows(&self, _: JobId, _: i64, _: u32) -> Result<Vec<LedgerRow>> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Committing for NoLedger {
     async fn commit(&self, _: &Scope, _: &Ledger, _: Commit) -> Result<Committed> {
         Err(read_only())
     }
@@ -38,18 +46,11 @@ impl Target for NoLedger {
     async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<()> {
         Err(read_only())
     }
+}
 
-    async fn deferred(
-        &self,
-        _: ChunkId,
-        _: DeferredState,
-        _: Option<&str>,
-        _: u32,
-    ) -> Result<Vec<DeferredItem>> {
-        Ok(Vec::new())
-    }
-
-    async fn ledger_rows(&self, _: JobId, _: i64, _: u32) -> Result<Vec<LedgerRow>> {
+#[async_trait]
+impl DeferredItems for NoLedger {
+    async fn deferred(&self, _: ChunkId, _: DeferredPage<'_>) -> Result<Vec<DeferredItem>> {
         Ok(Vec::new())
     }
 
@@ -64,7 +65,10 @@ impl Target for NoLedger {
     async fn prune(&self, _: JobId) -> Result<u64> {
         Ok(0)
     }
+}
 
+#[async_trait]
+impl DryRun for NoLedger {
     async fn preview(&self, _: &Scope, _: &KeySet) -> Result<Vec<Preview>> {
         Err(read_only())
     }

@@ -8,15 +8,8 @@ use windlass_core::{FilterValue, Key, KeyRange, KeySet, Record, Value};
 /// Reads and counts records.
 #[async_trait]
 pub trait RecordReader: Send + Sync {
-    /// Reads the records of a key set in key order: at most `limit` of them, and no further record
-    /// once `bytes` are read.
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch>;
+    /// Reads the records of a key set in key order, up to the limits.
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch>;
     /// Counts the records of a key set.
     async fn count(&self, scope: &Scope, key_set: &KeySet) -> Result<i64>;
 }
@@ -35,25 +28,14 @@ pub trait Source: RecordReader {
     async fn split(&self, scope: &Scope, segments: u32) -> Result<Vec<KeyRange>>;
     /// Cuts the next chunks out of a range, inside the server. The chunks cover the range without
     /// gaps as far as they reach.
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage>;
+    async fn cut(&self, scope: &Scope, range: CutRange<'_>, limits: CutLimits)
+    -> Result<ChunkPage>;
     /// Looks up many values of a filter at once. Each value gets a page with its one chunk, or an
     /// empty page when it has no records. `None` means that the value has more records than one
-    /// chunk of `chunk_items` and needs [`Source::cut`].
-    async fn cut_values(
-        &self,
-        scope: &Scope,
-        filter: &str,
-        values: &[Value],
-        chunk_items: u32,
-    ) -> Result<Vec<Option<ChunkPage>>> {
-        let _ = (scope, filter, chunk_items);
-        Ok(vec![None; values.len()])
+    /// chunk and needs [`Source::cut`].
+    async fn cut_values(&self, scope: &Scope, values: FilterValues<'_>) -> Result<ValuePages> {
+        let _ = scope;
+        Ok(vec![None; values.values.len()])
     }
     /// Cuts the next chunks out of a numbered segment, where keys have no order and
     /// [`Source::split`] returned [`KeyRange::ALL`]. The chunks are lists of keys behind `after`.
@@ -78,12 +60,56 @@ pub trait Source: RecordReader {
     }
     /// Removes the rows that the database considers equal to an earlier one, and returns each
     /// remaining row as the database writes it. Used for `ids` and filter values.
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>>;
+    async fn distinct(&self, scope: &Scope, columns: &[String], rows: RowSet) -> Result<RowSet>;
+}
+
+/// Rows of values.
+pub type RowSet = Vec<Vec<Value>>;
+
+/// The pages of [`Source::cut_values`], one for each value.
+pub type ValuePages = Vec<Option<ChunkPage>>;
+
+/// How much one call of [`RecordReader::read`] may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Records at most.
+    pub items: u32,
+    /// No further record is read once this many bytes are.
+    pub bytes: usize,
+}
+
+impl ReadLimits {
+    /// At most `items` records and about `bytes`.
+    pub fn new(items: u32, bytes: usize) -> ReadLimits {
+        ReadLimits { items, bytes }
+    }
+}
+
+/// The range to cut, within one value of a filter if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct CutRange<'a> {
+    /// The value of a filter.
+    pub within: Option<&'a FilterValue>,
+    /// The range of keys.
+    pub range: &'a KeyRange,
+}
+
+impl<'a> CutRange<'a> {
+    /// A range within one value of a filter, if there is one.
+    pub fn new(within: Option<&'a FilterValue>, range: &'a KeyRange) -> CutRange<'a> {
+        CutRange { within, range }
+    }
+}
+
+/// Values of a filter to look up, with the size of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterValues<'a> {
+    /// The name of the filter.
+    pub filter: &'a str,
+    /// Its values.
+    pub values: &'a [Value],
+    /// Records in a full chunk.
+    pub chunk_items: u32,
 }
 
 /// How much one call of [`Source::cut`] or [`Source::scan`] may cut.

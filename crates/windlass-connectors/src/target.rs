@@ -1,4 +1,4 @@
-//! Committing effects under the ledger.
+//! Committing effects under the ledger: one trait per topic, and [`Target`] for all of them.
 
 use crate::{
     Commit, Committed, DeferredItem, DeferredState, Emitted, EmittedCursor, Fence, Ledger,
@@ -7,12 +7,25 @@ use crate::{
 use async_trait::async_trait;
 use windlass_core::{ChunkId, JobId, KeySet};
 
-/// Commits effects together with the ledger rows that record them.
+/// Where the effects of a job and its ledger are.
+pub trait Target: Fencing + Committing + DeferredItems + DryRun {}
+
+impl<T: Fencing + Committing + DeferredItems + DryRun> Target for T {}
+
+/// Assigns ledger rows to leases.
 #[async_trait]
-pub trait Target: Send + Sync {
+pub trait Fencing: Send + Sync {
     /// Raises the ledger rows of several chunks to these epochs, creates the missing ones, and
     /// returns them. `None` stands for a row whose epoch is higher already: that lease is lost.
     async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>>;
+    /// The ledger rows of a job's chunks in order after this chunk number, for the audit. Changes
+    /// nothing.
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>>;
+}
+
+/// Commits effects together with the ledger rows that record them.
+#[async_trait]
+pub trait Committing: Send + Sync {
     /// Commits one batch in one transaction: compare-and-set on the ledger row, effects, deferred
     /// items.
     async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed>;
@@ -23,23 +36,42 @@ pub trait Target: Send + Sync {
     /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
     /// that first checks the epoch.
     async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()>;
-    /// The deferred items of a chunk in one state, in key order after the given key text.
-    async fn deferred(
-        &self,
-        chunk: ChunkId,
-        state: DeferredState,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<DeferredItem>>;
-    /// The ledger rows of a job's chunks in order after this chunk number, for the audit. Changes
-    /// nothing.
-    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>>;
+}
+
+/// Reads and deletes the rows next to the ledger: deferred items and emitted rows.
+#[async_trait]
+pub trait DeferredItems: Send + Sync {
+    /// A page of the deferred items of a chunk, in key order.
+    async fn deferred(&self, chunk: ChunkId, page: DeferredPage<'_>) -> Result<Vec<DeferredItem>>;
     /// The rows that the items of a job emitted, in order after the cursor.
     async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>>;
     /// Deletes the rows that the items of a job emitted. Returns how many.
     async fn discard_emitted(&self, job: JobId) -> Result<u64>;
     /// Deletes the ledger of a job whose chunks are all completed. Returns how many rows.
     async fn prune(&self, job: JobId) -> Result<u64>;
+}
+
+/// Which deferred items of a chunk to read.
+#[derive(Clone, Copy, Debug)]
+pub struct DeferredPage<'a> {
+    /// The state of the items.
+    pub state: DeferredState,
+    /// The text of the key after which the page begins.
+    pub after: Option<&'a str>,
+    /// The most items of the page.
+    pub limit: u32,
+}
+
+impl DeferredPage<'_> {
+    /// At most `limit` items in this state, after the given key text.
+    pub fn new(state: DeferredState, after: Option<&str>, limit: u32) -> DeferredPage<'_> {
+        DeferredPage { state, after, limit }
+    }
+}
+
+/// Tries effects and rolls them back.
+#[async_trait]
+pub trait DryRun: Send + Sync {
     /// Runs the step's statement on a key set and rolls it back. Returns the records before and
     /// after.
     async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>>;

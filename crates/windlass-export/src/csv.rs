@@ -17,8 +17,8 @@ use crate::{Error, Result, datetime, decimal};
 
 /// Writes the header line.
 pub(crate) fn header(schema: &Schema, out: &mut Vec<u8>) {
-    for (place, field) in schema.fields().iter().enumerate() {
-        if place > 0 {
+    for (index, field) in schema.fields().iter().enumerate() {
+        if index > 0 {
             out.push(b',');
         }
         quoted(field.name().as_bytes(), out);
@@ -29,8 +29,8 @@ pub(crate) fn header(schema: &Schema, out: &mut Vec<u8>) {
 /// Writes one line per row.
 pub(crate) fn rows(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     for row in 0..batch.num_rows() {
-        for (place, column) in batch.columns().iter().enumerate() {
-            if place > 0 {
+        for (index, column) in batch.columns().iter().enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
             if column.is_null(row) {

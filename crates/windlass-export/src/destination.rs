@@ -250,13 +250,13 @@ mod tests {
 
     #[test]
     fn an_object_url_is_split() {
-        for (url, place, name) in [
+        for (url, destination, name) in [
             ("file:reports/a/b.csv", "file:reports/a/", "b.csv"),
             ("file:b.csv", "file:", "b.csv"),
             ("s3://bucket/a/b.csv", "s3://bucket/a/", "b.csv"),
             ("s3://bucket/b.csv", "s3://bucket/", "b.csv"),
         ] {
-            assert_eq!(Destination::split(url).unwrap(), (place, name));
+            assert_eq!(Destination::split(url).unwrap(), (destination, name));
         }
         for wrong in ["file:reports/", "s3://bucket/", "s3://bucket"] {
             assert!(Destination::split(wrong).is_err(), "{wrong}");
@@ -280,9 +280,9 @@ mod tests {
         {
             assert!(Destination::open_with(wrong, []).is_err(), "{wrong}");
         }
-        let place = Destination::open_with("file:x", []).unwrap();
+        let destination = Destination::open_with("file:x", []).unwrap();
         for wrong in ["", "..", "a/b", "a\nb"] {
-            assert!(place.path(wrong).is_err(), "{wrong:?}");
+            assert!(destination.path(wrong).is_err(), "{wrong:?}");
         }
     }
 }

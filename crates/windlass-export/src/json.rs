@@ -26,8 +26,8 @@ pub(crate) fn rows(
         }
         out.push(b'{');
         let fields = batch.schema_ref().fields().iter().zip(batch.columns());
-        for (place, ((field, column), name)) in fields.zip(&names).enumerate() {
-            if place > 0 {
+        for (index, ((field, column), name)) in fields.zip(&names).enumerate() {
+            if index > 0 {
                 out.push(b',');
             }
             out.extend_from_slice(name);

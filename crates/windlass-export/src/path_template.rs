@@ -55,16 +55,16 @@ enum Piece<'a> {
 }
 
 fn pieces(template: &str) -> Result<Vec<Piece<'_>>> {
-    let wrong = |what: &str| Error::Invalid(format!("`{template}`: {what}"));
+    let invalid = |what: &str| Error::Invalid(format!("`{template}`: {what}"));
     let (mut pieces, mut rest) = (Vec::new(), template);
     while let Some(start) = rest.find(['{', '}']) {
         if rest[start..].starts_with('}') {
-            return Err(wrong("a `}` has no `{`"));
+            return Err(invalid("a `}` has no `{`"));
         }
-        let end = rest[start..].find('}').ok_or_else(|| wrong("a `{` has no `}`"))? + start;
+        let end = rest[start..].find('}').ok_or_else(|| invalid("a `{` has no `}`"))? + start;
         let name = &rest[start + 1..end];
         if name.is_empty() || name.contains('{') {
-            return Err(wrong("a placeholder must be a name in braces, such as `{job_id}`"));
+            return Err(invalid("a placeholder must be a name in braces, such as `{job_id}`"));
         }
         pieces.extend([Piece::Text(&rest[..start]), Piece::Name(name)]);
         rest = &rest[end + 1..];

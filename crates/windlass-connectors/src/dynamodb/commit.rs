@@ -4,13 +4,17 @@
 use super::cancel::{Action, Purpose, Verdict, judge};
 use super::expression::{Bound, Condition, key_of};
 use super::rows::{self, Row};
-use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled, write};
-use crate::{
-    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, WriteItem,
+use super::{
+    DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, no_marks, throttled, write,
 };
+use crate::{
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
+    WriteItem,
+};
+use async_trait::async_trait;
 use std::collections::HashSet;
 use windlass_core::problem::Code;
-use windlass_core::{Counts, Cursor, FilterValue, Key, Keys, Problem};
+use windlass_core::{Counts, Cursor, FilterValue, Key, KeySet, Keys, Problem};
 use windlass_drivers::dynamodb::sdk::error::SdkError;
 use windlass_drivers::dynamodb::sdk::operation::transact_write_items::TransactWriteItemsError;
 use windlass_drivers::dynamodb::sdk::types::{
@@ -20,38 +24,43 @@ use windlass_drivers::{Error, ErrorClass};
 
 /// The most actions of one transaction.
 pub(super) const MAX_ACTIONS: usize = 100;
-/// The most bytes of one transaction, by estimate. DynamoDB allows 4 MB.
-const MAX_BYTES: usize = 3 << 20;
 
-/// Commits one batch. Records that another writer has changed are removed from it, and the rest is
-/// committed without them.
-pub(super) async fn commit(
-    data: &DynamodbConnection,
-    scope: &Scope,
-    ledger: &Ledger,
-    commit: Commit,
-) -> Result<Committed> {
-    let mut batch = Batch::new(scope, commit)?;
-    let mut backoff = ThrottleBackoff::default();
-    loop {
-        let after = batch.ledger_after(ledger);
-        let actions = batch.actions(data, ledger, &after).await?;
-        let verdict = match transact(data, &actions).await {
-            Ok(()) => return Ok(Committed { ledger: after }),
-            Err(verdict) => verdict?,
-        };
-        match verdict {
-            Verdict::LeaseLost => return Err(ConnectorError::LeaseLost),
-            Verdict::Refused(error) => return Err(error.into()),
-            Verdict::Retry { conflicts, throttled: wait } => {
-                batch.remove_conflicts(&conflicts);
-                if wait {
-                    backoff.wait().await.map_err(|()| throttled())?;
+#[async_trait]
+impl Committing for DynamodbConnection {
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
+        let mut batch = Batch::new(scope, commit)?;
+        let mut backoff = ThrottleBackoff::default();
+        loop {
+            let after = batch.ledger_after(ledger);
+            let actions = batch.actions(self, ledger, &after).await?;
+            let verdict = match transact(self, &actions).await {
+                Ok(()) => return Ok(Committed { ledger: after }),
+                Err(verdict) => verdict?,
+            };
+            match verdict {
+                Verdict::LeaseLost => return Err(ConnectorError::LeaseLost),
+                Verdict::Refused(error) => return Err(error.into()),
+                Verdict::Retry { conflicts, throttled: wait } => {
+                    batch.remove_conflicts(&conflicts);
+                    if wait {
+                        backoff.wait().await.map_err(|()| throttled())?;
+                    }
                 }
             }
         }
     }
+
+    fn max_commit_items(&self) -> u32 {
+        // One action updates the ledger row.
+        MAX_ACTIONS as u32 - 1
+    }
+
+    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<()> {
+        Err(no_marks())
+    }
 }
+/// The most bytes of one transaction, by estimate. DynamoDB allows 4 MB.
+const MAX_BYTES: usize = 3 << 20;
 
 /// Sends a transaction. A cancelled one gives a verdict; any other error is returned as it is.
 async fn transact(

@@ -3,7 +3,11 @@
 use super::expression::{Attributes, Bound};
 use super::rows::{self, Row};
 use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled};
-use crate::{DeferredItem, DeferredState, Emitted, EmittedCursor, LedgerRow, Result};
+use crate::{
+    DeferredItem, DeferredItems, DeferredPage, DeferredState, Emitted, EmittedCursor, LedgerRow,
+    Result,
+};
+use async_trait::async_trait;
 use std::collections::BTreeMap;
 use windlass_core::{ChunkId, JobId};
 use windlass_drivers::Error;
@@ -12,52 +16,56 @@ use windlass_drivers::dynamodb::sdk::types::{AttributeValue, DeleteRequest, Writ
 /// The most rows that one request may delete.
 const MAX_DELETES: usize = 25;
 
-/// The deferred items of a chunk in one state, in the order of their keys' texts.
-pub(super) async fn items(
-    data: &DynamodbConnection,
-    chunk: ChunkId,
-    state: DeferredState,
-    after: Option<&str>,
-    limit: u32,
-) -> Result<Vec<DeferredItem>> {
-    let first = Row::Deferred(chunk, "").sort();
-    let from = after.map_or_else(|| first.clone(), |key| Row::Deferred(chunk, key).sort());
-    let mut rows = Rows { job: chunk.job, from, upto: end(&first), state: Some(state) };
-    let mut found = Vec::new();
-    while found.len() < limit as usize {
-        let (page, more) = rows.next(data, limit as i32).await?;
-        for item in &page {
-            found.push(rows::to_deferred(item)?);
+#[async_trait]
+impl DeferredItems for DynamodbConnection {
+    async fn deferred(&self, chunk: ChunkId, page: DeferredPage<'_>) -> Result<Vec<DeferredItem>> {
+        let DeferredPage { state, after, limit } = page;
+        let first = Row::Deferred(chunk, "").sort();
+        let from = after.map_or_else(|| first.clone(), |key| Row::Deferred(chunk, key).sort());
+        let mut rows = Rows { job: chunk.job, from, upto: end(&first), state: Some(state) };
+        let mut found = Vec::new();
+        while found.len() < limit as usize {
+            let (page, more) = rows.next(self, limit as i32).await?;
+            for item in &page {
+                found.push(rows::to_deferred(item)?);
+            }
+            if !more {
+                break;
+            }
         }
-        if !more {
-            break;
-        }
+        found.truncate(limit as usize);
+        Ok(found)
     }
-    found.truncate(limit as usize);
-    Ok(found)
-}
 
-/// The rows that the items of a job emitted, in order after the cursor.
-pub(super) async fn emitted(
-    data: &DynamodbConnection,
-    job: JobId,
-    after: &EmittedCursor,
-    limit: u32,
-) -> Result<Vec<Emitted>> {
-    let from = Row::Emitted(job, after).sort();
-    let mut rows = Rows { job, from, upto: end(EMITTED), state: None };
-    let mut found = Vec::new();
-    while found.len() < limit as usize {
-        let (page, more) = rows.next(data, limit as i32).await?;
-        for item in &page {
-            found.push(rows::to_emitted(item)?);
+    async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>> {
+        let from = Row::Emitted(job, after).sort();
+        let mut rows = Rows { job, from, upto: end(EMITTED), state: None };
+        let mut found = Vec::new();
+        while found.len() < limit as usize {
+            let (page, more) = rows.next(self, limit as i32).await?;
+            for item in &page {
+                found.push(rows::to_emitted(item)?);
+            }
+            if !more {
+                break;
+            }
         }
-        if !more {
-            break;
-        }
+        found.truncate(limit as usize);
+        Ok(found)
     }
-    found.truncate(limit as usize);
-    Ok(found)
+
+    async fn discard_emitted(&self, job: JobId) -> Result<u64> {
+        delete(self, Rows { job, from: EMITTED.to_owned(), upto: end(EMITTED), state: None }).await
+    }
+
+    async fn prune(&self, job: JobId) -> Result<u64> {
+        let mut deleted = 0;
+        for kind in [EMITTED, DEFERRED, LEDGER_ROWS] {
+            let rows = Rows { job, from: kind.to_owned(), upto: end(kind), state: None };
+            deleted += delete(self, rows).await?;
+        }
+        Ok(deleted)
+    }
 }
 
 /// The ledger rows of a job's chunks after this one. The rows next to them are counted by reading
@@ -112,22 +120,6 @@ pub(super) async fn ledger_rows(
 const LEDGER_ROWS: &str = "ledger#";
 const DEFERRED: &str = "deferred#";
 const EMITTED: &str = "emitted#";
-
-/// Deletes the rows that the items of a job emitted.
-pub(super) async fn discard_emitted(data: &DynamodbConnection, job: JobId) -> Result<u64> {
-    delete(data, Rows { job, from: EMITTED.to_owned(), upto: end(EMITTED), state: None }).await
-}
-
-/// Deletes everything of a job. The ledger rows are last, so that pruning again after a crash still
-/// finds what is left.
-pub(super) async fn prune(data: &DynamodbConnection, job: JobId) -> Result<u64> {
-    let mut deleted = 0;
-    for kind in [EMITTED, DEFERRED, LEDGER_ROWS] {
-        let rows = Rows { job, from: kind.to_owned(), upto: end(kind), state: None };
-        deleted += delete(data, rows).await?;
-    }
-    Ok(deleted)
-}
 
 async fn delete(data: &DynamodbConnection, mut rows: Rows) -> Result<u64> {
     let mut deleted = 0;

@@ -2,17 +2,17 @@
 
 use super::{DynamodbConnection, read};
 #[cfg(feature = "export")]
-use crate::fan_in::data_error;
-use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS};
-use crate::{Bound, ConnectorError, FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope};
-use async_trait::async_trait;
-use tokio::sync::mpsc::Sender;
-use windlass_core::problem::Code;
-use windlass_core::{
-    Column, ColumnType, Cursor, KeySet, Keys, Load, Problem, Record, Template, Value,
-};
+use crate::Extraction;
 #[cfg(feature = "export")]
-use windlass_export::{RecordBatch, RowBuilder};
+use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, data_error};
+use crate::{
+    ConnectorError, FanIn, Ledger, LoadRequest, Merge, Reduction, Result, RowSet, Rows, Scope,
+};
+use async_trait::async_trait;
+use windlass_core::problem::Code;
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Keys, Problem, Record, Value};
+#[cfg(feature = "export")]
+use windlass_export::RowBuilder;
 
 /// The number of records per request.
 const READ_BATCH: u64 = 100;
@@ -23,19 +23,14 @@ impl FanIn for DynamodbConnection {
         Err(no_statements("step.map"))
     }
 
-    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<RowSet> {
         Err(no_statements("step.map"))
     }
 
     /// There is no common snapshot: each request of a hundred records reads its own moment.
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         let mut builder = RowBuilder::new(windlass_export::schema(columns)).map_err(data_error)?;
         let keys = match &key_set.keys {
             Keys::List(keys) => keys.len() as u64,
@@ -60,18 +55,11 @@ impl FanIn for DynamodbConnection {
 
 #[async_trait]
 impl Merge for DynamodbConnection {
-    async fn reduce(&self, _: &[Column], _: Parts<'_>, _: &Template, _: &Params) -> Result<Rows> {
+    async fn reduce(&self, _: Reduction<'_>) -> Result<Rows> {
         Err(no_statements("reduce"))
     }
 
-    async fn replace(
-        &self,
-        _: &Ledger,
-        _: &Load,
-        _: &Rows,
-        _: &Params,
-        _: &[Bound],
-    ) -> Result<Ledger> {
+    async fn replace(&self, _: &Ledger, _: LoadRequest<'_>) -> Result<Ledger> {
         Err(no_statements("load"))
     }
 }

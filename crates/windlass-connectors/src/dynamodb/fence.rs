@@ -2,12 +2,13 @@
 
 use super::expression::Bound;
 use super::rows::{self, Row, number};
-use super::{DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, throttled};
-use crate::{ConnectorError, Fence, Ledger, Result};
+use super::{DynamodbConnection, LEDGER, ThrottleBackoff, deferred, invalid_request, throttled};
+use crate::{ConnectorError, Fence, Fencing, Ledger, LedgerRow, LedgerSchema, Result};
+use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::time::Duration;
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{Counts, Cursor};
+use windlass_core::{Counts, Cursor, JobId};
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableStatus,
@@ -23,29 +24,46 @@ const FENCE_CONCURRENCY: usize = 16;
 /// Creating a table takes some seconds. Its status is polled this often, with this pause, before it is
 /// an error.
 const MAX_POLLS: u32 = 240;
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Creates the table where it is missing, and waits until it is active.
-pub(super) async fn prepare(data: &DynamodbConnection) -> Result<()> {
-    let mut found = status(data).await?;
-    if found.is_none() {
-        create(data).await?;
-        found = status(data).await?;
-    }
-    for _ in 0..MAX_POLLS {
-        if found == Some(TableStatus::Active) {
-            return Ok(());
+#[async_trait]
+impl LedgerSchema for DynamodbConnection {
+    async fn prepare(&self) -> Result<()> {
+        let mut found = status(self).await?;
+        if found.is_none() {
+            create(self).await?;
+            found = status(self).await?;
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
-        found = status(data).await?;
+        for _ in 0..MAX_POLLS {
+            if found == Some(TableStatus::Active) {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+            found = status(self).await?;
+        }
+        Err(missing("it was created, but is not active after a minute"))
     }
-    Err(missing("it was created, but is not active after a minute"))
+
+    async fn check_ledger(&self) -> Result<()> {
+        status(self).await.map(drop)
+    }
+
+    fn ledger_ddl(&self) -> &'static str {
+        DDL
+    }
 }
 
-/// Checks that the table can be described. The privilege to create it cannot be checked.
-pub(super) async fn check(data: &DynamodbConnection) -> Result<()> {
-    status(data).await.map(drop)
+#[async_trait]
+impl Fencing for DynamodbConnection {
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+        let raised: Vec<_> = fences.iter().map(|fence| raise(self, *fence)).collect();
+        stream::iter(raised).buffered(FENCE_CONCURRENCY).try_collect().await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        deferred::ledger_rows(self, job, after, limit).await
+    }
 }
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The status of the table. `None` when it does not exist.
 async fn status(data: &DynamodbConnection) -> Result<Option<TableStatus>> {
@@ -87,15 +105,6 @@ fn missing(why: &str) -> ConnectorError {
          run `windlass migrate --print` and have it created"
     );
     Problem::new(Code::Ledger, detail).into()
-}
-
-/// Raises several rows to their epochs, and returns them.
-pub(super) async fn fence(
-    data: &DynamodbConnection,
-    fences: &[Fence],
-) -> Result<Vec<Option<Ledger>>> {
-    let raised: Vec<_> = fences.iter().map(|fence| raise(data, *fence)).collect();
-    stream::iter(raised).buffered(FENCE_CONCURRENCY).try_collect().await
 }
 
 /// Raises one row. Its new state depends on the old one, so the row is read, and then written on

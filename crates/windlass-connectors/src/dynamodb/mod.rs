@@ -11,11 +11,11 @@ mod fan_in;
 mod fence;
 mod history;
 mod outbox;
+mod preview;
 mod read;
 mod records;
 mod rows;
 mod source;
-mod target;
 pub mod value;
 mod write;
 

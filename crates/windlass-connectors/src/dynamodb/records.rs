@@ -11,7 +11,7 @@ use super::expression::{Bound, key_of};
 use super::value::to_attribute;
 use super::write::{insert as new_row, version};
 use crate::write::may_set;
-use crate::{Connection, Item, RecordReader as _, Result, Scope};
+use crate::{Connection, Item, ReadLimits, RecordReader as _, Result, Scope};
 use windlass_core::{Change, Columns, JobId, Key, KeySet, Record, Value};
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::operation::transact_write_items::TransactWriteItemsError;
@@ -63,7 +63,8 @@ impl Records {
     /// Reads the records with these keys, with consistent reads. Leaves out those that do not exist.
     pub async fn read(&self, scope: &Scope, keys: Vec<Key>) -> Result<Vec<TrackedItem>> {
         let limit = keys.len() as u32;
-        let batch = self.0.read(scope, &KeySet::keys(keys), limit, usize::MAX).await?;
+        let batch =
+            self.0.read(scope, &KeySet::keys(keys), ReadLimits::new(limit, usize::MAX)).await?;
         let mut columns = Columns::from([]);
         Ok(batch.items.into_iter().map(|item| tracked(item, &mut columns)).collect())
     }

@@ -1,4 +1,4 @@
-//! The rows of the ledger's table. Its partition is the job; the sort key says what a row is:
+//! The rows of the ledger's table. The partition key is the job, and the sort key the kind of row:
 //! `ledger#CHUNK`, `deferred#CHUNK#KEY`, `emitted#CHUNK#KEY#SEQ`.
 
 use super::expression::Attributes;

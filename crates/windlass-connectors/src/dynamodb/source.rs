@@ -3,20 +3,17 @@
 use super::cut::{self, Walk};
 use super::{DynamodbConnection, read};
 use crate::ScanSegment;
-use crate::{Batch, ChunkPage, CutLimits, RecordReader, Result, Scope, Source};
+use crate::{
+    Batch, ChunkPage, CutLimits, CutRange, ReadLimits, RecordReader, Result, RowSet, Scope, Source,
+};
 use async_trait::async_trait;
 use windlass_core::Key;
-use windlass_core::{FilterValue, KeyRange, KeySet, Value};
+use windlass_core::{KeyRange, KeySet};
 
 #[async_trait]
 impl RecordReader for DynamodbConnection {
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch> {
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        let ReadLimits { items: limit, bytes } = limits;
         read::read(self, scope, key_set, limit, bytes).await
     }
 
@@ -36,13 +33,8 @@ impl Source for DynamodbConnection {
         Ok(vec![KeyRange::ALL; segments.max(1) as usize])
     }
 
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage> {
+    async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
+        let CutRange { within, range } = at;
         let whole = ScanSegment { number: 0, of: 1 };
         let walk = within.map_or(Walk::Segment(whole), Walk::Value);
         cut::cut(self, scope, walk, range.after.as_ref(), limits).await
@@ -58,12 +50,7 @@ impl Source for DynamodbConnection {
         cut::cut(self, scope, Walk::Segment(segment), after, limits).await
     }
 
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn distinct(&self, scope: &Scope, columns: &[String], rows: RowSet) -> Result<RowSet> {
         read::distinct(scope, columns, rows)
     }
 }

@@ -28,7 +28,7 @@ pub fn from_attribute(attribute: AttributeValue) -> Value {
         AttributeValue::M(map) => {
             // Sorted, so that a record always has the same text.
             let mut fields: Vec<(String, AttributeValue)> = map.into_iter().collect();
-            fields.sort_by(|one, other| one.0.cmp(&other.0));
+            fields.sort_by(|left, right| left.0.cmp(&right.0));
             let json = fields.into_iter().map(|(name, one)| (name, from_attribute(one).to_json()));
             Value::Json(json.collect())
         }

@@ -3,22 +3,43 @@
 use super::{MysqlConnection, deferred, finish, read, write};
 use crate::sql::Dialect;
 use crate::{
-    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
+    statement,
 };
+use async_trait::async_trait;
 use windlass_core::{Counts, Cursor, KeySet, Keys};
 use windlass_drivers::mysql::Transaction;
 
-/// Commits one batch.
-pub(super) async fn commit(
-    data: &MysqlConnection,
-    scope: &Scope,
-    ledger: &Ledger,
-    commit: Commit,
-) -> Result<Committed> {
-    let mut transaction = data.write_tx(scope).await?;
-    let outcome = within(data, &mut transaction, scope, ledger, commit).await;
-    let ledger = finish(transaction, outcome).await?;
-    Ok(Committed { ledger })
+#[async_trait]
+impl Committing for MysqlConnection {
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
+        let mut transaction = self.write_tx(scope).await?;
+        let outcome = within(self, &mut transaction, scope, ledger, commit).await;
+        let ledger = finish(transaction, outcome).await?;
+        Ok(Committed { ledger })
+    }
+
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
+        let Some(sql) = statement::mark(Dialect::Mysql, scope, key_set)? else { return Ok(()) };
+        let mut transaction = self.write_tx(scope).await?;
+        let outcome = async {
+            let chunk = ledger.chunk;
+            let params = vec![
+                chunk.job.to_string().into(),
+                chunk.number.into(),
+                ledger.epoch.into(),
+                ledger.nonce.into(),
+            ];
+            let lock = include_str!("../../sql/mysql/lock.sql");
+            if transaction.query(lock, params).await?.is_empty() {
+                return Err(ConnectorError::LeaseLost);
+            }
+            transaction.execute(&sql.text, sql.values()).await?;
+            Ok(())
+        };
+        let outcome = outcome.await;
+        finish(transaction, outcome).await
+    }
 }
 
 async fn within(
@@ -44,34 +65,6 @@ async fn within(
         recount(transaction, &mut ledger, found).await?;
     }
     Ok(ledger)
-}
-
-/// Marks the rows of a chunk in a separate transaction.
-pub(super) async fn mark(
-    data: &MysqlConnection,
-    scope: &Scope,
-    ledger: &Ledger,
-    key_set: &KeySet,
-) -> Result<()> {
-    let Some(sql) = statement::mark(Dialect::Mysql, scope, key_set)? else { return Ok(()) };
-    let mut transaction = data.write_tx(scope).await?;
-    let outcome = async {
-        let chunk = ledger.chunk;
-        let params = vec![
-            chunk.job.to_string().into(),
-            chunk.number.into(),
-            ledger.epoch.into(),
-            ledger.nonce.into(),
-        ];
-        let lock = include_str!("../../sql/mysql/lock.sql");
-        if transaction.query(lock, params).await?.is_empty() {
-            return Err(ConnectorError::LeaseLost);
-        }
-        transaction.execute(&sql.text, sql.values()).await?;
-        Ok(())
-    };
-    let outcome = outcome.await;
-    finish(transaction, outcome).await
 }
 
 /// The compare-and-set. No row: another worker has the chunk, or this commit was applied before.

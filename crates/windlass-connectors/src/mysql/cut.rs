@@ -4,12 +4,12 @@
 use super::Transaction;
 use super::cells::compares_alike;
 use super::{read, row};
-use crate::by_value::ValueLookup;
 use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
 use crate::key_walk::{self, Step};
 use crate::predicate::Bounds;
 use crate::sql::{Dialect, Sql};
+use crate::value_lookup::ValueLookup;
 use crate::{ChunkPage, Result, Scope};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 use windlass_drivers::mysql::Row;

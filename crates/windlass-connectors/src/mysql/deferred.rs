@@ -3,43 +3,74 @@
 use super::row::{int, text};
 use super::{MysqlConnection, finish, release};
 use crate::ledger::item_key;
-use crate::{ConnectorError, DeferredItem, DeferredState, Emitted, EmittedCursor, Result};
+use crate::{
+    ConnectorError, DeferredItem, DeferredItems, DeferredPage, Emitted, EmittedCursor, Result,
+};
+use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 use windlass_drivers::mysql::{Transaction, Value};
 
-/// The deferred items of a chunk in one state.
-pub(super) async fn items(
-    data: &MysqlConnection,
-    chunk: ChunkId,
-    state: DeferredState,
-    after: Option<&str>,
-    limit: u32,
-) -> Result<Vec<DeferredItem>> {
-    let params = vec![
-        chunk.job.to_string().into(),
-        chunk.number.into(),
-        state.as_str().into(),
-        item_key(after.unwrap_or_default()).into_owned().into(),
-        limit.into(),
-    ];
-    let mut transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/mysql/deferred.sql"), params).await;
-    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
-    let mut items = Vec::with_capacity(rows.len());
-    for row in &rows {
-        items.push(DeferredItem {
-            key: serde_json::from_str(&text(row, 0)?)?,
-            state,
-            attempts: int(row, 1)?.try_into().unwrap_or_default(),
-            conflicts: int(row, 2)?.try_into().unwrap_or_default(),
-            error: text(row, 3)?,
-            context: serde_json::from_str(&text(row, 4)?)?,
-            record: serde_json::from_str(&text(row, 5)?)?,
-            wait: Duration::from_millis(int(row, 6)?.try_into().unwrap_or_default()),
-        });
+#[async_trait]
+impl DeferredItems for MysqlConnection {
+    async fn deferred(&self, chunk: ChunkId, page: DeferredPage<'_>) -> Result<Vec<DeferredItem>> {
+        let DeferredPage { state, after, limit } = page;
+        let params = vec![
+            chunk.job.to_string().into(),
+            chunk.number.into(),
+            state.as_str().into(),
+            item_key(after.unwrap_or_default()).into_owned().into(),
+            limit.into(),
+        ];
+        let mut transaction = self.ledger_tx().await?;
+        let rows = transaction.query(include_str!("../../sql/mysql/deferred.sql"), params).await;
+        let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+        let mut items = Vec::with_capacity(rows.len());
+        for row in &rows {
+            items.push(DeferredItem {
+                key: serde_json::from_str(&text(row, 0)?)?,
+                state,
+                attempts: int(row, 1)?.try_into().unwrap_or_default(),
+                conflicts: int(row, 2)?.try_into().unwrap_or_default(),
+                error: text(row, 3)?,
+                context: serde_json::from_str(&text(row, 4)?)?,
+                record: serde_json::from_str(&text(row, 5)?)?,
+                wait: Duration::from_millis(int(row, 6)?.try_into().unwrap_or_default()),
+            });
+        }
+        Ok(items)
     }
-    Ok(items)
+
+    async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>> {
+        let (chunk, key) = (Value::from(after.chunk), Value::from(&after.item_key));
+        let cursor =
+            [chunk.clone(), chunk.clone(), chunk, key.clone(), key.clone(), key, after.seq.into()];
+        let mut params = vec![Value::from(job.to_string())];
+        params.extend(cursor);
+        params.push(limit.into());
+        let mut transaction = self.ledger_tx().await?;
+        let rows = transaction.query(include_str!("../../sql/mysql/emitted.sql"), params).await;
+        let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+        let emitted = |row| {
+            let cursor =
+                EmittedCursor { chunk: int(row, 0)?, item_key: text(row, 1)?, seq: int(row, 2)? };
+            Ok(Emitted { cursor, fields: text(row, 3)? })
+        };
+        rows.iter().map(emitted).collect()
+    }
+
+    async fn discard_emitted(&self, job: JobId) -> Result<u64> {
+        delete_in_batches(self, include_str!("../../sql/mysql/prune_emitted.sql"), job).await
+    }
+
+    async fn prune(&self, job: JobId) -> Result<u64> {
+        let mut total = self.discard_emitted(job).await?;
+        total += delete_in_batches(self, include_str!("../../sql/mysql/prune_deferred.sql"), job)
+            .await?;
+        total +=
+            delete_in_batches(self, include_str!("../../sql/mysql/prune_ledger.sql"), job).await?;
+        Ok(total)
+    }
 }
 
 /// Stores deferred items, in the transaction of their commit.
@@ -86,44 +117,6 @@ pub(super) async fn resolve(
     let params = vec![keys.to_string().into(), chunk.job.to_string().into(), chunk.number.into()];
     transaction.execute(include_str!("../../sql/mysql/resolve.sql"), params).await?;
     Ok(())
-}
-
-/// The rows that a job emitted, after the cursor.
-pub(super) async fn emitted(
-    data: &MysqlConnection,
-    job: JobId,
-    after: &EmittedCursor,
-    limit: u32,
-) -> Result<Vec<Emitted>> {
-    let (chunk, key) = (Value::from(after.chunk), Value::from(&after.item_key));
-    let cursor =
-        [chunk.clone(), chunk.clone(), chunk, key.clone(), key.clone(), key, after.seq.into()];
-    let mut params = vec![Value::from(job.to_string())];
-    params.extend(cursor);
-    params.push(limit.into());
-    let mut transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/mysql/emitted.sql"), params).await;
-    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
-    let emitted = |row| {
-        let cursor =
-            EmittedCursor { chunk: int(row, 0)?, item_key: text(row, 1)?, seq: int(row, 2)? };
-        Ok(Emitted { cursor, fields: text(row, 3)? })
-    };
-    rows.iter().map(emitted).collect()
-}
-
-/// Deletes everything of a job, in batches, since it may have emitted any number of rows.
-pub(super) async fn prune(data: &MysqlConnection, job: JobId) -> Result<u64> {
-    let mut total = discard_emitted(data, job).await?;
-    total +=
-        delete_in_batches(data, include_str!("../../sql/mysql/prune_deferred.sql"), job).await?;
-    total += delete_in_batches(data, include_str!("../../sql/mysql/prune_ledger.sql"), job).await?;
-    Ok(total)
-}
-
-/// Deletes the rows that a job emitted.
-pub(super) async fn discard_emitted(data: &MysqlConnection, job: JobId) -> Result<u64> {
-    delete_in_batches(data, include_str!("../../sql/mysql/prune_emitted.sql"), job).await
 }
 
 async fn delete_in_batches(data: &MysqlConnection, sql: &str, job: JobId) -> Result<u64> {

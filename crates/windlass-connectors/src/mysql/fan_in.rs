@@ -7,18 +7,18 @@ use super::{
     CATALOG_TIMEOUT, Cells, LEDGER_TIMEOUT, MysqlConnection, Transaction, commit, describe, finish,
     release, session_settings, session_settings_with_idle,
 };
-use crate::fan_in::{Bound, Replacement};
+use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::insert_column;
-use crate::{FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
+use crate::{
+    Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet, Rows,
+    Scope, statement,
+};
 use async_trait::async_trait;
 use futures::TryStreamExt;
-use tokio::sync::mpsc::Sender;
-use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Template, Value};
 use windlass_drivers::mysql::{Access, Row};
 use windlass_drivers::{Error, ErrorClass};
-#[cfg(feature = "export")]
-use windlass_export::RecordBatch;
 
 #[async_trait]
 impl FanIn for MysqlConnection {
@@ -29,12 +29,7 @@ impl FanIn for MysqlConnection {
         release(transaction, columns).await
     }
 
-    async fn map(
-        &self,
-        scope: &Scope,
-        columns: &[Column],
-        key_set: &KeySet,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
         let sql = statement::map(Dialect::Mysql, scope, Some(key_set))?;
         let mut transaction = self.read_tx(scope.job_type.chunk.timeout).await?;
         let rows = select(&mut transaction, &sql, columns).await;
@@ -42,13 +37,8 @@ impl FanIn for MysqlConnection {
     }
 
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         let mut transaction = self.read_tx(scope.job_type.chunk.timeout).await?;
         let extracted = extract::extract(&mut transaction, scope, key_set, columns, batches).await;
         release(transaction, extracted).await
@@ -57,13 +47,8 @@ impl FanIn for MysqlConnection {
 
 #[async_trait]
 impl Merge for MysqlConnection {
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows> {
+    async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows> {
+        let Reduction { columns, parts, select, params } = reduction;
         let mut transaction = self
             .db
             .begin(Access::Write, &session_settings(CATALOG_TIMEOUT, CATALOG_TIMEOUT))
@@ -74,20 +59,12 @@ impl Merge for MysqlConnection {
         release(transaction, reduced).await
     }
 
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger> {
-        let replacement = Replacement::new(load, result, params, bounds)?;
+    async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
+        let (replacement, load) = (Replacement::new(request)?, request.load);
         let settings = session_settings_with_idle(CATALOG_TIMEOUT, CATALOG_TIMEOUT, LEDGER_TIMEOUT);
         let mut transaction = self.db.begin(Access::Write, &settings).await?;
         let outcome = async {
-            let inserted = replacement.rows.len() as i64;
-            let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+            let counts = replacement.counts();
             let ledger = commit::advance(&mut transaction, ledger, Cursor::End, counts).await?;
             replace_rows(&mut transaction, &load.table, &replacement).await?;
             Ok(ledger)

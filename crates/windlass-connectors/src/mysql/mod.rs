@@ -20,7 +20,6 @@ mod replication;
 mod row;
 mod source;
 mod split;
-mod target;
 mod value;
 mod write;
 

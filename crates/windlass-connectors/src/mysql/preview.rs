@@ -1,14 +1,30 @@
 //! Runs a statement on a few records, in a transaction that is rolled back.
 
-use super::read;
+use super::{MysqlConnection, read, release, write};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
-use crate::{Preview, Result, Scope, statement};
+use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
+use async_trait::async_trait;
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::mysql::Transaction;
 
+#[async_trait]
+impl DryRun for MysqlConnection {
+    async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>> {
+        let mut transaction = self.write_tx(scope).await?;
+        let outcome = run_statement(&mut transaction, scope, key_set).await;
+        release(transaction, outcome).await
+    }
+
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
+        let mut transaction = self.write_tx(scope).await?;
+        let outcome = write::write(self, &mut transaction, scope, vec![item]).await;
+        release(transaction, outcome.map(drop)).await
+    }
+}
+
 /// The first records of a key set, before and after the statement.
-pub(super) async fn preview(
+async fn run_statement(
     transaction: &mut Transaction,
     scope: &Scope,
     key_set: &KeySet,

@@ -2,19 +2,17 @@
 
 use super::{CATALOG_TIMEOUT, MysqlConnection, cut, in_read_tx, read, release, split};
 use crate::chunk_cutter::ChunkCutter;
-use crate::{Batch, ChunkPage, CutLimits, RecordReader, Result, Scope, Source};
+use crate::{
+    Batch, ChunkPage, CutLimits, CutRange, FilterValues, ReadLimits, RecordReader, Result, RowSet,
+    Scope, Source, ValuePages,
+};
 use async_trait::async_trait;
-use windlass_core::{FilterValue, KeyRange, KeySet, Value};
+use windlass_core::{KeyRange, KeySet};
 
 #[async_trait]
 impl RecordReader for MysqlConnection {
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch> {
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        let ReadLimits { items: limit, bytes } = limits;
         let timeout = scope.job_type.chunk.timeout;
         in_read_tx!(self, timeout, |transaction| read::read(
             transaction,
@@ -44,13 +42,8 @@ impl Source for MysqlConnection {
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| split::split(transaction, scope, segments))
     }
 
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage> {
+    async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
+        let CutRange { within, range } = at;
         let cutter = ChunkCutter::new(within, range, limits);
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| cut::cut(
             transaction,
@@ -60,13 +53,8 @@ impl Source for MysqlConnection {
         ))
     }
 
-    async fn cut_values(
-        &self,
-        scope: &Scope,
-        filter: &str,
-        values: &[Value],
-        chunk_items: u32,
-    ) -> Result<Vec<Option<ChunkPage>>> {
+    async fn cut_values(&self, scope: &Scope, values: FilterValues<'_>) -> Result<ValuePages> {
+        let FilterValues { filter, values, chunk_items } = values;
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| cut::cut_values(
             transaction,
             scope,
@@ -84,12 +72,7 @@ impl Source for MysqlConnection {
         ))
     }
 
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn distinct(&self, scope: &Scope, columns: &[String], rows: RowSet) -> Result<RowSet> {
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| read::distinct(
             transaction,
             scope,

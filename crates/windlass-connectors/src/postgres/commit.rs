@@ -4,85 +4,77 @@ use super::group_commit::Advance;
 use super::{PostgresConnection, deferred, finish, row, write, write_settings};
 use crate::sql::Dialect;
 use crate::{
-    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
+    statement,
 };
+use async_trait::async_trait;
 use windlass_core::{Counts, KeySet, Keys};
 use windlass_drivers::{Param, Transaction};
 
-/// Commits one batch in three round trips: BEGIN with the compare-and-set, the effect, and COMMIT with the
-/// rest. If only the ledger changes, one round trip serves several chunks.
-pub(super) async fn commit(
-    data: &PostgresConnection,
-    scope: &Scope,
-    ledger: &Ledger,
-    commit: Commit,
-) -> Result<Committed> {
-    let Commit { cursor, effect, mut counts, mut defer, resolve } = commit;
-    // Items count as processed unless they have a conflict, which is rare. So most commits write the
-    // ledger row once.
-    if let Effect::Write(items) = &effect {
-        counts.processed += items.len() as i64;
-    }
-    if effect.is_none() && defer.is_empty() && resolve.is_empty() {
-        let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
-        let ledger = data.group_commit.advance(&data.db, advance).await?;
-        return Ok(Committed { ledger });
-    }
-    let params = advance(ledger, cursor.to_text(), counts);
-    let sql = include_str!("../../sql/postgres/advance.sql");
-    let (transaction, advanced) =
-        data.db.transaction_with(&write_settings(scope), sql, &params).await?;
-    // No row: another worker has the chunk, or this commit was applied before.
-    let Some(advanced) = advanced.first() else {
-        let _ = transaction.rollback().await;
-        return Err(ConnectorError::LeaseLost);
-    };
-    let outcome = async {
-        let ledger = row::ledger(advanced)?;
-        let (found, conflicted) = apply(data, &transaction, scope, effect, counts).await?;
-        defer.extend(conflicted);
-        // Delete first: an item that was deferred and had a conflict again is in both lists.
-        deferred::resolve(&transaction, ledger.chunk, &resolve).await?;
-        deferred::defer(&transaction, ledger.chunk, &defer).await?;
-        Ok((ledger, found))
-    };
-    match outcome.await {
-        Ok((ledger, found)) if found == Counts::default() => {
-            transaction.commit().await?;
-            Ok(Committed { ledger })
+#[async_trait]
+impl Committing for PostgresConnection {
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
+        let Commit { cursor, effect, mut counts, mut defer, resolve } = commit;
+        // Items count as processed unless they have a conflict, which is rare. So most commits write the
+        // ledger row once.
+        if let Effect::Write(items) = &effect {
+            counts.processed += items.len() as i64;
         }
-        Ok((mut ledger, found)) => {
-            let sql = include_str!("../../sql/postgres/recount.sql");
-            transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
-            ledger.counts += found;
-            Ok(Committed { ledger })
+        if effect.is_none() && defer.is_empty() && resolve.is_empty() {
+            let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
+            let ledger = self.group_commit.advance(&self.db, advance).await?;
+            return Ok(Committed { ledger });
         }
-        Err(error) => finish(transaction, Err(error)).await,
-    }
-}
-
-/// Marks the rows of a chunk in a separate transaction.
-pub(super) async fn mark(
-    data: &PostgresConnection,
-    scope: &Scope,
-    ledger: &Ledger,
-    key_set: &KeySet,
-) -> Result<()> {
-    let Some(sql) = statement::mark(Dialect::Postgres, scope, key_set)? else { return Ok(()) };
-    let transaction = data.write_tx(scope).await?;
-    let outcome = async {
-        let chunk = ledger.chunk;
-        let params =
-            [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
-        let lock = include_str!("../../sql/postgres/lock.sql");
-        if transaction.query_opt(lock, &params).await?.is_none() {
+        let params = advance(ledger, cursor.to_text(), counts);
+        let sql = include_str!("../../sql/postgres/advance.sql");
+        let (transaction, advanced) =
+            self.db.transaction_with(&write_settings(scope), sql, &params).await?;
+        // No row: another worker has the chunk, or this commit was applied before.
+        let Some(advanced) = advanced.first() else {
+            let _ = transaction.rollback().await;
             return Err(ConnectorError::LeaseLost);
+        };
+        let outcome = async {
+            let ledger = row::ledger(advanced)?;
+            let (found, conflicted) = apply(self, &transaction, scope, effect, counts).await?;
+            defer.extend(conflicted);
+            // Delete first: an item that was deferred and had a conflict again is in both lists.
+            deferred::resolve(&transaction, ledger.chunk, &resolve).await?;
+            deferred::defer(&transaction, ledger.chunk, &defer).await?;
+            Ok((ledger, found))
+        };
+        match outcome.await {
+            Ok((ledger, found)) if found == Counts::default() => {
+                transaction.commit().await?;
+                Ok(Committed { ledger })
+            }
+            Ok((mut ledger, found)) => {
+                let sql = include_str!("../../sql/postgres/recount.sql");
+                transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
+                ledger.counts += found;
+                Ok(Committed { ledger })
+            }
+            Err(error) => finish(transaction, Err(error)).await,
         }
-        transaction.execute(&sql.text, &sql.params()).await?;
-        Ok(())
-    };
-    let outcome = outcome.await;
-    finish(transaction, outcome).await
+    }
+
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
+        let Some(sql) = statement::mark(Dialect::Postgres, scope, key_set)? else { return Ok(()) };
+        let transaction = self.write_tx(scope).await?;
+        let outcome = async {
+            let chunk = ledger.chunk;
+            let params =
+                [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
+            let lock = include_str!("../../sql/postgres/lock.sql");
+            if transaction.query_opt(lock, &params).await?.is_none() {
+                return Err(ConnectorError::LeaseLost);
+            }
+            transaction.execute(&sql.text, &sql.params()).await?;
+            Ok(())
+        };
+        let outcome = outcome.await;
+        finish(transaction, outcome).await
+    }
 }
 
 /// The parameters of the compare-and-set.

@@ -1,11 +1,11 @@
 //! Cuts a range into chunks inside the server: only the last key of each chunk is sent to the client.
 
 use super::row::{get, key};
-use crate::by_value::ValueLookup;
 use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
 use crate::predicate::{Bounds, push_conditions, push_key_set, push_range, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, row};
+use crate::value_lookup::ValueLookup;
 use crate::{ChunkPage, Result, Scope, key_walk, statement};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 use windlass_drivers::Transaction;

@@ -3,44 +3,78 @@
 use super::row::get;
 use super::{PostgresConnection, finish, release};
 use crate::ledger::item_key;
-use crate::{ConnectorError, DeferredItem, DeferredState, Emitted, EmittedCursor, Result};
+use crate::{
+    ConnectorError, DeferredItem, DeferredItems, DeferredPage, Emitted, EmittedCursor, Result,
+};
+use async_trait::async_trait;
 use std::borrow::Cow;
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
 use windlass_drivers::{Param, Transaction};
 
-/// The deferred items of a chunk in one state.
-pub(super) async fn items(
-    data: &PostgresConnection,
-    chunk: ChunkId,
-    state: DeferredState,
-    after: Option<&str>,
-    limit: u32,
-) -> Result<Vec<DeferredItem>> {
-    let params = [
-        Param::from(chunk.job),
-        Param::from(chunk.number),
-        Param::from(state.as_str()),
-        Param::from(item_key(after.unwrap_or_default())),
-        Param::from(limit),
-    ];
-    let transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/postgres/deferred.sql"), &params).await;
-    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
-    let mut items = Vec::with_capacity(rows.len());
-    for row in &rows {
-        items.push(DeferredItem {
-            key: serde_json::from_str(get(row, 0)?)?,
-            state,
-            attempts: get::<i32>(row, 2)?.try_into().unwrap_or_default(),
-            conflicts: get::<i32>(row, 3)?.try_into().unwrap_or_default(),
-            error: get(row, 4)?,
-            context: serde_json::from_str(get(row, 5)?)?,
-            record: serde_json::from_str(get(row, 6)?)?,
-            wait: Duration::from_millis(get::<i64>(row, 7)?.try_into().unwrap_or_default()),
-        });
+#[async_trait]
+impl DeferredItems for PostgresConnection {
+    async fn deferred(&self, chunk: ChunkId, page: DeferredPage<'_>) -> Result<Vec<DeferredItem>> {
+        let DeferredPage { state, after, limit } = page;
+        let params = [
+            Param::from(chunk.job),
+            Param::from(chunk.number),
+            Param::from(state.as_str()),
+            Param::from(item_key(after.unwrap_or_default())),
+            Param::from(limit),
+        ];
+        let transaction = self.ledger_tx().await?;
+        let rows =
+            transaction.query(include_str!("../../sql/postgres/deferred.sql"), &params).await;
+        let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+        let mut items = Vec::with_capacity(rows.len());
+        for row in &rows {
+            items.push(DeferredItem {
+                key: serde_json::from_str(get(row, 0)?)?,
+                state,
+                attempts: get::<i32>(row, 2)?.try_into().unwrap_or_default(),
+                conflicts: get::<i32>(row, 3)?.try_into().unwrap_or_default(),
+                error: get(row, 4)?,
+                context: serde_json::from_str(get(row, 5)?)?,
+                record: serde_json::from_str(get(row, 6)?)?,
+                wait: Duration::from_millis(get::<i64>(row, 7)?.try_into().unwrap_or_default()),
+            });
+        }
+        Ok(items)
     }
-    Ok(items)
+
+    async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>> {
+        let params = [
+            Param::from(job),
+            Param::from(after.chunk),
+            Param::from(after.item_key.as_str()),
+            Param::from(after.seq),
+            Param::from(limit),
+        ];
+        let transaction = self.ledger_tx().await?;
+        let rows = transaction.query(include_str!("../../sql/postgres/emitted.sql"), &params).await;
+        let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+        let emitted = |row| {
+            let (chunk, item_key) = (get(row, 0)?, get(row, 1)?);
+            let cursor = EmittedCursor { chunk, item_key, seq: get::<i32>(row, 2)?.into() };
+            Ok(Emitted { cursor, fields: get(row, 3)? })
+        };
+        rows.iter().map(emitted).collect()
+    }
+
+    async fn discard_emitted(&self, job: JobId) -> Result<u64> {
+        delete_in_batches(self, include_str!("../../sql/postgres/prune_emitted.sql"), job).await
+    }
+
+    async fn prune(&self, job: JobId) -> Result<u64> {
+        let mut total = self.discard_emitted(job).await?;
+        total +=
+            delete_in_batches(self, include_str!("../../sql/postgres/prune_deferred.sql"), job)
+                .await?;
+        total += delete_in_batches(self, include_str!("../../sql/postgres/prune_ledger.sql"), job)
+            .await?;
+        Ok(total)
+    }
 }
 
 /// Stores deferred items, in the transaction of their commit.
@@ -95,46 +129,6 @@ pub(super) async fn resolve(
     let params = [Param::from(chunk.job), Param::from(chunk.number), Param::texts(&keys)];
     transaction.execute(include_str!("../../sql/postgres/resolve.sql"), &params).await?;
     Ok(())
-}
-
-/// The rows that a job emitted, after the cursor.
-pub(super) async fn emitted(
-    data: &PostgresConnection,
-    job: JobId,
-    after: &EmittedCursor,
-    limit: u32,
-) -> Result<Vec<Emitted>> {
-    let params = [
-        Param::from(job),
-        Param::from(after.chunk),
-        Param::from(after.item_key.as_str()),
-        Param::from(after.seq),
-        Param::from(limit),
-    ];
-    let transaction = data.ledger_tx().await?;
-    let rows = transaction.query(include_str!("../../sql/postgres/emitted.sql"), &params).await;
-    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
-    let emitted = |row| {
-        let (chunk, item_key) = (get(row, 0)?, get(row, 1)?);
-        let cursor = EmittedCursor { chunk, item_key, seq: get::<i32>(row, 2)?.into() };
-        Ok(Emitted { cursor, fields: get(row, 3)? })
-    };
-    rows.iter().map(emitted).collect()
-}
-
-/// Deletes everything of a job, in batches, since it may have emitted any number of rows.
-pub(super) async fn prune(data: &PostgresConnection, job: JobId) -> Result<u64> {
-    let mut total = discard_emitted(data, job).await?;
-    total +=
-        delete_in_batches(data, include_str!("../../sql/postgres/prune_deferred.sql"), job).await?;
-    total +=
-        delete_in_batches(data, include_str!("../../sql/postgres/prune_ledger.sql"), job).await?;
-    Ok(total)
-}
-
-/// Deletes the rows that a job emitted.
-pub(super) async fn discard_emitted(data: &PostgresConnection, job: JobId) -> Result<u64> {
-    delete_in_batches(data, include_str!("../../sql/postgres/prune_emitted.sql"), job).await
 }
 
 async fn delete_in_batches(data: &PostgresConnection, sql: &str, job: JobId) -> Result<u64> {

@@ -1,11 +1,10 @@
 //! Describes tables and queries by the catalog.
 
 use super::row::get;
-use crate::names::{missing_table, user_tables};
+use crate::names::{duplicate_column, missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::sql::quote_table;
 use crate::{ConnectorError, Result};
-use windlass_core::config::names;
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, Index, Source, Table};
 use windlass_drivers::{Param, Transaction};
@@ -183,11 +182,7 @@ pub(super) async fn query_columns(
         })?;
         let name = column.name().to_owned();
         if columns.iter().any(|column| column.name == name) {
-            let detail = format!(
-                "has two columns `{name}`; rename one. Its columns are {}",
-                names(columns.iter().map(|column| &column.name))
-            );
-            return Err(Problem::field(Code::Source, "source.query", detail).into());
+            return Err(duplicate_column(&name, &columns).into());
         }
         columns.push(Column {
             name,

@@ -8,17 +8,17 @@ use super::{
     CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, release,
     row,
 };
-use crate::fan_in::{Bound, Replacement};
+use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
-use crate::{ConnectorError, FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
+use crate::{
+    ConnectorError, Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction,
+    Result, RowSet, Rows, Scope, statement,
+};
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};
-use tokio::sync::mpsc::Sender;
-use windlass_core::{Column, ColumnType, Counts, Cursor, KeySet, Load, Template, Value};
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Template, Value};
 use windlass_drivers::{Bytes, Error, ErrorClass, Transaction};
-#[cfg(feature = "export")]
-use windlass_export::RecordBatch;
 
 #[async_trait]
 impl FanIn for PostgresConnection {
@@ -29,12 +29,7 @@ impl FanIn for PostgresConnection {
         release(transaction, columns).await
     }
 
-    async fn map(
-        &self,
-        scope: &Scope,
-        columns: &[Column],
-        key_set: &KeySet,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
         let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
         let transaction = self.chunk_read_tx(scope).await?;
         let rows = select(&transaction, &sql, columns).await;
@@ -42,13 +37,8 @@ impl FanIn for PostgresConnection {
     }
 
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         let transaction = self.chunk_read_tx(scope).await?;
         let extracted = extract::extract(&transaction, scope, key_set, columns, batches).await;
         release(transaction, extracted).await
@@ -57,13 +47,8 @@ impl FanIn for PostgresConnection {
 
 #[async_trait]
 impl Merge for PostgresConnection {
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows> {
+    async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows> {
+        let Reduction { columns, parts, select, params } = reduction;
         let timeout = milliseconds(CATALOG_TIMEOUT);
         let settings = format!(
             "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
@@ -75,17 +60,9 @@ impl Merge for PostgresConnection {
         release(transaction, reduced).await
     }
 
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger> {
-        let replacement = Replacement::new(load, result, params, bounds)?;
-        let inserted = replacement.rows.len() as i64;
-        let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+    async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
+        let (replacement, load) = (Replacement::new(request)?, request.load);
+        let counts = replacement.counts();
         let advance = super::commit::advance(ledger, Cursor::End.to_text(), counts);
         let sql = include_str!("../../sql/postgres/advance.sql");
         let (transaction, advanced) =

@@ -3,7 +3,8 @@
 use super::row::{get, ledger};
 use super::{LEDGER_SETTINGS, PostgresConnection, finish, release};
 use crate::ledger::missing_ledger;
-use crate::{ConnectorError, Fence, Ledger, LedgerRow, Result};
+use crate::{ConnectorError, Fence, Fencing, Ledger, LedgerRow, LedgerSchema, Result};
+use async_trait::async_trait;
 use std::collections::HashMap;
 use windlass_core::JobId;
 use windlass_drivers::{Param, Transaction};
@@ -11,56 +12,78 @@ use windlass_drivers::{Param, Transaction};
 /// The statements that create the ledger.
 pub(super) const LEDGER: &str = include_str!("../../sql/postgres/ledger.sql");
 
-/// Creates the tables where they are missing. Needs no privilege to create them when they exist.
-pub(super) async fn prepare(data: &PostgresConnection) -> Result<()> {
-    if exists(data).await? {
-        return Ok(());
+#[async_trait]
+impl LedgerSchema for PostgresConnection {
+    async fn prepare(&self) -> Result<()> {
+        if exists(self).await? {
+            return Ok(());
+        }
+        match create(self, LEDGER).await {
+            Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
+            outcome => outcome,
+        }
     }
-    match create(data, LEDGER).await {
-        Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
-        outcome => outcome,
+
+    async fn check_ledger(&self) -> Result<()> {
+        let transaction = self.ledger_tx().await?;
+        let checked = async {
+            let may = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
+            Ok(has_tables(&transaction).await? || get(&transaction.query_one(may, &[]).await?, 0)?)
+        };
+        let checked = checked.await;
+        match release(transaction, checked).await? {
+            true => Ok(()),
+            false => Err(missing_ledger("this user may not create tables in the schema")),
+        }
+    }
+
+    fn ledger_ddl(&self) -> &'static str {
+        LEDGER
     }
 }
 
-/// Checks that the tables exist or may be created, without creating them.
-pub(super) async fn check(data: &PostgresConnection) -> Result<()> {
-    let transaction = data.ledger_tx().await?;
-    let checked = async {
-        let may = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
-        Ok(has_tables(&transaction).await? || get(&transaction.query_one(may, &[]).await?, 0)?)
-    };
-    let checked = checked.await;
-    match release(transaction, checked).await? {
-        true => Ok(()),
-        false => Err(missing_ledger("this user may not create tables in the schema")),
+#[async_trait]
+impl Fencing for PostgresConnection {
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+        if fences.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jobs: Vec<_> = fences.iter().map(|fence| fence.chunk.job).collect();
+        let chunks: Vec<_> = fences.iter().map(|fence| fence.chunk.number).collect();
+        let epochs: Vec<_> = fences.iter().map(|fence| fence.epoch).collect();
+        let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
+        let nonces: Vec<_> = fences.iter().map(|fence| fence.nonce).collect();
+        let params = [jobs.into(), chunks.into(), epochs.into(), lost.into(), nonces.into()];
+        let sql = include_str!("../../sql/postgres/fence.sql");
+        // A worker that lost its lease may still lock one of the rows while its statement runs. The short
+        // lock timeout keeps that from blocking the rest of this process.
+        let settings = format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '5s'");
+        let rows = self.db.single(&settings, sql, &params).await?;
+        let mut raised = HashMap::new();
+        for row in &rows {
+            let row = ledger(row)?;
+            raised.insert(row.chunk, row);
+        }
+        Ok(fences.iter().map(|fence| raised.remove(&fence.chunk)).collect())
     }
-}
 
-/// Raises several rows to their epochs at once, and returns them.
-pub(super) async fn fence(
-    data: &PostgresConnection,
-    fences: &[Fence],
-) -> Result<Vec<Option<Ledger>>> {
-    if fences.is_empty() {
-        return Ok(Vec::new());
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        let params = [Param::from(job), Param::from(after), Param::from(limit)];
+        let transaction = self.ledger_tx().await?;
+        let sql = include_str!("../../sql/postgres/ledger_rows.sql");
+        let rows = transaction.query(sql, &params).await;
+        let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
+        let row = |row| {
+            Ok(LedgerRow {
+                ledger: ledger(row)?,
+                deferred: get(row, 12)?,
+                dead: get(row, 13)?,
+                emitted: get(row, 14)?,
+                emitted_rows: get(row, 15)?,
+            })
+        };
+        rows.iter().map(row).collect()
     }
-    let jobs: Vec<_> = fences.iter().map(|fence| fence.chunk.job).collect();
-    let chunks: Vec<_> = fences.iter().map(|fence| fence.chunk.number).collect();
-    let epochs: Vec<_> = fences.iter().map(|fence| fence.epoch).collect();
-    let lost: Vec<_> = fences.iter().map(|fence| fence.lost).collect();
-    let nonces: Vec<_> = fences.iter().map(|fence| fence.nonce).collect();
-    let params = [jobs.into(), chunks.into(), epochs.into(), lost.into(), nonces.into()];
-    let sql = include_str!("../../sql/postgres/fence.sql");
-    // A worker that lost its lease may still lock one of the rows while its statement runs. The short
-    // lock timeout keeps that from blocking the rest of this process.
-    let settings = format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '5s'");
-    let rows = data.db.single(&settings, sql, &params).await?;
-    let mut raised = HashMap::new();
-    for row in &rows {
-        let row = ledger(row)?;
-        raised.insert(row.chunk, row);
-    }
-    Ok(fences.iter().map(|fence| raised.remove(&fence.chunk)).collect())
 }
 
 /// Whether the tables exist.
@@ -93,27 +116,3 @@ pub(super) async fn create(data: &PostgresConnection, ddl: &str) -> Result<()> {
 
 /// The key of the advisory lock: `windlass` in ASCII.
 const CREATE_LOCK: i64 = 0x7769_6e64_6c61_7373;
-
-/// The ledger rows of a job's chunks after this one, with the counts of the rows next to them.
-pub(super) async fn rows(
-    data: &PostgresConnection,
-    job: JobId,
-    after: i64,
-    limit: u32,
-) -> Result<Vec<LedgerRow>> {
-    let params = [Param::from(job), Param::from(after), Param::from(limit)];
-    let transaction = data.ledger_tx().await?;
-    let sql = include_str!("../../sql/postgres/ledger_rows.sql");
-    let rows = transaction.query(sql, &params).await;
-    let rows = release(transaction, rows.map_err(ConnectorError::from)).await?;
-    let row = |row| {
-        Ok(LedgerRow {
-            ledger: ledger(row)?,
-            deferred: get(row, 12)?,
-            dead: get(row, 13)?,
-            emitted: get(row, 14)?,
-            emitted_rows: get(row, 15)?,
-        })
-    };
-    rows.iter().map(row).collect()
-}

@@ -24,7 +24,6 @@ mod replication;
 mod row;
 mod source;
 mod split;
-mod target;
 mod write;
 
 use crate::Result;

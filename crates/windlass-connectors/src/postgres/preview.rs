@@ -1,21 +1,26 @@
 //! Runs a statement on a few records and rolls it back.
 
-use super::{PostgresConnection, read, release};
+use super::{PostgresConnection, read, release, write};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
-use crate::{Preview, Result, Scope, statement};
+use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
+use async_trait::async_trait;
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::Transaction;
 
-/// The first records of a key set, before and after the statement.
-pub(super) async fn preview(
-    data: &PostgresConnection,
-    scope: &Scope,
-    key_set: &KeySet,
-) -> Result<Vec<Preview>> {
-    let transaction = data.write_tx(scope).await?;
-    let outcome = run_statement(&transaction, scope, key_set).await;
-    release(transaction, outcome).await
+#[async_trait]
+impl DryRun for PostgresConnection {
+    async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>> {
+        let transaction = self.write_tx(scope).await?;
+        let outcome = run_statement(&transaction, scope, key_set).await;
+        release(transaction, outcome).await
+    }
+
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
+        let transaction = self.write_tx(scope).await?;
+        let outcome = write::write(self, &transaction, scope, vec![item]).await;
+        release(transaction, outcome.map(drop)).await
+    }
 }
 
 async fn run_statement(

@@ -2,19 +2,17 @@
 
 use super::{PostgresConnection, chunk_read_settings, cut, in_catalog_tx, read, release, split};
 use crate::chunk_cutter::ChunkCutter;
-use crate::{Batch, ChunkPage, CutLimits, RecordReader, Result, Scope, Source};
+use crate::{
+    Batch, ChunkPage, CutLimits, CutRange, FilterValues, ReadLimits, RecordReader, Result, RowSet,
+    Scope, Source, ValuePages,
+};
 use async_trait::async_trait;
-use windlass_core::{FilterValue, KeyRange, KeySet, Value};
+use windlass_core::{KeyRange, KeySet};
 
 #[async_trait]
 impl RecordReader for PostgresConnection {
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch> {
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        let ReadLimits { items: limit, bytes } = limits;
         let settings = chunk_read_settings(scope);
         read::read(&self.db, &settings, scope, key_set, limit, bytes).await
     }
@@ -34,24 +32,14 @@ impl Source for PostgresConnection {
         in_catalog_tx!(self, |transaction| split::split(&transaction, scope, segments))
     }
 
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage> {
+    async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
+        let CutRange { within, range } = at;
         let cutter = ChunkCutter::new(within, range, limits);
         in_catalog_tx!(self, |transaction| cut::cut(&transaction, scope, within, cutter))
     }
 
-    async fn cut_values(
-        &self,
-        scope: &Scope,
-        filter: &str,
-        values: &[Value],
-        chunk_items: u32,
-    ) -> Result<Vec<Option<ChunkPage>>> {
+    async fn cut_values(&self, scope: &Scope, values: FilterValues<'_>) -> Result<ValuePages> {
+        let FilterValues { filter, values, chunk_items } = values;
         in_catalog_tx!(self, |transaction| cut::cut_values(
             &transaction,
             scope,
@@ -65,12 +53,7 @@ impl Source for PostgresConnection {
         in_catalog_tx!(self, |transaction| read::count_each(&transaction, scope, key_sets))
     }
 
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn distinct(&self, scope: &Scope, columns: &[String], rows: RowSet) -> Result<RowSet> {
         in_catalog_tx!(self, |transaction| read::distinct(&transaction, scope, columns, &rows))
     }
 }

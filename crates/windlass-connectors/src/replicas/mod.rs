@@ -7,13 +7,16 @@ mod replica;
 
 pub use pool::Replicas;
 
-use crate::{Batch, Connection, ConnectorError, FanIn, RecordReader, Result, Scope};
+use crate::{
+    Batch, Connection, ConnectorError, Extraction, FanIn, ReadLimits, RecordReader, Result, RowSet,
+    Scope,
+};
 use async_trait::async_trait;
 use pool::ReplicaFailure;
 use replica::Replica;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Sender};
-use windlass_core::{Column, KeySet, Value};
+use windlass_core::{Column, KeySet};
 use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::RecordBatch;
@@ -75,8 +78,10 @@ async fn extract_from(
             }
         }
     };
-    let (extracted, ()) =
-        tokio::join!(connection.extract(scope, key_set, columns, sender), forward);
+    let (extracted, ()) = tokio::join!(
+        connection.extract(scope, Extraction { key_set, columns, batches: sender }),
+        forward
+    );
     (extracted, begun)
 }
 
@@ -89,14 +94,8 @@ fn interrupted(error: &ConnectorError) -> ConnectorError {
 
 #[async_trait]
 impl RecordReader for ReplicaReader {
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch> {
-        read_from_replicas!(self, |connection| connection.read(scope, key_set, limit, bytes))
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        read_from_replicas!(self, |connection| connection.read(scope, key_set, limits))
     }
 
     async fn count(&self, scope: &Scope, key_set: &KeySet) -> Result<i64> {
@@ -110,23 +109,13 @@ impl FanIn for ReplicaReader {
         self.primary.map_columns(scope).await
     }
 
-    async fn map(
-        &self,
-        scope: &Scope,
-        columns: &[Column],
-        key_set: &KeySet,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
         read_from_replicas!(self, |connection| connection.map(scope, columns, key_set))
     }
 
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         for (replica, connection) in self.replicas.healthy().await {
             let (error, begun) =
                 match extract_from(connection.as_ref(), scope, key_set, columns, &batches).await {
@@ -138,6 +127,6 @@ impl FanIn for ReplicaReader {
                 _ => {}
             }
         }
-        self.primary.extract(scope, key_set, columns, batches).await
+        self.primary.extract(scope, Extraction { key_set, columns, batches }).await
     }
 }

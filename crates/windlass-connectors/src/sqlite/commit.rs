@@ -1,15 +1,30 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
-use super::{deferred, failed, row, write};
+use super::{SqliteConnection, deferred, failed, row, write};
 use crate::sql::Dialect;
 use crate::{
-    Commit, Committed, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope, statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
+    statement,
 };
+use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use windlass_core::{Counts, KeySet, Keys};
 
+#[async_trait]
+impl Committing for SqliteConnection {
+    async fn commit(&self, scope: &Scope, ledger: &Ledger, commit: Commit) -> Result<Committed> {
+        let (scope, ledger) = (scope.clone(), ledger.clone());
+        self.write(move |transaction| commit_batch(transaction, &scope, &ledger, commit)).await
+    }
+
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
+        let (scope, ledger, key_set) = (scope.clone(), ledger.clone(), key_set.clone());
+        self.write(move |transaction| mark(transaction, &scope, &ledger, &key_set)).await
+    }
+}
+
 /// Commits one batch.
-pub(super) fn commit(
+fn commit_batch(
     transaction: &Transaction<'_>,
     scope: &Scope,
     ledger: &Ledger,

@@ -1,12 +1,12 @@
 //! Cuts a range into chunks: a prepared statement finds the last key of one chunk after the other.
 
 use super::{failed, row};
-use crate::by_value::ValueLookup;
 use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
 use crate::key_walk::{self, Step};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
+use crate::value_lookup::ValueLookup;
 use crate::{ChunkPage, Result, Scope, statement};
 use rusqlite::Connection;
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};

@@ -1,10 +1,35 @@
 //! Deferred items and emitted rows, which are stored next to the ledger.
 
-use super::failed;
-use crate::{DeferredItem, DeferredState, Emitted, EmittedCursor, Result};
+use super::{SqliteConnection, failed};
+use crate::{
+    DeferredItem, DeferredItems, DeferredPage, DeferredState, Emitted, EmittedCursor, Result,
+};
+use async_trait::async_trait;
 use rusqlite::{Connection, Row, Transaction, params};
 use std::time::Duration;
 use windlass_core::{ChunkId, JobId, Key};
+
+#[async_trait]
+impl DeferredItems for SqliteConnection {
+    async fn deferred(&self, chunk: ChunkId, page: DeferredPage<'_>) -> Result<Vec<DeferredItem>> {
+        let DeferredPage { state, after, limit } = page;
+        let after = after.unwrap_or_default().to_owned();
+        self.read(move |connection| items(connection, chunk, state, &after, limit)).await
+    }
+
+    async fn emitted(&self, job: JobId, after: &EmittedCursor, limit: u32) -> Result<Vec<Emitted>> {
+        let after = after.clone();
+        self.read(move |connection| emitted(connection, job, &after, limit)).await
+    }
+
+    async fn discard_emitted(&self, job: JobId) -> Result<u64> {
+        self.write(move |transaction| discard_emitted(transaction, job)).await
+    }
+
+    async fn prune(&self, job: JobId) -> Result<u64> {
+        self.write(move |transaction| prune(transaction, job)).await
+    }
+}
 
 /// The deferred items of a chunk in one state.
 pub(super) fn items(

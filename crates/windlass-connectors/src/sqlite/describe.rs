@@ -2,12 +2,10 @@
 
 use super::failed;
 use crate::Result;
-use crate::names::{missing_table, user_tables};
+use crate::names::{duplicate_column, missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::sql::quote;
 use rusqlite::{Connection, OptionalExtension as _, params};
-use windlass_core::config::names;
-use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, Index, Source, Table};
 
 /// Describes the source's table or query.
@@ -128,21 +126,20 @@ impl Relation {
             let name: String = row.get(0).map_err(failed)?;
             let sql_type: String = row.get(1).map_err(failed)?;
             let not_null: bool = row.get(2).map_err(failed)?;
-            let place: i64 = row.get(3).map_err(failed)?;
-            if place > 0 {
-                key.push((place, name.clone()));
+            let position: i64 = row.get(3).map_err(failed)?;
+            if position > 0 {
+                key.push((position, name.clone()));
             }
-            let nullable = !(not_null || (place > 0 && self.without_rowid));
+            let nullable = !(not_null || (position > 0 && self.without_rowid));
             columns.push(Column { name, kind: kind(&sql_type), sql_type, nullable });
         }
         key.sort();
         Ok((columns, key.into_iter().map(|(_, name)| name).collect()))
     }
 
-    /// The usable indexes. An entry of a secondary index ends with the rowid, or with the primary
-    /// key where there is no rowid, and is in order by that too: so an index that says `(year)`
-    /// is also one on `(year, id)`. Also says whether the primary key is the rowid, which is never
-    /// null whatever the schema says.
+    /// The usable indexes, and whether the primary key is the rowid, which is never null. Entries of a
+    /// secondary index end with the rowid, or with the primary key if there is no rowid, and are ordered
+    /// by it too. So an index on `(year)` is also one on `(year, id)`.
     fn indexes(
         &self,
         connection: &Connection,
@@ -273,11 +270,7 @@ pub(super) fn query_columns(connection: &Connection, query: &str) -> Result<Vec<
     let mut columns: Vec<Column> = Vec::new();
     for name in statement.column_names() {
         if columns.iter().any(|column| column.name == name) {
-            let detail = format!(
-                "has two columns `{name}`; rename one. Its columns are {}",
-                names(columns.iter().map(|column| &column.name))
-            );
-            return Err(Problem::field(Code::Source, "source.query", detail).into());
+            return Err(duplicate_column(name, &columns).into());
         }
         columns.push(Column {
             name: name.to_owned(),

@@ -4,16 +4,19 @@ use super::row::{each, execute, values};
 use super::{SqliteConnection, commit, describe, failed};
 #[cfg(feature = "export")]
 use crate::fan_in::data_error;
-use crate::fan_in::{Bound, MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
+use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
-use crate::{FanIn, Ledger, Merge, Params, Parts, Result, Rows, Scope, statement};
+use crate::{
+    Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Reduction, Result, RowSet, Rows, Scope,
+    statement,
+};
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use rusqlite::Connection;
 use std::borrow::Cow;
 use tokio::sync::mpsc::Sender;
-use windlass_core::{Column, Counts, Cursor, KeySet, Load, Template, Value};
+use windlass_core::{Column, Cursor, KeySet, Template, Value};
 use windlass_drivers::{Error, ErrorClass};
 #[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
@@ -29,12 +32,7 @@ impl FanIn for SqliteConnection {
         .await
     }
 
-    async fn map(
-        &self,
-        scope: &Scope,
-        columns: &[Column],
-        key_set: &KeySet,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
         let (scope, key_set, width) = (scope.clone(), key_set.clone(), columns.len());
         self.read(move |connection| {
             select(connection, &statement::map(Dialect::Sqlite, &scope, Some(&key_set))?, width)
@@ -43,13 +41,8 @@ impl FanIn for SqliteConnection {
     }
 
     #[cfg(feature = "export")]
-    async fn extract(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        columns: &[Column],
-        batches: Sender<RecordBatch>,
-    ) -> Result<()> {
+    async fn extract(&self, scope: &Scope, extraction: Extraction<'_>) -> Result<()> {
+        let Extraction { key_set, columns, batches } = extraction;
         let (scope, key_set, columns) = (scope.clone(), key_set.clone(), columns.to_vec());
         self.read(move |connection| extract(connection, &scope, &key_set, &columns, &batches)).await
     }
@@ -57,31 +50,18 @@ impl FanIn for SqliteConnection {
 
 #[async_trait]
 impl Merge for SqliteConnection {
-    async fn reduce(
-        &self,
-        columns: &[Column],
-        parts: Parts<'_>,
-        select: &Template,
-        params: &Params,
-    ) -> Result<Rows> {
+    async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows> {
+        let Reduction { columns, parts, select, params } = reduction;
         let parts: Vec<Vec<Vec<Value>>> = parts.try_collect().await?;
         let (columns, select, params) = (columns.to_vec(), select.clone(), params.clone());
         self.write(move |transaction| reduce(transaction, &columns, parts, &select, &params)).await
     }
 
-    async fn replace(
-        &self,
-        ledger: &Ledger,
-        load: &Load,
-        result: &Rows,
-        params: &Params,
-        bounds: &[Bound],
-    ) -> Result<Ledger> {
-        let replacement = Replacement::new(load, result, params, bounds)?;
+    async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
+        let (replacement, load) = (Replacement::new(request)?, request.load);
         let (ledger, table) = (ledger.clone(), load.table.clone());
         self.write(move |transaction| {
-            let inserted = replacement.rows.len() as i64;
-            let counts = Counts { read: inserted, processed: inserted, ..Counts::default() };
+            let counts = replacement.counts();
             let ledger = commit::advance(transaction, &ledger, &Cursor::End.to_text(), counts)?;
             replace_rows(transaction, &table, &replacement)?;
             Ok(ledger)

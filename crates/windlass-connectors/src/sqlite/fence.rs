@@ -2,22 +2,47 @@
 
 use super::{SqliteConnection, failed, row};
 use crate::ledger::missing_ledger;
-use crate::{Fence, Ledger, LedgerRow, Result};
+use crate::{Fence, Fencing, Ledger, LedgerRow, LedgerSchema, Result};
+use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use windlass_core::{ChunkId, JobId};
 
 /// The statements that create the ledger.
 pub(super) const LEDGER: &str = include_str!("../../sql/sqlite/ledger.sql");
 
-/// Creates the tables where they are missing.
-pub(super) async fn prepare(data: &SqliteConnection) -> Result<()> {
-    if data.read(has_tables).await? {
-        return Ok(());
+#[async_trait]
+impl LedgerSchema for SqliteConnection {
+    async fn prepare(&self) -> Result<()> {
+        if self.read(has_tables).await? {
+            return Ok(());
+        }
+        let created =
+            self.write(|transaction| transaction.execute_batch(LEDGER).map_err(failed)).await;
+        match created {
+            Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
+            outcome => outcome,
+        }
     }
-    let created = data.write(|transaction| transaction.execute_batch(LEDGER).map_err(failed)).await;
-    match created {
-        Err(error) if !error.is_retryable() => Err(missing_ledger(&error.to_string())),
-        outcome => outcome,
+
+    /// Whether a file can be written is known only by writing to it.
+    async fn check_ledger(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn ledger_ddl(&self) -> &'static str {
+        LEDGER
+    }
+}
+
+#[async_trait]
+impl Fencing for SqliteConnection {
+    async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
+        let fences = fences.to_vec();
+        self.write(move |transaction| fence(transaction, &fences)).await
+    }
+
+    async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
+        self.read(move |connection| rows(connection, job, after, limit)).await
     }
 }
 

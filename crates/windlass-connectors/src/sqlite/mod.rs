@@ -14,7 +14,6 @@ mod read;
 mod row;
 mod source;
 mod split;
-mod target;
 mod write;
 
 use crate::sql::{Bind, Sql};

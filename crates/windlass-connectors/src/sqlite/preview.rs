@@ -1,11 +1,25 @@
 //! Runs a statement on a few records and rolls it back.
 
-use super::{failed, read, row, write};
+use super::{SqliteConnection, failed, read, row, write};
 use crate::predicate::Bounds;
 use crate::sql::Dialect;
-use crate::{Preview, Result, Scope, WriteItem, statement};
+use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
+use async_trait::async_trait;
 use rusqlite::Transaction;
 use windlass_core::{KeySet, Keys};
+
+#[async_trait]
+impl DryRun for SqliteConnection {
+    async fn preview(&self, scope: &Scope, key_set: &KeySet) -> Result<Vec<Preview>> {
+        let (scope, key_set) = (scope.clone(), key_set.clone());
+        self.write(move |transaction| preview(transaction, &scope, &key_set)).await
+    }
+
+    async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
+        let scope = scope.clone();
+        self.write(move |transaction| try_write(transaction, &scope, item)).await
+    }
+}
 
 /// The first records of a key set, before and after the statement. The changes are rolled back to a
 /// savepoint, so the surrounding transaction commits nothing.

@@ -2,19 +2,17 @@
 
 use super::{SqliteConnection, cut, read, split};
 use crate::chunk_cutter::ChunkCutter;
-use crate::{Batch, ChunkPage, CutLimits, RecordReader, Result, Scope, Source};
+use crate::{
+    Batch, ChunkPage, CutLimits, CutRange, FilterValues, ReadLimits, RecordReader, Result, RowSet,
+    Scope, Source, ValuePages,
+};
 use async_trait::async_trait;
-use windlass_core::{FilterValue, KeyRange, KeySet, Value};
+use windlass_core::{KeyRange, KeySet};
 
 #[async_trait]
 impl RecordReader for SqliteConnection {
-    async fn read(
-        &self,
-        scope: &Scope,
-        key_set: &KeySet,
-        limit: u32,
-        bytes: usize,
-    ) -> Result<Batch> {
+    async fn read(&self, scope: &Scope, key_set: &KeySet, limits: ReadLimits) -> Result<Batch> {
+        let ReadLimits { items: limit, bytes } = limits;
         let (scope, key_set) = (scope.clone(), key_set.clone());
         self.read(move |connection| read::read(connection, &scope, &key_set, limit, bytes)).await
     }
@@ -37,25 +35,15 @@ impl Source for SqliteConnection {
         self.read(move |connection| split::split(connection, &scope, segments)).await
     }
 
-    async fn cut(
-        &self,
-        scope: &Scope,
-        within: Option<&FilterValue>,
-        range: &KeyRange,
-        limits: CutLimits,
-    ) -> Result<ChunkPage> {
+    async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
+        let CutRange { within, range } = at;
         let cutter = ChunkCutter::new(within, range, limits);
         let (scope, within) = (scope.clone(), within.cloned());
         self.read(move |connection| cut::cut(connection, &scope, within.as_ref(), cutter)).await
     }
 
-    async fn cut_values(
-        &self,
-        scope: &Scope,
-        filter: &str,
-        values: &[Value],
-        chunk_items: u32,
-    ) -> Result<Vec<Option<ChunkPage>>> {
+    async fn cut_values(&self, scope: &Scope, values: FilterValues<'_>) -> Result<ValuePages> {
+        let FilterValues { filter, values, chunk_items } = values;
         let (scope, filter, values) = (scope.clone(), filter.to_owned(), values.to_vec());
         self.read(move |connection| {
             cut::cut_values(connection, &scope, &filter, &values, chunk_items)
@@ -68,12 +56,7 @@ impl Source for SqliteConnection {
         self.read(move |connection| read::count_each(connection, &scope, &key_sets)).await
     }
 
-    async fn distinct(
-        &self,
-        scope: &Scope,
-        columns: &[String],
-        rows: Vec<Vec<Value>>,
-    ) -> Result<Vec<Vec<Value>>> {
+    async fn distinct(&self, scope: &Scope, columns: &[String], rows: RowSet) -> Result<RowSet> {
         let (scope, columns) = (scope.clone(), columns.to_vec());
         self.read(move |connection| read::distinct(connection, &scope, &columns, rows)).await
     }

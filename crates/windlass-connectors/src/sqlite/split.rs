@@ -37,9 +37,9 @@ fn quantiles(connection: &Connection, scope: &Scope, segments: u32) -> Result<Ve
     let (count, segments) = (sample.len(), segments as usize);
     let mut cuts = Vec::new();
     for n in (1..segments).rev() {
-        let place = count * n / segments;
-        if place > 0 {
-            sample.truncate(place);
+        let end = count * n / segments;
+        if end > 0 {
+            sample.truncate(end);
             cuts.extend(sample.last().cloned());
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::{Db, Random, key, on_every_backend};
 use std::collections::HashSet;
-use windlass_connectors::{CutLimits, Scope};
+use windlass_connectors::{CutLimits, CutRange, FilterValues, ReadLimits, Scope};
 use windlass_core::{FilterValue, Identity, Key, KeyRange, KeySet, Keys, Request, Value};
 
 on_every_backend!(
@@ -45,15 +45,19 @@ pub(crate) async fn covers(db: &Db, scope: &Scope, ranges: &[KeyRange], rows: i6
         loop {
             let items = random.below(300) as u32 + 1;
             let most = random.below(4) as u32 + 1;
-            let cuts =
-                db.data.cut(scope, None, &rest, CutLimits::new(items, most, None)).await.unwrap();
+            let cuts = db
+                .data
+                .cut(scope, CutRange::new(None, &rest), CutLimits::new(items, most, None))
+                .await
+                .unwrap();
             assert!(cuts.chunks.len() <= most as usize);
             let (key_sets, counts): (Vec<_>, Vec<_>) = cuts.chunks.iter().cloned().unzip();
             assert_eq!(db.data.count_each(scope, &key_sets).await.unwrap(), counts);
             for (key_set, count) in &cuts.chunks {
                 assert!(*count <= i64::from(items));
                 assert_eq!(db.data.count(scope, key_set).await.unwrap(), *count);
-                let batch = db.data.read(scope, key_set, 1000, usize::MAX).await.unwrap();
+                let batch =
+                    db.data.read(scope, key_set, ReadLimits::new(1000, usize::MAX)).await.unwrap();
                 assert!(batch.end);
                 assert_eq!(batch.items.len() as i64, *count);
                 for item in batch.items {
@@ -123,7 +127,11 @@ async fn the_limit_of_items_is_respected(db: Db) {
         let range = KeyRange { after: None, upto: Some(key(2997)) };
         let cuts = db
             .data
-            .cut(&scope, None, &range, CutLimits::new(items, most_chunks, Some(limit)))
+            .cut(
+                &scope,
+                CutRange::new(None, &range),
+                CutLimits::new(items, most_chunks, Some(limit)),
+            )
             .await
             .unwrap();
         assert_eq!(cuts.chunks.len(), chunks);
@@ -137,7 +145,7 @@ async fn the_limit_of_items_is_respected(db: Db) {
     // The limit exceeds the number of records.
     let cuts = db
         .data
-        .cut(&scope, None, &KeyRange::ALL, CutLimits::new(300, 10, Some(5000)))
+        .cut(&scope, CutRange::new(None, &KeyRange::ALL), CutLimits::new(300, 10, Some(5000)))
         .await
         .unwrap();
     let counts: Vec<i64> = cuts.chunks.iter().map(|(_, count)| *count).collect();
@@ -154,7 +162,11 @@ async fn the_chunks_cover_the_range_to_its_end(db: Db) {
         (5000, 5000, vec![]),
     ] {
         let range = KeyRange { after: Some(key(after)), upto: Some(key(upto)) };
-        let cuts = db.data.cut(&scope, None, &range, CutLimits::new(50, 10, None)).await.unwrap();
+        let cuts = db
+            .data
+            .cut(&scope, CutRange::new(None, &range), CutLimits::new(50, 10, None))
+            .await
+            .unwrap();
         let counts: Vec<i64> = cuts.chunks.iter().map(|(_, count)| *count).collect();
         assert_eq!((&counts, cuts.done), (&expected, true), "{range:?}");
         if !counts.is_empty() {
@@ -167,12 +179,19 @@ async fn the_chunks_cover_the_range_to_its_end(db: Db) {
 
 async fn an_open_range_ends_at_its_last_key(db: Db) {
     let scope = filled(&db, 70).await;
-    let cuts =
-        db.data.cut(&scope, None, &KeyRange::ALL, CutLimits::new(50, 10, None)).await.unwrap();
+    let cuts = db
+        .data
+        .cut(&scope, CutRange::new(None, &KeyRange::ALL), CutLimits::new(50, 10, None))
+        .await
+        .unwrap();
     assert_eq!((cuts.chunks.len(), cuts.done), (2, true));
     assert_eq!(cuts.last, Some(key(69 * 3)));
     let beyond = KeyRange { after: cuts.last, upto: None };
-    let cuts = db.data.cut(&scope, None, &beyond, CutLimits::new(50, 10, None)).await.unwrap();
+    let cuts = db
+        .data
+        .cut(&scope, CutRange::new(None, &beyond), CutLimits::new(50, 10, None))
+        .await
+        .unwrap();
     assert_eq!((cuts.chunks.len(), cuts.last, cuts.done), (0, None, true));
 }
 
@@ -222,12 +241,16 @@ async fn all_within(
 ) -> Vec<Key> {
     let (mut rest, mut keys) = (KeyRange::ALL, Vec::new());
     loop {
-        let cuts =
-            db.data.cut(scope, Some(within), &rest, CutLimits::new(30, 3, None)).await.unwrap();
+        let cuts = db
+            .data
+            .cut(scope, CutRange::new(Some(within), &rest), CutLimits::new(30, 3, None))
+            .await
+            .unwrap();
         for (key_set, count) in &cuts.chunks {
             assert!(right(&key_set.keys), "{key_set:?}");
             assert_eq!(key_set.within.as_ref(), Some(within));
-            let batch = db.data.read(scope, key_set, 100, usize::MAX).await.unwrap();
+            let batch =
+                db.data.read(scope, key_set, ReadLimits::new(100, usize::MAX)).await.unwrap();
             assert_eq!(batch.items.len() as i64, *count);
             keys.extend(batch.items.into_iter().map(|item| item.key));
         }
@@ -275,7 +298,11 @@ async fn equal_keys_stay_together(db: Db) {
     let ranges = db.data.split(&scope, 3).await.unwrap();
     let mut total = 0;
     for range in ranges {
-        let cuts = db.data.cut(&scope, None, &range, CutLimits::new(15, 100, None)).await.unwrap();
+        let cuts = db
+            .data
+            .cut(&scope, CutRange::new(None, &range), CutLimits::new(15, 100, None))
+            .await
+            .unwrap();
         assert!(cuts.done);
         for (key_set, items) in &cuts.chunks {
             assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items);
@@ -334,7 +361,14 @@ async fn cutting_many_values_equals_cutting_each(db: Db) {
         let scope = db.scope_for(&toml, request, identity).await;
         let values: Vec<Value> = (0..60).rev().map(Value::Int).collect();
         for items in [1, 5, 10, 1000] {
-            let found = db.data.cut_values(&scope, "kinds", &values, items).await.unwrap();
+            let found = db
+                .data
+                .cut_values(
+                    &scope,
+                    FilterValues { filter: "kinds", values: &values, chunk_items: items },
+                )
+                .await
+                .unwrap();
             assert_eq!(found.len(), values.len());
             let mut records = 0;
             for (value, found) in values.iter().zip(found) {
@@ -342,7 +376,11 @@ async fn cutting_many_values_equals_cutting_each(db: Db) {
                 let all = KeyRange::ALL;
                 let alone = db
                     .data
-                    .cut(&scope, Some(&within), &all, CutLimits::new(items, 1000, None))
+                    .cut(
+                        &scope,
+                        CutRange::new(Some(&within), &all),
+                        CutLimits::new(items, 1000, None),
+                    )
                     .await;
                 let alone = alone.unwrap();
                 for (key_set, count) in &alone.chunks {
@@ -361,13 +399,20 @@ async fn cutting_many_values_equals_cutting_each(db: Db) {
         let texts = ["Kent", "kent", "KENT ", "Surrey", "'; DROP TABLE t; --", "\u{0}", ""];
         let texts: Vec<Value> = texts.into_iter().map(Value::from).collect();
         let texts = if db.is_postgres() { &texts[..5] } else { &texts[..] };
-        let found = db.data.cut_values(&scope, "counties", texts, 1000).await.unwrap();
+        let found = db
+            .data
+            .cut_values(
+                &scope,
+                FilterValues { filter: "counties", values: texts, chunk_items: 1000 },
+            )
+            .await
+            .unwrap();
         for (value, found) in texts.iter().zip(found) {
             let within = FilterValue { filter: "counties".into(), value: value.clone() };
             let all = KeyRange::ALL;
             let alone = db
                 .data
-                .cut(&scope, Some(&within), &all, CutLimits::new(1000, 1000, None))
+                .cut(&scope, CutRange::new(Some(&within), &all), CutLimits::new(1000, 1000, None))
                 .await
                 .unwrap();
             // Clients of MariaDB do not know the collation of a query's column.

@@ -4,7 +4,7 @@ use crate::harness::{Db, effect, key, on_every_backend};
 use serde_json::json;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, DeferredItem, DeferredState, Effect, LedgerRow, WriteItem, keep_emitted,
+    Commit, DeferredItem, DeferredPage, DeferredState, Effect, LedgerRow, WriteItem, keep_emitted,
 };
 use windlass_core::{Change, ChunkId, Columns, Counts, Cursor, Key, Record, Value};
 
@@ -53,15 +53,27 @@ pub(crate) async fn a_round_trip(db: Db) {
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert_eq!(ledger.counts, Counts { read: 3, dead: 1, ..Counts::default() });
 
-    let retries = db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
+    let retries = db
+        .data
+        .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
+        .await
+        .unwrap();
     assert_eq!(retries[0], deferred(1));
     assert!(
         retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
     );
-    let dead = db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
+    let dead = db
+        .data
+        .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
+        .await
+        .unwrap();
     assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));
     assert!(
-        db.data.deferred(ledger.chunk, DeferredState::Suspect, None, 10).await.unwrap().is_empty()
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Suspect, None, 10))
+            .await
+            .unwrap()
+            .is_empty()
     );
 
     let ledger = db
@@ -72,11 +84,19 @@ pub(crate) async fn a_round_trip(db: Db) {
         .ledger;
     assert_eq!(ledger.commits, 2);
     assert_eq!(
-        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().len(),
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
+            .await
+            .unwrap()
+            .len(),
         1
     );
     assert!(
-        db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap().is_empty()
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
+            .await
+            .unwrap()
+            .is_empty()
     );
     assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
 }
@@ -90,7 +110,7 @@ pub(crate) async fn paging_by_key(db: Db) {
     loop {
         let page = db
             .data
-            .deferred(ledger.chunk, DeferredState::Retry, after.as_deref(), 10)
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, after.as_deref(), 10))
             .await
             .unwrap();
         let Some(last) = page.last() else { break };
@@ -112,10 +132,17 @@ pub(crate) async fn deferring_again_overwrites(db: Db) {
     let commit = commit_of(vec![dead.clone()], vec![key(1)]);
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert!(
-        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty()
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
+            .await
+            .unwrap()
+            .is_empty()
     );
     assert_eq!(
-        db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap(),
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
+            .await
+            .unwrap(),
         [dead]
     );
 }

@@ -1,7 +1,7 @@
 //! Describing tables and queries.
 
 use crate::harness::{Db, job_type, on_every_backend};
-use windlass_connectors::{ConnectorError, connect};
+use windlass_connectors::{ConnectorError, ReadLimits, connect};
 use windlass_core::problem::Code;
 use windlass_core::{ColumnType, Source};
 
@@ -126,7 +126,7 @@ async fn partitions_views_domains_and_foreign_types_do_not_crash() {
     crate::cutting::covers(&db, &scope, &ranges, 1000).await;
     let key_set =
         windlass_core::KeySet { within: None, keys: windlass_core::Keys::Range(ranges[0].clone()) };
-    let keys = db.data.read(&scope, &key_set, 5, usize::MAX).await.unwrap();
+    let keys = db.data.read(&scope, &key_set, ReadLimits::new(5, usize::MAX)).await.unwrap();
     let keys = keys.items.into_iter().map(|item| item.key).collect();
     assert_eq!(db.data.count(&scope, &windlass_core::KeySet::keys(keys)).await.unwrap(), 5);
 }

@@ -4,8 +4,8 @@
 use crate::harness::{Db, effect, everything, key};
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Fence, Ledger, OutboxRow, Params,
-    Rows, SubmitResult, Submitter,
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Fence, Ledger, LoadRequest,
+    OutboxRow, Params, Rows, SubmitResult, Submitter,
 };
 use windlass_core::{ChunkId, Column, ColumnType, Counts, Cursor, Load, Value};
 use windlass_testkit::{Database, MariaServer, Options, PostgresServer};
@@ -126,7 +126,14 @@ async fn confirmed_writes_are_flushed() {
         replace: vec!["branch".to_owned()],
     };
     let fenced = data.fence(&[fence(-1)]).await.unwrap().pop().unwrap().unwrap();
-    log.durable("a load", data.replace(&fenced, &load, &rows, &Params::new(), &[])).await;
+    log.durable(
+        "a load",
+        data.replace(
+            &fenced,
+            LoadRequest { load: &load, result: &rows, params: &Params::new(), bounds: &[] },
+        ),
+    )
+    .await;
 
     log.durable("make the outbox", data.outbox().prepare()).await;
     for job_type in ["GOOD", "BAD"] {

@@ -59,7 +59,13 @@ async fn scope(db: &Db, more: &str) -> Scope {
 async fn extracted(db: &Db, scope: &Scope, key_set: &KeySet) -> Result<RecordBatch, String> {
     let columns = &scope.table.columns;
     let (to, mut from) = tokio::sync::mpsc::channel(100);
-    let done = db.data.extract(scope, key_set, columns, to).await;
+    let done = db
+        .data
+        .extract(
+            scope,
+            windlass_connectors::Extraction { key_set: key_set, columns: columns, batches: to },
+        )
+        .await;
     done.map_err(|error| error.to_string())?;
     let batch = from.recv().await.unwrap();
     assert!(from.recv().await.is_none(), "so few rows are one batch");
@@ -69,7 +75,11 @@ async fn extracted(db: &Db, scope: &Scope, key_set: &KeySet) -> Result<RecordBat
 /// The same rows as read.
 async fn read(db: &Db, scope: &Scope, key_set: &KeySet) -> RecordBatch {
     let mut builder = RowBuilder::new(schema(&scope.table.columns)).unwrap();
-    let batch = db.data.read(scope, key_set, 10_000, usize::MAX).await.unwrap();
+    let batch = db
+        .data
+        .read(scope, key_set, windlass_connectors::ReadLimits::new(10_000, usize::MAX))
+        .await
+        .unwrap();
     for item in batch.items {
         let cell = |column: &windlass_core::Column| item.record.get(&column.name).unwrap().clone();
         builder.push(&scope.table.columns.iter().map(cell).collect::<Vec<_>>()).unwrap();
@@ -258,7 +268,15 @@ async fn a_decimal_is_not_rounded_to_its_column_before_it_is_compared() {
         let request: Request = serde_json::from_value(request).unwrap();
         let scope = db.scope_for(toml, request, Identity::default()).await;
         assert_eq!(extracted(&db, &scope, &everything()).await.unwrap().num_rows(), count);
-        assert_eq!(db.data.read(&scope, &everything(), 9, 9999).await.unwrap().items.len(), count);
+        assert_eq!(
+            db.data
+                .read(&scope, &everything(), windlass_connectors::ReadLimits::new(9, 9999))
+                .await
+                .unwrap()
+                .items
+                .len(),
+            count
+        );
     }
     let whole = scope(&db, "").await;
     let between = KeySet::range(Some(Key(vec![Value::from("1.005")])), None);

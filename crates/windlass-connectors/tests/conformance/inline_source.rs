@@ -3,7 +3,8 @@
 use crate::harness::{Db, Random, effect, everything, job_type, on_every_backend};
 use serde_json::{Value as Json, json};
 use windlass_connectors::{
-    CutLimits, Effect, InlineSource, RecordReader as _, Scope, Source as _, WriteItem, validate,
+    CutLimits, CutRange, Effect, InlineSource, ReadLimits, RecordReader as _, Scope, Source as _,
+    WriteItem, validate,
 };
 use windlass_core::{Change, Identity, Insert, Key, KeyRange, KeySet, Keys, Request, Row, Value};
 
@@ -55,7 +56,10 @@ async fn every_item_is_in_one_chunk() {
             let mut chunks = Vec::new();
             // Pages of two chunks, so that a segment has several pages.
             loop {
-                let cut = items.cut(&scope, None, &at, CutLimits::new(7, 2, None)).await.unwrap();
+                let cut = items
+                    .cut(&scope, CutRange::new(None, &at), CutLimits::new(7, 2, None))
+                    .await
+                    .unwrap();
                 at.after = cut.last.clone().or(at.after);
                 chunks.extend(cut.chunks);
                 if cut.done {
@@ -68,7 +72,8 @@ async fn every_item_is_in_one_chunk() {
             });
             range.check_tiling(parts).unwrap();
             for (key_set, count) in chunks {
-                let batch = items.read(&scope, &key_set, 100, usize::MAX).await.unwrap();
+                let batch =
+                    items.read(&scope, &key_set, ReadLimits::new(100, usize::MAX)).await.unwrap();
                 assert!(batch.end && batch.items.len() as i64 == count && count <= 7);
                 assert_eq!(items.count(&scope, &key_set).await.unwrap(), count);
                 seen.extend(batch.items.into_iter().map(|item| item.key.to_text()));
@@ -94,7 +99,7 @@ async fn records_equal_the_items() {
     let item = json!({"file": "a", "id": 1, "none": null, "yes": true, "part": 0.5, "big": u64::MAX,
         "list": [1, {"a": "b"}], "object": {"$bytes": "0aff"}, "text": "a\"b\nü"});
     let (scope, items) = source(vec![item.clone(), json!({"file": "a", "id": 2})]);
-    let batch = items.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
+    let batch = items.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap();
     assert_eq!(batch.items[0].record.to_json(), item);
     assert_eq!(batch.items[0].key.to_id(), json!(["a", 1]));
     assert_eq!(batch.items[1].record.to_json(), json!({"file": "a", "id": 2}));
@@ -105,7 +110,7 @@ async fn a_batch_ends_at_its_byte_limit() {
     let wide = |id: i64| json!({"file": "a", "id": id, "text": "x".repeat(1000)});
     let (scope, items) = source((0..5).map(wide).collect());
     for (limit, bytes, read) in [(5, 2500, 3), (2, 2500, 2), (5, 0, 0), (5, 1, 1), (5, 9999, 5)] {
-        let batch = items.read(&scope, &everything(), limit, bytes).await.unwrap();
+        let batch = items.read(&scope, &everything(), ReadLimits::new(limit, bytes)).await.unwrap();
         assert_eq!(
             (batch.items.len(), batch.end),
             (read, read == 5),
@@ -120,7 +125,7 @@ async fn keys_are_looked_up_and_counted() {
     let keys = [json!(["a", 3]), json!(["a", 0]), json!(["a", 3]), json!(["none", 3])];
     let keys: Vec<Key> = keys.into_iter().map(Key::from_id).collect();
     let key_set = KeySet::keys(keys.clone());
-    let batch = items.read(&scope, &key_set, 10, usize::MAX).await.unwrap();
+    let batch = items.read(&scope, &key_set, ReadLimits::new(10, usize::MAX)).await.unwrap();
     let read: Vec<Json> = batch.items.iter().map(|item| item.key.to_id()).collect();
     assert_eq!(read, [json!(["a", 0]), json!(["a", 3])]);
     assert!(batch.end);

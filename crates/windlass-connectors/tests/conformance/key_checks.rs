@@ -2,7 +2,7 @@
 //! it, the rows are checked.
 
 use crate::harness::{Db, everything, job_type, on_every_backend};
-use windlass_connectors::{CutLimits, Scope, validate};
+use windlass_connectors::{CutLimits, CutRange, ReadLimits, Scope, validate};
 use windlass_core::{Identity, Request, Source, Value};
 
 on_every_backend!(
@@ -75,19 +75,19 @@ async fn a_batch_refuses_a_repeated_key_at_its_end_too(db: Db) {
     let toml = |step| query("SELECT k, v FROM t", "'k'", step);
     let scope = db.scope(&toml(HANDLER)).await;
     for (limit, bytes) in [(10, usize::MAX), (3, usize::MAX), (2, usize::MAX), (10, 40)] {
-        let read = db.data.read(&scope, &everything(), limit, bytes).await;
+        let read = db.data.read(&scope, &everything(), ReadLimits::new(limit, bytes)).await;
         let error = read.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("more than one row"), "{limit}, {bytes}: {error}");
     }
-    let batch = db.data.read(&scope, &everything(), 1, usize::MAX).await.unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(1, usize::MAX)).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (1, false));
     let scope = db.scope(&toml(SQL)).await;
-    let batch = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap();
     assert_eq!(batch.items.len(), 4, "a statement may have a key that is not unique");
     db.run("CREATE TABLE w (k INT, v INT)").await;
     db.run("INSERT INTO w VALUES (1, 0), (NULL, 0)").await;
     let scope = db.scope(&query("SELECT k, v FROM w", "'k'", HANDLER)).await;
-    let read = db.data.read(&scope, &everything(), 10, usize::MAX).await;
+    let read = db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await;
     assert!(read.unwrap_err().to_string().contains("`k` is NULL"));
 }
 
@@ -101,8 +101,11 @@ async fn a_query_with_repeated_keys_is_cut_and_counted_exactly(db: Db) {
     for most in [100, 2] {
         let (mut rest, mut total, mut chunks) = (ranges[0].clone(), 0, 0);
         loop {
-            let cuts =
-                db.data.cut(&scope, None, &rest, CutLimits::new(5, most, None)).await.unwrap();
+            let cuts = db
+                .data
+                .cut(&scope, CutRange::new(None, &rest), CutLimits::new(5, most, None))
+                .await
+                .unwrap();
             for (key_set, items) in &cuts.chunks {
                 assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items, "{key_set:?}");
                 assert!((1..18).contains(items), "{items}");
@@ -117,8 +120,11 @@ async fn a_query_with_repeated_keys_is_cut_and_counted_exactly(db: Db) {
         assert_eq!(total, rows.len() as i64);
         assert!(chunks >= 11, "{chunks}");
     }
-    let cuts =
-        db.data.cut(&scope, None, &ranges[0], CutLimits::new(5, 100, Some(7))).await.unwrap();
+    let cuts = db
+        .data
+        .cut(&scope, CutRange::new(None, &ranges[0]), CutLimits::new(5, 100, Some(7)))
+        .await
+        .unwrap();
     for (key_set, items) in &cuts.chunks {
         assert_eq!(db.data.count(&scope, key_set).await.unwrap(), *items, "{key_set:?}");
     }

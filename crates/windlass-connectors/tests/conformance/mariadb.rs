@@ -2,7 +2,9 @@
 
 use crate::harness::{Db, effect, everything, job_type, key};
 use futures::StreamExt;
-use windlass_connectors::{ConnectorError, CutLimits, Effect, Scope, connect, validate};
+use windlass_connectors::{
+    ConnectorError, CutLimits, CutRange, Effect, ReadLimits, Reduction, Scope, connect, validate,
+};
 use windlass_core::problem::Code;
 use windlass_core::{Change, Identity, Key, KeySet, Request, Template, Value};
 use windlass_drivers::ErrorClass;
@@ -32,7 +34,8 @@ async fn types_of_mariadb_survive_a_round_trip() {
     )
     .await;
     let scope = db.scope(HANDLER).await;
-    let items = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap().items;
+    let items =
+        db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap().items;
     assert_eq!(items[0].key, key(7));
     assert_eq!(items[0].record.get("odd"), Some(&Value::Bool(true)));
     let get = |column: &str| items[1].record.get(column).unwrap().clone();
@@ -73,7 +76,8 @@ async fn an_invalid_date_is_refused() {
         .await;
     // As a field it is returned unchanged, and cannot be written.
     let scope = db.scope(HANDLER).await;
-    let items = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap().items;
+    let items =
+        db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap().items;
     assert_eq!(items[1].record.get("day"), Some(&Value::from("0000-00-00")));
     let item = crate::writing::item(items[1].clone(), Change::default().set("day", "0000-00-00"));
     let ledger = db.fenced(1).await;
@@ -84,9 +88,13 @@ async fn an_invalid_date_is_refused() {
     // As a key it would hide the records behind it.
     let scope = db.scope(&format!("source.key = [\"day\"]\n{HANDLER}")).await;
     for error in [
-        db.data.read(&scope, &everything(), 10, usize::MAX).await.err().unwrap(),
+        db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.err().unwrap(),
         db.data
-            .cut(&scope, None, &windlass_core::KeyRange::ALL, CutLimits::new(1, 5, None))
+            .cut(
+                &scope,
+                CutRange::new(None, &windlass_core::KeyRange::ALL),
+                CutLimits::new(1, 5, None),
+            )
             .await
             .err()
             .unwrap(),
@@ -110,7 +118,8 @@ async fn a_table_without_transactions_is_refused() {
     let ConnectorError::Problem(problem) = error else { panic!("{error}") };
     assert!(problem.detail.contains("ALTER TABLE `old` ENGINE = InnoDB"), "{problem}");
     let scope = db.scope(HANDLER).await;
-    let item = db.data.read(&scope, &everything(), 1, 1).await.unwrap().items.remove(0);
+    let item =
+        db.data.read(&scope, &everything(), ReadLimits::new(1, 1)).await.unwrap().items.remove(0);
     let item = crate::writing::item(item, Change::default().insert("old", [("id", Value::Int(1))]));
     let ledger = db.fenced(1).await;
     let error =
@@ -200,7 +209,8 @@ async fn a_write_committed_while_waiting_for_its_lock_is_a_conflict() {
     db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, v INT, version INT NOT NULL)").await;
     db.run("INSERT INTO t VALUES (1, 0, 1), (2, 0, 1)").await;
     let scope = db.scope(HANDLER).await;
-    let items = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap().items;
+    let items =
+        db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap().items;
     let items =
         items.into_iter().map(|item| crate::writing::item(item, Change::default().set("v", 5)));
     let ledger = db.fenced(1).await;
@@ -264,7 +274,16 @@ async fn a_timestamp_of_a_map_keeps_its_time_zone() {
     let rows = db.data.map(&scope, &columns, &everything()).await.unwrap();
     let parts = futures::stream::iter([Ok(rows)]).boxed();
     let select = Template::parse("SELECT * FROM parts ORDER BY odd DESC").unwrap();
-    let result = db.data.reduce(&columns, parts, &select, &Default::default()).await.unwrap();
+    let result = db
+        .data
+        .reduce(Reduction {
+            columns: &columns,
+            parts,
+            select: &select,
+            params: &Default::default(),
+        })
+        .await
+        .unwrap();
     let schema = windlass_export::schema_of(&result.columns, &result.rows);
     let kinds: Vec<String> =
         schema.fields().iter().map(|field| windlass_export::type_name(field)).collect();

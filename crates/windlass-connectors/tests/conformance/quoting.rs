@@ -1,7 +1,7 @@
 //! Names and values with any content are quoted or bound, never interpreted as SQL.
 
 use crate::harness::{Db, effect, everything, on_every_backend};
-use windlass_connectors::{Effect, Fence};
+use windlass_connectors::{Effect, Fence, ReadLimits};
 use windlass_core::{Change, Identity, Key, KeySet, Request, Value};
 
 on_every_backend!(special_characters_in_names_are_quoted, values_are_never_interpreted_as_sql);
@@ -34,7 +34,8 @@ async fn special_characters_in_names_are_quoted(db: Db) {
         .await;
     let ranges = db.data.split(&scope, 3).await.unwrap();
     crate::cutting::covers(&db, &scope, &ranges, 25).await;
-    let batch = db.data.read(&scope, &everything(), 100, usize::MAX).await.unwrap();
+    let batch =
+        db.data.read(&scope, &everything(), ReadLimits::new(100, usize::MAX)).await.unwrap();
     let items = batch
         .items
         .into_iter()
@@ -73,7 +74,7 @@ async fn values_are_never_interpreted_as_sql(db: Db) {
             Identity { name: evil.into(), claims, ..Identity::default() },
         )
         .await;
-    let batch = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap();
     assert_eq!(batch.items.len(), 1);
     let key = Key(vec![Value::from(evil)]);
     assert_eq!(batch.items[0].key, key);

@@ -1,7 +1,9 @@
 //! Items are written back under the version check: a concurrent change is never overwritten.
 
 use crate::harness::{Db, effect, everything, key, on_every_backend};
-use windlass_connectors::{DeferredState, Effect, Item, Scope, WriteItem};
+use windlass_connectors::{
+    DeferredPage, DeferredState, Effect, Item, ReadLimits, Scope, WriteItem,
+};
 use windlass_core::{Change, Counts, Value};
 use windlass_drivers::ErrorClass;
 
@@ -48,7 +50,7 @@ async fn table(db: &Db, more: &str) -> (Scope, Vec<Item>) {
          step.version = \"version\"\n{more}"
     );
     let scope = db.scope(&toml).await;
-    let batch = db.data.read(&scope, &everything(), 10, usize::MAX).await.unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap();
     (scope, batch.items)
 }
 
@@ -82,13 +84,23 @@ pub(crate) async fn a_concurrent_change_survives_and_the_item_is_deferred(db: Db
     assert_eq!(ledger.counts, Counts { read: 3, processed: 2, conflicts: 1, ..Counts::default() });
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
     assert_eq!(db.rows(ALL).await, [["0", "a", "2"], ["222", "b", "6"], ["0", "c", "10"]]);
-    let held = db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap();
+    let held = db
+        .data
+        .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
+        .await
+        .unwrap();
     assert_eq!(held.len(), 1);
     assert_eq!((&held[0].key, held[0].conflicts, held[0].attempts), (&key(2), 1, 0));
 
     // After reading again it succeeds, and it is no longer deferred.
     let again = windlass_core::KeySet::keys(vec![key(2)]);
-    let read = db.data.read(&scope, &again, 10, usize::MAX).await.unwrap().items.remove(0);
+    let read = db
+        .data
+        .read(&scope, &again, ReadLimits::new(10, usize::MAX))
+        .await
+        .unwrap()
+        .items
+        .remove(0);
     let mut commit = effect(Effect::Write(vec![item(read, Change::default().set("v", 0))]));
     commit.resolve = vec![key(2)];
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
@@ -113,7 +125,11 @@ pub(crate) async fn conflicts_are_handled_by_on_conflict(db: Db) {
         let ledger = db.fenced(1).await;
         let ledger = db.data.commit(&scope, &ledger, write(vec![stale])).await.unwrap().ledger;
         assert_eq!(ledger.counts, expected, "{on_conflict} {before}");
-        let dead = db.data.deferred(ledger.chunk, DeferredState::Dead, None, 10).await.unwrap();
+        let dead = db
+            .data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
+            .await
+            .unwrap();
         assert_eq!(dead.len() as i64, expected.dead);
         assert!(dead.iter().all(|dead| dead.record["id"] == 1));
     }

@@ -7,7 +7,9 @@ use crate::execute::settlement;
 use crate::merge::destination;
 use crate::step::StepError;
 use std::time::Duration;
-use windlass_connectors::{Commit, ConnectorError, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{
+    Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect,
+};
 use windlass_core::{ErrorKind, Keys};
 use windlass_store::{NewDeadLetter, StoreError};
 
@@ -71,7 +73,10 @@ impl ChunkRunner {
             let page = self
                 .job
                 .target
-                .deferred(lease.chunk, DeferredState::Dead, after.as_deref(), DEAD_LETTERS_PER_COPY)
+                .deferred(
+                    lease.chunk,
+                    DeferredPage::new(DeferredState::Dead, after.as_deref(), DEAD_LETTERS_PER_COPY),
+                )
                 .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());

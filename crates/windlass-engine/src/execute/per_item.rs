@@ -7,7 +7,8 @@ use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredItem, DeferredState, Effect, Item, WriteItem, keep_emitted,
+    Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect, Item, ReadLimits,
+    WriteItem, keep_emitted,
 };
 use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
 use windlass_drivers::{Error, ErrorClass};
@@ -81,8 +82,8 @@ impl ChunkRunner {
     ) -> Result<(Vec<PendingItem>, BatchOrigin), StopReason> {
         match &rest.keys {
             Keys::Range(_) => {
-                let batch =
-                    self.job.source.read(&self.job.scope, &rest, limit, MAX_BATCH_BYTES).await?;
+                let limits = ReadLimits::new(limit, MAX_BATCH_BYTES);
+                let batch = self.job.source.read(&self.job.scope, &rest, limits).await?;
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let pending = |item| PendingItem {
@@ -114,7 +115,7 @@ impl ChunkRunner {
             let batch = self
                 .job
                 .source
-                .read(&self.job.scope, &key_set, take as u32, MAX_BATCH_BYTES)
+                .read(&self.job.scope, &key_set, ReadLimits::new(take as u32, MAX_BATCH_BYTES))
                 .await?;
             if batch.end || take == 1 || batch.items.len() == take {
                 break batch.items;
@@ -167,8 +168,8 @@ impl ChunkRunner {
     /// Works the deferred items whose wait is over.
     pub(crate) async fn retry_deferred(&mut self) -> Result<(), StopReason> {
         let limit = self.job.commit_items();
-        let deferred =
-            self.job.target.deferred(self.lease().chunk, DeferredState::Retry, None, limit).await?;
+        let page = DeferredPage::new(DeferredState::Retry, None, limit);
+        let deferred = self.job.target.deferred(self.lease().chunk, page).await?;
         let Some(wait) = deferred.iter().map(|item| item.wait).min() else {
             let message = format!(
                 "the ledger of {} is inconsistent: items are deferred by its counts {:?}, but none is stored",
@@ -192,7 +193,7 @@ impl ChunkRunner {
         let read = self
             .job
             .source
-            .read(&self.job.scope, &key_set, due.len() as u32, MAX_BATCH_BYTES)
+            .read(&self.job.scope, &key_set, ReadLimits::new(due.len() as u32, MAX_BATCH_BYTES))
             .await?;
         let items = self.by_listed_key(&keys, read.items).await?;
         let mut batch = Vec::new();

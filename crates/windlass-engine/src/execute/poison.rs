@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::per_item::BatchOrigin;
 use std::time::Duration;
-use windlass_connectors::{Commit, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{Commit, DeferredItem, DeferredPage, DeferredState, Effect};
 use windlass_core::{Counts, KeySet};
 
 /// Leases lost in a row, without a commit, after which items are worked one by one.
@@ -63,8 +63,8 @@ async fn work_alone(chunk: &mut ChunkRunner, mut item: DeferredItem) -> Result<(
 
 /// Resumes the suspect items that a crashed process left in the ledger.
 pub(crate) async fn resume(chunk: &mut ChunkRunner) -> Result<(), StopReason> {
-    let suspects =
-        chunk.job.target.deferred(chunk.lease().chunk, DeferredState::Suspect, None, 10).await?;
+    let page = DeferredPage::new(DeferredState::Suspect, None, 10);
+    let suspects = chunk.job.target.deferred(chunk.lease().chunk, page).await?;
     for mut item in suspects {
         let mut counts = Counts::default();
         if item.attempts >= MAX_CRASHES {

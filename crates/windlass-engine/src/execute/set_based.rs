@@ -1,7 +1,9 @@
 //! `sql` and `refresh`: one set-based statement per commit. A failing row is found by halving.
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
-use windlass_connectors::{Commit, ConnectorError, CutLimits, DeferredItem, DeferredState, Effect};
+use windlass_connectors::{
+    Commit, ConnectorError, CutLimits, CutRange, DeferredItem, DeferredState, Effect, ReadLimits,
+};
 use windlass_core::{Counts, Cursor, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 
@@ -65,7 +67,11 @@ async fn next_batch(
             let cuts = chunk
                 .job
                 .source
-                .cut(&chunk.job.scope, within, range, CutLimits::new(chunk.batch_size, 1, None))
+                .cut(
+                    &chunk.job.scope,
+                    CutRange::new(within, range),
+                    CutLimits::new(chunk.batch_size, 1, None),
+                )
                 .await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
@@ -87,8 +93,8 @@ async fn make_dead_letter(
     mut cursor: Cursor,
     error: ConnectorError,
 ) -> Result<(), StopReason> {
-    let read =
-        chunk.job.source.read(&chunk.job.scope, &batch, MAX_RECORDS_PER_LETTER, usize::MAX).await?;
+    let limits = ReadLimits::new(MAX_RECORDS_PER_LETTER, usize::MAX);
+    let read = chunk.job.source.read(&chunk.job.scope, &batch, limits).await?;
     let mut items = read.items;
     if items.windows(2).any(|pair| pair[0].key != pair[1].key) {
         // A row was inserted since: the next batch, which has one row, shows which one fails.

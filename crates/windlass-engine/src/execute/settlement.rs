@@ -6,7 +6,7 @@
 use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
 use std::collections::HashSet;
-use windlass_connectors::{Commit, DeferredState, Effect, Ledger, Target};
+use windlass_connectors::{Commit, DeferredPage, DeferredState, Effect, Ledger, Target};
 use windlass_core::ErrorKind;
 use windlass_core::{Cursor, Keys};
 use windlass_store::ClaimedChunk;
@@ -73,8 +73,8 @@ async fn deferred_keys(target: &dyn Target, ledger: &Ledger) -> crate::Result<Ha
     for state in [DeferredState::Retry, DeferredState::Suspect, DeferredState::Dead] {
         let mut after: Option<String> = None;
         loop {
-            let page =
-                target.deferred(ledger.chunk, state, after.as_deref(), DEFERRED_PER_PAGE).await?;
+            let page = DeferredPage::new(state, after.as_deref(), DEFERRED_PER_PAGE);
+            let page = target.deferred(ledger.chunk, page).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             keys.extend(page.iter().map(|item| item.key.to_text()));

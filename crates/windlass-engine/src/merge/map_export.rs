@@ -55,8 +55,10 @@ async fn export(
 ) -> Result<NewPart> {
     let windlass_store::Lease { chunk: id, epoch, nonce } = chunk.lease();
     let name = PartName { chunk: id.number, epoch, nonce };
-    let (to, rows) = tokio::sync::mpsc::channel(READ_AHEAD_BATCHES);
-    let reading = chunk.job.fan_in.extract(&chunk.job.scope, remaining, &destination.columns, to);
+    let (batches, rows) = tokio::sync::mpsc::channel(READ_AHEAD_BATCHES);
+    let columns = &destination.columns;
+    let extraction = windlass_connectors::Extraction { key_set: remaining, columns, batches };
+    let reading = chunk.job.fan_in.extract(&chunk.job.scope, extraction);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     read?;
     written

@@ -14,7 +14,8 @@ use crate::merge::map_export;
 use crate::operate::after_restore;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use windlass_connectors::{
-    Bound, Connection, ConnectorError, EmittedCursor, Fence, Parts, Rows, Scope,
+    Bound, Connection, ConnectorError, EmittedCursor, Fence, LoadRequest, Parts, Reduction, Rows,
+    Scope,
 };
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
@@ -218,7 +219,14 @@ async fn compute_result(
         Some(_) => columns.into_iter().map(untyped).collect(),
         None => columns,
     };
-    Ok(place.reduce(&columns, parts, &reduction, &job.snapshot.request.params).await?)
+    Ok(place
+        .reduce(Reduction {
+            columns: &columns,
+            parts,
+            select: &reduction,
+            params: &job.snapshot.request.params,
+        })
+        .await?)
 }
 
 fn untyped(column: Column) -> Column {
@@ -343,7 +351,8 @@ async fn load_into(
     }
     // As after every fence: do not load for a job that has ended.
     confirm_lease(engine, lease).await?;
-    place.replace(&ledger, load, result, &job.snapshot.request.params, bounds).await?;
+    let params = &job.snapshot.request.params;
+    place.replace(&ledger, LoadRequest { load, result, params, bounds }).await?;
     tracing::info!(job = %lease.job, connection = load.connection, table = load.table,
         rows = result.rows.len(), "result loaded");
     Ok(())

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass_connectors::{ChunkPage, CutLimits, ScanSegment};
+use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
@@ -399,8 +399,8 @@ async fn cut_range(
     most_chunks: u32,
 ) -> Result<CutChunks> {
     let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
-    let cuts =
-        job.source.cut(&job.scope, within, range, CutLimits::new(items, most_chunks, left)).await?;
+    let limits = CutLimits::new(items, most_chunks, left);
+    let cuts = job.source.cut(&job.scope, CutRange::new(within, range), limits).await?;
     Ok(CutChunks::from_page(cuts))
 }
 
@@ -411,7 +411,8 @@ async fn cut_values(
     values: &[Value],
 ) -> Result<VecDeque<Option<CutChunks>>> {
     let items = job.definition().chunk_items();
-    let cuts = job.source.cut_values(&job.scope, filter, values, items).await?;
+    let values = FilterValues { filter, values, chunk_items: items };
+    let cuts = job.source.cut_values(&job.scope, values).await?;
     Ok(cuts.into_iter().map(|cuts| cuts.map(CutChunks::from_page)).collect())
 }
 

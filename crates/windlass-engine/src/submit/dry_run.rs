@@ -6,7 +6,7 @@ use crate::job_context::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
 use std::time::Duration;
-use windlass_connectors::{ConnectorError, WriteItem};
+use windlass_connectors::{ConnectorError, ReadLimits, WriteItem};
 use windlass_core::{
     Change, Identity, ItemError, JobId, Key, KeyRange, KeySet, Keys, Outcome, Request, Value,
 };
@@ -58,7 +58,8 @@ impl Engine {
         let reach = requested_keys(&job);
         let samples = self.sample_reader(&job)?;
         let records = samples.count(&job.scope, &reach).await?;
-        let batch = samples.read(&job.scope, &reach, SAMPLE_SIZE, usize::MAX).await?;
+        let limits = ReadLimits::new(SAMPLE_SIZE, usize::MAX);
+        let batch = samples.read(&job.scope, &reach, limits).await?;
         let sample = match &job.step {
             None if job.definition().step.kind.makes_parts() => {
                 sample_parts(&job, batch.items).await?

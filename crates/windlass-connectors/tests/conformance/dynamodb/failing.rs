@@ -4,7 +4,8 @@ use super::{HANDLER, REFRESH, read, scanning::walked, table, write};
 use crate::harness::{Db, effect, job_type, key};
 use crate::writing::item;
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredState, Effect, ScanSegment, connect, validate,
+    Commit, ConnectorError, DeferredPage, DeferredState, Effect, ReadLimits, ScanSegment, connect,
+    validate,
 };
 use windlass_core::{Change, Cursor, KeySet};
 use windlass_drivers::ErrorClass;
@@ -76,12 +77,16 @@ async fn throttled_requests_back_off() {
     assert_eq!(read(&db, &scope, 1..=30).await.len(), 30);
     let ledger = db.fenced(1).await;
     assert!(
-        db.data.deferred(ledger.chunk, DeferredState::Retry, None, 10).await.unwrap().is_empty()
+        db.data
+            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
+            .await
+            .unwrap()
+            .is_empty()
     );
     // Permanent throttling is reported as `Busy`.
     db.tables().fail_before("BatchGetItem", 1000, "ThrottlingException");
     let key_set = KeySet::keys(vec![key(1)]);
-    let error = db.data.read(&scope, &key_set, 10, usize::MAX).await.unwrap_err();
+    let error = db.data.read(&scope, &key_set, ReadLimits::new(10, usize::MAX)).await.unwrap_err();
     assert_eq!(error.class(), Some(ErrorClass::Busy), "{error}");
 }
 

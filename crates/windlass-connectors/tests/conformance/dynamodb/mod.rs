@@ -13,7 +13,7 @@ mod failing;
 mod scanning;
 
 use crate::harness::{Db, effect, key};
-use windlass_connectors::{Commit, Effect, Item, Scope, WriteItem};
+use windlass_connectors::{Commit, Effect, Item, ReadLimits, Scope, WriteItem};
 use windlass_core::{Counts, KeySet};
 
 macro_rules! on_dynamodb {
@@ -64,5 +64,5 @@ fn write(items: Vec<WriteItem>) -> Commit {
 
 async fn read(db: &Db, scope: &Scope, ids: std::ops::RangeInclusive<i64>) -> Vec<Item> {
     let key_set = KeySet::keys(ids.map(key).collect());
-    db.data.read(scope, &key_set, 1000, usize::MAX).await.unwrap().items
+    db.data.read(scope, &key_set, ReadLimits::new(1000, usize::MAX)).await.unwrap().items
 }

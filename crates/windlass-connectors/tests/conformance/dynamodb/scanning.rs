@@ -5,7 +5,7 @@ use crate::harness::{Db, effect, everything, key};
 use crate::writing::item;
 use serde_json::json;
 use std::collections::HashSet;
-use windlass_connectors::{CutLimits, Effect, ScanSegment, Scope};
+use windlass_connectors::{CutLimits, CutRange, Effect, ReadLimits, ScanSegment, Scope};
 use windlass_core::{
     Change, Claims, Counts, FilterValue, Identity, Key, KeyRange, KeySet, Keys, Request, Value,
 };
@@ -44,7 +44,7 @@ pub(super) async fn walked(
             None => {
                 let range = KeyRange { after: after.clone(), upto: None };
                 db.data
-                    .cut(scope, within, &range, CutLimits::new(items, chunks, None))
+                    .cut(scope, CutRange::new(within, &range), CutLimits::new(items, chunks, None))
                     .await
                     .unwrap()
             }
@@ -123,7 +123,7 @@ async fn claims_restrict_scans_reads_and_writes() {
     assert_eq!(db.data.count(&scope, &everything()).await.unwrap(), 40);
     // Keys that were listed before the record changed, and some that never matched.
     let listed = KeySet::keys(vec![key(3), key(4), key(5), key(77)]);
-    let read = db.data.read(&scope, &listed, 10, usize::MAX).await.unwrap();
+    let read = db.data.read(&scope, &listed, ReadLimits::new(10, usize::MAX)).await.unwrap();
     let read: Vec<i64> = read.items.iter().map(|item| number(&item.key)).collect();
     assert_eq!(read, [3, 5]);
     let ledger = db.fenced(1).await;
@@ -149,7 +149,7 @@ async fn keys_of_every_type() {
     assert_eq!(scope.key(), ["a", "b"]);
     let key = |text: &str| Key(vec![Value::Bytes(vec![255]), Value::from(text)]);
     let key_set = KeySet::keys(vec![key("other"), key("it's"), key("none"), key("it's")]);
-    let batch = db.data.read(&scope, &key_set, 10, usize::MAX).await.unwrap();
+    let batch = db.data.read(&scope, &key_set, ReadLimits::new(10, usize::MAX)).await.unwrap();
     let keys: Vec<Key> = batch.items.iter().map(|item| item.key.clone()).collect();
     assert_eq!((keys, batch.end), (vec![key("other"), key("it's")], true));
     let writes = batch.items.into_iter().map(|read| item(read, Change::default().set("v", 1)));
@@ -205,7 +205,7 @@ async fn conditions_that_an_index_lacks_are_checked_by_the_read() {
     assert_eq!(found, (1..=9).collect(), "nobody is left out");
     let part = Keys::List((1..=9).map(key).collect());
     let key_set = KeySet { within: Some(within), keys: part };
-    let read = db.data.read(&scope, &key_set, 100, usize::MAX).await.unwrap();
+    let read = db.data.read(&scope, &key_set, ReadLimits::new(100, usize::MAX)).await.unwrap();
     let read: Vec<i64> = read.items.iter().map(|item| number(&item.key)).collect();
     assert_eq!(read, [3, 6, 9], "and nobody else's record is read");
 }

@@ -9,8 +9,8 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::time::Duration;
 use windlass_connectors::{
-    Commit, Connection, CutLimits, DeferredItem, DeferredState, Effect, Item, Scope, WriteItem,
-    connect,
+    Commit, Connection, CutLimits, CutRange, DeferredItem, DeferredPage, DeferredState, Effect,
+    Extraction, Item, ReadLimits, Reduction, Scope, WriteItem, connect,
 };
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{
@@ -177,7 +177,9 @@ impl Table<'_> {
         loop {
             let cuts = tried!(
                 "cut",
-                self.data().cut(scope, None, &rest, CutLimits::new(items, 2, None)).await
+                self.data()
+                    .cut(scope, CutRange::new(None, &rest), CutLimits::new(items, 2, None))
+                    .await
             );
             for (key_set, count) in cuts.chunks {
                 let key_set = again(&key_set);
@@ -203,7 +205,8 @@ impl Table<'_> {
     ) -> Checked {
         let mut cursor = Cursor::Start;
         while let Some(rest) = cursor.remaining(key_set) {
-            let batch = tried!("read", self.data().read(scope, &rest, 1, usize::MAX).await);
+            let limits = ReadLimits::new(1, usize::MAX);
+            let batch = tried!("read", self.data().read(scope, &rest, limits).await);
             let end = batch.end;
             for item in batch.items {
                 cursor = Cursor::Key(item.key.clone());
@@ -256,7 +259,10 @@ impl Table<'_> {
         let listed: KeySet = again(&KeySet::keys(found.into_iter().map(Key).collect()));
         let counted = tried!("count of ids", self.data().count(&scope, &listed).await);
         expect!(format!("records counted by the ids of {listed:?}"), counted, self.rows);
-        let batch = tried!("read of ids", self.data().read(&scope, &listed, 1000, 1 << 30).await);
+        let batch = tried!(
+            "read of ids",
+            self.data().read(&scope, &listed, ReadLimits::new(1000, 1 << 30)).await
+        );
         expect!("records read by their ids", batch.items.len(), self.total());
         for key in keys {
             let one = KeySet::keys(vec![again(key)]);
@@ -269,7 +275,10 @@ impl Table<'_> {
     /// Every record is written back under its version.
     async fn written(&self, scope: &Scope) -> Checked {
         let key_set = KeySet::range(None, None);
-        let batch = tried!("read", self.data().read(scope, &key_set, 1000, usize::MAX).await);
+        let batch = tried!(
+            "read",
+            self.data().read(scope, &key_set, ReadLimits::new(1000, usize::MAX)).await
+        );
         let item = |Item { key, version, record }: Item| WriteItem {
             key: again(&key),
             version,
@@ -311,8 +320,10 @@ impl Table<'_> {
         let ledger = tried!("defer", self.data().commit(scope, &ledger, defer).await).ledger;
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
-            let items =
-                self.data().deferred(ledger.chunk, DeferredState::Dead, after.as_deref(), 2).await;
+            let items = self
+                .data()
+                .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, after.as_deref(), 2))
+                .await;
             let page = tried!("deferred", items);
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
@@ -328,7 +339,9 @@ impl Table<'_> {
         tried!("resolve", self.data().commit(scope, &ledger, resolve).await);
         let left = tried!(
             "deferred",
-            self.data().deferred(ledger.chunk, DeferredState::Dead, None, 10).await
+            self.data()
+                .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
+                .await
         );
         expect!("deferred items that were resolved", left.len(), 0);
         Ok(())
@@ -352,7 +365,12 @@ impl Table<'_> {
         let select = windlass_core::Template::parse(&format!("SELECT {key} FROM parts")).unwrap();
         let parts = Box::pin(futures::stream::iter(parts));
         let params = Default::default();
-        let reduced = tried!("reduce", self.data().reduce(&columns, parts, &select, &params).await);
+        let reduced = tried!(
+            "reduce",
+            self.data()
+                .reduce(Reduction { columns: &columns, parts, select: &select, params: &params })
+                .await
+        );
         let texts = |rows: &[Vec<Value>]| {
             let mut texts: Vec<String> =
                 rows.iter().map(|row| Key(row.clone()).to_text()).collect();
@@ -370,7 +388,13 @@ impl Table<'_> {
         let scope = self.scope(step, Request::new("J")).await?;
         let (to, mut batches) = tokio::sync::mpsc::channel(100);
         let key_set = KeySet::range(None, None);
-        let done = self.data().extract(&scope, &key_set, &scope.table.columns, to).await;
+        let done = self
+            .data()
+            .extract(
+                &scope,
+                Extraction { key_set: &key_set, columns: &scope.table.columns, batches: to },
+            )
+            .await;
         let mut rows = 0;
         while let Some(batch) = batches.recv().await {
             rows += batch.num_rows();
@@ -442,7 +466,8 @@ async fn a_key_of_sqlite_that_is_not_utf_8_is_refused() {
         db.scope("source.table = \"t\"\nstep.sql = \"UPDATE t SET v = 1 WHERE {chunk}\"").await;
     let error = db.data.split(&scope, 2).await.unwrap_err().to_string();
     assert!(error.contains("`k` has the text x'ff', which is not UTF-8"), "{error}");
-    let read = db.data.read(&scope, &crate::harness::everything(), 10, usize::MAX).await;
+    let read =
+        db.data.read(&scope, &crate::harness::everything(), ReadLimits::new(10, usize::MAX)).await;
     let error = read.unwrap_err().to_string();
     assert!(error.contains("name another key"), "{error}");
 }

@@ -4,7 +4,9 @@
 use crate::protocol::common::*;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass_connectors::{Commit, ConnectorError, DeferredItem, DeferredState, Effect, WriteItem};
+use windlass_connectors::{
+    Commit, ConnectorError, DeferredItem, DeferredState, Effect, ReadLimits, WriteItem,
+};
 use windlass_core::{Change, Counts, Cursor, ItemError, Key};
 use windlass_engine::Engine;
 use windlass_testkit::Proxy;
@@ -100,7 +102,10 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
     let worker = ByHand::claim(&engine, job).await;
     let begun = worker.fence().await.unwrap();
     let connection = worker.connection();
-    let read = connection.read(&worker.scope, &worker.claimed.key_set, 10, 1 << 20).await.unwrap();
+    let read = connection
+        .read(&worker.scope, &worker.claimed.key_set, ReadLimits::new(10, 1 << 20))
+        .await
+        .unwrap();
     let item = read.items.into_iter().next().unwrap();
     let hold = Commit { defer: vec![held(&item.key)], ..commit_of(Effect::Nothing) };
     let hold = Commit { counts: Counts { read: 1, ..Counts::default() }, ..hold };

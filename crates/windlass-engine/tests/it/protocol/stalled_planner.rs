@@ -149,7 +149,11 @@ async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) 
     let range = KeyRange { after, upto: segment.range.upto.clone() };
     let connection = engine.connection("app").unwrap();
     let cuts = connection
-        .cut(&scope, None, &range, windlass_connectors::CutLimits::new(10, CHUNKS_PER_PAGE, None))
+        .cut(
+            &scope,
+            windlass_connectors::CutRange::new(None, &range),
+            windlass_connectors::CutLimits::new(10, CHUNKS_PER_PAGE, None),
+        )
         .await
         .unwrap();
     let cut: i64 = cuts.chunks.iter().map(|(_, items)| items).sum();
