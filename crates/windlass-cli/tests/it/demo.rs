@@ -33,7 +33,7 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     for command in suggested {
         let running = shop.spawn(command.split_whitespace());
         if command == "worker" {
-            eventually("it works", async || running.stderr().contains("working")).await;
+            eventually("it works", async || running.stderr().contains("slots; stop with")).await;
             running.term();
         }
         running.wait().await.ok();
@@ -44,10 +44,10 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     refused(&again, &["shop", "--folder"]);
 }
 
-/// The numbers of "N made while the job ran, N still there".
+/// The numbers of "N written while the job ran, N still there".
 fn writes(stdout: &str) -> (&str, &str) {
-    let line = stdout.lines().find(|line| line.contains("made while the job ran")).unwrap();
-    let (made, rest) = line.trim().split_once(" made while the job ran, ").unwrap();
+    let line = stdout.lines().find(|line| line.contains("written while the job ran")).unwrap();
+    let (made, rest) = line.trim().split_once(" written while the job ran, ").unwrap();
     (made, rest.split_once(" still there").unwrap().0)
 }
 
