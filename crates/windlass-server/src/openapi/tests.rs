@@ -234,7 +234,7 @@ fn every_response_type_has_the_documented_fields() {
         submitted_by: "me".to_owned(),
         after: vec![id],
     };
-    schemas.describe("Linked", &linked);
+    schemas.describe("LinkedJob", &linked);
 }
 
 #[test]
