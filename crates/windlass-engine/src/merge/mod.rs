@@ -8,6 +8,7 @@ pub(crate) mod destination;
 pub(crate) mod destination;
 pub(crate) mod job_result;
 pub(crate) mod map_export;
+#[expect(clippy::module_inception, reason = "the merge itself, beside what it needs")]
 pub(crate) mod merge;
 #[cfg(feature = "html")]
 pub(crate) mod report_page;

@@ -15,7 +15,7 @@ async fn a_refused_manifest_fails_the_job_and_a_retry_completes_it() {
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let job = fixture.sandbox.job(&id).await;
     assert_eq!(job["status"], "FAILED");
-    assert!(text(&job["error"]).contains("not allowed"), "{job:#}");
+    assert!(text(&job["error"]).contains("permission denied"), "{job:#}");
     fixture.moto().allow();
     let parts = fixture.names();
     assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");

@@ -9,7 +9,7 @@ async fn a_missing_outbox_is_reported() {
         data.run("CREATE TABLE t (a integer)").await;
         let without = CliSandbox::with(&config("sqlite:store.db", &data.url(), ""));
         let said = without.run("outbox").await.ok().stdout;
-        assert!(said.contains("no outboxes; `outbox = true`"), "{said}");
+        assert!(said.contains("no outboxes; add `outbox = true`"), "{said}");
         let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), "outbox = true\n"));
         let said = sandbox.run("outbox").await.ok().stdout;
         assert!(
@@ -63,7 +63,7 @@ async fn an_option_that_conflicts_with_items_is_refused_with_its_line() {
     let sandbox = CliSandbox::with(&config.replace(step, "step.refresh = true"));
     let line = config.lines().position(|line| line == "[jobs.SHIP]").unwrap() + 1;
     let output = sandbox.run("check").await;
-    let at = format!("line {line}: jobs.SHIP.step.refresh: works on a table");
+    let at = format!("line {line}: jobs.SHIP.step.refresh: requires a table");
     refused(&output, &[&at]);
     let claims = config.replace("items = true", "items = true, claims = { a = \"b\" }");
     refused(

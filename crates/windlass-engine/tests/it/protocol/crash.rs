@@ -90,7 +90,7 @@ pub(crate) async fn an_item_that_kills_its_process_becomes_a_dead_letter(fixture
     proven(&engine, &done).await;
     let letters = letters(&engine, job).await;
     assert_eq!(keys(&letters), [KILLER]);
-    assert!(letters[0].error.contains("the process died"), "{}", letters[0].error);
+    assert!(letters[0].error.contains("the process crashed"), "{}", letters[0].error);
     assert_eq!(letters[0].record["id"], KILLER);
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, ROWS - 1);
     fixture.logged_once(ROWS - 1).await;
