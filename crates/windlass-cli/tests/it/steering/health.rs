@@ -24,7 +24,7 @@ async fn work_slows_down_and_recovers_and_both_are_logged() {
 
     data.run("UPDATE health SET load = 20").await;
     let slowest = |job: &serde_json::Value| {
-        job["error"].as_str().is_some_and(|said| said.contains("resting 1023 times"))
+        job["error"].as_str().is_some_and(|said| said.contains("throttled to 1/1024 of full speed"))
     };
     let job = sandbox.until(&id, "as slow as can be", slowest).await;
     assert!(job["error"].as_str().unwrap().contains("measures 20, over its limit of 5"), "{job:#}");
@@ -69,6 +69,6 @@ async fn a_health_statement_is_checked() {
     // A database that cannot be probed counts as unhealthy, and the job continues slowly.
     let ran = sandbox.run("run RAISE --json").await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("does not say how it is"), "{ran:?}");
+    assert!(ran.stderr.contains("failed its health probe"), "{ran:?}");
     data.raised_once(100).await;
 }

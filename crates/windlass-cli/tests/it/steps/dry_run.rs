@@ -55,7 +55,7 @@ async fn rows_for_other_tables_are_shown_and_not_inserted() {
     data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
     let sandbox = sandbox(&data, &by_command("python3 outcomes.py", ""));
     let output = sandbox.run("run RAISE --dry-run").await.ok();
-    assert!(output.stdout.contains("1 rows into greetings"), "{}", output.stdout);
+    assert!(output.stdout.contains("1 row into greetings"), "{}", output.stdout);
     assert_eq!(data.number("SELECT count(*) FROM greetings").await, 0);
     data.untouched().await;
 }

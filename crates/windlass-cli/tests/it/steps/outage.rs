@@ -109,7 +109,7 @@ async fn a_job_waits_for_a_program_that_fails_on_everything() {
     eventually("the worker logs four times that the job type is suspended", async || {
         let job = sandbox.job(&id).await;
         assert_eq!((&job["status"], &job["items"]["dead"]), (&"PROCESSING".into(), &0.into()));
-        worker.stderr().lines().filter(|line| line.contains("held")).count() >= 4
+        worker.stderr().lines().filter(|line| line.contains("suspended")).count() >= 4
     })
     .await;
     data.untouched().await;
