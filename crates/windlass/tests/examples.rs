@@ -1,5 +1,7 @@
 //! Runs every program in `examples/` and checks what it prints.
 
+#![allow(clippy::unwrap_used, reason = "a test reports its failure with a panic")]
+
 use std::path::PathBuf;
 use std::process::Command;
 use windlass_testkit::PostgresServer;

@@ -61,10 +61,7 @@ async fn extracted(db: &Db, scope: &Scope, key_set: &KeySet) -> Result<RecordBat
     let (to, mut from) = tokio::sync::mpsc::channel(100);
     let done = db
         .data
-        .extract(
-            scope,
-            windlass_connectors::Extraction { key_set: key_set, columns: columns, batches: to },
-        )
+        .extract(scope, windlass_connectors::Extraction { key_set, columns, batches: to })
         .await;
     done.map_err(|error| error.to_string())?;
     let batch = from.recv().await.unwrap();

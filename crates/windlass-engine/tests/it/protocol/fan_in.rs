@@ -98,7 +98,7 @@ pub(crate) async fn a_merge_that_continues_too_late_loads_nothing(fixture: Engin
                 cursor: windlass_core::Cursor::End,
                 counts: Default::default(),
             };
-            let _ = engine.store().complete_part(chunk.lease, &progress, &part).await.unwrap();
+            engine.store().complete_part(chunk.lease, &progress, &part).await.unwrap();
         }
         if let Some(segment) = engine.store().claim_segments(&by, 1).await.unwrap().pop() {
             break segment;

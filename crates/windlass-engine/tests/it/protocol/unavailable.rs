@@ -185,7 +185,7 @@ async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
     assert_eq!(outage.claims(job).await, claims, "chunks were claimed while it was down");
     // The job shows that it is being cancelled, and why that takes time.
     let error = engine.job(job).await.unwrap().error.unwrap();
-    let (cancelled, waits) = error.split_once("; ").unwrap();
+    let (cancelled, waits) = error.rsplit_once("; ").unwrap();
     assert!(cancelled.contains("is being cancelled"), "{error}");
     assert!(waits.starts_with("database `app` unavailable since 20"), "{error}");
     (outage.start)();
