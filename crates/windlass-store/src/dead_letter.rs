@@ -96,7 +96,7 @@ pub struct DeadLetterGroup {
     pub job_type: String,
     /// The error, if it is the same for all of them; otherwise the fingerprint.
     pub error: String,
-    /// The fingerprint ([`windlass_core::error_fingerprint`]). It selects exactly these letters.
+    /// The fingerprint ([`windlass_core::error_fingerprint()`]). It selects exactly these letters.
     pub fingerprint: String,
     /// The number of letters.
     pub letters: i64,
