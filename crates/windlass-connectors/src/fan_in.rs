@@ -52,6 +52,7 @@ pub trait Merge: Send + Sync {
 }
 
 /// The rows to extract, and where to send them.
+#[cfg(feature = "export")]
 pub struct Extraction<'a> {
     /// The records.
     pub key_set: &'a KeySet,

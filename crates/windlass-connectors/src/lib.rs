@@ -67,7 +67,9 @@ pub use connect::connect;
 pub use connection::{Catalog, Connection, Replication};
 pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};
-pub use fan_in::{Bound, Extraction, FanIn, LoadRequest, Merge, Params, Parts, Reduction, Rows};
+#[cfg(feature = "export")]
+pub use fan_in::Extraction;
+pub use fan_in::{Bound, FanIn, LoadRequest, Merge, Params, Parts, Reduction, Rows};
 pub use history::LedgerHistory;
 pub use inline_source::InlineSource;
 pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};

@@ -213,7 +213,10 @@ async fn an_invalid_request_is_refused_before_anything_is_sent() {
     let fixture = CandidatesFixture::new().await;
     for (request, expected) in [
         (json!({"jobType": "REFRESH"}), "there is no job type `REFRESH`"),
-        (json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 0}), "parallelSegments: is 0"),
+        (
+            json!({"jobType": "REFRESH_CANDIDATES", "parallelSegments": 0}),
+            "parallelSegments: must be 1 to 1000",
+        ),
         (json!({"jobType": "REFRESH_CANDIDATES", "maxItemsPerSegment": 0}), "maxItemsPerSegment"),
         (json!({"jobType": "REFRESH_CANDIDATES", "filter": {"years": ["1"]}}), "filter.years"),
         (json!({"jobType": "REFRESH_CANDIDATES", "reportingYears": ["1"]}), "reportingYears"),

@@ -7,12 +7,14 @@ use super::{
     CATALOG_TIMEOUT, Cells, LEDGER_TIMEOUT, MysqlConnection, Transaction, commit, describe, finish,
     release, session_settings, session_settings_with_idle,
 };
+#[cfg(feature = "export")]
+use crate::Extraction;
 use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::insert_column;
 use crate::{
-    Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet, Rows,
-    Scope, statement,
+    FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet, Rows, Scope,
+    statement,
 };
 use async_trait::async_trait;
 use futures::TryStreamExt;

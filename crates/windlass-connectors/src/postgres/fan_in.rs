@@ -8,12 +8,14 @@ use super::{
     CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, release,
     row,
 };
+#[cfg(feature = "export")]
+use crate::Extraction;
 use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{
-    ConnectorError, Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction,
-    Result, RowSet, Rows, Scope, statement,
+    ConnectorError, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet,
+    Rows, Scope, statement,
 };
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};

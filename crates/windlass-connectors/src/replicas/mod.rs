@@ -7,9 +7,10 @@ mod replica;
 
 pub use pool::Replicas;
 
+#[cfg(feature = "export")]
+use crate::Extraction;
 use crate::{
-    Batch, Connection, ConnectorError, Extraction, FanIn, ReadLimits, RecordReader, Result, RowSet,
-    Scope,
+    Batch, Connection, ConnectorError, FanIn, ReadLimits, RecordReader, Result, RowSet, Scope,
 };
 use async_trait::async_trait;
 use pool::ReplicaFailure;

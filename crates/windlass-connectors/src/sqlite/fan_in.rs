@@ -3,13 +3,14 @@
 use super::row::{each, execute, values};
 use super::{SqliteConnection, commit, describe, failed};
 #[cfg(feature = "export")]
+use crate::Extraction;
+#[cfg(feature = "export")]
 use crate::fan_in::data_error;
 use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{
-    Extraction, FanIn, Ledger, LoadRequest, Merge, Params, Reduction, Result, RowSet, Rows, Scope,
-    statement,
+    FanIn, Ledger, LoadRequest, Merge, Params, Reduction, Result, RowSet, Rows, Scope, statement,
 };
 use async_trait::async_trait;
 use futures::TryStreamExt;

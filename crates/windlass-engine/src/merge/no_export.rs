@@ -7,7 +7,7 @@ use windlass_connectors::Rows;
 use windlass_core::{Identity, JobId, JobType, Problem, Report, Request, StepKind};
 #[cfg(feature = "html")]
 use windlass_store::JobSnapshot;
-use windlass_store::{Kept, NewPart, PartRow};
+use windlass_store::{NewPart, PartRow};
 
 /// The destination of an export. There is none in this build.
 pub(crate) enum JobDestination {}
@@ -18,16 +18,16 @@ impl JobDestination {
         Ok(check(job.definition()).map(|()| None)?)
     }
 
-    pub(crate) async fn close(
+    pub(crate) async fn write_manifest(
         &self,
         _job: &JobContext,
         _parts: &[PartRow],
-        _ours: impl Future<Output = Result<Kept>>,
-    ) -> Result<Option<NewPart>> {
+        _confirm_lease: impl Future<Output = Result<()>>,
+    ) -> Result<NewPart> {
         match *self {}
     }
 
-    pub(crate) async fn clear(
+    pub(crate) async fn delete_all(
         &self,
         _job: &JobContext,
         _cancelled: impl Future<Output = Result<bool>>,
@@ -37,38 +37,38 @@ impl JobDestination {
 }
 
 /// No part of this build is a file, so there is none to remove.
-pub(crate) async fn forget(_job: &JobContext, _part: &NewPart) {}
+pub(crate) async fn delete_orphaned_part(_job: &JobContext, _part: &NewPart) {}
 
-pub(crate) async fn report(
+pub(crate) async fn write_report(
     job: &JobContext,
     _report: &Report,
     _result: &Rows,
-    _ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    _confirm_lease: impl Future<Output = Result<()>>,
+) -> Result<()> {
     Err(missing(job.definition(), "report").into())
 }
 
 #[cfg(feature = "html")]
-pub(crate) async fn page(
+pub(crate) async fn write_report_page(
     job: &JobContext,
     _report: &Report,
     _page: String,
-    _ours: impl Future<Output = Result<Kept>>,
-) -> Result<Kept> {
+    _confirm_lease: impl Future<Output = Result<()>>,
+) -> Result<()> {
     Err(missing(job.definition(), "report").into())
 }
 
-pub(crate) async fn parts(_engine: &crate::Engine, _job: JobId) -> Result<Vec<PartRow>> {
+pub(crate) async fn list_parts(_engine: &crate::Engine, _job: JobId) -> Result<Vec<PartRow>> {
     Ok(Vec::new())
 }
 
 #[cfg(feature = "html")]
-pub(crate) fn fill(job: &JobSnapshot, _template: &str) -> Result<String> {
+pub(crate) fn fill_template(job: &JobSnapshot, _template: &str) -> Result<String> {
     Err(missing(&job.definition, "report").into())
 }
 
 /// Refuses a request of a job type that writes files.
-pub(crate) fn check_places(
+pub(crate) fn check_destinations(
     definition: &JobType,
     _request: &Request,
     _identity: &Identity,

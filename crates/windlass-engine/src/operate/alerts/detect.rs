@@ -7,7 +7,6 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::{AlertKind, Job};
-use windlass_html::format::count;
 use windlass_store::{NewAlert, Occurrence, Unclaimable};
 
 /// Failures older than this raise no alert. Alerts are kept for longer, so that none is raised twice.
@@ -141,4 +140,9 @@ fn truncate(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// A number with the form of its noun.
+fn count(n: i64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
