@@ -68,7 +68,7 @@ async fn a_queue_is_filled_worked_and_its_dead_letters_managed() {
     run(&["submit", "MIGRATE_CANDIDATES", "--ids-file", &ids, "--queue", &queue]).await;
     fixture.drain().await;
     let ignored = ["dead", "ignore", "--queue", dead, "--type", "MIGRATE_CANDIDATES"];
-    assert!(run(&ignored).await.contains("1 letters"));
+    assert!(run(&ignored).await.contains("1 dead letter"));
     assert!(run(&["dead", "list", "--queue", dead]).await.contains("no dead letters"));
 }
 
