@@ -24,8 +24,8 @@ CREATE TABLE periods (
     version bigint NOT NULL DEFAULT 1
 );
 
--- Whoever writes a candidate brings its document to the form of today: once there was one creator,
--- now there is a list of them.
+-- Every write of a candidate migrates its document to the current format: the old format has one
+-- creator, the current one has a list of creators.
 CREATE FUNCTION migrate_on_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.document ? 'creator' THEN

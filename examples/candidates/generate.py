@@ -1,7 +1,7 @@
 """Makes candidates, periods and originals; the same ones each time.
 
     python3 generate.py                              5,000 candidates of the years 2022 to 2025
-    python3 generate.py --candidates N --missing N   so many, and so many of them without an original
+    python3 generate.py --candidates N --missing N   N candidates, of which N have no original
     python3 generate.py --originals                  only the originals, of all of them
 
 ORIGINALS is file:FOLDER/ or s3://BUCKET/PREFIX/. DATABASE_URL is a PostgreSQL database (by way of psql, so

@@ -2,7 +2,7 @@
 
 Every POST is a batch, every response its results. The mail is an effect outside the database, and a
 batch may come more than once. So the service remembers the idempotency keys of the mails it sent.
-It does not remember its answers: a record that somebody changed meanwhile comes again under the
+It does not remember its answers: a record that another writer changed comes again under the
 same key, and the answer must fit the record as it is now.
 """
 

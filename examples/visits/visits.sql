@@ -3,8 +3,8 @@
 --   psql "$DATABASE_URL" -f visits.sql
 --
 -- A pair of visit date and ssn has several rows, mostly one to five. Every tenth date is hot (350
--- people instead of 60), and so is one pair in a hundred (forty rows). Every sixth visit is in no
--- conflict and is nobody's business here.
+-- people instead of 60), and so is one pair in a hundred (forty rows). Every sixth visit has no
+-- conflict, and the job does not touch it.
 DROP TABLE IF EXISTS visits, services;
 
 -- What a visit was for. The statement joins it twice: for the visit, and for the one it conflicts

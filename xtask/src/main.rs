@@ -52,8 +52,8 @@ struct TestArgs {
     /// Run only the tests whose name contains FILTER, and no other check
     #[arg(long, value_name = "FILTER", conflicts_with = "quick")]
     only: Option<String>,
-    /// Run the checks that take less than five minutes on two cores, once everything is built: house rules,
-    /// dependencies, format, unit tests, the conformance suites on SQLite, and the tests of the commands
+    /// Run the fast checks and tests: house rules, dependencies, format, unit tests, the conformance suites on
+    /// SQLite, and the tests of the commands
     #[arg(long)]
     quick: bool,
 }

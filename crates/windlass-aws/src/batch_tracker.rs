@@ -71,8 +71,8 @@ impl BatchTracker {
     /// The messages to deliver again: those that failed, and those that are incomplete.
     pub(crate) fn end(&self) -> (Vec<String>, BatchStats) {
         let marks = self.marks();
-        let comes_back = |standing: &MessageState| standing.failed || standing.open > 0;
-        let failed = marks.messages.iter().zip(&self.ids).filter(|(mark, _)| comes_back(mark));
+        let is_redelivered = |message: &MessageState| message.failed || message.open > 0;
+        let failed = marks.messages.iter().zip(&self.ids).filter(|(mark, _)| is_redelivered(mark));
         (failed.map(|(_, id)| id.clone()).collect(), marks.stats)
     }
 

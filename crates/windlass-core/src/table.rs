@@ -155,7 +155,7 @@ impl Column {
 
 impl ColumnType {
     /// Reads a value that a request writes for a column of this type, so that a wrong one is
-    /// refused at the door and not by the database in the night.
+    /// refused at submit and not by the database while the job runs.
     pub fn read(self, json: &serde_json::Value) -> Result<Value, String> {
         let text = match json {
             serde_json::Value::String(text) => text.clone(),

@@ -150,9 +150,9 @@ fn chunk_epoch(row: &Ledger) -> Option<(i64, i64)> {
 /// Handles a chunk whose fence was refused. If the lease is lost, another worker was faster, and there
 /// is nothing to do. If the store confirms the lease, the store was restored: the job is paused, since
 /// every claim would be refused until the epochs exceed those of the ledger.
-pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, hold: ChunkLease) {
-    let Lease { chunk, epoch, nonce } = hold.lease();
-    match engine.store().confirm(&[hold.lease()]).await {
+pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, lease: ChunkLease) {
+    let Lease { chunk, epoch, nonce } = lease.lease();
+    match engine.store().confirm(&[lease.lease()]).await {
         Ok(statuses) if statuses.first() == Some(&LeaseStatus::Held) => {}
         // If the lease is not lost, it expires.
         _ => return,
@@ -166,7 +166,7 @@ pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, hold
     };
     let reason = reason(&format!("chunk {}", chunk.number), row.as_ref(), epoch, nonce);
     tracing::error!(%chunk, "{reason}");
-    log_unrecorded(hold.release(Some(&reason), false, Duration::ZERO).await);
+    log_unrecorded(lease.release(Some(&reason), false, Duration::ZERO).await);
     pause(engine, chunk.job, &reason).await;
 }
 

@@ -139,8 +139,8 @@ async fn end_chunk(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
         let fence = Fence { chunk: id, epoch, nonce, lost: false };
         if let Some(ledger) = job.target.fence(&[fence]).await?.pop().flatten() {
             let (store, heartbeat) = (engine.store().clone(), Arc::new(Heartbeat::default()));
-            let hold = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
-            ignore_lost(ChunkRunner::new(job, hold, chunk, ledger).cancel().await)?;
+            let lease = ChunkLease::new(store, heartbeat, chunk.lease, Duration::from_secs(30));
+            ignore_lost(ChunkRunner::new(job, lease, chunk, ledger).cancel().await)?;
         }
         Ok(())
     };

@@ -70,8 +70,8 @@ async fn an_unusable_database_leaves_no_file() {
     let sandbox = CliSandbox::empty();
     refused(&sandbox.run("init sqlite:nothing.db").await, &["nothing.db"]);
     refused(&sandbox.run("init oracle://h/d").await, &["oracle:", "postgres://", "mysql://"]);
-    refused(&sandbox.run("init mysql://nobody:hush@127.0.0.1:1/d").await, &["refused"]);
-    refused(&sandbox.run("init postgres://nobody:hush@127.0.0.1:1/d").await, &["refused"]);
+    refused(&sandbox.run("init mysql://user:secret@127.0.0.1:1/d").await, &["refused"]);
+    refused(&sandbox.run("init postgres://user:secret@127.0.0.1:1/d").await, &["refused"]);
     let empty = Data::sqlite();
     refused(&sandbox.run_words(&["init", &empty.url()]).await, &["no tables"]);
     assert!(!sandbox.path("windlass.toml").exists());

@@ -118,7 +118,10 @@ pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(fixture: EngineFixt
     assert_eq!(failed.status, JobStatus::Failed);
     assert_eq!((failed.chunks.completed, failed.chunks.failed), (8, 2));
     let error = failed.error.unwrap();
-    assert!(error.contains("2 of 10 chunks") && error.contains("the service is away"), "{error}");
+    assert!(
+        error.contains("2 of 10 chunks") && error.contains("the service is unavailable"),
+        "{error}"
+    );
     let before = chunks(&engine, failed.id).await;
     for chunk in before.iter().filter(|chunk| chunk.status == ChunkStatus::Failed) {
         assert_eq!(chunk.attempts, 3);
@@ -140,7 +143,7 @@ pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(fixture: EngineFixt
 async fn a_statement_that_fails_for_a_while_is_retried_and_then_fails_its_chunk() {
     let fixture = EngineFixture::postgres().await;
     fixture.visits(ROWS).await;
-    fixture.app.run(AWAY).await;
+    fixture.app.run(REFUSE_ONE_ROW).await;
     let engine = fixture.engine(&job(ADD, "chunk.items = 10")).await;
 
     let failed = run(&engine).await;
@@ -149,7 +152,7 @@ async fn a_statement_that_fails_for_a_while_is_retried_and_then_fails_its_chunk(
     assert!(failed.error.unwrap().contains("not now"));
     assert_eq!(failed.items.dead, 0, "it is not the row's fault");
 
-    fixture.app.run("DROP TRIGGER away ON visits").await;
+    fixture.app.run("DROP TRIGGER refuse_one_row ON visits").await;
     engine.retry(failed.id).await.unwrap();
     let done = work(&engine, failed.id).await;
     proven(&engine, &done).await;
@@ -162,7 +165,7 @@ async fn a_failed_chunk_leaves_no_mark() {
     let fixture = EngineFixture::postgres().await;
     fixture.visits(ROWS).await;
     // Marking succeeds, the statement fails.
-    let trigger = AWAY.replace("BEFORE UPDATE ON", "BEFORE UPDATE OF amount ON");
+    let trigger = REFUSE_ONE_ROW.replace("BEFORE UPDATE ON", "BEFORE UPDATE OF amount ON");
     fixture.app.run(&trigger).await;
     let marked = format!("{ADD}\nstep.mark = \"busy\"");
     let engine = fixture.engine(&job(&marked, "chunk.items = 10")).await;
@@ -215,16 +218,16 @@ impl Step for Flaky {
         let ids: Vec<i64> =
             batch.items.iter().map(|item| item.record.parse::<Visit>().unwrap().id).collect();
         if self.broken.load(Ordering::SeqCst) && (ids.contains(&15) || ids.contains(&77)) {
-            return Err(StepError::ChunkFailed("the service is away".to_owned()));
+            return Err(StepError::ChunkFailed("the service is unavailable".to_owned()));
         }
         Ok(ids.iter().map(|_| Change::default().set("amount", 1).into()).collect())
     }
 }
 
-const AWAY: &str = "
-    CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$
+const REFUSE_ONE_ROW: &str = "
+    CREATE FUNCTION refuse_one_row() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         IF NEW.id = 15 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '55000'; END IF;
         RETURN NEW;
     END $$;
-    CREATE TRIGGER away BEFORE UPDATE ON visits FOR EACH ROW EXECUTE FUNCTION away()";
+    CREATE TRIGGER refuse_one_row BEFORE UPDATE ON visits FOR EACH ROW EXECUTE FUNCTION refuse_one_row()";
