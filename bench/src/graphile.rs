@@ -34,7 +34,7 @@ impl Graphile {
         Ok(Graphile { home })
     }
 
-    /// The time from the first claim to the last completion of `jobs` queued jobs. A Node.js process uses one core,
+    /// The time from the first lease to the last completion of `jobs` queued jobs. A Node.js process uses one core,
     /// so one process runs per core.
     pub(crate) async fn time(
         &self,

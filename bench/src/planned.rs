@@ -26,7 +26,7 @@ pub(crate) async fn cut(engine: &Engine, job_type: &str) -> Result<(JobId, Durat
     Ok((id, took))
 }
 
-/// Waits until a job is completed. Returns the time from its first claim to its last completion. Reads only the
+/// Waits until a job is completed. Returns the time from its first lease to its last completion. Reads only the
 /// job's row: a live view would add up all chunks.
 pub(crate) async fn worked(store: &Database, id: &str) -> Result<Duration> {
     let client = store.client().await;

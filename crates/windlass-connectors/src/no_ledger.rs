@@ -16,7 +16,7 @@ pub struct NoLedger;
 
 #[async_trait]
 impl Fencing for NoLedger {
-    /// Every claim starts from the beginning, since a part is written whole or not at all.
+    /// Every lease starts from the beginning, since a part is written whole or not at all.
     async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>> {
         let fresh = |fence: &Fence| {
             Some(Ledger {

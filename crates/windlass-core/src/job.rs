@@ -51,7 +51,7 @@ pub struct Job {
     pub submitted_by: String,
     /// When it was submitted.
     pub created_at: DateTime<Utc>,
-    /// When its first segment was claimed.
+    /// When its first segment was leased.
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,

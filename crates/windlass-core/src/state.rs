@@ -47,7 +47,7 @@ status! {
         Queued = "QUEUED",
         /// Being planned, processed or merged.
         Processing = "PROCESSING",
-        /// No new work is claimed until it is resumed.
+        /// No new work is leased until it is resumed.
         Paused = "PAUSED",
         /// Every item is processed, skipped or a dead letter.
         Completed = "COMPLETED",
@@ -74,7 +74,7 @@ status! {
 status! {
     /// The status of a chunk. Segments have the same.
     ChunkStatus {
-        /// Waiting to be claimed.
+        /// Waiting to be leased.
         Pending = "PENDING",
         /// A worker has its lease.
         Processing = "PROCESSING",
@@ -150,7 +150,7 @@ pub struct IllegalEdge {
 pub const JOB_EDGES: &[(JobStatus, JobStatus, &str)] = {
     use JobStatus::{Cancelled, Completed, Failed, Paused, Processing, Queued};
     &[
-        (Queued, Processing, "a worker claimed its first segment"),
+        (Queued, Processing, "a worker leased its first segment"),
         (Queued, Paused, "paused before it began"),
         (Queued, Cancelled, "cancelled before it began"),
         (Processing, Completed, "its last chunk ended and none failed"),

@@ -214,7 +214,7 @@ impl Engine {
     }
 }
 
-/// `WINDLASS_PROCESSING_ENABLED=false` stops this process alone from claiming work.
+/// `WINDLASS_PROCESSING_ENABLED=false` stops this process alone from leasing work.
 pub(crate) fn processing_enabled() -> bool {
     let value = std::env::var("WINDLASS_PROCESSING_ENABLED").unwrap_or_default();
     !matches!(value.trim().to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off")

@@ -85,9 +85,9 @@ pub struct Occurrence {
     pub error: Option<String>,
 }
 
-/// Waiting work that no running process can claim.
+/// Waiting work that no running process can lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unclaimable {
+pub struct Unleasable {
     /// The job type.
     pub job_type: String,
     /// The number of waiting jobs.

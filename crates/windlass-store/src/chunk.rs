@@ -16,9 +16,9 @@ pub struct NewChunk {
     pub items: i64,
 }
 
-/// A claimed chunk.
+/// A leased chunk.
 #[derive(Clone, Debug)]
-pub struct ClaimedChunk {
+pub struct LeasedChunk {
     /// The lease.
     pub lease: Lease,
     /// Its records.
@@ -27,9 +27,9 @@ pub struct ClaimedChunk {
     pub items: i64,
     /// The number of failed attempts.
     pub attempts: u32,
-    /// Whether the previous claim ended by a lost lease.
+    /// Whether the previous lease was lost.
     pub lost: bool,
-    /// The error of an earlier claim.
+    /// The error of an earlier lease.
     pub error: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub struct ChunkRow {
     pub segment: i32,
     /// Its status.
     pub status: ChunkStatus,
-    /// The number of its claims.
+    /// The number of its leases.
     pub epoch: i64,
     /// Its records.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
@@ -130,7 +130,7 @@ pub struct ChunkRow {
     pub losses: u32,
     /// The worker that has the lease, or had it last.
     pub worker: Option<String>,
-    /// When it was first claimed.
+    /// When it was first leased.
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,

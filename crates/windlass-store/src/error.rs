@@ -16,7 +16,7 @@ pub enum StoreError {
     /// or the idempotency key was used for another request.
     #[error(transparent)]
     Problem(#[from] Problem),
-    /// The lease was lost: it expired, or the chunk or segment was claimed again or has ended. The
+    /// The lease was lost: it expired, or the chunk or segment was leased again or has ended. The
     /// call changed nothing, and its caller must stop working the chunk or segment.
     #[error("lease lost")]
     LeaseLost,

@@ -42,7 +42,7 @@ impl Submitted {
 /// A command that changes the status of a job.
 #[derive(Clone, Debug)]
 pub enum JobCommand {
-    /// Stop claiming its chunks.
+    /// Stop leasing its chunks.
     Pause {
         /// Shown as the job's error.
         reason: Option<String>,

@@ -4,7 +4,7 @@ use windlass_core::{ChunkId, JobId};
 
 use crate::Progress;
 
-/// What a process can work on. It claims nothing else.
+/// What a process can work on. It leases nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
     /// The name of the process, as listings show it.
@@ -13,34 +13,34 @@ pub struct Capabilities {
     pub connections: Vec<String>,
     /// The handlers that are registered in it.
     pub handlers: Vec<String>,
-    /// Claim for this job only, as `windlass run` does.
+    /// Lease for this job only, as `windlass run` does.
     pub only_job: Option<JobId>,
-    /// Claim only chunks of jobs with a higher priority than this.
+    /// Lease only chunks of jobs with a higher priority than this.
     pub above_priority: Option<u8>,
 }
 
-/// A claim of a chunk. The next claim has a higher epoch. The nonce distinguishes two claims at the
+/// A lease of a chunk. The next lease has a higher epoch. The nonce distinguishes two leases at the
 /// same epoch, which occur when the store was restored from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// The chunk.
     pub chunk: ChunkId,
-    /// The number of the claim.
+    /// The number of the lease.
     pub epoch: i64,
-    /// The random number of the claim.
+    /// The random number of the lease.
     pub nonce: i64,
 }
 
-/// A claim of a segment.
+/// A lease of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentLease {
     /// The job.
     pub job: JobId,
     /// The number of the segment; zero is the plan.
     pub segment: i32,
-    /// The number of the claim.
+    /// The number of the lease.
     pub epoch: i64,
-    /// The random number of the claim.
+    /// The random number of the lease.
     pub nonce: i64,
 }
 
@@ -60,6 +60,6 @@ pub enum LeaseStatus {
     Held,
     /// The lease is valid, but the job is paused, cancelled or failed. Hand the chunk back.
     HandBack,
-    /// The chunk was claimed again or has ended. Stop at once.
+    /// The chunk was leased again or has ended. Stop at once.
     Lost,
 }

@@ -36,8 +36,8 @@ mod traits;
 mod transitions;
 mod values;
 
-pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unclaimable};
-pub use chunk::{ChunkOutcome, ChunkRow, ClaimedChunk, NewChunk, Progress};
+pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unleasable};
+pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress};
 pub use connect::connect;
 pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, connection_subject};
 pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, NewDeadLetter, RedriveRoot};
@@ -47,7 +47,7 @@ pub use job::{JobCommand, JobFilter, JobSnapshot, NewJob, Owner, Submitted};
 pub use lease::{Capabilities, Lease, LeaseRenewal, LeaseStatus, SegmentLease};
 pub use part::{MERGED, NewPart, PartRow};
 pub use schedule::ScheduleRow;
-pub use segment::{ClaimedSegment, NewSegment, Page, SegmentRow};
+pub use segment::{LeasedSegment, NewSegment, Page, SegmentRow};
 pub use stats::{ChunkBucket, Depth, DurationBucket, HourlyJobs, Losses, Stats, ThroughputBucket};
 pub use subscription::Subscription;
 pub use traits::{

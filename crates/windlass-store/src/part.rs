@@ -24,7 +24,7 @@ pub struct PartRow {
     pub chunk: i64,
     /// The epoch at which the chunk completed.
     pub epoch: i64,
-    /// The nonce of that claim.
+    /// The nonce of that lease.
     pub nonce: i64,
     /// The part.
     pub part: NewPart,

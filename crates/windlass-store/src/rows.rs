@@ -12,10 +12,10 @@ use crate::fields::Fields;
 use crate::transitions::{self, MERGE_BEGUN};
 use crate::values::OMITTED;
 use crate::{
-    Alert, ChunkBucket, ChunkRow, ClaimedChunk, ClaimedSegment, Control, DeadLetter,
-    DeadLetterGroup, Depth, DurationBucket, HourlyJobs, JobSnapshot, JoinPointRow, Lease,
-    LinkedJob, Losses, NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow,
-    SegmentLease, SegmentRow, StoreError, ThroughputBucket, Trigger, Unclaimable, WorkerRow,
+    Alert, ChunkBucket, ChunkRow, Control, DeadLetter, DeadLetterGroup, Depth, DurationBucket,
+    HourlyJobs, JobSnapshot, JoinPointRow, Lease, LeasedChunk, LeasedSegment, LinkedJob, Losses,
+    NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow, SegmentLease,
+    SegmentRow, StoreError, ThroughputBucket, Trigger, Unleasable, WorkerRow,
 };
 
 /// A job with its counters.
@@ -23,7 +23,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
     let (mut status, mut error) = (row.status("status")?, row.opt_text("error")?);
     let finished_at = row.opt_time("finished_at")?;
     if status == JobStatus::Cancelled && finished_at.is_none() {
-        // Its claimed chunks may still commit.
+        // Its leased chunks may still commit.
         (status, error) = (JobStatus::Processing, Some(transitions::being_cancelled(error)));
     }
     let merges = row.opt_text("merge")?.as_deref() == Some(MERGE_BEGUN);
@@ -121,10 +121,10 @@ pub(crate) fn segment(row: &impl Fields) -> Result<SegmentRow> {
     })
 }
 
-/// A claimed chunk.
-pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
+/// A leased chunk.
+pub(crate) fn leased_chunk(row: &impl Fields) -> Result<LeasedChunk> {
     let chunk = ChunkId { job: row.id("job_id")?, number: row.int("number")? };
-    Ok(ClaimedChunk {
+    Ok(LeasedChunk {
         lease: Lease { chunk, epoch: row.int("epoch")?, nonce: row.int("nonce")? },
         key_set: row.json("key_set")?,
         items: row.int("items")?,
@@ -134,15 +134,15 @@ pub(crate) fn claimed_chunk(row: &impl Fields) -> Result<ClaimedChunk> {
     })
 }
 
-/// A claimed segment.
-pub(crate) fn claimed_segment(row: &impl Fields) -> Result<ClaimedSegment> {
+/// A leased segment.
+pub(crate) fn leased_segment(row: &impl Fields) -> Result<LeasedSegment> {
     let lease = SegmentLease {
         job: row.id("job_id")?,
         segment: number(row, "number")?,
         epoch: row.int("epoch")?,
         nonce: row.int("nonce")?,
     };
-    Ok(ClaimedSegment {
+    Ok(LeasedSegment {
         lease,
         state: row.json("state")?,
         range: row.json("key_range")?,
@@ -370,9 +370,9 @@ pub(crate) fn occurrence(row: &impl Fields) -> Result<Occurrence> {
     })
 }
 
-/// Work that no running process can claim.
-pub(crate) fn unclaimable(row: &impl Fields) -> Result<Unclaimable> {
-    Ok(Unclaimable {
+/// Work that no running process can lease.
+pub(crate) fn unleasable(row: &impl Fields) -> Result<Unleasable> {
+    Ok(Unleasable {
         job_type: row.text("job_type")?,
         jobs: row.int("jobs")?,
         connection: row.text("connection")?,

@@ -14,9 +14,9 @@ pub struct NewSegment {
     pub range: KeyRange,
 }
 
-/// A claimed segment.
+/// A leased segment.
 #[derive(Clone, Debug)]
-pub struct ClaimedSegment {
+pub struct LeasedSegment {
     /// The lease.
     pub lease: SegmentLease,
     /// The pagination state.

@@ -71,7 +71,7 @@ pub struct ThroughputBucket {
     pub items: i64,
 }
 
-/// Completed chunks of a job that took about the same time, measured from their first claim.
+/// Completed chunks of a job that took about the same time, measured from their first lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurationBucket {
     /// The duration in milliseconds, truncated to two significant digits.

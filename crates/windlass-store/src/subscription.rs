@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// A view on the changes of a store, created by
 /// [`ChangeStore::subscribe`](crate::ChangeStore::subscribe).
 ///
-/// A worker claims, finds nothing and waits. A change between the claim and the wait must wake it,
+/// A worker asks for chunks, finds none and waits. A change between the request and the wait must wake it,
 /// and a change must wake all workers. So each of them has a subscription that remembers which
 /// changes it has seen.
 pub struct Subscription {

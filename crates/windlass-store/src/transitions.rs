@@ -59,7 +59,7 @@ impl JobState {
         matches!(self.status, JobStatus::Queued | JobStatus::Processing)
     }
 
-    /// Whether the job is cancelled and some of its claimed chunks or merges are not fenced yet.
+    /// Whether the job is cancelled and some of its leased chunks or merges are not fenced yet.
     fn is_being_cancelled(&self) -> bool {
         self.status == JobStatus::Cancelled && self.open() > 0
     }
@@ -110,7 +110,7 @@ impl Transition {
         Transition { status, error, added_budgets: 0, finished_at: FinishedAt::Now }
     }
 
-    /// The job is cancelled. It ends when all its claimed chunks and merges are fenced.
+    /// The job is cancelled. It ends when all its leased chunks and merges are fenced.
     fn cancel() -> Transition {
         Transition::continued(JobStatus::Cancelled, None, 0, FinishedAt::Clear)
     }
@@ -187,7 +187,7 @@ pub(crate) fn command(
 }
 
 const BEING_CANCELLED: &str =
-    "the job is being cancelled; it ends when all its claimed chunks are fenced";
+    "the job is being cancelled; it ends when all its leased chunks are fenced";
 
 /// The error of a job that is being cancelled, with the reason why that takes time.
 pub(crate) fn being_cancelled(reason: Option<String>) -> String {
@@ -345,7 +345,7 @@ pub(crate) enum PageState {
 /// Compares a page with its segment, which is locked. States are compared as values, since the same
 /// JSON can be written in several ways.
 pub(crate) fn check_page(row: &impl Fields, page: &Page) -> Result<PageState> {
-    if !is_same_claim(row, page.lease.epoch, page.lease.nonce)? {
+    if !is_same_lease(row, page.lease.epoch, page.lease.nonce)? {
         return Err(StoreError::LeaseLost);
     }
     let status: ChunkStatus = row.status("status")?;
@@ -366,8 +366,8 @@ pub(crate) fn lease_status(job: JobStatus) -> LeaseStatus {
     }
 }
 
-/// Whether a chunk or segment is still at this claim.
-fn is_same_claim(row: &impl Fields, epoch: i64, nonce: i64) -> Result<bool> {
+/// Whether a chunk or segment is still at this lease.
+fn is_same_lease(row: &impl Fields, epoch: i64, nonce: i64) -> Result<bool> {
     Ok(row.int("epoch")? == epoch && row.int("nonce")? == nonce)
 }
 
@@ -375,7 +375,7 @@ fn is_same_claim(row: &impl Fields, epoch: i64, nonce: i64) -> Result<bool> {
 /// lease expired does not count.
 pub(crate) fn is_chunk_at(row: &impl Fields, lease: Lease, status: ChunkStatus) -> Result<bool> {
     let current: ChunkStatus = row.status("status")?;
-    let same = is_same_claim(row, lease.epoch, lease.nonce)?;
+    let same = is_same_lease(row, lease.epoch, lease.nonce)?;
     Ok(same && current == status && !row.flag("lost")?)
 }
 
@@ -386,7 +386,7 @@ pub(crate) fn is_segment_at(
     status: ChunkStatus,
 ) -> Result<bool> {
     let current: ChunkStatus = row.status("status")?;
-    Ok(current == status && is_same_claim(row, lease.epoch, lease.nonce)?)
+    Ok(current == status && is_same_lease(row, lease.epoch, lease.nonce)?)
 }
 
 /// The result of a call that found nothing to change: an earlier call made the change and its answer

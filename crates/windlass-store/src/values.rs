@@ -12,7 +12,7 @@ use crate::alert::CONDITION_STALE_AFTER;
 use crate::transitions::MERGE_DUE;
 use crate::{DeadLetterFilter, NewAlert, NewDeadLetter, NewJob, Result};
 
-/// The lease of a segment, and of a chunk that is claimed only to be cancelled.
+/// The lease of a segment, and of a chunk that is leased only to be cancelled.
 pub(crate) const SEGMENT_LEASE: Duration = Duration::from_secs(30);
 
 /// The maximum number of rows that one transaction deletes.

@@ -66,7 +66,7 @@ impl Service {
         Ok(self.server.address()?)
     }
 
-    /// Runs until the shutdown signal. Then nothing new is claimed or accepted, commits and answers in
+    /// Runs until the shutdown signal. Then nothing new is leased or accepted, commits and answers in
     /// progress finish, and chunks that are not done are handed back to other processes.
     ///
     /// # Errors

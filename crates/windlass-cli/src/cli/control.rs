@@ -60,7 +60,7 @@ pub(super) async fn stop(args: StopArgs, config: &Path, stopped: bool) -> Result
     let what = args.job_type.as_deref().unwrap_or("all processing");
     match stopped {
         true => println!(
-            "{what} is stopped on every machine: no new work is planned or claimed, commits in progress \
+            "{what} is stopped on every machine: no new work is planned or leased, commits in progress \
              finish, the rest is handed back. `windlass start` enables it again"
         ),
         false => println!("{what} is enabled"),

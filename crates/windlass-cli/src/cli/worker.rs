@@ -54,7 +54,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let (worker, handle) = Worker::new(engine, Options { slots, ..defaults });
     let working = tokio::spawn(worker.run());
     interrupt.wait().await;
-    eprintln!("stopping: no new chunk is claimed; commits in progress finish");
+    eprintln!("stopping: no new chunk is leased; commits in progress finish");
     handle.shutdown();
     let stats = working.await?;
     eprintln!(

@@ -121,7 +121,7 @@ async fn raise(data: &DynamodbConnection, fence: Fence) -> Result<Option<Ledger>
             Some((row, _)) if row.epoch == fence.epoch => {
                 return Ok(Some(row.clone()).filter(|row| row.nonce == fence.nonce));
             }
-            // A lost claim without a commit counts as a stall. Any commit resets the count.
+            // A lost lease without a commit counts as a stall. Any commit resets the count.
             Some((row, opened)) => Ledger {
                 epoch: fence.epoch,
                 nonce: fence.nonce,

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use windlass_connectors::{Fence, Ledger};
 use windlass_core::{Backoff, ErrorKind, JobId, RetryPolicy};
 use windlass_drivers::ErrorClass;
-use windlass_store::{Capabilities, ClaimedChunk, Lease, LeaseStatus, Progress, Subscription};
+use windlass_store::{Capabilities, Lease, LeaseStatus, LeasedChunk, Progress, Subscription};
 
 /// Acquires chunks for the slots of one worker.
 pub(crate) struct Acquirer<'a> {
@@ -59,7 +59,7 @@ const CONFIRM_RETRY: Duration = Duration::from_millis(100);
 /// The lease of a chunk whose job type cannot be read.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
-type Leased = (ChunkLease, ClaimedChunk, Arc<JobContext>);
+type Leased = (ChunkLease, LeasedChunk, Arc<JobContext>);
 
 impl Acquirer<'_> {
     /// Waits for chunks and acquires them. Returns none if the worker shuts down, or if `above` is
@@ -76,9 +76,9 @@ impl Acquirer<'_> {
                 }
                 continue;
             }
-            let capabilities = self.engine.claimable(&self.capabilities);
+            let capabilities = self.engine.leasable(&self.capabilities);
             let capabilities = Capabilities { above_priority: request.above, ..capabilities };
-            match self.engine.store().claim_chunks(&capabilities, request.most as u32).await {
+            match self.engine.store().lease_chunks(&capabilities, request.most as u32).await {
                 Ok(leased) => {
                     // A request for urgent chunks says nothing about the others.
                     drained = leased.len() < request.most && request.above.is_none();
@@ -98,7 +98,7 @@ impl Acquirer<'_> {
     }
 
     /// Fences leased chunks, all chunks of one database in one statement, and confirms them.
-    async fn open(&self, leased: Vec<ClaimedChunk>) -> Vec<ChunkRunner> {
+    async fn open(&self, leased: Vec<LeasedChunk>) -> Vec<ChunkRunner> {
         let mut by_target: BTreeMap<(String, bool), Vec<Leased>> = BTreeMap::new();
         // An unavailable database is asked once, not once per chunk.
         let mut failed: HashMap<JobId, EngineError> = HashMap::new();
@@ -191,7 +191,7 @@ impl Acquirer<'_> {
 
     /// Ends a chunk whose job cannot be worked here: failed if trying again cannot help, released
     /// otherwise.
-    async fn reject(&self, lease: ChunkLease, chunk: &ClaimedChunk, error: EngineError) {
+    async fn reject(&self, lease: ChunkLease, chunk: &LeasedChunk, error: EngineError) {
         if error.kind() == ErrorKind::Permanent
             && let Some((ledger, settled)) = self.fence_unworkable(chunk).await
         {
@@ -214,7 +214,7 @@ impl Acquirer<'_> {
     async fn release(
         &self,
         lease: ChunkLease,
-        chunk: &ClaimedChunk,
+        chunk: &LeasedChunk,
         retry: &RetryPolicy,
         error: &EngineError,
     ) {
@@ -248,7 +248,7 @@ impl Acquirer<'_> {
 
     /// Fences a chunk that this process cannot work. Returns its ledger, and for a redrive the keys
     /// that are settled.
-    async fn fence_unworkable(&self, chunk: &ClaimedChunk) -> Option<(Ledger, Vec<String>)> {
+    async fn fence_unworkable(&self, chunk: &LeasedChunk) -> Option<(Ledger, Vec<String>)> {
         let snapshot = self.engine.store().snapshot(chunk.lease.chunk.job).await.ok()??;
         let target = self.engine.target_of(&snapshot.definition).ok()?;
         let ledger = target.fence(&[fence_of(chunk)]).await.ok()?.pop()??;
@@ -265,7 +265,7 @@ impl Acquirer<'_> {
     }
 }
 
-fn fence_of(chunk: &ClaimedChunk) -> Fence {
+fn fence_of(chunk: &LeasedChunk) -> Fence {
     let Lease { chunk: id, epoch, nonce } = chunk.lease;
     Fence { chunk: id, epoch, nonce, lost: chunk.lost }
 }

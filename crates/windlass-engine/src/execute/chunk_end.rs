@@ -1,7 +1,7 @@
 //! The end of a chunk's lease: completed, released, failed or cancelled, and recorded in the store.
 
 use crate::EngineError;
-use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, LeaseOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
 use crate::execute::settlement;
 use crate::merge::destination;
@@ -20,18 +20,18 @@ const SATURATED_WAIT: Duration = Duration::from_secs(1);
 
 impl ChunkRunner {
     /// Copies dead letters to the store and completes the chunk.
-    pub(super) async fn complete(self) -> ClaimOutcome {
+    pub(super) async fn complete(self) -> LeaseOutcome {
         let chunk = self.lease().chunk;
         match self.copy_dead_letters().await {
             Ok(()) => {}
-            Err(error) if error.is_lease_lost() => return ClaimOutcome::LeaseLost,
+            Err(error) if error.is_lease_lost() => return LeaseOutcome::LeaseLost,
             Err(error) => {
                 tracing::error!(%chunk, %error, "failed to copy dead letters to the store; they stay in the ledger and the chunk is not completed");
                 return self.end(StopReason::Failed(error)).await;
             }
         }
         // A redrive settles the dead letters of the keys it was given.
-        let settled: Vec<String> = match &self.claimed.key_set.keys {
+        let settled: Vec<String> = match &self.leased.key_set.keys {
             Keys::List(keys) if self.job.is_redrive() => {
                 keys.iter().map(|key| key.to_text()).collect()
             }
@@ -47,17 +47,17 @@ impl ChunkRunner {
             Ok(()) => {
                 let (rows, dead) = (counts.read, counts.dead);
                 tracing::debug!(%chunk, rows, dead, seconds, "chunk completed");
-                ClaimOutcome::Completed
+                LeaseOutcome::Completed
             }
             Err(StoreError::LeaseLost) => {
                 if let Some(part) = &self.part {
                     destination::delete_orphaned_part(&self.job, part).await;
                 }
-                ClaimOutcome::LeaseLost
+                LeaseOutcome::LeaseLost
             }
             Err(error) => {
                 tracing::warn!(%chunk, %error, "failed to complete a committed chunk in the store; the next leaseholder completes it");
-                ClaimOutcome::LeaseLost
+                LeaseOutcome::LeaseLost
             }
         }
     }
@@ -88,12 +88,12 @@ impl ChunkRunner {
     }
 
     /// Ends the lease before the end of the chunk.
-    pub(super) async fn end(mut self, stop: StopReason) -> ClaimOutcome {
+    pub(super) async fn end(mut self, stop: StopReason) -> LeaseOutcome {
         if let Some(part) = self.part.take() {
             destination::delete_orphaned_part(&self.job, &part).await;
         }
         match stop {
-            StopReason::LeaseLost => ClaimOutcome::LeaseLost,
+            StopReason::LeaseLost => LeaseOutcome::LeaseLost,
             StopReason::HandBack => {
                 if self.marked {
                     self.unmark().await;
@@ -115,13 +115,13 @@ impl ChunkRunner {
     }
 
     /// Releases the chunk without counting a failed attempt.
-    async fn release(self, error: Option<&str>, wait: Duration) -> ClaimOutcome {
+    async fn release(self, error: Option<&str>, wait: Duration) -> LeaseOutcome {
         log_unrecorded(self.lease.release(error, false, wait).await);
-        ClaimOutcome::HandedBack
+        LeaseOutcome::HandedBack
     }
 
     /// Releases a failed chunk for another attempt, or ends it `FAILED` if none is left.
-    async fn fail(mut self, error: EngineError) -> ClaimOutcome {
+    async fn fail(mut self, error: EngineError) -> LeaseOutcome {
         let chunk = self.lease().chunk;
         // An outage is logged once for the connection, not for each of its chunks.
         if !self.job.availability.failed(&error) {
@@ -129,7 +129,7 @@ impl ChunkRunner {
         }
         let message = error.to_string();
         let retry = self.job.definition().retry.clone();
-        let failures = self.claimed.attempts + 1;
+        let failures = self.leased.attempts + 1;
         let (next_attempt, counts_as_attempt) = match error.kind() {
             ErrorKind::Unavailable => (Some(retry.backoff_after(failures)), false),
             ErrorKind::Transient => (retry.wait_after(failures), true),
@@ -137,7 +137,7 @@ impl ChunkRunner {
         };
         if let Some(wait) = next_attempt {
             log_unrecorded(self.lease.release(Some(&message), counts_as_attempt, wait).await);
-            return ClaimOutcome::HandedBack;
+            return LeaseOutcome::HandedBack;
         }
         self.unmark().await;
         let settled = match self.settle().await {
@@ -149,12 +149,12 @@ impl ChunkRunner {
         }
         let fail_job = !counts_as_attempt;
         log_unrecorded(self.lease.fail(&message, fail_job, &settled).await);
-        ClaimOutcome::Failed
+        LeaseOutcome::Failed
     }
 
     /// Suspends the job type on all workers until its step may be available again, and releases
     /// the chunk. This is not a failure of the work, so no attempt is counted.
-    async fn suspend_job_type(self, reason: &str, wait: Duration) -> ClaimOutcome {
+    async fn suspend_job_type(self, reason: &str, wait: Duration) -> LeaseOutcome {
         let job_type = &self.job.definition().name;
         let reason = format!("suspended, retried automatically: {reason}");
         match self.lease.store().suspend(job_type, &reason, wait).await {
@@ -167,7 +167,7 @@ impl ChunkRunner {
     }
 
     /// Pauses the job, because a person has to correct something, and releases the chunk.
-    pub(crate) async fn pause_job(self, reason: &str) -> ClaimOutcome {
+    pub(crate) async fn pause_job(self, reason: &str) -> LeaseOutcome {
         let (store, job) = (self.lease.store().clone(), self.lease().chunk.job);
         tracing::warn!(%job, reason, "job paused");
         let outcome = self.release(Some(reason), Duration::ZERO).await;
@@ -184,7 +184,7 @@ impl ChunkRunner {
         self.unmark().await;
         let settled = match self.job.is_redrive() {
             true => {
-                settlement::settled_keys(self.job.target.as_ref(), &self.claimed, &self.ledger)
+                settlement::settled_keys(self.job.target.as_ref(), &self.leased, &self.ledger)
                     .await?
             }
             false => Vec::new(),

@@ -8,7 +8,7 @@
 use crate::EngineError;
 use crate::execute::heartbeat::LeaseState;
 use crate::execute::lease::ChunkLease;
-pub(crate) use crate::execute::stop_reason::{ClaimOutcome, StopReason};
+pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason};
 use crate::execute::{poison, set_based, throttle};
 use crate::job_context::JobContext;
 use crate::merge::map_export;
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::ErrorClass;
-use windlass_store::{ClaimedChunk, Lease, LeaseStatus, NewPart, Progress};
+use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewPart, Progress};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
 pub(crate) struct ChunkRunner {
     pub(crate) job: Arc<JobContext>,
     pub(crate) lease: ChunkLease,
-    pub(crate) claimed: ClaimedChunk,
+    pub(crate) leased: LeasedChunk,
     pub(crate) ledger: Ledger,
     /// When it was acquired. The wait for a slot counts towards `chunk.timeout`.
     pub(super) acquired: Instant,
@@ -87,7 +87,7 @@ impl ChunkResult {
     }
 
     /// Completes simple chunks of one job in one transaction, or one by one if that fails.
-    pub(crate) async fn complete_all(results: Vec<ChunkResult>) -> Vec<ClaimOutcome> {
+    pub(crate) async fn complete_all(results: Vec<ChunkResult>) -> Vec<LeaseOutcome> {
         let chunk =
             |result: &ChunkResult| (result.chunk.lease(), result.chunk.lease_state().progress());
         let chunks: Vec<(Lease, Progress)> = results.iter().map(chunk).collect();
@@ -96,7 +96,7 @@ impl ChunkResult {
         if let Some(first) = results.first()
             && let Ok(()) = first.chunk.lease.store().complete_together(&chunks).await
         {
-            return vec![ClaimOutcome::Completed; results.len()];
+            return vec![LeaseOutcome::Completed; results.len()];
         }
         let mut outcomes = Vec::with_capacity(results.len());
         for result in results {
@@ -107,7 +107,7 @@ impl ChunkResult {
 
     /// Records the end of the lease in the store. If items died, the failure budget may be
     /// exceeded: a heartbeat at once tells the other chunks whether to stop.
-    pub(crate) async fn end(self) -> ClaimOutcome {
+    pub(crate) async fn end(self) -> LeaseOutcome {
         let (store, heartbeat) =
             (self.chunk.lease.store().clone(), self.chunk.lease.heartbeat().clone());
         let items_died = self.chunk.ledger.counts.dead > 0;
@@ -126,12 +126,12 @@ impl ChunkRunner {
     pub(crate) fn new(
         job: Arc<JobContext>,
         lease: ChunkLease,
-        claimed: ClaimedChunk,
+        leased: LeasedChunk,
         ledger: Ledger,
     ) -> ChunkRunner {
         let batch_size = job.commit_items();
         let (acquired, marked, part) = (Instant::now(), false, None);
-        let chunk = ChunkRunner { job, lease, claimed, ledger, acquired, batch_size, marked, part };
+        let chunk = ChunkRunner { job, lease, leased, ledger, acquired, batch_size, marked, part };
         chunk.record_progress();
         chunk
     }
@@ -149,7 +149,7 @@ impl ChunkRunner {
     }
 
     /// Hands the chunk back untouched.
-    pub(crate) async fn hand_back(self) -> ClaimOutcome {
+    pub(crate) async fn hand_back(self) -> LeaseOutcome {
         self.end(StopReason::HandBack).await
     }
 
@@ -254,12 +254,12 @@ impl ChunkRunner {
 
     /// The keys behind the cursor.
     pub(super) fn remaining(&self) -> Option<KeySet> {
-        self.ledger.cursor.remaining(&self.claimed.key_set)
+        self.ledger.cursor.remaining(&self.leased.key_set)
     }
 
     /// A key set of exactly these keys, within the filter value of the chunk.
     pub(crate) fn of_keys(&self, keys: Vec<windlass_core::Key>) -> KeySet {
-        KeySet { within: self.claimed.key_set.within.clone(), keys: Keys::List(keys) }
+        KeySet { within: self.leased.key_set.within.clone(), keys: Keys::List(keys) }
     }
 
     /// Commits a batch and keeps the ledger row as it is afterwards.

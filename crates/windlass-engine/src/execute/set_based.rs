@@ -27,7 +27,7 @@ pub(crate) async fn run_batch(
         }
         Err(error) if error.class() != Some(ErrorClass::Data) => Err(error.into()),
         Err(_) if chunk.batch_size > 1 => {
-            let items = u32::try_from(chunk.claimed.items).unwrap_or(u32::MAX).max(2);
+            let items = u32::try_from(chunk.leased.items).unwrap_or(u32::MAX).max(2);
             chunk.batch_size = chunk.batch_size.min(items) / 2;
             Ok(())
         }
@@ -57,9 +57,9 @@ async fn next_batch(
             Ok((KeySet { keys: Keys::List(batch), ..remaining }, cursor, items))
         }
         Keys::Range(_)
-            if chunk.batch_size > 1 && i64::from(chunk.batch_size) >= chunk.claimed.items =>
+            if chunk.batch_size > 1 && i64::from(chunk.batch_size) >= chunk.leased.items =>
         {
-            let left = chunk.claimed.items - chunk.ledger.counts.read;
+            let left = chunk.leased.items - chunk.ledger.counts.read;
             Ok((remaining, Cursor::End, left.max(0)))
         }
         Keys::Range(range) => {

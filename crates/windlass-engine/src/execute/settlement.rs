@@ -3,13 +3,13 @@
 //! The ledger decides: an item is done if the cursor has passed it and it is not deferred. The
 //! caller fences the chunk first, so that no later commit can change the answer.
 
-use crate::execute::chunk_runner::{ChunkRunner, ClaimOutcome, StopReason};
+use crate::execute::chunk_runner::{ChunkRunner, LeaseOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
 use std::collections::HashSet;
 use windlass_connectors::{Commit, DeferredPage, DeferredState, Effect, Ledger, Target};
 use windlass_core::ErrorKind;
 use windlass_core::{Cursor, Keys};
-use windlass_store::ClaimedChunk;
+use windlass_store::LeasedChunk;
 
 /// Deferred items read in one call.
 const DEFERRED_PER_PAGE: u32 = 100;
@@ -17,10 +17,10 @@ const DEFERRED_PER_PAGE: u32 = 100;
 /// The keys of a redrive's chunk whose items the ledger counts as processed or skipped.
 pub(crate) async fn settled_keys(
     target: &dyn Target,
-    claimed: &ClaimedChunk,
+    leased: &LeasedChunk,
     ledger: &Ledger,
 ) -> crate::Result<Vec<String>> {
-    let Keys::List(keys) = &claimed.key_set.keys else { return Ok(Vec::new()) };
+    let Keys::List(keys) = &leased.key_set.keys else { return Ok(Vec::new()) };
     let passed = match ledger.cursor {
         Cursor::Index(done) => usize::try_from(done).unwrap_or(usize::MAX).min(keys.len()),
         Cursor::End => keys.len(),
@@ -43,24 +43,24 @@ impl ChunkRunner {
         self.fence_again().await?;
         let cursor = self.ledger.cursor.clone();
         self.commit(Commit::new(cursor, Effect::Nothing)).await?;
-        Ok(settled_keys(self.job.target.as_ref(), &self.claimed, &self.ledger).await?)
+        Ok(settled_keys(self.job.target.as_ref(), &self.leased, &self.ledger).await?)
     }
 
     /// Releases a chunk that cannot be failed yet, because its ledger cannot be read or written.
-    pub(crate) async fn fail_later(self, stop: StopReason, failure: &str) -> ClaimOutcome {
+    pub(crate) async fn fail_later(self, stop: StopReason, failure: &str) -> LeaseOutcome {
         let error = match stop {
             StopReason::Failed(error) => error,
             StopReason::LeaseLost | StopReason::HandBack | StopReason::Wait(_) => {
-                return ClaimOutcome::LeaseLost;
+                return LeaseOutcome::LeaseLost;
             }
         };
         let reason = format!("{failure}; the ledger is not available either: {error}");
         if matches!(error.kind(), ErrorKind::Permanent) {
             return self.pause_job(&reason).await;
         }
-        let wait = self.job.definition().retry.backoff_after(self.claimed.attempts + 1);
+        let wait = self.job.definition().retry.backoff_after(self.leased.attempts + 1);
         log_unrecorded(self.lease.release(Some(&reason), false, wait).await);
-        ClaimOutcome::HandedBack
+        LeaseOutcome::HandedBack
     }
 }
 

@@ -1,7 +1,7 @@
 //! The slots of a worker: each works one chunk at a time, and chunks without dead letters are
 //! completed in groups.
 
-use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, ClaimOutcome};
+use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, LeaseOutcome};
 use crate::shutdown::Shutdown;
 use metrics::histogram;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub(crate) struct SlotPool {
     simple: Vec<ChunkResult>,
     /// When they are completed at the latest.
     complete_at: Option<Instant>,
-    completing: JoinSet<Vec<ClaimOutcome>>,
+    completing: JoinSet<Vec<LeaseOutcome>>,
     prefetch: Prefetch,
     stats: WorkerStats,
 }
@@ -43,7 +43,7 @@ pub(crate) struct SlotPool {
 enum SlotExit {
     /// All effects are committed; the store still has to complete the chunk.
     Simple(Box<ChunkResult>),
-    Ended(ClaimOutcome),
+    Ended(LeaseOutcome),
 }
 
 impl SlotExit {
@@ -51,7 +51,7 @@ impl SlotExit {
     fn is_final(&self) -> bool {
         matches!(
             self,
-            SlotExit::Simple(_) | SlotExit::Ended(ClaimOutcome::Completed | ClaimOutcome::Failed)
+            SlotExit::Simple(_) | SlotExit::Ended(LeaseOutcome::Completed | LeaseOutcome::Failed)
         )
     }
 }
@@ -170,17 +170,17 @@ impl SlotPool {
         }
     }
 
-    fn count(&mut self, joined: Result<Vec<ClaimOutcome>, JoinError>) {
+    fn count(&mut self, joined: Result<Vec<LeaseOutcome>, JoinError>) {
         let outcomes = joined.unwrap_or_else(|error| {
             tracing::error!(%error, "chunk completion task panicked");
             Vec::new()
         });
         for outcome in outcomes {
             match outcome {
-                ClaimOutcome::Completed => self.stats.completed += 1,
-                ClaimOutcome::HandedBack => self.stats.handed_back += 1,
-                ClaimOutcome::Failed => self.stats.failed += 1,
-                ClaimOutcome::LeaseLost => self.stats.lost += 1,
+                LeaseOutcome::Completed => self.stats.completed += 1,
+                LeaseOutcome::HandedBack => self.stats.handed_back += 1,
+                LeaseOutcome::Failed => self.stats.failed += 1,
+                LeaseOutcome::LeaseLost => self.stats.lost += 1,
             }
         }
     }

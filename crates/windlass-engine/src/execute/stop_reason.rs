@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How the lease of a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClaimOutcome {
+pub(crate) enum LeaseOutcome {
     Completed,
     HandedBack,
     Failed,

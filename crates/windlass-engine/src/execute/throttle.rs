@@ -27,7 +27,7 @@ pub(crate) async fn wait(chunk: &ChunkRunner) -> Result<(), StopReason> {
 async fn wait_for_rate(chunk: &ChunkRunner, longest: Duration) -> Result<(), StopReason> {
     let rate = || chunk.job.controls.rate(&chunk.job.snapshot);
     let Some(current) = rate() else { return Ok(()) };
-    let left = chunk.claimed.items - chunk.ledger.counts.read;
+    let left = chunk.leased.items - chunk.ledger.counts.read;
     let items = left.clamp(1, chunk.batch_size.into());
     let store = chunk.lease.store();
     let wait = store.reserve(chunk.lease().chunk.job, items, longest).await?;

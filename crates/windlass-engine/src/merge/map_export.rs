@@ -36,7 +36,7 @@ pub(crate) async fn run_batch(
         // `map` returns aggregates, so the rows read are those counted when the chunk was planned.
         None => {
             let rows = job.fan_in.map(&job.scope, &job.part_columns, &remaining).await?;
-            (encode(&rows)?, chunk.claimed.items)
+            (encode(&rows)?, chunk.leased.items)
         }
     };
     chunk.part = Some(part);

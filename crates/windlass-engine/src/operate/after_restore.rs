@@ -6,7 +6,7 @@
 //! ledger has a higher generation than the store, the store is older. The ledger is read first, then the
 //! store, so that processes that start at the same time are never mistaken for a restore.
 //!
-//! At run time: a fence is refused although the store confirms the lease. Every claim is committed before
+//! At run time: a fence is refused although the store confirms the lease. Every lease is committed before
 //! its fence, so this happens only if the store went back in time.
 
 use crate::EngineError;
@@ -149,7 +149,7 @@ fn chunk_epoch(row: &Ledger) -> Option<(i64, i64)> {
 
 /// Handles a chunk whose fence was refused. If the lease is lost, another worker was faster, and there
 /// is nothing to do. If the store confirms the lease, the store was restored: the job is paused, since
-/// every claim would be refused until the epochs exceed those of the ledger.
+/// every lease would be refused until the epochs exceed those of the ledger.
 pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, lease: ChunkLease) {
     let Lease { chunk, epoch, nonce } = lease.lease();
     match engine.store().confirm(&[lease.lease()]).await {
@@ -207,13 +207,13 @@ async fn ledger_row(
 
 fn reason(what: &str, row: Option<&Ledger>, epoch: i64, nonce: i64) -> String {
     let ledger = match row {
-        Some(row) if row.epoch == epoch => format!("at epoch {epoch} of another claim"),
+        Some(row) if row.epoch == epoch => format!("at epoch {epoch} of another lease"),
         Some(row) => format!("at epoch {}", row.epoch),
         None => "missing".to_owned(),
     };
     format!(
         "the store was restored to an older state: the ledger row of {what} is {ledger}, but the store \
-         claims it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then \
+         leases it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then \
          resume the job"
     )
 }

@@ -1,10 +1,10 @@
 //! Tracks whether the database of each connection is available. While it is not, its work is not
-//! claimed, and a single probe with backoff detects when it responds again.
+//! leased, and a single probe with backoff detects when it responds again.
 //!
-//! A connection can break while its database is available, so an error only starts the probe. Claims
-//! stop at the first error, and the connection counts as unavailable after the first failed probe. The
+//! A connection can break while its database is available, so an error only starts the probe. Leasing
+//! stops at the first error, and the connection counts as unavailable after the first failed probe. The
 //! state belongs to this process. The row in `windlass_controls` is only shown in listings, and expires
-//! if this process ends. Another process that still reaches the database keeps claiming.
+//! if this process ends. Another process that still reaches the database keeps leasing.
 
 use crate::EngineError;
 use crate::engine::Engine;
@@ -72,8 +72,8 @@ impl Availability {
         Availability { name: name.to_owned(), connection, store, state }
     }
 
-    /// Whether work on this connection may be claimed.
-    pub(crate) fn is_claimable(&self) -> bool {
+    /// Whether work on this connection may be leased.
+    pub(crate) fn is_leasable(&self) -> bool {
         !self.state.borrow().probing
     }
 
@@ -82,8 +82,8 @@ impl Availability {
         self.state.borrow().outage.clone()
     }
 
-    /// Waits until work on this connection may be claimed.
-    pub(crate) async fn claimable(&self) {
+    /// Waits until work on this connection may be leased.
+    pub(crate) async fn leasable(&self) {
         // The sender is part of this value, so it cannot be dropped while we wait.
         let _ = self.state.subscribe().wait_for(|state| !state.probing).await;
     }
@@ -151,7 +151,7 @@ impl Availability {
         wait
     }
 
-    /// Records a successful probe: work is claimed again.
+    /// Records a successful probe: work is leased again.
     async fn record_recovery(&self, begun: Instant, error: &str) {
         let mut outage = None;
         self.state.send_modify(|state| {
@@ -230,28 +230,28 @@ impl Engine {
     }
 
     /// The capabilities without connections that are being probed.
-    pub(crate) fn claimable(&self, by: &Capabilities) -> Capabilities {
+    pub(crate) fn leasable(&self, by: &Capabilities) -> Capabilities {
         let mut by = by.clone();
-        by.connections.retain(|name| self.is_claimable(name));
+        by.connections.retain(|name| self.is_leasable(name));
         by
     }
 
     /// The open connections that are not being probed.
-    pub(crate) fn claimable_connections(&self) -> Vec<String> {
+    pub(crate) fn leasable_connections(&self) -> Vec<String> {
         let mut names = self.open_connections();
-        names.retain(|name| self.is_claimable(name));
+        names.retain(|name| self.is_leasable(name));
         names
     }
 
     /// Waits until a connection is not being probed.
-    pub(crate) async fn connection_claimable(&self, name: &str) {
+    pub(crate) async fn connection_leasable(&self, name: &str) {
         if let Ok(availability) = self.availability(name) {
-            availability.claimable().await;
+            availability.leasable().await;
         }
     }
 
-    pub(crate) fn is_claimable(&self, name: &str) -> bool {
-        self.availability(name).is_ok_and(|availability| availability.is_claimable())
+    pub(crate) fn is_leasable(&self, name: &str) -> bool {
+        self.availability(name).is_ok_and(|availability| availability.is_leasable())
     }
 
     /// Starts the probe of a connection if the error is a connection error. Returns whether it is.

@@ -1,6 +1,6 @@
 //! Cancels jobs: fences their chunks and merges, then deletes their output.
 //!
-//! A chunk that was ever claimed becomes `CANCELLED` only after it is claimed at a new epoch and fenced,
+//! A chunk that was ever leased becomes `CANCELLED` only after it is leased at a new epoch and fenced,
 //! so that a stalled worker cannot commit anything afterwards. The load of a merge is fenced the same
 //! way. Until then the job is shown as `PROCESSING`, and its dependents are not triggered.
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::Fence;
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Capabilities, ClaimedChunk, Lease, SegmentLease};
+use windlass_store::{Capabilities, Lease, LeasedChunk, SegmentLease};
 
 /// Chunks, merges or jobs taken per round.
 const BATCH: u32 = 50;
@@ -26,13 +26,13 @@ const BATCH: u32 = 50;
 /// Wait before fencing a load is retried.
 const FENCE_RETRY_WAIT: Duration = Duration::from_secs(5);
 
-/// How long [`Engine::cancel`] waits for chunks that other processes have locked or claimed.
+/// How long [`Engine::cancel`] waits for chunks that other processes have locked or leased.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it checks them.
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// Cancels a job: no chunk of it is claimed any more, and claimed chunks are fenced and ended now.
+    /// Cancels a job: no chunk of it is leased any more, and leased chunks are fenced and ended now.
     /// Chunks that cannot be fenced because their database is unavailable are fenced later by a worker or
     /// by another call. Until then the job is `PROCESSING` and shows the reason.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus> {
@@ -68,7 +68,7 @@ impl Engine {
 /// Deletes the output of cancelled jobs. All their chunks are fenced, so no worker can add to it.
 pub(crate) async fn discard_output(engine: &Engine) -> Result<()> {
     let mut failed = None;
-    let connections = engine.claimable_connections();
+    let connections = engine.leasable_connections();
     for (job, connection) in engine.store().discardable(&connections, BATCH).await? {
         // An unavailable database must not delay jobs on other databases.
         match discard(engine, job, &connection).await {
@@ -96,18 +96,18 @@ async fn discard(engine: &Engine, job: JobId, connection: &str) -> Result<()> {
     Ok(engine.store().mark_discarded(job).await?)
 }
 
-/// Fences and ends chunks and merges of cancelled jobs. Returns how many it claimed. A failure of one
+/// Fences and ends chunks and merges of cancelled jobs. Returns how many it leased. A failure of one
 /// does not prevent the rest from being ended.
 pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<usize> {
-    let by = &engine.claimable(by);
-    let claimed = engine.store().claim_cancelled(by, BATCH).await?;
-    let merges = engine.store().claim_cancelled_merges(by, BATCH).await?;
-    let count = claimed.len() + merges.len();
+    let by = &engine.leasable(by);
+    let leased = engine.store().lease_cancelled(by, BATCH).await?;
+    let merges = engine.store().lease_cancelled_merges(by, BATCH).await?;
+    let count = leased.len() + merges.len();
     let mut failed = None;
     // An unavailable database is tried once per job. The leases of the job's remaining chunks expire, and
-    // they are claimed again when the database is available.
+    // they are leased again when the database is available.
     let mut unavailable = HashSet::new();
-    for chunk in claimed {
+    for chunk in leased {
         let job = chunk.lease.chunk.job;
         if !unavailable.contains(&job)
             && let Err(error) = end_chunk(engine, chunk).await
@@ -130,7 +130,7 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     failed.map_or(Ok(count), Err)
 }
 
-async fn end_chunk(engine: &Engine, chunk: ClaimedChunk) -> Result<()> {
+async fn end_chunk(engine: &Engine, chunk: LeasedChunk) -> Result<()> {
     let Lease { chunk: id, epoch, nonce } = chunk.lease;
     let Some(snapshot) = engine.store().snapshot(id.job).await? else { return Ok(()) };
     let connection = snapshot.definition.source.connection.clone();
@@ -171,7 +171,7 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
     ignore_lost(ended.map_err(EngineError::from))
 }
 
-/// A chunk or merge that another process has claimed is ended by that process.
+/// A chunk or merge that another process has leased is ended by that process.
 fn ignore_lost(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.is_lease_lost() => Ok(()),

@@ -68,7 +68,7 @@ pub(crate) async fn run(engine: Engine, name: String, health: Health, shutdown: 
     let throttle = engine.throttle(&name);
     while !shutdown.requested() {
         // Skip the probe: `availability.rs` handles and logs an unavailable database.
-        if !engine.is_claimable(&name) {
+        if !engine.is_leasable(&name) {
             tokio::select! {
                 () = tokio::time::sleep(health.every) => {}
                 () = shutdown.wait() => {}

@@ -45,7 +45,7 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
     engine.refresh_controls().await?;
     let rescued = engine.store().rescue().await?;
     if rescued > 0 {
-        tracing::warn!(rescued, "leases expired; their chunks and segments can be claimed again");
+        tracing::warn!(rescued, "leases expired; their chunks and segments can be leased again");
     }
     end_cancelled(engine, by).await?;
     discard_output(engine).await

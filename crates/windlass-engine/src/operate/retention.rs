@@ -1,7 +1,7 @@
 //! Retention: deletes jobs, chunks, ledger rows, dead letters and alerts that are older than the
 //! `retention` of their job type.
 //!
-//! A ledger row is deleted only when no chunk of its job can be claimed again: the job has completed, was
+//! A ledger row is deleted only when no chunk of its job can be leased again: the job has completed, was
 //! cancelled, or was closed so that it cannot be retried. A worker with an old lease on such a chunk
 //! finds no ledger row, and commits nothing.
 
@@ -80,7 +80,7 @@ impl Engine {
         retention: &Retention,
         pruned: &mut Pruned,
     ) -> Result<()> {
-        let (store, connections) = (self.store(), self.claimable_connections());
+        let (store, connections) = (self.store(), self.leasable_connections());
         if let Some(age) = retention.dead_letters {
             pruned.dead_letters += store.remove_dead_letters(job_type, age).await?;
         }

@@ -1,4 +1,4 @@
-//! The segment planner: claims segments and cuts them into chunks, page by page.
+//! The segment planner: leases segments and cuts them into chunks, page by page.
 //!
 //! The chunks of a page and the pagination state after it are committed in one store transaction,
 //! guarded by the segment's epoch and state. A planner that stalled and lost its lease commits
@@ -21,7 +21,7 @@ use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegm
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{Capabilities, ClaimedSegment, NewChunk, Page, SegmentLease, StoreError};
+use windlass_store::{Capabilities, LeasedSegment, NewChunk, Page, SegmentLease, StoreError};
 
 /// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
 /// workers can start at once and a crash loses little work.
@@ -46,7 +46,7 @@ pub(crate) async fn run(
     let mut running = JoinSet::new();
     let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
     let mut changes = engine.store().subscribe();
-    // Whether the last claim took all there was. If so, wait for a change notification.
+    // Whether the last call leased all there was. If so, wait for a change notification.
     let mut drained = false;
     while !shutdown.requested() {
         let free = concurrency - running.len();
@@ -63,19 +63,19 @@ pub(crate) async fn run(
             }
             continue;
         }
-        match engine.store().claim_segments(&engine.claimable(&by), free as u32).await {
-            Ok(claimed) => {
-                drained = claimed.len() < free;
-                if !claimed.is_empty() {
+        match engine.store().lease_segments(&engine.leasable(&by), free as u32).await {
+            Ok(leased) => {
+                drained = leased.len() < free;
+                if !leased.is_empty() {
                     backoff.reset();
                 }
-                for segment in claimed {
+                for segment in leased {
                     let (heartbeat, shutdown) = (heartbeat.clone(), shutdown.clone());
                     running.spawn(plan_segment(engine.clone(), segment, heartbeat, shutdown));
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "failed to claim segments; retrying");
+                tracing::warn!(%error, "failed to lease segments; retrying");
                 tokio::time::sleep(backoff.next_wait()).await;
             }
         }
@@ -86,7 +86,7 @@ pub(crate) async fn run(
 /// Plans one segment to its end, or hands it back.
 async fn plan_segment(
     engine: Engine,
-    segment: ClaimedSegment,
+    segment: LeasedSegment,
     heartbeat: Arc<Heartbeat>,
     shutdown: Shutdown,
 ) {
@@ -138,13 +138,13 @@ async fn plan_segment(
     }
 }
 
-/// What became of a claimed segment.
+/// What became of a leased segment.
 enum SegmentOutcome {
     /// It is planned, or merged.
     Done,
     /// The lease is lost: another process has the segment.
     Lost,
-    /// Hand it back; it can be claimed again at once.
+    /// Hand it back; it can be leased again at once.
     HandBack,
     /// Hand it back for this time, with the reason.
     Later(String, Duration),
@@ -152,12 +152,12 @@ enum SegmentOutcome {
 
 async fn plan_pages(
     engine: &Engine,
-    segment: ClaimedSegment,
+    segment: LeasedSegment,
     shutdown: &Shutdown,
 ) -> Result<SegmentOutcome> {
     let job = engine.context(segment.lease.job).await?;
     if segment.state == PaginationState::Merge {
-        // The claim considers only the connection of the source.
+        // Leasing considers only the connection of the source.
         if let Some(outage) = engine.outage(job.definition()) {
             let wait = outage.wait();
             return Ok(SegmentOutcome::Later(outage.reason, wait));
@@ -172,9 +172,9 @@ async fn plan_pages(
         }
     }
     let mut state = segment.state.clone();
-    let claimed = Instant::now();
+    let leased = Instant::now();
     loop {
-        let turn_is_over = claimed.elapsed() >= MAX_TURN;
+        let turn_is_over = leased.elapsed() >= MAX_TURN;
         if shutdown.requested() || job.is_stopped() || turn_is_over {
             return Ok(SegmentOutcome::HandBack);
         }
@@ -247,7 +247,7 @@ impl PageSummary {
 
 /// Logs the end of a job whose last segment ended it: after a merge, or without any chunk. Jobs that
 /// end with a chunk are logged where that chunk is completed.
-async fn log_job_end(engine: &Engine, segment: &ClaimedSegment) {
+async fn log_job_end(engine: &Engine, segment: &LeasedSegment) {
     let id = segment.lease.job;
     let is_merge = segment.state == PaginationState::Merge;
     if let Ok(Some(status)) = engine.store().status(id).await
@@ -262,7 +262,7 @@ async fn log_job_end(engine: &Engine, segment: &ClaimedSegment) {
 /// The next page of a segment: its chunks, and the pagination state after them.
 async fn next_page(
     job: &JobContext,
-    segment: &ClaimedSegment,
+    segment: &LeasedSegment,
     from: PaginationState,
 ) -> Result<Page> {
     let lease = segment.lease;

@@ -18,9 +18,9 @@ use windlass_store::{JoinPointRow, LinkedJob, StoreError, Submitted, Subscriptio
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two reads: a busy store notifies many times a second.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Triggers claimed at once.
-const CLAIM_BATCH: u32 = 100;
-/// After this time another process may claim a trigger that this process has not finished.
+/// Triggers leased at once.
+const LEASE_BATCH: u32 = 100;
+/// After this time another process may lease a trigger that this process has not finished.
 const TRIGGER_LEASE: Duration = Duration::from_secs(30);
 /// Maximum backoff for a trigger whose request was rejected. Retrying makes sense because a new
 /// configuration file can make the request valid.
@@ -34,7 +34,7 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
     let mut changes = engine.store().subscribe();
     loop {
         let last = shutdown.requested();
-        // Not cancelled by shutdown: claimed triggers would stay leased until `TRIGGER_LEASE` expires.
+        // Not cancelled by shutdown: leased triggers would stay leased until `TRIGGER_LEASE` expires.
         engine.submit_triggered_or_log().await;
         if last {
             return;
@@ -116,7 +116,7 @@ impl Engine {
     pub async fn submit_triggered(&self) -> Result<u64> {
         let mut submitted = 0;
         loop {
-            let triggers = self.store().claim_triggers(CLAIM_BATCH, TRIGGER_LEASE).await?;
+            let triggers = self.store().lease_triggers(LEASE_BATCH, TRIGGER_LEASE).await?;
             if triggers.is_empty() {
                 return Ok(submitted);
             }

@@ -75,7 +75,7 @@ impl Engine {
                     (relayed.more, relayed.unavailable)
                 }
                 Err(error) if self.connection_failed(name, &error) => {
-                    self.connection_claimable(name).await;
+                    self.connection_leasable(name).await;
                     continue;
                 }
                 Err(error) => (false, Some(error.to_string())),

@@ -63,8 +63,8 @@ CREATE TABLE windlass_jobs (
 CREATE UNIQUE INDEX windlass_jobs_idempotency
     ON windlass_jobs (job_type, submitter, md5(idempotency_key))
     WHERE idempotency_key IS NOT NULL;
--- Claims walk this index in order. Jobs that wait for a parent are not in it.
-CREATE INDEX windlass_jobs_claim ON windlass_jobs (priority DESC, created_at, id)
+-- Leasing walks this index in order. Jobs that wait for a parent are not in it.
+CREATE INDEX windlass_jobs_leasable ON windlass_jobs (priority DESC, created_at, id)
     WHERE status IN ('QUEUED', 'PROCESSING') AND waits = 0;
 CREATE INDEX windlass_jobs_waiting ON windlass_jobs (created_at, id)
     WHERE waits > 0 AND status = 'QUEUED';
@@ -89,8 +89,8 @@ CREATE TABLE windlass_segments (
     job_id        uuid NOT NULL REFERENCES windlass_jobs,
     number        bigint NOT NULL,
     status        text NOT NULL DEFAULT 'PENDING',
-    -- The number of the last claim, and its random number. A store that was restored from a backup
-    -- gives an epoch twice, but never with the same nonce: together they identify a claim forever.
+    -- The number of the last lease, and its random number. A store that was restored from a backup
+    -- gives an epoch twice, but never with the same nonce: together they identify a lease forever.
     epoch         bigint NOT NULL DEFAULT 0,
     nonce         bigint NOT NULL DEFAULT 0,
     -- The pagination state and the key range, as JSON.
@@ -132,7 +132,7 @@ CREATE TABLE windlass_chunks (
     -- How many leases expired, and whether the last one did.
     losses        bigint NOT NULL DEFAULT 0,
     lost          boolean NOT NULL DEFAULT false,
-    -- Whether the chunk is claimed only to be cancelled.
+    -- Whether the chunk is leased only to be cancelled.
     ending        boolean NOT NULL DEFAULT false,
     worker        text,
     error         text,
@@ -144,9 +144,9 @@ CREATE TABLE windlass_chunks (
     finished_at   timestamptz,
     PRIMARY KEY (job_id, number)
 ) WITH (fillfactor = 80);
--- Chunks that were never claimed are claimed in order of their numbers, so a claim can begin where the
+-- Chunks that were never leased are leased in order of their numbers, so leasing can begin where the
 -- last one ended. The index entries before it are dead, and vacuum cannot remove them while a long
--- transaction is open. Chunks that wait to be claimed again are few, and have an index of their own.
+-- transaction is open. Chunks that wait to be leased again are few, and have an index of their own.
 CREATE INDEX windlass_chunks_fresh ON windlass_chunks (job_id, number)
     WHERE status = 'PENDING' AND epoch = 0;
 CREATE INDEX windlass_chunks_again ON windlass_chunks (job_id, number)
@@ -164,7 +164,7 @@ ALTER TABLE windlass_chunks ALTER COLUMN job_id SET STATISTICS 0;
 CREATE TABLE windlass_parts (
     job_id        uuid NOT NULL REFERENCES windlass_jobs,
     chunk         bigint NOT NULL,
-    -- The claim that completed the chunk.
+    -- The lease that completed the chunk.
     epoch         bigint NOT NULL,
     nonce         bigint NOT NULL DEFAULT 0,
     name          text,

@@ -59,8 +59,8 @@ CREATE TABLE windlass_jobs (
 CREATE UNIQUE INDEX windlass_jobs_idempotency
     ON windlass_jobs (job_type, submitter, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
--- Claims walk this index in order. Jobs that wait for a parent are not in it.
-CREATE INDEX windlass_jobs_claim ON windlass_jobs (priority DESC, created_at, id)
+-- Leasing walks this index in order. Jobs that wait for a parent are not in it.
+CREATE INDEX windlass_jobs_leasable ON windlass_jobs (priority DESC, created_at, id)
     WHERE status IN ('QUEUED', 'PROCESSING') AND waits = 0;
 CREATE INDEX windlass_jobs_waiting ON windlass_jobs (created_at, id)
     WHERE waits > 0 AND status = 'QUEUED';
@@ -85,8 +85,8 @@ CREATE TABLE windlass_segments (
     job_id        TEXT NOT NULL REFERENCES windlass_jobs,
     number        INTEGER NOT NULL,
     status        TEXT NOT NULL DEFAULT 'PENDING',
-    -- The number of the last claim, and its random number. A store that was restored from a backup
-    -- gives an epoch twice, but never with the same nonce: together they identify a claim forever.
+    -- The number of the last lease, and its random number. A store that was restored from a backup
+    -- gives an epoch twice, but never with the same nonce: together they identify a lease forever.
     epoch         INTEGER NOT NULL DEFAULT 0,
     nonce         INTEGER NOT NULL DEFAULT 0,
     -- The pagination state and the key range, as JSON.
@@ -127,7 +127,7 @@ CREATE TABLE windlass_chunks (
     -- How many leases expired, and whether the last one did.
     losses        INTEGER NOT NULL DEFAULT 0,
     lost          INTEGER NOT NULL DEFAULT 0,
-    -- Whether the chunk is claimed only to be cancelled.
+    -- Whether the chunk is leased only to be cancelled.
     ending        INTEGER NOT NULL DEFAULT 0,
     worker        TEXT,
     error         TEXT,
@@ -150,7 +150,7 @@ CREATE INDEX windlass_chunks_lost ON windlass_chunks (job_id, number) WHERE loss
 CREATE TABLE windlass_parts (
     job_id        TEXT NOT NULL REFERENCES windlass_jobs,
     chunk         INTEGER NOT NULL,
-    -- The claim that completed the chunk.
+    -- The lease that completed the chunk.
     epoch         INTEGER NOT NULL,
     nonce         INTEGER NOT NULL DEFAULT 0,
     name          TEXT,

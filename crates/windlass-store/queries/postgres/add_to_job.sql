@@ -1,5 +1,5 @@
 -- Adds the segments, chunks and items of a page to the counters of a job, and starts the job if its
--- first claim could not.
+-- first lease could not.
 -- Lock: the job (already locked).
 -- Index: the primary key.
 UPDATE windlass_jobs

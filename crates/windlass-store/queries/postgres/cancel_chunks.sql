@@ -1,4 +1,4 @@
--- Ends the chunks of a cancelled job that were never claimed. They need no fence.
+-- Ends the chunks of a cancelled job that were never leased. They need no fence.
 -- Lock: the chunks, after the job.
 -- Index: windlass_chunks_fresh.
 UPDATE windlass_chunks

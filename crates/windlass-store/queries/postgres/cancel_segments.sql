@@ -1,4 +1,4 @@
--- Ends the segments of a cancelled job, except a merge ($2 is its state) that was ever claimed: its
+-- Ends the segments of a cancelled job, except a merge ($2 is its state) that was ever leased: its
 -- load may still commit and is fenced first. The new epoch refuses pages of a planner that does not
 -- know of the cancel yet.
 -- Lock: the segments, after the job.

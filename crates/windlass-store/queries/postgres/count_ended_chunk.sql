@@ -1,4 +1,4 @@
--- Decreases the counter of open chunks by $2, and starts the job if its first claim could not. It
+-- Decreases the counter of open chunks by $2, and starts the job if its first lease could not. It
 -- runs before the chunk is changed, since the job is locked first. If the lease is lost, it is
 -- rolled back.
 -- Lock: the job.

@@ -1,7 +1,7 @@
 -- Counts the jobs that have not ended by type and status, with their chunks. Pending chunks are
 -- computed from the counters of the jobs, so only chunks in progress are read.
 -- Lock: none.
--- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused;
+-- Index: windlass_jobs_leasable, windlass_jobs_waiting, windlass_jobs_paused;
 -- windlass_chunks_processing.
 SELECT
     job_type, status, count(*) AS jobs, sum(open_chunks - processing)::bigint AS pending,

@@ -1,6 +1,6 @@
 -- Lists the worker processes, with the chunks that they have leased.
 -- Lock: none.
--- Index: windlass_jobs_claim; windlass_chunks_processing.
+-- Index: windlass_jobs_leasable; windlass_chunks_processing.
 SELECT
     w.name, w.slots, w.started_at, w.seen_at,
     (extract(epoch FROM clock_timestamp() - w.seen_at) * 1000)::bigint AS silent,

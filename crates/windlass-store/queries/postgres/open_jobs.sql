@@ -1,6 +1,6 @@
 -- Lists the oldest $2 jobs of a submitter that have not ended.
 -- Lock: none.
--- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused.
+-- Index: windlass_jobs_leasable, windlass_jobs_waiting, windlass_jobs_paused.
 SELECT id
 FROM (
     SELECT id, submitter, created_at

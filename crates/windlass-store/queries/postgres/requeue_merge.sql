@@ -1,4 +1,4 @@
--- Takes the merge of a cancelled job from the process that leases it, so that it can be claimed and
+-- Takes the merge of a cancelled job from the process that leases it, so that it can be leased and
 -- fenced. All other segments have ended.
 -- Lock: the segments, after the job.
 -- Index: the primary key.

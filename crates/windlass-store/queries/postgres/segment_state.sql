@@ -1,4 +1,4 @@
--- Reads the status and claim of a segment, to distinguish a repeated call from one whose lease is
+-- Reads the status and lease of a segment, to distinguish a repeated call from one whose lease is
 -- lost.
 -- Lock: none.
 -- Index: the primary key.

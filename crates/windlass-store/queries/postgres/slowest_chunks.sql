@@ -1,4 +1,4 @@
--- Lists the completed chunks of a job that took longest since their first claim, slowest first.
+-- Lists the completed chunks of a job that took longest since their first lease, slowest first.
 -- Lock: none.
 -- Index: the primary key.
 SELECT job_id, number, segment, status, epoch, key_set, items, cursor, read, processed, skipped,

@@ -1,4 +1,4 @@
--- Suspends a subject for some milliseconds; chunks of a suspended job type are not claimed. A
+-- Suspends a subject for some milliseconds; chunks of a suspended job type are not leased. A
 -- longer suspension is kept, except for a connection, where it only shows the health of its
 -- database.
 -- Lock: the control row.

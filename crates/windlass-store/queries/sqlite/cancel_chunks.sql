@@ -1,4 +1,4 @@
--- Ends the chunks of a cancelled job that were never claimed. They need no fence.
+-- Ends the chunks of a cancelled job that were never leased. They need no fence.
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_chunks

@@ -1,4 +1,4 @@
--- Decreases the counter of open chunks, and starts the job if its first claim could not.
+-- Decreases the counter of open chunks, and starts the job if its first lease could not.
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_jobs

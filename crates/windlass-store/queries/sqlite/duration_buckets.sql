@@ -1,4 +1,4 @@
--- Counts the completed chunks of a job by duration since their first claim, in milliseconds
+-- Counts the completed chunks of a job by duration since their first lease, in milliseconds
 -- truncated to two significant digits, which gives few rows for any number of chunks.
 -- Lock: none.
 -- Index: the primary key.

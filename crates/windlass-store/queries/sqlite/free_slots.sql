@@ -1,7 +1,7 @@
 -- Computes how many more chunks of a job may be in progress, by the limits of its job type and its
 -- own; NULL without a limit.
 -- Lock: the write transaction.
--- Index: windlass_jobs_claim; windlass_chunks_processing.
+-- Index: windlass_jobs_leasable; windlass_chunks_processing.
 SELECT min(free) AS free
 FROM (
     SELECT

@@ -1,6 +1,6 @@
 -- Lists the worker processes, with the chunks that they have leased.
 -- Lock: none (reads a snapshot).
--- Index: windlass_jobs_claim; windlass_chunks_processing.
+-- Index: windlass_jobs_leasable; windlass_chunks_processing.
 SELECT
     w.name, w.slots, w.started_at, w.seen_at, CAST(unixepoch('subsec') * 1000 AS INTEGER) - w.seen_at AS silent,
     coalesce(a.chunks, 0) AS chunks, a.job_types

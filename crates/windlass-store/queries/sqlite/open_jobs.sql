@@ -1,10 +1,10 @@
 -- Lists the oldest ?2 jobs of a submitter that have not ended.
 -- Lock: none (reads a snapshot).
--- Index: windlass_jobs_claim, windlass_jobs_waiting, windlass_jobs_paused.
+-- Index: windlass_jobs_leasable, windlass_jobs_waiting, windlass_jobs_paused.
 SELECT id
 FROM (
     SELECT id, submitter, created_at
-    FROM windlass_jobs INDEXED BY windlass_jobs_claim
+    FROM windlass_jobs INDEXED BY windlass_jobs_leasable
     WHERE status IN ('QUEUED', 'PROCESSING') AND waits = 0
     UNION ALL
     SELECT id, submitter, created_at

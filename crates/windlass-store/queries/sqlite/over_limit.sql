@@ -1,6 +1,6 @@
 -- Lists the chunks in progress beyond the limit of their job type or job: those that started last.
 -- Lock: none (reads a snapshot).
--- Index: windlass_jobs_claim; windlass_chunks_processing.
+-- Index: windlass_jobs_leasable; windlass_chunks_processing.
 SELECT job_id, number, epoch, nonce
 FROM (
     SELECT

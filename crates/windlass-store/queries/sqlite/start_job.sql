@@ -1,4 +1,4 @@
--- Starts a job of which something was claimed.
+-- Starts a job of which something was leased.
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_jobs

@@ -11,7 +11,7 @@ use super::{PostgresStore, params, sql, texts};
 use crate::control::WORKER_VANISHED_AFTER_MS;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, clean, list_limit, millis};
-use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unclaimable, rows};
+use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unleasable, rows};
 
 #[async_trait]
 impl AlertStore for PostgresStore {
@@ -50,13 +50,13 @@ impl AlertStore for PostgresStore {
         self.read(sql!("occurrences"), params![millis(within), limit], rows::occurrence).await
     }
 
-    async fn unclaimable(&self) -> Result<Vec<Unclaimable>> {
+    async fn unleasable(&self) -> Result<Vec<Unleasable>> {
         let params = params![WORKER_VANISHED_AFTER_MS];
-        self.read(sql!("unclaimable"), params, rows::unclaimable).await
+        self.read(sql!("unleasable"), params, rows::unleasable).await
     }
 
-    async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>> {
-        self.read_first(sql!("claim_alert"), params![millis(lease)], rows::alert).await
+    async fn lease_alert(&self, lease: Duration) -> Result<Option<Alert>> {
+        self.read_first(sql!("lease_alert"), params![millis(lease)], rows::alert).await
     }
 
     async fn settle_alert(

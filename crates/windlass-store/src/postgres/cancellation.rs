@@ -8,24 +8,24 @@ use super::{PostgresStore, advance, finish, params, segments, sql};
 use crate::fields::Fields;
 use crate::values::{SEGMENT_LEASE, clean, millis};
 use crate::{
-    CancellationStore, Capabilities, ClaimedChunk, Result, SegmentLease, StoreError, rows,
+    CancellationStore, Capabilities, LeasedChunk, Result, SegmentLease, StoreError, rows,
     transitions,
 };
 
 #[async_trait]
 impl CancellationStore for PostgresStore {
-    async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>> {
-        let claimed = self.claim(sql!("claim_cancelled"), &claim_params(by, limit)).await?;
-        claimed.iter().map(rows::claimed_chunk).collect()
+    async fn lease_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
+        let leased = self.lease(sql!("lease_cancelled"), &lease_params(by, limit)).await?;
+        leased.iter().map(rows::leased_chunk).collect()
     }
 
-    async fn claim_cancelled_merges(
+    async fn lease_cancelled_merges(
         &self,
         by: &Capabilities,
         limit: u32,
     ) -> Result<Vec<SegmentLease>> {
-        let claimed = self.claim(sql!("claim_cancelled_merges"), &claim_params(by, limit)).await?;
-        claimed.iter().map(|row| Ok(rows::claimed_segment(row)?.lease)).collect()
+        let leased = self.lease(sql!("lease_cancelled_merges"), &lease_params(by, limit)).await?;
+        leased.iter().map(|row| Ok(rows::leased_segment(row)?.lease)).collect()
     }
 
     async fn end_cancelled_merge(&self, lease: SegmentLease, note: Option<&str>) -> Result<()> {
@@ -48,7 +48,7 @@ impl CancellationStore for PostgresStore {
     }
 }
 
-fn claim_params(by: &Capabilities, limit: u32) -> [Param<'_>; 5] {
+fn lease_params(by: &Capabilities, limit: u32) -> [Param<'_>; 5] {
     let connections = by.connections.as_slice().into();
     let lease = millis(SEGMENT_LEASE).into();
     [connections, by.only_job.into(), limit.into(), (&by.worker).into(), lease]

@@ -1,4 +1,4 @@
-//! Claims, ends and hands back chunks.
+//! Leases, ends and hands back chunks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{clean, millis};
 use crate::{
-    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, ClaimedChunk, Lease, Progress, Result,
+    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result,
     StoreError, rows,
 };
 
@@ -28,15 +28,15 @@ impl ChunkStore for PostgresStore {
         self.read(sql!("list_chunks"), params![job, status, after, limit], rows::chunk).await
     }
 
-    async fn claim_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>> {
+    async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
         let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
         let above = by.above_priority.map(i64::from);
-        let (jobs, bounds) = self.claim_hint.get();
+        let (jobs, bounds) = self.lease_hint.get();
         let params =
             params![connections, handlers, by.only_job, limit, &by.worker, above, jobs, bounds];
-        let claimed = self.claim(sql!("claim_chunks"), params).await?;
-        let claimed: Result<Vec<_>> = claimed.iter().map(rows::claimed_chunk).collect();
-        claimed.inspect(|claimed| self.claim_hint.learn(claimed, above.is_none()))
+        let leased = self.lease(sql!("lease_chunks"), params).await?;
+        let leased: Result<Vec<_>> = leased.iter().map(rows::leased_chunk).collect();
+        leased.inspect(|leased| self.lease_hint.learn(leased, above.is_none()))
     }
 
     async fn end_chunk(

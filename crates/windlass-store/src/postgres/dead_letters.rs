@@ -120,16 +120,16 @@ async fn redrive(
     let arguments = LetterArguments::of(filter);
     let limit = values::redrive_limit(filter.limit);
     let params = bind(&arguments, [limit.into(), original.into(), job.id.into()]);
-    let claimed = tx.query(&with_conditions(sql!("claim_dead_letters")), &params).await?;
-    if claimed.is_empty() {
+    let leased = tx.query(&with_conditions(sql!("assign_dead_letters")), &params).await?;
+    if leased.is_empty() {
         return Ok(0);
     }
-    let keys = claimed.iter().map(|row| rows::key_id(&row.text("key")?));
+    let keys = leased.iter().map(|row| rows::key_id(&row.text("key")?));
     job.request.ids = Some(keys.collect::<Result<_>>()?);
     if !jobs::insert(tx, &JobColumns::of(&job, true)?, 0).await? {
         return Err(transitions::key_taken().into());
     }
-    Ok(claimed.len() as u64)
+    Ok(leased.len() as u64)
 }
 
 /// Inserts the conditions that several statements share.

@@ -29,8 +29,8 @@ impl DependencyStore for PostgresStore {
         self.read(sql!("list_triggers"), params![limit], rows::trigger).await
     }
 
-    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
-        self.read(sql!("claim_triggers"), params![limit, millis(lease)], rows::trigger).await
+    async fn lease_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
+        self.read(sql!("lease_triggers"), params![limit, millis(lease)], rows::trigger).await
     }
 
     async fn complete_trigger(&self, id: JobId) -> Result<()> {
@@ -115,7 +115,7 @@ async fn release(tx: &Transaction, follower: &Follower) -> Result<()> {
     Ok(())
 }
 
-/// Ends a waiting job, of which nothing was ever claimed. Returns whether other jobs follow it.
+/// Ends a waiting job, of which nothing was ever leased. Returns whether other jobs follow it.
 async fn end(tx: &Transaction, job: &mut JobState, transition: &Transition) -> Result<bool> {
     let (merge, _) = values::merge()?;
     let segments = tx.execute(sql!("cancel_segments"), params![job.id, merge]).await?;

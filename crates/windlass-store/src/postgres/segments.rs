@@ -1,4 +1,4 @@
-//! Claims segments and commits pages of planning.
+//! Leases segments and commits pages of planning.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, ClaimedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
+    Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
     rows,
 };
 
@@ -21,12 +21,12 @@ impl SegmentStore for PostgresStore {
         self.read(sql!("list_segments"), params![job], rows::segment).await
     }
 
-    async fn claim_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedSegment>> {
+    async fn lease_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedSegment>> {
         let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
         let lease = millis(SEGMENT_LEASE);
         let params = params![connections, handlers, by.only_job, limit, &by.worker, lease];
-        let claimed = self.claim(sql!("claim_segments"), params).await?;
-        claimed.iter().map(rows::claimed_segment).collect()
+        let leased = self.lease(sql!("lease_segments"), params).await?;
+        leased.iter().map(rows::leased_segment).collect()
     }
 
     async fn commit_page(&self, page: Page) -> Result<()> {

@@ -12,7 +12,7 @@ use super::{SqliteStore, sql};
 use crate::control::WORKER_VANISHED_AFTER_MS;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, clean, list_limit, millis};
-use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unclaimable, rows};
+use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unleasable, rows};
 
 #[async_trait]
 impl AlertStore for SqliteStore {
@@ -56,21 +56,21 @@ impl AlertStore for SqliteStore {
         self.query(sql!("occurrences"), params, |row| rows::occurrence(row)).await
     }
 
-    async fn unclaimable(&self) -> Result<Vec<Unclaimable>> {
+    async fn unleasable(&self) -> Result<Vec<Unleasable>> {
         let params = [WORKER_VANISHED_AFTER_MS];
-        self.query(sql!("unclaimable"), params, |row| rows::unclaimable(row)).await
+        self.query(sql!("unleasable"), params, |row| rows::unleasable(row)).await
     }
 
-    async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>> {
+    async fn lease_alert(&self, lease: Duration) -> Result<Option<Alert>> {
         // A read that finds nothing does not block other writers.
         if self.query_opt(sql!("due_alert"), [], |_| Ok(())).await?.is_none() {
             return Ok(None);
         }
         let params = [millis(lease)];
-        let claim = move |tx: &Transaction<'_>| {
-            tx.query_opt(sql!("claim_alert"), params, |row| rows::alert(row))
+        let lease = move |tx: &Transaction<'_>| {
+            tx.query_opt(sql!("lease_alert"), params, |row| rows::alert(row))
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
     async fn settle_alert(

@@ -9,45 +9,45 @@ use super::{SqliteStore, advance, segments, sql};
 use crate::fields::Fields;
 use crate::values::{SEGMENT_LEASE, clean, millis};
 use crate::{
-    CancellationStore, Capabilities, ClaimedChunk, Result, SegmentLease, rows, transitions,
+    CancellationStore, Capabilities, LeasedChunk, Result, SegmentLease, rows, transitions,
 };
 
 #[async_trait]
 impl CancellationStore for SqliteStore {
-    async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>> {
-        let (worker, params) = (by.worker.clone(), claim_params(by, limit)?);
-        let claim = move |tx: &Transaction<'_>| {
-            let claimable = tx.query(sql!("claimable_cancelled"), params, |row| {
+    async fn lease_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
+        let (worker, params) = (by.worker.clone(), lease_params(by, limit)?);
+        let lease = move |tx: &Transaction<'_>| {
+            let leasable = tx.query(sql!("leasable_cancelled"), params, |row| {
                 Ok((row.text("job_id")?, row.int("number")?, row.flag("lost")?))
             })?;
-            let claim = |(job, number, lost): (String, i64, bool)| {
+            let lease = |(job, number, lost): (String, i64, bool)| {
                 let params = params![job, number, worker, lost, millis(SEGMENT_LEASE)];
-                tx.query_one(sql!("claim_cancelled"), params, |row| rows::claimed_chunk(row))
+                tx.query_one(sql!("lease_cancelled"), params, |row| rows::leased_chunk(row))
             };
-            claimable.into_iter().map(claim).collect()
+            leasable.into_iter().map(lease).collect()
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
-    async fn claim_cancelled_merges(
+    async fn lease_cancelled_merges(
         &self,
         by: &Capabilities,
         limit: u32,
     ) -> Result<Vec<SegmentLease>> {
-        let (worker, params) = (by.worker.clone(), claim_params(by, limit)?);
-        let claim = move |tx: &Transaction<'_>| {
-            let claimable = tx.query(sql!("claimable_cancelled_merges"), params, |row| {
+        let (worker, params) = (by.worker.clone(), lease_params(by, limit)?);
+        let lease = move |tx: &Transaction<'_>| {
+            let leasable = tx.query(sql!("leasable_cancelled_merges"), params, |row| {
                 Ok((row.text("job_id")?, row.int("number")?))
             })?;
-            let claim = |(job, number): (String, i64)| {
+            let lease = |(job, number): (String, i64)| {
                 let params = params![job, number, worker, millis(SEGMENT_LEASE)];
-                let claimed =
-                    tx.query_one(sql!("claim_segment"), params, |row| rows::claimed_segment(row))?;
-                Ok(claimed.lease)
+                let leased =
+                    tx.query_one(sql!("lease_segment"), params, |row| rows::leased_segment(row))?;
+                Ok(leased.lease)
             };
-            claimable.into_iter().map(claim).collect()
+            leasable.into_iter().map(lease).collect()
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
     async fn end_cancelled_merge(&self, lease: SegmentLease, note: Option<&str>) -> Result<()> {
@@ -70,7 +70,7 @@ impl CancellationStore for SqliteStore {
     }
 }
 
-fn claim_params(by: &Capabilities, limit: u32) -> Result<(String, Option<String>, u32)> {
+fn lease_params(by: &Capabilities, limit: u32) -> Result<(String, Option<String>, u32)> {
     let connections = serde_json::to_string(&by.connections)?;
     Ok((connections, by.only_job.map(|id| id.to_string()), limit))
 }

@@ -1,4 +1,4 @@
-//! Claims, ends and hands back chunks.
+//! Leases, ends and hands back chunks.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{clean, millis};
 use crate::{
-    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, ClaimedChunk, Lease, Progress, Result, rows,
+    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result, rows,
 };
 
 #[async_trait]
@@ -28,32 +28,32 @@ impl ChunkStore for SqliteStore {
         self.query(sql!("list_chunks"), params, |row| rows::chunk(row)).await
     }
 
-    async fn claim_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>> {
+    async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
         let by = by.clone();
-        let claim = move |tx: &Transaction<'_>| {
-            let mut claimed = Vec::new();
-            for job in claimable_jobs(tx, &by, "chunks")? {
-                let wanted = i64::from(limit) - claimed.len() as i64;
+        let lease = move |tx: &Transaction<'_>| {
+            let mut leased = Vec::new();
+            for job in leasable_jobs(tx, &by, "chunks")? {
+                let wanted = i64::from(limit) - leased.len() as i64;
                 if wanted == 0 {
                     break;
                 }
                 let free = tx.query_one(sql!("free_slots"), [&job], |row| row.opt_int("free"))?;
                 let wanted = free.map_or(wanted, |free| wanted.min(free.max(0)));
-                let chunks = tx.query(sql!("claimable_chunks"), params![job, wanted], |row| {
+                let chunks = tx.query(sql!("leasable_chunks"), params![job, wanted], |row| {
                     Ok((row.int("number")?, row.flag("lost")?))
                 })?;
                 for (number, lost) in &chunks {
                     let params = params![job, number, by.worker, lost];
-                    let read = |row: &Row<'_>| rows::claimed_chunk(row);
-                    claimed.push(tx.query_one(sql!("claim_chunk"), params, read)?);
+                    let read = |row: &Row<'_>| rows::leased_chunk(row);
+                    leased.push(tx.query_one(sql!("lease_chunk"), params, read)?);
                 }
                 if !chunks.is_empty() {
                     tx.execute(sql!("start_job"), [&job])?;
                 }
             }
-            Ok(claimed)
+            Ok(leased)
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
     async fn end_chunk(
@@ -113,8 +113,8 @@ impl ChunkStore for SqliteStore {
     }
 }
 
-/// The jobs of which this process can claim chunks or segments, in the order of claiming.
-pub(super) fn claimable_jobs(
+/// The jobs of which this process can lease chunks or segments, in the order of leasing.
+pub(super) fn leasable_jobs(
     tx: &Transaction<'_>,
     by: &Capabilities,
     what: &str,
@@ -123,7 +123,7 @@ pub(super) fn claimable_jobs(
     let handlers = serde_json::to_string(&by.handlers)?;
     let only_job = by.only_job.map(|id| id.to_string());
     let params = params![connections, handlers, only_job, what, by.above_priority];
-    tx.query(sql!("claimable_jobs"), params, |row| row.text("id"))
+    tx.query(sql!("leasable_jobs"), params, |row| row.text("id"))
 }
 
 fn end(

@@ -109,7 +109,7 @@ fn redrive(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<
         return Ok(letters.unsigned_abs());
     }
     let params = params_from_iter(params);
-    let sql = with_conditions(sql!("claim_dead_letters"));
+    let sql = with_conditions(sql!("assign_dead_letters"));
     let keys = tx.query(&sql, params, |row| rows::key_id(&row.text("key")?))?;
     if keys.is_empty() {
         return Ok(0);

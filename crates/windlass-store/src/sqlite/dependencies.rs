@@ -31,17 +31,17 @@ impl DependencyStore for SqliteStore {
         self.query(sql!("list_triggers"), [limit], |row| rows::trigger(row)).await
     }
 
-    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
+    async fn lease_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
         // A read that finds nothing does not block other writers.
         let due = self.query_opt(sql!("has_triggers"), [], |row| row.flag("due")).await?;
         if due != Some(true) {
             return Ok(Vec::new());
         }
         let params = (limit, millis(lease));
-        let claim = move |tx: &Transaction<'_>| {
-            tx.query(sql!("claim_triggers"), params, |row| rows::trigger(row))
+        let lease = move |tx: &Transaction<'_>| {
+            tx.query(sql!("lease_triggers"), params, |row| rows::trigger(row))
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
     async fn complete_trigger(&self, id: JobId) -> Result<()> {
@@ -121,7 +121,7 @@ fn release(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
     Ok(())
 }
 
-/// Ends a waiting job, of which nothing was ever claimed. Returns whether other jobs follow it.
+/// Ends a waiting job, of which nothing was ever leased. Returns whether other jobs follow it.
 fn end(tx: &Transaction<'_>, job: &mut JobState, transition: &Transition) -> Result<bool> {
     let id = job.id.to_string();
     let (merge, _) = values::merge()?;

@@ -1,4 +1,4 @@
-//! Claims segments and commits pages of planning.
+//! Leases segments and commits pages of planning.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, ClaimedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
+    Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
     rows,
 };
 
@@ -22,30 +22,30 @@ impl SegmentStore for SqliteStore {
         self.query(sql!("list_segments"), [job.to_string()], |row| rows::segment(row)).await
     }
 
-    async fn claim_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedSegment>> {
+    async fn lease_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedSegment>> {
         let by = by.clone();
-        let claim = move |tx: &Transaction<'_>| {
-            let mut claimed = Vec::new();
-            for job in chunks::claimable_jobs(tx, &by, "segments")? {
-                let wanted = i64::from(limit) - claimed.len() as i64;
+        let lease = move |tx: &Transaction<'_>| {
+            let mut leased = Vec::new();
+            for job in chunks::leasable_jobs(tx, &by, "segments")? {
+                let wanted = i64::from(limit) - leased.len() as i64;
                 if wanted == 0 {
                     break;
                 }
                 let params = params![job, wanted];
                 let numbers =
-                    tx.query(sql!("claimable_segments"), params, |row| row.int("number"))?;
+                    tx.query(sql!("leasable_segments"), params, |row| row.int("number"))?;
                 for number in &numbers {
                     let params = params![job, number, by.worker, millis(SEGMENT_LEASE)];
-                    let read = |row: &Row<'_>| rows::claimed_segment(row);
-                    claimed.push(tx.query_one(sql!("claim_segment"), params, read)?);
+                    let read = |row: &Row<'_>| rows::leased_segment(row);
+                    leased.push(tx.query_one(sql!("lease_segment"), params, read)?);
                 }
                 if !numbers.is_empty() {
                     tx.execute(sql!("start_job"), [&job])?;
                 }
             }
-            Ok(claimed)
+            Ok(leased)
         };
-        self.write(claim).await
+        self.write(lease).await
     }
 
     async fn commit_page(&self, page: Page) -> Result<()> {

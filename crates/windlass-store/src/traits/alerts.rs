@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
 
-use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unclaimable};
+use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unleasable};
 
 /// Raises alerts and tracks their delivery.
 #[async_trait]
@@ -21,10 +21,10 @@ pub trait AlertStore: Send + Sync {
     /// Lists jobs that failed or exceeded their budget within this time and have no alert for it
     /// yet, oldest first.
     async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>>;
-    /// Lists waiting work that no running process can claim, by job type.
-    async fn unclaimable(&self) -> Result<Vec<Unclaimable>>;
-    /// Claims an alert that is due for delivery, for the length of the lease, and counts an attempt.
-    async fn claim_alert(&self, lease: Duration) -> Result<Option<Alert>>;
+    /// Lists waiting work that no running process can lease, by job type.
+    async fn unleasable(&self) -> Result<Vec<Unleasable>>;
+    /// Leases an alert that is due for delivery, for the length of the lease, and counts an attempt.
+    async fn lease_alert(&self, lease: Duration) -> Result<Option<Alert>>;
     /// Records the result of a delivery attempt. After an error the alert is posted again after
     /// `wait`, unless it was raised longer ago than `give_up_after`. Returns the delivery status, or
     /// `None` when a later attempt has begun meanwhile.

@@ -3,19 +3,19 @@
 use async_trait::async_trait;
 use windlass_core::JobId;
 
-use crate::{Capabilities, ClaimedChunk, Result, SegmentLease};
+use crate::{Capabilities, LeasedChunk, Result, SegmentLease};
 
 /// Ends what a cancelled job still had leased, and finds the output that it leaves behind.
 ///
 /// A fenced chunk is ended with [`ChunkStore::end_cancelled`](crate::ChunkStore::end_cancelled).
 #[async_trait]
 pub trait CancellationStore: Send + Sync {
-    /// Claims chunks of cancelled jobs that were ever claimed, at a new epoch and even while they
+    /// Leases chunks of cancelled jobs that were ever leased, at a new epoch and even while they
     /// are leased, so that the caller can fence and end them.
-    async fn claim_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
-    /// Claims merges of cancelled jobs that were ever claimed, at a new epoch, so that the caller
-    /// can fence their loads. A merge that is handed back is claimed again after its wait.
-    async fn claim_cancelled_merges(
+    async fn lease_cancelled(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>>;
+    /// Leases merges of cancelled jobs that were ever leased, at a new epoch, so that the caller
+    /// can fence their loads. A merge that is handed back is leased again after its wait.
+    async fn lease_cancelled_merges(
         &self,
         by: &Capabilities,
         limit: u32,

@@ -1,13 +1,13 @@
-//! Table `windlass_chunks`: claiming and ending chunks.
+//! Table `windlass_chunks`: leasing and ending chunks.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 
-use crate::{Capabilities, ChunkOutcome, ChunkRow, ClaimedChunk, Lease, NewPart, Progress, Result};
+use crate::{Capabilities, ChunkOutcome, ChunkRow, Lease, LeasedChunk, NewPart, Progress, Result};
 
-/// Claims, ends and hands back chunks.
+/// Leases, ends and hands back chunks.
 ///
 /// Every method that takes a lease may be repeated when its answer was lost.
 ///
@@ -24,8 +24,8 @@ pub trait ChunkStore: Send + Sync {
         after: Option<i64>,
         limit: u32,
     ) -> Result<Vec<ChunkRow>>;
-    /// Claims waiting chunks, each at a new epoch, by priority of the job, then by age.
-    async fn claim_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedChunk>>;
+    /// Leases waiting chunks, each at a new epoch, by priority of the job, then by age.
+    async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>>;
     /// Ends a chunk, and its job when this was the last open chunk.
     async fn end_chunk(
         &self,
@@ -37,7 +37,7 @@ pub trait ChunkStore: Send + Sync {
     /// letters or settle any. When one of the leases is lost, no chunk is ended, and the caller
     /// must complete each of them separately.
     async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<()>;
-    /// Hands a chunk back, to be claimed again after `wait`. `attempt` says whether this counts as
+    /// Hands a chunk back, to be leased again after `wait`. `attempt` says whether this counts as
     /// a failed attempt.
     async fn release(
         &self,

@@ -10,7 +10,7 @@ use crate::{Control, Lease, Result};
 /// Stops, suspends and limits job types, jobs and connections across all processes.
 #[async_trait]
 pub trait ControlStore: Send + Sync {
-    /// Suspends a job type: for `wait`, no process claims its chunks, and its jobs show the reason.
+    /// Suspends a job type: for `wait`, no process leases its chunks, and its jobs show the reason.
     /// For a connection ([`connection_subject`](crate::connection_subject)) only the reason is
     /// shown. Returns false when the subject is already suspended for longer.
     async fn suspend(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool>;

@@ -17,8 +17,8 @@ pub trait DependencyStore: Send + Sync {
     async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>>;
     /// Lists the jobs that are to be submitted because their parents have ended.
     async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>>;
-    /// Claims triggers that are due, for the length of the lease.
-    async fn claim_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>>;
+    /// Leases triggers that are due, for the length of the lease.
+    async fn lease_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>>;
     /// Removes a trigger whose job was submitted.
     async fn complete_trigger(&self, id: JobId) -> Result<()>;
     /// Records why a triggered job was refused. It is tried again after `wait`.

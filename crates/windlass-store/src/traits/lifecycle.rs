@@ -12,7 +12,7 @@ pub trait LifecycleStore: Send + Sync {
     /// status does not allow is refused with a `Problem`.
     async fn command(&self, job: JobId, command: JobCommand) -> Result<JobStatus>;
 
-    /// Pauses a job: none of its chunks is claimed any more, and workers hand back the chunks that
+    /// Pauses a job: none of its chunks is leased any more, and workers hand back the chunks that
     /// they have leased.
     async fn pause(&self, job: JobId, reason: Option<&str>) -> Result<JobStatus> {
         self.command(job, JobCommand::pause(reason)).await
@@ -23,8 +23,8 @@ pub trait LifecycleStore: Send + Sync {
         self.command(job, JobCommand::Resume).await
     }
 
-    /// Cancels a job, or a redrive that failed. Segments, and chunks that were never claimed, end
-    /// at once. Chunks and merges that were claimed may still commit, so they must be fenced first;
+    /// Cancels a job, or a redrive that failed. Segments, and chunks that were never leased, end
+    /// at once. Chunks and merges that were leased may still commit, so they must be fenced first;
     /// see [`CancellationStore`](crate::CancellationStore). Until they have ended, the job is
     /// reported as `PROCESSING` with an error that says it is being cancelled, and its dependents
     /// wait. The command may be repeated meanwhile.

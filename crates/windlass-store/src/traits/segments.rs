@@ -5,15 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use windlass_core::JobId;
 
-use crate::{Capabilities, ClaimedSegment, Page, Result, SegmentLease, SegmentRow};
+use crate::{Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow};
 
-/// Plans segments: claims them and commits the chunks that were cut from them, page by page.
+/// Plans segments: leases them and commits the chunks that were cut from them, page by page.
 #[async_trait]
 pub trait SegmentStore: Send + Sync {
     /// Lists the segments of a job in order.
     async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>>;
-    /// Claims waiting segments, by priority of the job, then by age.
-    async fn claim_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<ClaimedSegment>>;
+    /// Leases waiting segments, by priority of the job, then by age.
+    async fn lease_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedSegment>>;
     /// Commits one page of planning in one transaction: its chunks, its new segments and the new
     /// pagination state. The segment must still have the epoch and state that the page began with.
     /// May be repeated.
@@ -22,7 +22,7 @@ pub trait SegmentStore: Send + Sync {
     /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) when the lease is lost; nothing was
     /// changed then. The same holds for the other methods that take a lease.
     async fn commit_page(&self, page: Page) -> Result<()>;
-    /// Hands a segment back, to be claimed again after `wait`. `attempt` says whether this counts
+    /// Hands a segment back, to be leased again after `wait`. `attempt` says whether this counts
     /// as a failed attempt.
     async fn release_segment(
         &self,

@@ -40,8 +40,8 @@ async fn jobs_are_counted_by_hour(fixture: StoreFixture) {
 
 async fn chunks_are_counted_in_buckets(fixture: StoreFixture) {
     let job = fixture.planned(7).await;
-    let claimed = fixture.claim(job, 2).await;
-    fixture.complete(&claimed[0]).await.unwrap();
+    let leased = fixture.lease(job, 2).await;
+    fixture.complete(&leased[0]).await.unwrap();
     let cells = fixture.store.chunk_buckets(job, 3).await.unwrap();
     let cells: Vec<_> = cells.iter().map(|cell| (cell.bucket, cell.status, cell.chunks)).collect();
     use ChunkStatus::{Completed, Pending, Processing};
@@ -54,7 +54,7 @@ async fn chunks_are_counted_in_buckets(fixture: StoreFixture) {
 async fn throughput_buckets_add_up(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
     assert_eq!(fixture.store.throughput_buckets(job, Duration::from_secs(5)).await.unwrap(), []);
-    for chunk in fixture.claim(job, 3).await {
+    for chunk in fixture.lease(job, 3).await {
         fixture.complete(&chunk).await.unwrap();
     }
     let items = fixture.job(job).await.items.done();
@@ -67,8 +67,8 @@ async fn completed_chunks_are_counted_by_duration(fixture: StoreFixture) {
     let job = fixture.planned(8).await;
     assert_eq!(fixture.store.duration_buckets(job).await.unwrap(), []);
     assert_eq!(fixture.store.slowest_chunks(job, 2).await.unwrap(), []);
-    let claimed = fixture.claim(job, 7).await;
-    for (chunk, millis) in claimed.iter().zip([0, 99, 123, 129, 4567, 9_876_543]) {
+    let leased = fixture.lease(job, 7).await;
+    for (chunk, millis) in leased.iter().zip([0, 99, 123, 129, 4567, 9_876_543]) {
         fixture.complete(chunk).await.unwrap();
         let ended = match fixture.is_sqlite() {
             true => format!("started_at + {millis}"),
@@ -80,13 +80,13 @@ async fn completed_chunks_are_counted_by_duration(fixture: StoreFixture) {
             .run(&format!("UPDATE windlass_chunks SET finished_at = {ended} WHERE {chunk}"))
             .await;
     }
-    // Neither a failed nor an unclaimed chunk has a duration.
-    fixture.store.fail(claimed[6].lease, &Progress::default(), "no", false, &[]).await.unwrap();
+    // Neither a failed nor an unleased chunk has a duration.
+    fixture.store.fail(leased[6].lease, &Progress::default(), "no", false, &[]).await.unwrap();
     let durations = fixture.store.duration_buckets(job).await.unwrap();
     let durations: Vec<_> = durations.iter().map(|took| (took.millis, took.chunks)).collect();
     assert_eq!(durations, [(0, 1), (99, 1), (120, 2), (4500, 1), (9_800_000, 1)]);
     let slowest = fixture.store.slowest_chunks(job, 2).await.unwrap();
-    let expected = [5, 4].map(|place| claimed[place].lease.chunk.number);
+    let expected = [5, 4].map(|place| leased[place].lease.chunk.number);
     assert_eq!(slowest.iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), expected);
 }
 

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{AlertKind, Delivery, JobId, Request};
 use windlass_store::{
-    Alert, AlertFilter, Capabilities, DeadLetterFilter, NewAlert, NewDeadLetter, Unclaimable,
+    Alert, AlertFilter, Capabilities, DeadLetterFilter, NewAlert, NewDeadLetter, Unleasable,
 };
 
 use crate::fixture::{StoreFixture, by, done, job_with, with_dead};
@@ -18,8 +18,8 @@ both!(
     failed_jobs_are_listed_until_their_alert_is_raised,
     exceeded_budgets_are_not_detected_by_error_text,
     dead_letters_are_counted_by_type_up_to_a_limit,
-    unclaimable_work_is_listed,
-    an_alert_is_claimed_once_and_again_when_the_claim_expires,
+    unleasable_work_is_listed,
+    an_alert_is_leased_once_and_again_when_the_lease_expires,
     an_undeliverable_alert_is_given_up,
     alerts_are_listed_by_submitter_and_deleted_by_age,
 );
@@ -93,7 +93,7 @@ async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixt
     fixture.run(&earlier(290, "since")).await;
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "not long enough");
     assert!(all(&fixture).await.is_empty(), "a condition that is not raised is not listed");
-    assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None, "nor posted");
+    assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None, "nor posted");
     fixture.run(&earlier(10, "since")).await;
     // It was not checked for a while, so it may have ended meanwhile.
     fixture.run(&earlier(90, "seen_at")).await;
@@ -112,7 +112,7 @@ async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixt
 }
 
 async fn fail(fixture: &StoreFixture, job: JobId) {
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "broken", true, &[]).await.unwrap();
 }
 
@@ -148,7 +148,7 @@ async fn exceeded_budgets_are_not_detected_by_error_text(fixture: StoreFixture) 
     let failures = json!({ "failures": { "budget": 1, "on_exceeded": "pause" } });
     let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 5).await;
     let die = async |dead| {
-        let chunk = fixture.claim(job, 1).await.remove(0);
+        let chunk = fixture.lease(job, 1).await.remove(0);
         fixture.store.complete(chunk.lease, &with_dead(dead), &[]).await.unwrap();
     };
     die(1).await;
@@ -170,7 +170,7 @@ async fn dead_letters_are_counted_by_type_up_to_a_limit(fixture: StoreFixture) {
         let mut new = job_with(json!({}), Request::new(name));
         new.definition.name = name.to_owned();
         let job = fixture.planned_as(new, 1).await;
-        let chunk = fixture.claim(job, 1).await.remove(0);
+        let chunk = fixture.lease(job, 1).await.remove(0);
         let letter = |number| NewDeadLetter {
             key: format!("[{number}]"),
             record: json!({}),
@@ -194,11 +194,11 @@ async fn dead_letters_are_counted_by_type_up_to_a_limit(fixture: StoreFixture) {
     assert_eq!(counts(10).await, [("REFRESH".to_owned(), 4)]);
 }
 
-async fn unclaimable_work_is_listed(fixture: StoreFixture) {
-    let found = async || fixture.store.unclaimable().await.unwrap();
+async fn unleasable_work_is_listed(fixture: StoreFixture) {
+    let found = async || fixture.store.unleasable().await.unwrap();
     assert_eq!(found().await, []);
     let job = fixture.submit().await;
-    let waits = Unclaimable {
+    let waits = Unleasable {
         job_type: fixture.job(job).await.job_type,
         jobs: 1,
         connection: "app".to_owned(),
@@ -225,28 +225,28 @@ async fn unclaimable_work_is_listed(fixture: StoreFixture) {
     let step = json!({ "step": { "handler": "enrich", "version": "version" } });
     fixture.store.submit(job_with(step, Request::new("REFRESH"))).await.unwrap();
     fixture.store.heartbeat_worker(&by(), 1).await.unwrap();
-    assert_eq!(found().await, [Unclaimable { handler: Some("enrich".to_owned()), ..waits }]);
+    assert_eq!(found().await, [Unleasable { handler: Some("enrich".to_owned()), ..waits }]);
     let able = Capabilities { handlers: vec!["enrich".to_owned()], ..by() };
     fixture.store.heartbeat_worker(&able, 1).await.unwrap();
     assert_eq!(found().await, []);
 }
 
-async fn an_alert_is_claimed_once_and_again_when_the_claim_expires(fixture: StoreFixture) {
+async fn an_alert_is_leased_once_and_again_when_the_lease_expires(fixture: StoreFixture) {
     let logged = NewAlert { post: false, ..alert(AlertKind::JobFailed, "logged") };
     fixture.store.raise_alert(&logged).await.unwrap();
     fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
-    let claims = (0..4).map(|_| {
+    let leases = (0..4).map(|_| {
         let store = fixture.store.clone();
-        tokio::spawn(async move { store.claim_alert(MINUTE).await.unwrap() })
+        tokio::spawn(async move { store.lease_alert(MINUTE).await.unwrap() })
     });
-    let claimed: Vec<_> = join_all(claims).await.into_iter().filter_map(Result::unwrap).collect();
-    let [first] = claimed.as_slice() else { panic!("{claimed:?}") };
+    let leased: Vec<_> = join_all(leases).await.into_iter().filter_map(Result::unwrap).collect();
+    let [first] = leased.as_slice() else { panic!("{leased:?}") };
     assert_eq!((first.attempts, first.delivery), (1, Delivery::Pending));
-    // As if its process had died: the claim expires at once.
+    // As if its process had died: the lease expires at once.
     let late =
         fixture.store.settle_alert(first.id, 1, Some("unavailable"), Duration::ZERO, WEEK).await;
     assert_eq!(late.unwrap(), Some(Delivery::Pending));
-    let again = fixture.store.claim_alert(Duration::ZERO).await.unwrap().unwrap();
+    let again = fixture.store.lease_alert(Duration::ZERO).await.unwrap().unwrap();
     assert_eq!(
         (again.id, again.attempts, again.error.as_deref()),
         (first.id, 2, Some("unavailable"))
@@ -257,7 +257,7 @@ async fn an_alert_is_claimed_once_and_again_when_the_claim_expires(fixture: Stor
     assert_eq!(settle(1, None).await, None, "a later attempt has begun");
     assert_eq!(settle(2, None).await, Some(Delivery::Delivered));
     assert_eq!(settle(2, Some("late")).await, None);
-    assert_eq!(fixture.store.claim_alert(MINUTE).await.unwrap(), None);
+    assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None);
     let shown: Vec<_> = all(&fixture).await.iter().map(|alert| alert.delivery).collect();
     assert_eq!(shown, [Delivery::Delivered, Delivery::Logged]);
     assert!(all(&fixture).await[0].delivered_at.is_some());
@@ -265,11 +265,10 @@ async fn an_alert_is_claimed_once_and_again_when_the_claim_expires(fixture: Stor
 
 async fn an_undeliverable_alert_is_given_up(fixture: StoreFixture) {
     fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
-    let claimed = fixture.store.claim_alert(MINUTE).await.unwrap().unwrap();
+    let leased = fixture.store.lease_alert(MINUTE).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     let patience = Duration::from_millis(1);
-    let settled =
-        fixture.store.settle_alert(claimed.id, 1, Some("refused"), MINUTE, patience).await;
+    let settled = fixture.store.settle_alert(leased.id, 1, Some("refused"), MINUTE, patience).await;
     assert_eq!(settled.unwrap(), Some(Delivery::GivenUp));
     let shown = all(&fixture).await.remove(0);
     assert_eq!((shown.delivery, shown.error.as_deref()), (Delivery::GivenUp, Some("refused")));

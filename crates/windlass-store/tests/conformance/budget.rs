@@ -19,7 +19,7 @@ fn budgeted(budget: serde_json::Value, on_exceeded: &str) -> NewJob {
 }
 
 async fn complete_with_dead(fixture: &StoreFixture, job: uuid::Uuid, dead: i64) {
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.complete(chunk.lease, &with_dead(dead), &[]).await.unwrap();
     fixture.check(job).await;
 }
@@ -54,7 +54,7 @@ async fn an_exceeded_budget_fails_the_job(fixture: StoreFixture) {
     let failed = fixture.job(job).await;
     assert_eq!(failed.status, JobStatus::Failed);
     assert!(failed.error.unwrap().contains("5 dead letters, 4 allowed"));
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     fixture.store.retry(job).await.unwrap();
     complete_with_dead(&fixture, job, 1).await;
     complete_with_dead(&fixture, job, 1).await;

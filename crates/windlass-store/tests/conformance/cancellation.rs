@@ -1,4 +1,4 @@
-//! Cancelled jobs: chunks that were never claimed end at once, the others are fenced first.
+//! Cancelled jobs: chunks that were never leased end at once, the others are fenced first.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::fixture::{
 };
 
 both!(
-    a_job_without_claims_is_cancelled_at_once,
-    a_claimed_chunk_is_cancelled_at_a_new_epoch,
+    a_job_without_leases_is_cancelled_at_once,
+    a_leased_chunk_is_cancelled_at_a_new_epoch,
     a_chunk_that_was_handed_back_is_cancelled_too,
-    a_chunk_is_claimed_for_cancelling_by_one_process_at_a_time,
+    a_chunk_is_leased_for_cancelling_by_one_process_at_a_time,
     a_page_of_a_cancelled_job_is_refused,
-    claims_for_cancelling_respect_connections_and_only_job,
+    leases_for_cancelling_respect_connections_and_only_job,
     a_chunk_of_a_cancelled_job_may_still_complete,
     output_is_discardable_when_all_chunks_have_ended,
 );
 
 async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let claimed = fixture.claim(job, 1).await.remove(0);
+    let leased = fixture.lease(job, 1).await.remove(0);
     let empty = fixture.submit().await;
     fixture.store.cancel(empty).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
     let here = ["app".to_owned()];
     let discardable = async |on: &[String]| fixture.store.discardable(on, 10).await.unwrap();
     assert_eq!(discardable(&here).await, [], "a worker may still commit");
-    let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.chunk, claimed.lease.chunk);
+    let ending = fixture.store.lease_cancelled(&by(), 10).await.unwrap().remove(0);
+    assert_eq!(ending.lease.chunk, leased.lease.chunk);
     fixture.store.end_cancelled(ending.lease, &done(1), &[]).await.unwrap();
     assert_eq!(discardable(&here).await, [(job, "app".to_owned())]);
     assert_eq!(discardable(&["other".to_owned()]).await, []);
@@ -39,7 +39,7 @@ async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture)
     assert_eq!(discardable(&here).await, []);
 }
 
-async fn a_job_without_claims_is_cancelled_at_once(fixture: StoreFixture) {
+async fn a_job_without_leases_is_cancelled_at_once(fixture: StoreFixture) {
     let queued = fixture.submit().await;
     let loaded = fixture.planned(3).await;
     for job in [queued, loaded] {
@@ -48,23 +48,23 @@ async fn a_job_without_claims_is_cancelled_at_once(fixture: StoreFixture) {
         fixture.check(job).await;
     }
     assert_eq!(fixture.job(loaded).await.chunks.cancelled, 3);
-    assert!(fixture.store.claim_cancelled(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_cancelled(&by(), 10).await.unwrap().is_empty());
 }
 
-async fn a_claimed_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
+async fn a_leased_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    let claimed = fixture.claim(job, 1).await.remove(0);
+    let leased = fixture.lease(job, 1).await.remove(0);
     fixture.store.cancel(job).await.unwrap();
     let cancelled = fixture.job(job).await;
     assert_eq!((cancelled.chunks.processing, cancelled.chunks.cancelled), (1, 2));
     assert_eq!(cancelled.finished_at, None);
     fixture.check(job).await;
-    assert_eq!(fixture.store.confirm(&[claimed.lease]).await.unwrap(), [LeaseStatus::HandBack]);
+    assert_eq!(fixture.store.confirm(&[leased.lease]).await.unwrap(), [LeaseStatus::HandBack]);
 
-    let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.epoch, claimed.lease.epoch + 1);
-    assert_lost(fixture.complete(&claimed).await);
-    assert_lost(fixture.store.end_cancelled(claimed.lease, &done(1), &[]).await);
+    let ending = fixture.store.lease_cancelled(&by(), 10).await.unwrap().remove(0);
+    assert_eq!(ending.lease.epoch, leased.lease.epoch + 1);
+    assert_lost(fixture.complete(&leased).await);
+    assert_lost(fixture.store.end_cancelled(leased.lease, &done(1), &[]).await);
     for _ in 0..2 {
         fixture.store.end_cancelled(ending.lease, &done(7), &[]).await.unwrap();
     }
@@ -76,26 +76,26 @@ async fn a_claimed_chunk_is_cancelled_at_a_new_epoch(fixture: StoreFixture) {
 
 async fn a_chunk_that_was_handed_back_is_cancelled_too(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let claimed = fixture.claim(job, 1).await.remove(0);
+    let leased = fixture.lease(job, 1).await.remove(0);
     let wait = Duration::from_secs(3600);
-    fixture.store.release(claimed.lease, &done(2), None, false, wait).await.unwrap();
+    fixture.store.release(leased.lease, &done(2), None, false, wait).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Pending);
-    assert!(fixture.claim(job, 1).await.is_empty());
-    let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
+    assert!(fixture.lease(job, 1).await.is_empty());
+    let ending = fixture.store.lease_cancelled(&by(), 10).await.unwrap().remove(0);
     fixture.store.end_cancelled(ending.lease, &done(2), &[]).await.unwrap();
     fixture.check(job).await;
 }
 
-async fn a_chunk_is_claimed_for_cancelling_by_one_process_at_a_time(fixture: StoreFixture) {
+async fn a_chunk_is_leased_for_cancelling_by_one_process_at_a_time(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("100ms", "200ms"), 1).await;
-    fixture.claim(job, 1).await;
+    fixture.lease(job, 1).await;
     fixture.store.cancel(job).await.unwrap();
-    let first = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
-    assert!(fixture.store.claim_cancelled(&by(), 1).await.unwrap().is_empty());
+    let first = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
+    assert!(fixture.store.lease_cancelled(&by(), 1).await.unwrap().is_empty());
     // After a hand-back or an expired lease, another process may cancel it.
     fixture.store.release(first.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
-    let second = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
+    let second = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
     assert_lost(fixture.store.end_cancelled(first.lease, &done(0), &[]).await);
     fixture.store.end_cancelled(second.lease, &done(0), &[]).await.unwrap();
     fixture.check(job).await;
@@ -113,30 +113,30 @@ async fn a_page_of_a_cancelled_job_is_refused(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn claims_for_cancelling_respect_connections_and_only_job(fixture: StoreFixture) {
+async fn leases_for_cancelling_respect_connections_and_only_job(fixture: StoreFixture) {
     let (one, other) = (fixture.planned(1).await, fixture.planned(1).await);
     for job in [one, other] {
-        fixture.claim(job, 1).await;
+        fixture.lease(job, 1).await;
         fixture.store.cancel(job).await.unwrap();
     }
     let elsewhere = Capabilities { connections: vec!["other".to_owned()], ..by() };
-    assert!(fixture.store.claim_cancelled(&elsewhere, 9).await.unwrap().is_empty());
+    assert!(fixture.store.lease_cancelled(&elsewhere, 9).await.unwrap().is_empty());
     let only = Capabilities { only_job: Some(other), ..by() };
-    let claimed = fixture.store.claim_cancelled(&only, 9).await.unwrap();
-    assert_eq!(claimed.iter().map(|c| c.lease.chunk.job).collect::<Vec<_>>(), [other]);
+    let leased = fixture.store.lease_cancelled(&only, 9).await.unwrap();
+    assert_eq!(leased.iter().map(|c| c.lease.chunk.job).collect::<Vec<_>>(), [other]);
 }
 
 async fn a_chunk_of_a_cancelled_job_may_still_complete(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("100ms", "60s"), 2).await;
-    let claimed = fixture.claim(job, 2).await;
+    let leased = fixture.lease(job, 2).await;
     fixture.store.cancel(job).await.unwrap();
-    fixture.complete(&claimed[0]).await.unwrap();
+    fixture.complete(&leased[0]).await.unwrap();
     fixture.check(job).await;
     // The worker of the other chunk is gone. Its lease expires, and the chunk can still be cancelled.
     let rescued = async || fixture.store.rescue().await.unwrap() > 0;
     eventually("its lease runs out", LIMIT, rescued).await;
-    let ending = fixture.store.claim_cancelled(&by(), 10).await.unwrap().remove(0);
-    assert_eq!(ending.lease.chunk, claimed[1].lease.chunk);
+    let ending = fixture.store.lease_cancelled(&by(), 10).await.unwrap().remove(0);
+    assert_eq!(ending.lease.chunk, leased[1].lease.chunk);
     fixture.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap();
     let ended = fixture.job(job).await;
     assert_eq!((ended.chunks.completed, ended.chunks.cancelled), (1, 1));

@@ -76,7 +76,7 @@ async fn two_subscriptions_of_one_task_are_independent(fixture: StoreFixture) {
 
 async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let mut changes = fixture.other().await.subscribe();
     catch_up(&mut changes).await;
     fixture.complete(&chunk).await.unwrap();
@@ -85,7 +85,7 @@ async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
 
 async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let mut changes = fixture.other().await.subscribe();
     catch_up(&mut changes).await;
     // Neither the end of one of several chunks nor a read is a change to be woken for.

@@ -14,32 +14,32 @@ both!(
     a_page_is_committed_while_the_job_is_paused,
     illegal_commands_are_refused_with_the_reason,
     commands_for_an_unknown_job_are_refused,
-    a_suspended_job_type_is_not_claimed_and_shows_the_reason,
+    a_suspended_job_type_is_not_leased_and_shows_the_reason,
     a_longer_suspension_is_kept,
     a_retried_job_without_failures_ends,
 );
 
 async fn a_job_is_paused_and_resumed(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     assert_eq!(fixture.store.pause(job, Some("maintenance")).await.unwrap(), JobStatus::Paused);
     let paused = fixture.job(job).await;
     assert_eq!((paused.error.as_deref(), paused.phase), (Some("maintenance"), None));
     assert_eq!(fixture.store.confirm(&[chunk.lease]).await.unwrap(), [LeaseStatus::HandBack]);
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     fixture.check(job).await;
     assert_eq!(fixture.store.resume(job).await.unwrap(), JobStatus::Processing);
     assert_eq!(fixture.job(job).await.error, None);
-    assert_eq!(fixture.claim(job, 2).await.len(), 1);
+    assert_eq!(fixture.lease(job, 2).await.len(), 1);
     fixture.check(job).await;
 }
 
 async fn a_queued_job_resumes_as_queued(fixture: StoreFixture) {
     let job = fixture.submit().await;
     fixture.store.pause(job, None).await.unwrap();
-    assert!(fixture.store.claim_segments(&by(), 1).await.unwrap().is_empty());
+    assert!(fixture.store.lease_segments(&by(), 1).await.unwrap().is_empty());
     assert_eq!(fixture.store.resume(job).await.unwrap(), JobStatus::Queued);
-    assert_eq!(fixture.store.claim_segments(&by(), 1).await.unwrap().len(), 1);
+    assert_eq!(fixture.store.lease_segments(&by(), 1).await.unwrap().len(), 1);
     fixture.check(job).await;
 }
 
@@ -52,7 +52,7 @@ async fn a_page_is_committed_while_the_job_is_paused(fixture: StoreFixture) {
     assert_eq!(fixture.status(job).await, JobStatus::Paused);
     fixture.check(job).await;
     fixture.store.resume(job).await.unwrap();
-    assert_eq!(fixture.claim(job, 1).await.len(), 1);
+    assert_eq!(fixture.lease(job, 1).await.len(), 1);
 }
 
 fn refused(outcome: windlass_store::Result<JobStatus>, code: Code) -> String {
@@ -103,24 +103,24 @@ async fn commands_for_an_unknown_job_are_refused(fixture: StoreFixture) {
 
 async fn a_retried_job_without_failures_ends(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     // The job fails with its first chunk. Its other chunk completes after that.
     fixture.store.fail(chunks[0].lease, &done(0), "bad", true, &[]).await.unwrap();
     fixture.complete(&chunks[1]).await.unwrap();
     fixture.check(job).await;
     fixture.store.retry(job).await.unwrap();
-    let chunk = fixture.claim(job, 2).await.remove(0);
+    let chunk = fixture.lease(job, 2).await.remove(0);
     fixture.complete(&chunk).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
     fixture.check(job).await;
 }
 
-async fn a_suspended_job_type_is_not_claimed_and_shows_the_reason(fixture: StoreFixture) {
+async fn a_suspended_job_type_is_not_leased_and_shows_the_reason(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     let job_type = fixture.job(job).await.job_type;
     let suspend = |wait| fixture.store.suspend(&job_type, "the endpoint is down", wait);
     suspend(LIMIT).await.unwrap();
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     let suspended = fixture.job(job).await;
     assert_eq!(suspended.error.as_deref(), Some("the endpoint is down"));
     let listed =
@@ -129,11 +129,11 @@ async fn a_suspended_job_type_is_not_claimed_and_shows_the_reason(fixture: Store
     // Planning continues, and so do other job types.
     fixture.store.suspend("OTHER", "x", LIMIT).await.unwrap();
     let other = fixture.submit().await;
-    assert_eq!(fixture.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, other);
+    assert_eq!(fixture.store.lease_segments(&by(), 1).await.unwrap()[0].lease.job, other);
 
     fixture.run("UPDATE windlass_controls SET suspended_until = NULL").await;
     assert_eq!(fixture.job(job).await.error, None);
-    assert_eq!(fixture.claim(job, 2).await.len(), 2);
+    assert_eq!(fixture.lease(job, 2).await.len(), 2);
     fixture.check(job).await;
 }
 

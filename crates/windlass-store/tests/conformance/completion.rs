@@ -22,7 +22,7 @@ both!(
 
 async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    for chunk in fixture.claim(job, 3).await {
+    for chunk in fixture.lease(job, 3).await {
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
         fixture.complete(&chunk).await.unwrap();
         fixture.check(job).await;
@@ -37,7 +37,7 @@ async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
 
 async fn a_completion_is_repeatable(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     for _ in 0..3 {
         fixture.complete(&chunks[0]).await.unwrap();
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
@@ -58,7 +58,7 @@ async fn a_completion_is_repeatable(fixture: StoreFixture) {
 
 async fn several_chunks_complete_in_one_transaction(fixture: StoreFixture) {
     let job = fixture.planned(5).await;
-    let chunks = fixture.claim(job, 5).await;
+    let chunks = fixture.lease(job, 5).await;
     let (last, first) = chunks.split_last().unwrap();
     let together: Vec<_> = first.iter().map(|chunk| (chunk.lease, done(10))).collect();
     fixture.store.complete_together(&together).await.unwrap();
@@ -73,7 +73,7 @@ async fn several_chunks_complete_in_one_transaction(fixture: StoreFixture) {
 
 async fn complete_together_changes_nothing_if_one_lease_is_lost(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     let mut together: Vec<_> = chunks.iter().map(|chunk| (chunk.lease, done(10))).collect();
     together[1].0.epoch -= 1;
     assert_lost(fixture.store.complete_together(&together).await);
@@ -84,7 +84,7 @@ async fn complete_together_changes_nothing_if_one_lease_is_lost(fixture: StoreFi
 async fn concurrent_last_completions_end_the_job_once(fixture: StoreFixture) {
     for _ in 0..5 {
         let job = fixture.planned(12).await;
-        let chunks = fixture.claim(job, 12).await;
+        let chunks = fixture.lease(job, 12).await;
         let barrier = std::sync::Arc::new(tokio::sync::Barrier::new(chunks.len()));
         let ends = chunks.into_iter().map(|chunk| {
             let (store, barrier) = (fixture.store.clone(), barrier.clone());
@@ -108,7 +108,7 @@ async fn concurrent_last_completions_end_the_job_once(fixture: StoreFixture) {
 
 async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
     let job = fixture.planned(30).await;
-    for chunk in fixture.claim(job, 30).await {
+    for chunk in fixture.lease(job, 30).await {
         let number = chunk.lease.chunk.number;
         let kept = match number {
             2 | 17 => {
@@ -129,7 +129,7 @@ async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
 
 async fn a_retry_queues_only_failed_chunks(fixture: StoreFixture) {
     let job = fixture.planned(4).await;
-    let chunks = fixture.claim(job, 4).await;
+    let chunks = fixture.lease(job, 4).await;
     for chunk in &chunks {
         let kept = match chunk.lease.chunk.number {
             1 => fixture.store.fail(chunk.lease, &done(4), "bad", false, &[]).await,
@@ -143,7 +143,7 @@ async fn a_retry_queues_only_failed_chunks(fixture: StoreFixture) {
     assert_eq!(retried.chunks.pending, 1);
     fixture.check(job).await;
 
-    let again = fixture.claim(job, 4).await;
+    let again = fixture.lease(job, 4).await;
     assert_eq!(again.len(), 1);
     assert_eq!((again[0].lease.chunk.number, again[0].attempts), (1, 0));
     assert!(again[0].lease.epoch > chunks[1].lease.epoch);
@@ -157,7 +157,7 @@ async fn a_retry_queues_only_failed_chunks(fixture: StoreFixture) {
 
 async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     for _ in 0..2 {
         fixture.store.fail(chunks[0].lease, &done(0), "no such column", true, &[]).await.unwrap();
     }
@@ -172,7 +172,7 @@ async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
     assert_eq!(fixture.job(job).await.error.as_deref(), Some("no such column"));
     fixture.check(job).await;
     fixture.store.retry(job).await.unwrap();
-    for chunk in fixture.claim(job, 9).await {
+    for chunk in fixture.lease(job, 9).await {
         fixture.complete(&chunk).await.unwrap();
     }
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
@@ -181,7 +181,7 @@ async fn a_chunk_can_fail_its_job_at_once(fixture: StoreFixture) {
 
 async fn a_chunk_can_end_after_its_job_was_paused_or_failed(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.pause(job, None).await.unwrap();
     fixture.complete(&chunk).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Paused, "a paused job ends when resumed");
@@ -190,7 +190,7 @@ async fn a_chunk_can_end_after_its_job_was_paused_or_failed(fixture: StoreFixtur
     fixture.check(job).await;
 
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.pause(job, None).await.unwrap();
     fixture.store.fail(chunk.lease, &done(0), "bad", true, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
@@ -199,7 +199,7 @@ async fn a_chunk_can_end_after_its_job_was_paused_or_failed(fixture: StoreFixtur
 
 async fn sums_of_an_ended_job_are_stored_in_its_row(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    for chunk in fixture.claim(job, 2).await {
+    for chunk in fixture.lease(job, 2).await {
         fixture.complete(&chunk).await.unwrap();
     }
     let sql = format!("SELECT processed + completed FROM windlass_jobs WHERE id = '{job}'");

@@ -11,8 +11,8 @@ use crate::fixture::{StoreFixture, by, new_job};
 both!(
     a_stopped_job_type_is_neither_planned_nor_worked,
     everything_can_be_stopped,
-    claims_respect_the_concurrency_limit,
-    concurrent_claims_respect_the_concurrency_limit,
+    leases_respect_the_concurrency_limit,
+    concurrent_leases_respect_the_concurrency_limit,
     a_job_can_have_its_own_limit,
     operators_override_the_limit_of_the_definition,
     leases_beyond_a_lowered_limit_are_listed,
@@ -27,16 +27,16 @@ async fn a_stopped_job_type_is_neither_planned_nor_worked(fixture: StoreFixture)
     let job_type = fixture.job(job).await.job_type;
     let queued = fixture.submit().await;
     fixture.store.stop(&job_type, true).await.unwrap();
-    assert!(fixture.claim(job, 1).await.is_empty());
-    assert!(fixture.store.claim_segments(&by(), 1).await.unwrap().is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
+    assert!(fixture.store.lease_segments(&by(), 1).await.unwrap().is_empty());
     for id in [job, queued] {
         assert!(fixture.job(id).await.error.unwrap().contains("stopped"));
     }
     let controls = fixture.store.controls().await.unwrap();
     assert_eq!((controls.len(), controls[0].stopped), (1, true));
     fixture.store.stop(&job_type, false).await.unwrap();
-    assert_eq!(fixture.claim(job, 2).await.len(), 2);
-    assert_eq!(fixture.store.claim_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
+    assert_eq!(fixture.lease(job, 2).await.len(), 2);
+    assert_eq!(fixture.store.lease_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
     assert_eq!(fixture.job(job).await.error, None);
     fixture.check(job).await;
 }
@@ -44,47 +44,47 @@ async fn a_stopped_job_type_is_neither_planned_nor_worked(fixture: StoreFixture)
 async fn everything_can_be_stopped(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     fixture.store.stop(EVERYTHING, true).await.unwrap();
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     fixture.store.stop(EVERYTHING, false).await.unwrap();
-    assert_eq!(fixture.claim(job, 1).await.len(), 1);
+    assert_eq!(fixture.lease(job, 1).await.len(), 1);
 }
 
-async fn claims_respect_the_concurrency_limit(fixture: StoreFixture) {
+async fn leases_respect_the_concurrency_limit(fixture: StoreFixture) {
     let (first, second) = (fixture.planned(5).await, fixture.planned(5).await);
     let job_type = fixture.job(first).await.job_type;
     fixture.store.set_throughput(&job_type, Some(3), None).await.unwrap();
-    let claimed = fixture.store.claim_chunks(&by(), 10).await.unwrap();
-    assert_eq!(claimed.len(), 3);
-    assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == first), "the older job first");
-    assert!(fixture.store.claim_chunks(&by(), 10).await.unwrap().is_empty());
-    fixture.complete(&claimed[0]).await.unwrap();
-    assert_eq!(fixture.store.claim_chunks(&by(), 10).await.unwrap().len(), 1);
+    let leased = fixture.store.lease_chunks(&by(), 10).await.unwrap();
+    assert_eq!(leased.len(), 3);
+    assert!(leased.iter().all(|chunk| chunk.lease.chunk.job == first), "the older job first");
+    assert!(fixture.store.lease_chunks(&by(), 10).await.unwrap().is_empty());
+    fixture.complete(&leased[0]).await.unwrap();
+    assert_eq!(fixture.store.lease_chunks(&by(), 10).await.unwrap().len(), 1);
     fixture.store.set_throughput(&job_type, Some(UNLIMITED), None).await.unwrap();
-    assert_eq!(fixture.store.claim_chunks(&by(), 10).await.unwrap().len(), 6);
+    assert_eq!(fixture.store.lease_chunks(&by(), 10).await.unwrap().len(), 6);
     fixture.check(first).await;
     fixture.check(second).await;
 }
 
-async fn concurrent_claims_respect_the_concurrency_limit(fixture: StoreFixture) {
+async fn concurrent_leases_respect_the_concurrency_limit(fixture: StoreFixture) {
     let job = fixture.planned(40).await;
     let job_type = fixture.job(job).await.job_type;
     fixture.store.set_throughput(&job_type, Some(7), None).await.unwrap();
-    let claims = (0..12).map(|_| {
+    let leases = (0..12).map(|_| {
         let store = fixture.store.clone();
-        tokio::spawn(async move { store.claim_chunks(&by(), 3).await.unwrap().len() })
+        tokio::spawn(async move { store.lease_chunks(&by(), 3).await.unwrap().len() })
     });
-    let claimed: usize = join_all(claims).await.into_iter().map(|claimed| claimed.unwrap()).sum();
-    assert_eq!(claimed, 7);
+    let leased: usize = join_all(leases).await.into_iter().map(|leased| leased.unwrap()).sum();
+    assert_eq!(leased, 7);
     assert_eq!(fixture.job(job).await.chunks.processing, 7);
 }
 
 async fn a_job_can_have_its_own_limit(fixture: StoreFixture) {
     let (slow, fast) = (fixture.planned(5).await, fixture.planned(5).await);
     fixture.store.set_throughput(&slow.to_string(), Some(1), None).await.unwrap();
-    let claimed = fixture.store.claim_chunks(&by(), 4).await.unwrap();
-    let of_slow = claimed.iter().filter(|chunk| chunk.lease.chunk.job == slow).count();
-    assert_eq!((claimed.len(), of_slow), (4, 1));
-    let of_fast = claimed.iter().filter(|chunk| chunk.lease.chunk.job == fast).count();
+    let leased = fixture.store.lease_chunks(&by(), 4).await.unwrap();
+    let of_slow = leased.iter().filter(|chunk| chunk.lease.chunk.job == slow).count();
+    assert_eq!((leased.len(), of_slow), (4, 1));
+    let of_fast = leased.iter().filter(|chunk| chunk.lease.chunk.job == fast).count();
     assert_eq!(of_fast, 3);
 }
 
@@ -112,12 +112,12 @@ async fn operators_override_the_limit_of_the_definition(fixture: StoreFixture) {
 async fn leases_beyond_a_lowered_limit_are_listed(fixture: StoreFixture) {
     let job = fixture.planned(5).await;
     let job_type = fixture.job(job).await.job_type;
-    let claimed = fixture.claim(job, 4).await;
+    let leased = fixture.lease(job, 4).await;
     assert!(fixture.store.over_limit().await.unwrap().is_empty());
     fixture.store.set_throughput(&job_type, Some(1), None).await.unwrap();
     let mut over_limit = fixture.store.over_limit().await.unwrap();
     over_limit.sort_by_key(|lease| lease.chunk.number);
-    let last: Vec<_> = claimed[1..].iter().map(|chunk| chunk.lease).collect();
+    let last: Vec<_> = leased[1..].iter().map(|chunk| chunk.lease).collect();
     assert_eq!(over_limit, last);
 }
 
@@ -177,10 +177,10 @@ async fn the_last_suspension_of_a_connection_wins(fixture: StoreFixture) {
     }
     assert!(fixture.store.suspend(&subject, "", Duration::ZERO).await.unwrap());
     assert_eq!(fixture.job(job).await.error, None);
-    // Claims continue, since another process may reach the database.
+    // Leasing continues, since another process may reach the database.
     fixture.store.suspend(&subject, "unavailable", long).await.unwrap();
-    let claimed = fixture.claim(job, 1).await;
-    assert_eq!(claimed.len(), 1);
+    let leased = fixture.lease(job, 1).await;
+    assert_eq!(leased.len(), 1);
     // A cancelled job waits for the database, too.
     fixture.store.cancel(job).await.unwrap();
     let error = fixture.job(job).await.error.unwrap();
@@ -192,7 +192,7 @@ async fn workers_are_listed_with_their_chunks(fixture: StoreFixture) {
     let worker = by().worker;
     let other = Capabilities { worker: "other".to_owned(), ..by() };
     fixture.store.heartbeat_worker(&by(), 4).await.unwrap();
-    fixture.claim(job, 2).await;
+    fixture.lease(job, 2).await;
     fixture.store.heartbeat_worker(&other, 1).await.unwrap();
     fixture.store.heartbeat_worker(&by(), 4).await.unwrap();
     let workers = fixture.store.workers().await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{DeadLetterStatus, JobId, JobStatus, Key, PaginationState, Value};
-use windlass_store::{ClaimedChunk, DeadLetter, DeadLetterFilter, NewDeadLetter, NewJob};
+use windlass_store::{DeadLetter, DeadLetterFilter, LeasedChunk, NewDeadLetter, NewJob};
 
 use crate::fixture::{StoreFixture, by, cut, done, last_page, new_job, scan, with_dead};
 
@@ -14,9 +14,9 @@ both!(
     a_letter_is_written_once,
     dead_letters_are_filtered,
     letters_are_listed_newest_first_in_pages,
-    a_redrive_claims_letters_and_settles_them,
+    a_redrive_takes_letters_and_settles_them,
     an_item_that_fails_again_updates_its_letter,
-    concurrent_redrives_claim_each_letter_once,
+    concurrent_redrives_take_each_letter_once,
     a_cancelled_redrive_releases_its_letters,
     a_stopped_redrive_settles_done_items_and_releases_the_others,
     a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled,
@@ -46,7 +46,7 @@ async fn all(fixture: &StoreFixture) -> Vec<DeadLetter> {
 /// A completed job with these letters.
 pub(crate) async fn dead(fixture: &StoreFixture, letters: &[NewDeadLetter]) -> JobId {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.add_dead_letters(chunk.lease, letters).await.unwrap();
     let progress = with_dead(letters.len() as i64);
     fixture.store.complete(chunk.lease, &progress, &[]).await.unwrap();
@@ -65,12 +65,12 @@ pub(crate) async fn redrive(
     fixture.store.redrive(original, filter, redriving(original)).await.unwrap()
 }
 
-/// Plans a redrive with one chunk and claims it.
-pub(crate) async fn begin(fixture: &StoreFixture, job: JobId) -> ClaimedChunk {
+/// Plans a redrive with one chunk and leases it.
+pub(crate) async fn begin(fixture: &StoreFixture, job: JobId) -> LeasedChunk {
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(1));
     fixture.store.commit_page(page).await.unwrap();
-    fixture.claim(job, 1).await.remove(0)
+    fixture.lease(job, 1).await.remove(0)
 }
 
 async fn a_redrive_chain_lists_a_job_and_its_redrives(fixture: StoreFixture) {
@@ -96,7 +96,7 @@ async fn a_redrive_chain_lists_a_job_and_its_redrives(fixture: StoreFixture) {
 
 async fn a_letter_is_written_once(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let letters = [letter(1, "bad"), letter(2, "worse\0")];
     for _ in 0..3 {
         fixture.store.add_dead_letters(chunk.lease, &letters).await.unwrap();
@@ -153,7 +153,7 @@ async fn dead_letters_are_filtered(fixture: StoreFixture) {
 
 async fn letters_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     for number in 0..7 {
         fixture.store.add_dead_letters(chunk.lease, &[letter(number, "bad")]).await.unwrap();
     }
@@ -169,7 +169,7 @@ async fn letters_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     assert_eq!(keys, [6, 5, 4, 3, 2, 1, 0]);
 }
 
-async fn a_redrive_claims_letters_and_settles_them(fixture: StoreFixture) {
+async fn a_redrive_takes_letters_and_settles_them(fixture: StoreFixture) {
     let original = dead(&fixture, &[letter(1, "bad"), letter(2, "bad"), letter(3, "other")]).await;
     let filter = DeadLetterFilter { error: Some("bad".into()), ..DeadLetterFilter::default() };
     let roots = fixture.store.redrivable(&filter).await.unwrap();
@@ -185,10 +185,7 @@ async fn a_redrive_claims_letters_and_settles_them(fixture: StoreFixture) {
     assert_eq!(letters[0].status, DeadLetterStatus::New, "until its item is processed");
     assert_eq!([letters[0].redrive_job, letters[2].redrive_job], [Some(job), None]);
     assert!(fixture.store.redrivable(&filter).await.unwrap().is_empty());
-    assert!(
-        redrive(&fixture, original, &filter).await.is_none(),
-        "another redrive has claimed them"
-    );
+    assert!(redrive(&fixture, original, &filter).await.is_none(), "another redrive has taken them");
 
     let chunk = begin(&fixture, job).await;
     let settled = [letter(1, "").key, letter(2, "").key, letter(3, "").key];
@@ -226,7 +223,7 @@ async fn an_item_that_fails_again_updates_its_letter(fixture: StoreFixture) {
     assert_eq!(redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap().1, 1);
 }
 
-async fn concurrent_redrives_claim_each_letter_once(fixture: StoreFixture) {
+async fn concurrent_redrives_take_each_letter_once(fixture: StoreFixture) {
     let letters: Vec<_> = (0..40).map(|number| letter(number, "bad")).collect();
     let original = dead(&fixture, &letters).await;
     let redrives = (0..6).map(|_| {
@@ -249,7 +246,7 @@ async fn concurrent_redrives_claim_each_letter_once(fixture: StoreFixture) {
     }
     let distinct: HashSet<_> = ids.iter().collect();
     assert_eq!(ids.len(), distinct.len(), "no letter twice");
-    // A redrive may have got no letters, but no letter is left unclaimed.
+    // A redrive may have got no letters, but no letter is left over.
     while redrive(&fixture, original, &DeadLetterFilter::default()).await.is_some() {}
     assert!(all(&fixture).await.iter().all(|letter| letter.redrive_job.is_some()));
 }
@@ -260,7 +257,7 @@ async fn a_cancelled_redrive_releases_its_letters(fixture: StoreFixture) {
     begin(&fixture, job).await;
     fixture.store.cancel(job).await.unwrap();
     assert_eq!(all(&fixture).await[0].redrive_job, Some(job), "a worker may still commit");
-    let ending = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
+    let ending = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
     fixture.store.end_cancelled(ending.lease, &done(0), &[]).await.unwrap();
     assert_eq!(all(&fixture).await[0].redrive_job, None);
     let (job, _) = redrive(&fixture, original, &DeadLetterFilter::default()).await.unwrap();
@@ -282,7 +279,7 @@ async fn a_stopped_redrive_settles_done_items_and_releases_the_others(fixture: S
         let mut chunk = begin(&fixture, job).await;
         if !fails {
             fixture.store.cancel(job).await.unwrap();
-            chunk = fixture.store.claim_cancelled(&by(), 1).await.unwrap().remove(0);
+            chunk = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
         }
         let again = [letter(3, "worse")];
         fixture.store.add_dead_letters(chunk.lease, &again).await.unwrap();
@@ -318,7 +315,7 @@ async fn half_failed(fixture: &StoreFixture) -> (JobId, JobId) {
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(2));
     fixture.store.commit_page(page).await.unwrap();
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no such column", true, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
     (original, job)
@@ -344,7 +341,7 @@ async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancell
 
     // Other failed jobs can be retried or submitted again, but not cancelled.
     let other = fixture.planned(2).await;
-    let chunk = fixture.claim(other, 1).await.remove(0);
+    let chunk = fixture.lease(other, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no", true, &[]).await.unwrap();
     assert!(fixture.store.cancel(other).await.unwrap_err().to_string().contains("FAILED"));
 }

@@ -24,7 +24,7 @@ both!(
     on_failed_of_the_dependency_decides_about_failed_parents,
     a_thousand_pairs_of_parents_make_a_thousand_triggers,
     concurrent_cascades_do_not_deadlock,
-    a_trigger_is_claimed_once_and_retried_after_a_refusal,
+    a_trigger_is_leased_once_and_retried_after_a_refusal,
     a_parent_with_waiting_followers_is_not_pruned,
     the_graph_contains_ancestors_and_descendants,
 );
@@ -53,14 +53,14 @@ impl StoreFixture {
         self.store.submit(job).await.unwrap().id()
     }
 
-    /// Whether a job can be claimed now.
+    /// Whether a job can be leased now.
     async fn is_free(&self, job: JobId) -> bool {
         let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
-        let claimed = self.store.claim_segments(&by, 1).await.unwrap();
-        for segment in &claimed {
+        let leased = self.store.lease_segments(&by, 1).await.unwrap();
+        for segment in &leased {
             self.store.release_segment(segment.lease, None, false, Duration::ZERO).await.unwrap();
         }
-        !claimed.is_empty()
+        !leased.is_empty()
     }
 
     /// Ends a job without records.
@@ -85,7 +85,7 @@ impl StoreFixture {
 
 async fn finish(store: &Arc<dyn Store>, job: JobId) {
     let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
-    let segment = store.claim_segments(&by, 1).await.unwrap().remove(0);
+    let segment = store.lease_segments(&by, 1).await.unwrap().remove(0);
     let page = last_page(segment.lease, PaginationState::Plan, scan(0), Vec::new());
     store.commit_page(page).await.unwrap();
 }
@@ -271,7 +271,7 @@ async fn on_failed_of_the_dependency_decides_about_failed_parents(fixture: Store
             fixture.store.retry(a).await.unwrap();
             fixture.end(a, JobStatus::Completed).await;
         }
-        let trigger = fixture.store.claim_triggers(10, Duration::ZERO).await.unwrap().remove(0);
+        let trigger = fixture.store.lease_triggers(10, Duration::ZERO).await.unwrap().remove(0);
         let child = NewJob { request: trigger.request, id: trigger.id, ..new_job() };
         let child = fixture.put(child).await;
         fixture.store.complete_trigger(trigger.id).await.unwrap();
@@ -326,17 +326,17 @@ async fn concurrent_cascades_do_not_deadlock(fixture: StoreFixture) {
     assert_eq!(fixture.triggered().await.len(), 30 * 9 * 2);
 }
 
-async fn a_trigger_is_claimed_once_and_retried_after_a_refusal(fixture: StoreFixture) {
+async fn a_trigger_is_leased_once_and_retried_after_a_refusal(fixture: StoreFixture) {
     let rules = [rule("SUMMARY", &["A"], OnFailed::Block)];
     let a = fixture.put(parent("A", &rules, json!({}))).await;
     fixture.end(a, JobStatus::Completed).await;
     let long = Duration::from_secs(60);
-    let taken = fixture.store.claim_triggers(10, long).await.unwrap();
+    let taken = fixture.store.lease_triggers(10, long).await.unwrap();
     assert_eq!(taken.len(), 1);
-    assert!(fixture.store.claim_triggers(10, long).await.unwrap().is_empty());
+    assert!(fixture.store.lease_triggers(10, long).await.unwrap().is_empty());
     let id = taken[0].id;
     fixture.store.fail_trigger(id, "no such type", Duration::ZERO).await.unwrap();
-    let again = fixture.store.claim_triggers(10, long).await.unwrap().remove(0);
+    let again = fixture.store.lease_triggers(10, long).await.unwrap().remove(0);
     assert_eq!((again.id, again.attempts, again.error.as_deref()), (id, 1, Some("no such type")));
     fixture.store.complete_trigger(id).await.unwrap();
     assert!(fixture.store.triggers(10).await.unwrap().is_empty());

@@ -67,19 +67,19 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     // From planning to the end, with dead letters.
     let job = fixture.submit().await;
     let only = windlass_store::Capabilities { only_job: Some(job), ..by() };
-    let plan = log.durable("claim a segment", store.claim_segments(&only, 1)).await.remove(0);
+    let plan = log.durable("lease a segment", store.lease_segments(&only, 1)).await.remove(0);
     let later = store.release_segment(plan.lease, Some("busy"), false, Duration::ZERO);
     log.durable("release a segment", later).await;
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(4));
     let _ = log.durable("load", store.commit_page(page)).await;
-    let chunks = log.durable("claim", store.claim_chunks(&only, 4)).await;
+    let chunks = log.durable("lease", store.lease_chunks(&only, 4)).await;
     let letters = [letter(1, "bad"), letter(2, "worse")];
     let _ = log.durable("a dead letter", store.add_dead_letters(chunks[0].lease, &letters)).await;
     let (none, two_dead) = (done(0), with_dead(2));
     let release = store.release(chunks[1].lease, &none, Some("busy"), true, Duration::ZERO);
     let _ = log.durable("release", release).await;
-    let again = fixture.claim(job, 1).await.remove(0);
+    let again = fixture.lease(job, 1).await.remove(0);
     fixture.complete(&chunks[2]).await.unwrap();
     fixture.complete(&chunks[3]).await.unwrap();
     fixture.complete(&again).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     // Several completions in one transaction, which end the job.
     let job = fixture.planned(2).await;
     let together: Vec<_> =
-        fixture.claim(job, 2).await.iter().map(|chunk| (chunk.lease, done(10))).collect();
+        fixture.lease(job, 2).await.iter().map(|chunk| (chunk.lease, done(10))).collect();
     log.durable("complete together", store.complete_together(&together)).await;
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
 
@@ -120,7 +120,7 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     let map = json!({ "step": { "map": "SELECT 1 AS n FROM {source} WHERE {chunk}" },
                       "reduce": "SELECT sum(n) AS n FROM parts" });
     let job = fixture.planned_as(job_with(map, Request::new("REFRESH")), 1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     store.complete_part(chunk.lease, &done(1), &part).await.unwrap();
     let merge = fixture.segment_of(job).await;
     let _ = log.durable("put a result", store.put_merged(merge.lease, &part)).await;
@@ -130,7 +130,7 @@ async fn a_call_returns_after_its_changes_are_flushed() {
 
     // A budget that pauses or fails a job while other chunks are open.
     let job = fixture.planned(3).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     let _ =
         log.durable("fail a chunk", store.fail(chunks[0].lease, &done(0), "no", false, &[])).await;
     let _ =
@@ -140,7 +140,7 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     for (on_exceeded, status) in [("pause", JobStatus::Paused), ("fail", JobStatus::Failed)] {
         let failures = json!({ "failures": { "budget": 1, "on_exceeded": on_exceeded } });
         let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 3).await;
-        let chunk = fixture.claim(job, 1).await.remove(0);
+        let chunk = fixture.lease(job, 1).await.remove(0);
         let _ = log.durable(on_exceeded, store.complete(chunk.lease, &with_dead(2), &[])).await;
         assert_eq!(fixture.status(job).await, status);
     }
@@ -150,11 +150,11 @@ async fn a_call_returns_after_its_changes_are_flushed() {
 
     // Operator commands.
     let job = fixture.planned(2).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     log.durable("pause", store.pause(job, Some("why"))).await;
     log.durable("resume", store.resume(job)).await;
     log.durable("cancel", store.cancel(job)).await;
-    let ending = log.durable("claim cancelled", store.claim_cancelled(&only_of(job), 1)).await;
+    let ending = log.durable("lease cancelled", store.lease_cancelled(&only_of(job), 1)).await;
     assert_eq!(ending[0].lease.chunk, chunk.lease.chunk);
     let _ = log.durable("end cancelled", store.end_cancelled(ending[0].lease, &done(0), &[])).await;
     log.durable("discard", store.mark_discarded(job)).await;

@@ -10,7 +10,7 @@ use windlass_core::{
 };
 use windlass_drivers::rusqlite::Connection;
 use windlass_store::{
-    Capabilities, ChunkRow, ClaimedChunk, ClaimedSegment, NewChunk, NewJob, NewSegment, Page,
+    Capabilities, ChunkRow, LeasedChunk, LeasedSegment, NewChunk, NewJob, NewSegment, Page,
     Progress, Result, SegmentLease, Store, StoreError, connect,
 };
 use windlass_testkit::{Database, PostgresServer};
@@ -124,19 +124,19 @@ impl StoreFixture {
         id
     }
 
-    /// Claims one segment of a job.
-    pub(crate) async fn segment_of(&self, job: JobId) -> ClaimedSegment {
+    /// Leases one segment of a job.
+    pub(crate) async fn segment_of(&self, job: JobId) -> LeasedSegment {
         let by = Capabilities { only_job: Some(job), ..by() };
-        self.store.claim_segments(&by, 1).await.unwrap().remove(0)
+        self.store.lease_segments(&by, 1).await.unwrap().remove(0)
     }
 
-    /// Claims chunks of a job.
-    pub(crate) async fn claim(&self, job: JobId, limit: u32) -> Vec<ClaimedChunk> {
+    /// Leases chunks of a job.
+    pub(crate) async fn lease(&self, job: JobId, limit: u32) -> Vec<LeasedChunk> {
         let by = Capabilities { only_job: Some(job), ..by() };
-        self.store.claim_chunks(&by, limit).await.unwrap()
+        self.store.lease_chunks(&by, limit).await.unwrap()
     }
 
-    pub(crate) async fn complete(&self, chunk: &ClaimedChunk) -> Result<()> {
+    pub(crate) async fn complete(&self, chunk: &LeasedChunk) -> Result<()> {
         self.store.complete(chunk.lease, &done(10), &[]).await
     }
 

@@ -123,7 +123,7 @@ async fn jobs_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     }
     assert_eq!(listed, ids);
 
-    fixture.store.claim_segments(&by(), 1).await.unwrap();
+    fixture.store.lease_segments(&by(), 1).await.unwrap();
     let of = |job_type: &str, status| JobFilter {
         job_type: Some(job_type.to_owned()),
         status,

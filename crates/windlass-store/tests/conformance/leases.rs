@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{ChunkStatus, Cursor, PaginationState};
-use windlass_store::{ClaimedChunk, Lease, LeaseRenewal, LeaseStatus, NewDeadLetter, Progress};
+use windlass_store::{Lease, LeaseRenewal, LeaseStatus, LeasedChunk, NewDeadLetter, Progress};
 use windlass_testkit::eventually;
 
 use crate::fixture::{
@@ -12,7 +12,7 @@ use crate::fixture::{
 };
 
 both!(
-    an_expired_lease_is_claimed_again,
+    an_expired_lease_is_leased_again,
     an_old_epoch_changes_nothing,
     a_heartbeat_renews_a_lease_and_stores_progress,
     heartbeats_never_renew_past_the_timeout,
@@ -42,16 +42,16 @@ fn letter() -> NewDeadLetter {
     }
 }
 
-/// A chunk whose lease was lost, and its next claim.
-async fn lost(fixture: &StoreFixture) -> (ClaimedChunk, ClaimedChunk) {
+/// A chunk whose lease was lost, and its next lease.
+async fn lost(fixture: &StoreFixture) -> (LeasedChunk, LeasedChunk) {
     let job = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
-    let old = fixture.claim(job, 1).await.remove(0);
+    let old = fixture.lease(job, 1).await.remove(0);
     expire(fixture).await;
-    let new = fixture.claim(job, 1).await.remove(0);
+    let new = fixture.lease(job, 1).await.remove(0);
     (old, new)
 }
 
-async fn an_expired_lease_is_claimed_again(fixture: StoreFixture) {
+async fn an_expired_lease_is_leased_again(fixture: StoreFixture) {
     let (old, new) = lost(&fixture).await;
     let job = old.lease.chunk.job;
     assert!(new.lease.epoch > old.lease.epoch);
@@ -59,9 +59,9 @@ async fn an_expired_lease_is_claimed_again(fixture: StoreFixture) {
     assert_eq!(new.attempts, 0, "a lost lease is not a failed attempt");
     let row = fixture.chunk(job, 0).await;
     assert_eq!((row.losses, row.attempts), (1, 0));
-    // The flag is about the previous claim only.
+    // The flag is about the previous lease only.
     fixture.store.release(new.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
-    assert!(!fixture.claim(job, 1).await.remove(0).lost);
+    assert!(!fixture.lease(job, 1).await.remove(0).lost);
     fixture.check(job).await;
 }
 
@@ -89,7 +89,7 @@ async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
 
 async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("1s", "60s"), 1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let progress = Progress { cursor: Cursor::Key(key(3)), counts: done(3).counts };
     let begun = tokio::time::Instant::now();
     // For three times the length of the lease, with a rescue after every heartbeat.
@@ -113,7 +113,7 @@ async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
 
 async fn heartbeats_never_renew_past_the_timeout(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("1s", "2s"), 1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let begun = tokio::time::Instant::now();
     eventually("its time is up", LIMIT, async || {
         let status = fixture.store.heartbeat(&[renewal(chunk.lease)], &[]).await.unwrap();
@@ -122,13 +122,13 @@ async fn heartbeats_never_renew_past_the_timeout(fixture: StoreFixture) {
     })
     .await;
     assert!(begun.elapsed() >= Duration::from_millis(1900), "{:?}", begun.elapsed());
-    assert!(fixture.claim(job, 1).await.remove(0).lost);
+    assert!(fixture.lease(job, 1).await.remove(0).lost);
 }
 
 async fn lease_statuses_are_in_order(fixture: StoreFixture) {
     let (running, paused) = (fixture.planned(3).await, fixture.planned(1).await);
-    let held = fixture.claim(running, 3).await;
-    let hand_back = fixture.claim(paused, 1).await.remove(0);
+    let held = fixture.lease(running, 3).await;
+    let hand_back = fixture.lease(paused, 1).await.remove(0);
     fixture.store.pause(paused, None).await.unwrap();
     fixture.complete(&held[1]).await.unwrap();
     let future = Lease { epoch: 9, ..held[0].lease };
@@ -146,8 +146,8 @@ async fn lease_statuses_are_in_order(fixture: StoreFixture) {
 async fn a_rescue_returns_only_expired_leases(fixture: StoreFixture) {
     let long = fixture.planned(1).await;
     let short = fixture.planned_as(with_short_lease("100ms", "60s"), 1).await;
-    fixture.claim(long, 1).await;
-    fixture.claim(short, 1).await;
+    fixture.lease(long, 1).await;
+    fixture.lease(short, 1).await;
     // Its chunk is pending again, whatever the status of the job.
     fixture.store.pause(short, None).await.unwrap();
     expire(&fixture).await;
@@ -162,7 +162,7 @@ async fn a_segment_with_an_expired_lease_is_planned_again(fixture: StoreFixture)
     let old = fixture.segment_of(job).await;
     fixture.shorten_segment_leases().await;
     expire(&fixture).await;
-    let new = fixture.store.claim_segments(&by(), 1).await.unwrap().remove(0);
+    let new = fixture.store.lease_segments(&by(), 1).await.unwrap().remove(0);
     assert_eq!((new.lease.epoch, new.attempts), (old.lease.epoch + 1, 0));
     let late = last_page(old.lease, PaginationState::Plan, scan(10), cut(1));
     assert_lost(fixture.store.commit_page(late).await);
@@ -177,11 +177,11 @@ async fn a_segment_with_an_expired_lease_is_planned_again(fixture: StoreFixture)
 
 async fn a_released_chunk_is_released_once(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let (chunk, progress) = (fixture.claim(job, 1).await.remove(0), done(0));
+    let (chunk, progress) = (fixture.lease(job, 1).await.remove(0), done(0));
     for _ in 0..2 {
         let released =
             fixture.store.release(chunk.lease, &progress, Some("x"), true, Duration::ZERO);
         released.await.unwrap();
     }
-    assert_eq!(fixture.claim(job, 1).await.remove(0).attempts, 1);
+    assert_eq!(fixture.lease(job, 1).await.remove(0).attempts, 1);
 }

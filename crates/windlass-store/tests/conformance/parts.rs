@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_core::{JobId, JobStatus, OnFailed, PaginationState, Phase, Request};
-use windlass_store::{ClaimedSegment, JobFilter, MERGED, NewJob, NewPart, Result};
+use windlass_store::{JobFilter, LeasedSegment, MERGED, NewJob, NewPart, Result};
 
 use crate::fixture::{StoreFixture, assert_lost, by, done, job_with, last_page, new_job};
 
@@ -37,14 +37,14 @@ impl StoreFixture {
     /// A job with two chunks, both completed with a part.
     async fn mapped(&self) -> JobId {
         let job = self.planned_as(mapping(), 2).await;
-        for chunk in self.claim(job, 2).await {
+        for chunk in self.lease(job, 2).await {
             let rows = chunk.lease.chunk.number;
             self.store.complete_part(chunk.lease, &done(10), &part(rows)).await.unwrap();
         }
         job
     }
 
-    async fn finish_merge(&self, segment: &ClaimedSegment) -> Result<()> {
+    async fn finish_merge(&self, segment: &LeasedSegment) -> Result<()> {
         let (from, to) = (PaginationState::Merge, PaginationState::Merge);
         self.store.commit_page(last_page(segment.lease, from, to, Vec::new())).await
     }
@@ -52,7 +52,7 @@ impl StoreFixture {
 
 async fn a_part_is_stored_when_its_chunk_completes(fixture: StoreFixture) {
     let job = fixture.planned_as(mapping(), 2).await;
-    let chunks = fixture.claim(job, 2).await;
+    let chunks = fixture.lease(job, 2).await;
     for _ in 0..2 {
         fixture.store.complete_part(chunks[1].lease, &done(10), &part(7)).await.unwrap();
     }
@@ -73,7 +73,7 @@ async fn the_merge_is_the_last_segment(fixture: StoreFixture) {
     fixture.check(job).await;
     let segment = fixture.segment_of(job).await;
     assert_eq!(segment.state, PaginationState::Merge);
-    assert!(fixture.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
     fixture.store.put_merged(segment.lease, &part(9)).await.unwrap();
     fixture.finish_merge(&segment).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Completed);
@@ -84,12 +84,12 @@ async fn the_merge_is_the_last_segment(fixture: StoreFixture) {
 
 async fn a_job_with_a_failed_chunk_is_not_merged(fixture: StoreFixture) {
     let job = fixture.planned_as(mapping(), 1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "broken", false, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
-    assert!(fixture.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
     fixture.store.retry(job).await.unwrap();
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.complete_part(chunk.lease, &done(10), &part(1)).await.unwrap();
     let segment = fixture.segment_of(job).await;
     fixture.finish_merge(&segment).await.unwrap();
@@ -134,9 +134,9 @@ async fn a_job_without_records_is_merged_too(fixture: StoreFixture) {
 }
 
 async fn a_cancelled_merge_is_fenced_before_the_job_ends(fixture: StoreFixture) {
-    let unclaimed = fixture.mapped().await;
-    assert_eq!(fixture.store.cancel(unclaimed).await.unwrap(), JobStatus::Cancelled);
-    fixture.store.mark_discarded(unclaimed).await.unwrap();
+    let unleased = fixture.mapped().await;
+    assert_eq!(fixture.store.cancel(unleased).await.unwrap(), JobStatus::Cancelled);
+    fixture.store.mark_discarded(unleased).await.unwrap();
     let job = fixture.mapped().await;
     let segment = fixture.segment_of(job).await;
     // Its load may still commit, so the job is not cancelled before the load is fenced.
@@ -153,7 +153,7 @@ async fn a_cancelled_merge_is_fenced_before_the_job_ends(fixture: StoreFixture) 
     assert_eq!(listed(JobStatus::Cancelled).await, 1, "the other job");
     assert_lost(fixture.store.put_merged(segment.lease, &part(1)).await);
     assert_lost(fixture.finish_merge(&segment).await);
-    assert!(fixture.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
     let child = NewJob {
         request: Request {
             after: Some(vec![job]),
@@ -166,17 +166,17 @@ async fn a_cancelled_merge_is_fenced_before_the_job_ends(fixture: StoreFixture) 
     assert!(fixture.job(child).await.error.unwrap().contains("waits for 1 job"));
 
     // Its database is unavailable at first, and the job shows that.
-    let ending = fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap();
+    let ending = fixture.store.lease_cancelled_merges(&by(), 10).await.unwrap();
     assert_eq!(ending.len(), 1);
     assert!(ending[0].epoch > segment.lease.epoch);
-    assert!(fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_cancelled_merges(&by(), 10).await.unwrap().is_empty());
     let (reason, wait) = (Some("the warehouse is down"), std::time::Duration::ZERO);
     fixture.store.release_segment(ending[0], reason, false, wait).await.unwrap();
     assert!(fixture.job(job).await.error.unwrap().ends_with("the warehouse is down"));
     fixture.check(job).await;
     // Cancelling again retries the fence at once.
     assert_eq!(fixture.store.cancel(job).await.unwrap(), JobStatus::Processing);
-    let again = fixture.store.claim_cancelled_merges(&by(), 10).await.unwrap().remove(0);
+    let again = fixture.store.lease_cancelled_merges(&by(), 10).await.unwrap().remove(0);
     assert_lost(fixture.store.end_cancelled_merge(ending[0], None).await);
     assert_eq!(fixture.status(job).await, JobStatus::Processing);
     for _ in 0..2 {

@@ -32,7 +32,7 @@ async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixtur
     let split = last_page(plan.lease, PaginationState::Plan, scan(0), vec![]);
     let split = Page { segments: new_segments(2), ..split };
     fixture.store.commit_page(split).await.unwrap();
-    let segments = fixture.store.claim_segments(&by(), 10).await.unwrap();
+    let segments = fixture.store.lease_segments(&by(), 10).await.unwrap();
     assert_eq!(segments.iter().map(|s| s.lease.segment).collect::<Vec<_>>(), [1, 2]);
 
     for (place, segment) in segments.into_iter().enumerate() {
@@ -134,7 +134,7 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let plan = fixture.segment_of(job).await;
     let long = Duration::from_secs(3600);
     fixture.store.release_segment(plan.lease, Some("no\0 route"), true, long).await.unwrap();
-    assert!(fixture.store.claim_segments(&by(), 1).await.unwrap().is_empty(), "it waits");
+    assert!(fixture.store.lease_segments(&by(), 1).await.unwrap().is_empty(), "it waits");
     let segment = fixture.store.segments(job).await.unwrap().remove(0);
     assert_eq!(segment.error.as_deref(), Some("no\u{fffd} route"));
     let waiting = fixture.job(job).await;
@@ -145,8 +145,8 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let soon = Duration::from_millis(100);
     fixture.store.release_segment(plan.lease, Some("x"), true, soon).await.unwrap();
     let mut again = Vec::new();
-    windlass_testkit::eventually("it is claimed again", LIMIT, async || {
-        again = fixture.store.claim_segments(&by(), 1).await.unwrap();
+    windlass_testkit::eventually("it is leased again", LIMIT, async || {
+        again = fixture.store.lease_segments(&by(), 1).await.unwrap();
         !again.is_empty()
     })
     .await;
@@ -155,7 +155,7 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let nothing = page(again[0].lease, PaginationState::Plan, PaginationState::Plan, vec![]);
     fixture.store.commit_page(nothing).await.unwrap();
     fixture.store.release_segment(again[0].lease, None, false, Duration::ZERO).await.unwrap();
-    let again = fixture.store.claim_segments(&by(), 1).await.unwrap();
+    let again = fixture.store.lease_segments(&by(), 1).await.unwrap();
     assert_eq!(again[0].attempts, 1);
     fixture.store.release_segment(again[0].lease, Some("unavailable"), false, long).await.unwrap();
     assert_eq!(fixture.job(other).await.error.as_deref(), Some("unavailable"));
@@ -194,8 +194,8 @@ async fn key_sets_are_read_back_unchanged(fixture: StoreFixture) {
     let chunks = key_sets.iter().map(|e| NewChunk { key_set: e.clone(), items: 1 }).collect();
     let page = last_page(plan.lease, PaginationState::Plan, scan(2), chunks);
     fixture.store.commit_page(page).await.unwrap();
-    let claimed = fixture.claim(job, 2).await;
-    assert_eq!(claimed.iter().map(|c| c.key_set.clone()).collect::<Vec<_>>(), key_sets);
+    let leased = fixture.lease(job, 2).await;
+    assert_eq!(leased.iter().map(|c| c.key_set.clone()).collect::<Vec<_>>(), key_sets);
 }
 
 async fn a_large_page_is_numbered_in_order(fixture: StoreFixture) {

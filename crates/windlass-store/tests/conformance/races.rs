@@ -1,4 +1,4 @@
-//! Commands race with claims and completions. Whichever wins, the state stays consistent and jobs end.
+//! Commands race with leases and completions. Whichever wins, the state stays consistent and jobs end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ fn allow_lost(result: Result<()>) {
     assert!(matches!(result, Ok(()) | Err(StoreError::LeaseLost)), "{result:?}");
 }
 
-/// Claims and ends chunks until it is notified. It hands back every third chunk.
+/// Leases and ends chunks until it is notified. It hands back every third chunk.
 async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
     let store = connect(&url).await.unwrap();
     let working = async {
         for turn in 0.. {
-            for chunk in store.claim_chunks(&by(), 3).await.unwrap() {
+            for chunk in store.lease_chunks(&by(), 3).await.unwrap() {
                 let lease = chunk.lease;
                 allow_lost(match turn % 3 {
                     0 => store.release(lease, &done(1), None, false, Duration::ZERO).await,
@@ -94,7 +94,7 @@ async fn a_cancel_races_with_work(fixture: StoreFixture) {
             tokio::time::sleep(Duration::from_micros(micros)).await;
             let cancelled = fixture.store.cancel(job).await.is_ok();
             eventually("the job ends", LIMIT, async || {
-                for chunk in fixture.store.claim_cancelled(&by(), 10).await.unwrap() {
+                for chunk in fixture.store.lease_cancelled(&by(), 10).await.unwrap() {
                     allow_lost(fixture.store.end_cancelled(chunk.lease, &done(1), &[]).await);
                 }
                 fixture.job(job).await.finished_at.is_some()
@@ -113,7 +113,7 @@ async fn retries_race_with_failures(fixture: StoreFixture) {
     let failing = async {
         // One task fails chunks, sometimes with the whole job; another one retries at once.
         for turn in 0..15 {
-            for chunk in fixture.claim(job, 1).await {
+            for chunk in fixture.lease(job, 1).await {
                 let (at_once, progress) = (turn % 2 == 0, done(0));
                 let failed = fixture.store.fail(chunk.lease, &progress, "bad", at_once, &[]);
                 allow_lost(failed.await);
@@ -165,7 +165,7 @@ async fn segments_are_planned_concurrently(fixture: StoreFixture) {
     let split = last_page(plan.lease, plan.state, scan(0), vec![]);
     let split = windlass_store::Page { segments: new_segments(8), ..split };
     fixture.store.commit_page(split).await.unwrap();
-    let loads = fixture.store.claim_segments(&by(), 8).await.unwrap().into_iter().map(|segment| {
+    let loads = fixture.store.lease_segments(&by(), 8).await.unwrap().into_iter().map(|segment| {
         let store = fixture.store.clone();
         tokio::spawn(async move {
             let mut state = segment.state;
@@ -187,7 +187,7 @@ async fn segments_are_planned_concurrently(fixture: StoreFixture) {
 async fn a_pause_races_with_the_last_completion(fixture: StoreFixture) {
     for _ in 0..40 {
         let job = fixture.planned(1).await;
-        let chunk = fixture.claim(job, 1).await.remove(0);
+        let chunk = fixture.lease(job, 1).await.remove(0);
         let store = fixture.store.clone();
         let ending = tokio::spawn(async move { store.complete(chunk.lease, &done(10), &[]).await });
         let paused = fixture.store.pause(job, None).await.is_ok();

@@ -24,7 +24,7 @@ const LONG_AGO: Duration = Duration::from_secs(3600);
 /// A completed job with this many chunks.
 async fn completed(fixture: &StoreFixture, chunks: usize) -> JobId {
     let job = fixture.planned(chunks).await;
-    for chunk in fixture.claim(job, chunks as u32).await {
+    for chunk in fixture.lease(job, chunks as u32).await {
         fixture.complete(&chunk).await.unwrap();
     }
     job
@@ -32,7 +32,7 @@ async fn completed(fixture: &StoreFixture, chunks: usize) -> JobId {
 
 async fn failed(fixture: &StoreFixture) -> JobId {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no", false, &[]).await.unwrap();
     job
 }
@@ -98,18 +98,18 @@ async fn a_closed_job_is_deleted_with_all_its_rows(fixture: StoreFixture) {
 
 async fn a_job_that_has_not_ended_is_neither_prunable_nor_closed(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    assert_eq!(fixture.claim(job, 1).await.len(), 1);
+    assert_eq!(fixture.lease(job, 1).await.len(), 1);
     for cancelled in [false, true] {
         assert_eq!(fixture.status(job).await, JobStatus::Processing);
         assert!(prunable(&fixture, NOW).await.is_empty());
         assert!(expired(&fixture, NOW).await.is_empty());
         assert!(!fixture.store.close_job(job, NOW).await.unwrap());
-        // A cancelled job ends when its claimed chunk is fenced.
+        // A cancelled job ends when its leased chunk is fenced.
         if !cancelled {
             fixture.store.cancel(job).await.unwrap();
         }
     }
-    let ending = fixture.store.claim_cancelled(&by(), 1).await.unwrap();
+    let ending = fixture.store.lease_cancelled(&by(), 1).await.unwrap();
     fixture.store.end_cancelled(ending[0].lease, &done(0), &[]).await.unwrap();
     assert_eq!(prunable(&fixture, NOW).await, [job]);
 }

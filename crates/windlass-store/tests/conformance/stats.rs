@@ -16,7 +16,7 @@ async fn depths_count_jobs_and_chunks(fixture: StoreFixture) {
     assert_eq!(depths().await, []);
     fixture.submit().await;
     let (job, other) = (fixture.planned(5).await, fixture.planned(2).await);
-    let chunks = fixture.claim(job, 3).await;
+    let chunks = fixture.lease(job, 3).await;
     let queued = depth(JobStatus::Queued, 1, 0, 0);
     assert_eq!(depths().await, [depth(JobStatus::Processing, 2, 4, 3), queued.clone()]);
     fixture.complete(&chunks[0]).await.unwrap();
@@ -33,7 +33,7 @@ async fn depths_count_jobs_and_chunks(fixture: StoreFixture) {
 async fn lost_leases_are_counted(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("50ms", "1m"), 2).await;
     let losses = async || fixture.store.stats().await.unwrap().losses;
-    fixture.claim(job, 2).await;
+    fixture.lease(job, 2).await;
     assert_eq!(losses().await, []);
     let mut rescued = 0;
     windlass_testkit::eventually("both leases expire", LIMIT, async || {

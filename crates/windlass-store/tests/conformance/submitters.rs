@@ -46,7 +46,7 @@ async fn letters_are_listed_marked_and_redriven_by_submitter(fixture: StoreFixtu
     let mut jobs = Vec::new();
     for name in ["ada", "bob"] {
         let job = planned_by(&fixture, name).await;
-        let chunk = fixture.claim(job, 1).await.remove(0);
+        let chunk = fixture.lease(job, 1).await.remove(0);
         let letters = [letter(1, "bad"), letter(2, "bad")];
         fixture.store.add_dead_letters(chunk.lease, &letters).await.unwrap();
         fixture.store.complete(chunk.lease, &done(8), &[]).await.unwrap();
@@ -89,7 +89,7 @@ async fn jobs_and_letters_are_listed_by_job_types(fixture: StoreFixture) {
         job.definition.name = name.to_owned();
         job.request.job_type = name.to_owned();
         let id = fixture.planned_as(job, 1).await;
-        let chunk = fixture.claim(id, 1).await.remove(0);
+        let chunk = fixture.lease(id, 1).await.remove(0);
         fixture.store.add_dead_letters(chunk.lease, &[letter(1, "bad")]).await.unwrap();
         fixture.store.complete(chunk.lease, &done(9), &[]).await.unwrap();
         jobs.push(id);

@@ -1,5 +1,5 @@
 //! Another transaction stays open during a whole job. The dead rows that it keeps from being vacuumed do not slow down
-//! the claims.
+//! leasing.
 
 use crate::common::{CliSandbox, Data, eventually, raise};
 
@@ -8,7 +8,7 @@ const LONG: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; \
                     SELECT count(*) FROM accounts; SELECT pg_sleep(1000)";
 
 #[tokio::test]
-async fn a_long_transaction_does_not_slow_down_claims() {
+async fn a_long_transaction_does_not_slow_down_leasing() {
     let data = Data::postgres().await.with_accounts(CHUNKS).await;
     let sandbox = CliSandbox::on(&data, &(raise(1) + "chunk.lease = \"1m\"\n"));
     let work = async {
@@ -27,7 +27,7 @@ async fn a_long_transaction_does_not_slow_down_claims() {
     };
     data.raised_once(CHUNKS).await;
     sandbox.prove(&id).await;
-    // Each claim begins where the last one ended. Sometimes one scans from the start: after five seconds, and after
+    // Each lease begins where the last one ended. Sometimes one scans from the start: after five seconds, and after
     // one second if nothing is found.
     let seconds = data
         .number("SELECT extract(epoch FROM finished_at - started_at)::bigint FROM windlass_jobs")

@@ -144,7 +144,7 @@ async fn an_export_after_a_restored_postgres_store_lists_each_part_once() {
     data.run(&format!("BEGIN; TRUNCATE {}; {restore}; COMMIT", tables.join(", "))).await;
     assert_eq!(data.number(done).await, at_backup, "the store is in its earlier state");
 
-    // Its chunks are claimed again with the same epoch that the frozen worker has.
+    // Its chunks are leased again with the same epoch that the frozen worker has.
     let helper = sandbox.spawn("worker --concurrency 4");
     eventually("the second worker completed the frozen worker's chunks", async || {
         let chunks = sandbox.chunks(&id).await;

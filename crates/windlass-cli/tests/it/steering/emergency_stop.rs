@@ -12,7 +12,7 @@ async fn working() -> (Data, CliSandbox, String) {
     (data, sandbox, id)
 }
 
-/// Waits until nothing is leased and asserts that nothing is claimed or planned.
+/// Waits until nothing is leased and asserts that no more work is leased or planned.
 async fn rests(data: &Data) {
     let at_work = "SELECT (SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING') \
                    + (SELECT count(*) FROM windlass_segments WHERE status = 'PROCESSING')";

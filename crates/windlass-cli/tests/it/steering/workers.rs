@@ -57,7 +57,7 @@ async fn four_processes_complete_ten_thousand_chunks_each_once() {
     assert_eq!(job["chunks"]["total"], 10_000);
     data.raised_once(20_000).await;
     let again = "SELECT count(*) FROM windlass_chunks WHERE epoch <> 1";
-    assert_eq!(data.number(again).await, 0, "every chunk was claimed once");
+    assert_eq!(data.number(again).await, 0, "every chunk was leased once");
     let by = "SELECT count(DISTINCT worker) FROM windlass_chunks";
     assert_eq!(data.number(by).await, 4, "all four completed chunks");
     sandbox.prove(&id).await;

@@ -22,7 +22,7 @@ async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter()
     desk.is(chief, &leave, "COMPLETED").await;
 
     // The other parent of the summary occupies the slot, and the next job in the queue will occupy it after that. So
-    // the summary is submitted while nothing is claimed.
+    // the summary is submitted while nothing is leased.
     fixture.close("timesheets", 1);
     fixture.close("timesheets", 2);
     desk.submit(chief, &report_of("TIMESHEET_REPORT", "2025-01", &[1])).await;
@@ -52,7 +52,7 @@ async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter()
     }
 
     fixture.open("timesheets", 2);
-    // A worker claims ahead, so several chunks may be claimed at once. It works them in order.
+    // A worker leases ahead, so several chunks may be leased at once. It works them in order.
     let mut ends = Vec::new();
     for id in &expected {
         desk.is(&fixture.operator, id, "COMPLETED").await;

@@ -56,5 +56,5 @@ async fn no_job_is_worked_twice_by_idle_servers() {
         assert_eq!(rows.len(), 1, "{rows:?}");
     }
     let again = "SELECT count(*) FROM windlass_chunks WHERE epoch <> 1";
-    assert_eq!(fixture.number(again).await, 0, "chunks claimed more than once");
+    assert_eq!(fixture.number(again).await, 0, "chunks leased more than once");
 }

@@ -28,7 +28,7 @@ async fn running_a_completed_job_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn claiming_a_completed_chunk_again_changes_nothing() {
+async fn leasing_a_completed_chunk_again_changes_nothing() {
     let fixture = VisitsFixture::new().await;
     let (id, worker) = fixture.half_way().await;
 

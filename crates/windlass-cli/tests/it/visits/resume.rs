@@ -27,7 +27,7 @@ async fn the_same_job_continues() {
     fixture.complete(&id).await;
     fixture.updated_once().await;
     let chunks = fixture.sandbox.chunks(&id).await;
-    assert!(chunks[..2].iter().all(|chunk| chunk["epoch"] == 1), "finished chunks were claimed");
+    assert!(chunks[..2].iter().all(|chunk| chunk["epoch"] == 1), "finished chunks were leased");
     assert_eq!(chunks[2]["losses"], 1);
     fixture.sandbox.prove(&id).await;
 }

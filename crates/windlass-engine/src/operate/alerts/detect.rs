@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::{AlertKind, Job};
-use windlass_store::{NewAlert, Occurrence, Unclaimable};
+use windlass_store::{NewAlert, Occurrence, Unleasable};
 
 /// Failures older than this raise no alert. Alerts are kept for longer, so that none is raised twice.
 const DETECTION_WINDOW: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -80,16 +80,16 @@ impl Engine {
     }
 
     /// Finds job types with waiting jobs that no running worker can process.
-    pub(super) async fn find_unclaimable(&self) -> Result<()> {
+    pub(super) async fn find_unleasable(&self) -> Result<()> {
         let kind = AlertKind::NoWorker;
-        let unclaimable = self.store().unclaimable().await?;
+        let unleasable = self.store().unleasable().await?;
         for (job_type, _) in self.store().open_alerts(kind).await? {
-            if unclaimable.iter().all(|found| found.job_type != job_type) {
+            if unleasable.iter().all(|found| found.job_type != job_type) {
                 self.store().clear_alert(kind, &job_type).await?;
             }
         }
         let after = self.config().alerts.no_worker;
-        for Unclaimable { job_type, jobs, connection, handler } in unclaimable {
+        for Unleasable { job_type, jobs, connection, handler } in unleasable {
             let needs = match &handler {
                 Some(handler) => format!("connection `{connection}` and handler `{handler}`"),
                 None => format!("connection `{connection}`"),

@@ -52,7 +52,7 @@ impl Engine {
     pub async fn raise_alerts(&self, deadlines: bool) -> Result<()> {
         self.find_failures().await?;
         self.find_dead_letters().await?;
-        self.find_unclaimable().await?;
+        self.find_unleasable().await?;
         if deadlines { self.find_late_jobs().await } else { Ok(()) }
     }
 
@@ -78,7 +78,7 @@ impl Engine {
             }
         };
         loop {
-            match self.store().claim_alert(POST_LEASE).await {
+            match self.store().lease_alert(POST_LEASE).await {
                 Ok(Some(alert)) => self.post(&webhook, alert).await,
                 Ok(None) => tokio::time::sleep(POST_INTERVAL).await,
                 Err(error) => {

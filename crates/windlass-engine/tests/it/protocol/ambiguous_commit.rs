@@ -81,7 +81,7 @@ pub(crate) async fn a_commit_is_refused_the_second_time(fixture: EngineFixture) 
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let worker = ByHand::claim(&engine, job).await;
+    let worker = ByHand::lease(&engine, job).await;
     let ledger = worker.fence().await.unwrap();
 
     worker.commit(&ledger).await.unwrap();
@@ -99,11 +99,11 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
     let engine = engine.connect().await.unwrap();
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let worker = ByHand::claim(&engine, job).await;
+    let worker = ByHand::lease(&engine, job).await;
     let begun = worker.fence().await.unwrap();
     let connection = worker.connection();
     let read = connection
-        .read(&worker.scope, &worker.claimed.key_set, ReadLimits::new(10, 1 << 20))
+        .read(&worker.scope, &worker.leased.key_set, ReadLimits::new(10, 1 << 20))
         .await
         .unwrap();
     let item = read.items.into_iter().next().unwrap();

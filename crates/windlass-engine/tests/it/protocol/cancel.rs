@@ -13,9 +13,9 @@ pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancellation(fixtur
     let engine = fixture.engine(&job(&marked, "chunk.items = 10")).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let stalled = ByHand::claim(&engine, job).await;
+    let stalled = ByHand::lease(&engine, job).await;
     let ledger = stalled.fence().await.unwrap();
-    let key_set = &stalled.claimed.key_set;
+    let key_set = &stalled.leased.key_set;
     stalled.connection().mark(&stalled.scope, &ledger, key_set).await.unwrap();
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE busy").await, 10);
 
@@ -41,7 +41,7 @@ pub(crate) async fn a_cancellation_fences_the_chunks_it_ends(fixture: EngineFixt
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let stalled = ByHand::claim(&engine, job).await;
+    let stalled = ByHand::lease(&engine, job).await;
     let ledger = stalled.fence().await.unwrap();
     engine.cancel(job).await.unwrap();
     let committed = stalled.commit(&ledger).await;
@@ -128,7 +128,7 @@ pub(crate) async fn a_job_whose_table_was_dropped_can_be_cancelled(fixture: Engi
     let engine = fixture.engine(&job(ADD, "")).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    ByHand::claim(&engine, job).await;
+    ByHand::lease(&engine, job).await;
     fixture.app.run("DROP TABLE visits").await;
     assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
     assert!(engine.job(job).await.unwrap().finished_at.is_some());

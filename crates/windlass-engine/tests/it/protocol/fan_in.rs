@@ -82,10 +82,10 @@ pub(crate) async fn a_merge_that_continues_too_late_loads_nothing(fixture: Engin
     let engine = fixture.engine(&job(MAP, "")).await;
     let id = engine.submit(on("monday"), Engine::local_identity()).await.unwrap().id();
     plan_job(&engine, id).await;
-    // The chunks are worked, and the merge is claimed and abandoned.
+    // The chunks are worked, and the merge is leased and abandoned.
     let by = by_hand(id);
     let stalled = loop {
-        for chunk in engine.store().claim_chunks(&by, 100).await.unwrap() {
+        for chunk in engine.store().lease_chunks(&by, 100).await.unwrap() {
             let part = windlass_store::NewPart {
                 name: None,
                 rows: 0,
@@ -100,14 +100,14 @@ pub(crate) async fn a_merge_that_continues_too_late_loads_nothing(fixture: Engin
             };
             engine.store().complete_part(chunk.lease, &progress, &part).await.unwrap();
         }
-        if let Some(segment) = engine.store().claim_segments(&by, 1).await.unwrap().pop() {
+        if let Some(segment) = engine.store().lease_segments(&by, 1).await.unwrap().pop() {
             break segment;
         }
     };
     assert_eq!(stalled.state, PaginationState::Merge);
     fixture.expire("windlass_segments").await;
     engine.store().rescue().await.unwrap();
-    let next = engine.store().claim_segments(&by, 1).await.unwrap().remove(0);
+    let next = engine.store().lease_segments(&by, 1).await.unwrap().remove(0);
     let fence = |lease: windlass_store::SegmentLease| windlass_connectors::Fence {
         chunk: windlass_core::ChunkId { job: id, number: windlass_store::MERGED },
         epoch: lease.epoch,

@@ -139,7 +139,7 @@ pub(crate) async fn a_job_continues_after_a_lease_is_lost(fixture: EngineFixture
     let job = submit_items(&engine, ITEMS).await;
     plan_job(&engine, job).await;
     // Claimed by a worker that never continues.
-    let lost = engine.store().claim_chunks(&by_hand(job), 2).await.unwrap();
+    let lost = engine.store().lease_chunks(&by_hand(job), 2).await.unwrap();
     assert_eq!(lost.len(), 2);
     fixture.expire("windlass_chunks").await;
     let done = work(&engine, job).await;

@@ -1,4 +1,4 @@
-//! A worker that stalls between claim and fence may continue after the chunk is completed and its ledger row pruned.
+//! A worker that stalls between lease and fence may continue after the chunk is completed and its ledger row pruned.
 //! The ledger cannot stop it then. The confirmation in the store does.
 
 use crate::protocol::common::*;
@@ -16,7 +16,7 @@ pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_ref
     let engine = fixture.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let stalled = ByHand::claim(&engine, job).await;
+    let stalled = ByHand::lease(&engine, job).await;
 
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
@@ -26,7 +26,7 @@ pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_ref
 
     let ledger = stalled.fence().await.expect("the row is made anew, at the old epoch");
     assert_eq!((ledger.epoch, ledger.commits, ledger.cursor.clone()), (1, 0, Cursor::Start));
-    let standing = engine.store().confirm(&[stalled.claimed.lease]).await.unwrap();
+    let standing = engine.store().confirm(&[stalled.leased.lease]).await.unwrap();
     assert_eq!(standing, [LeaseStatus::Lost]);
     fixture.each_once(10).await;
 
@@ -37,7 +37,7 @@ pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_ref
 
 /// The same with a real worker that cannot reach its database until the chunk is completed.
 #[tokio::test]
-async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
+async fn a_worker_that_stalls_between_lease_and_fence_does_nothing() {
     let fixture = EngineFixture::postgres().await;
     fixture.visits(10).await;
     // A long lease, so that no heartbeat detects the loss before the confirmation does.
@@ -51,11 +51,11 @@ async fn a_worker_that_stalls_between_claim_and_fence_does_nothing() {
     let behind = toml(&gate.url_via(&fixture.app.url()), &fixture.store.url(), &jobs);
     let behind = builder(&behind).connect().await.unwrap();
     let stalled = Working::start(&behind, "stalled", 1);
-    let claimed = async || {
+    let leased = async || {
         let chunks = chunks(&engine, job).await;
         chunks[0].status == ChunkStatus::Processing && chunks[0].epoch == 1
     };
-    eventually("the stalled worker claims", PATIENCE, claimed).await;
+    eventually("the stalled worker leases", PATIENCE, leased).await;
 
     fixture.expire("windlass_chunks").await;
     let done = work(&engine, job).await;
@@ -81,7 +81,7 @@ pub(crate) async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(fixture: 
     let engine = fixture.engine(&job(ADD, SHORT)).await;
     let job = submit(&engine).await;
     plan_job(&engine, job).await;
-    let stalled = ByHand::claim(&engine, job).await;
+    let stalled = ByHand::lease(&engine, job).await;
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
     assert_eq!(stalled.fence().await, None);

@@ -144,7 +144,7 @@ pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: Engi
     let quick = async |visit: Visit, _| visit.done();
     let other = fixture.builder(&jobs).handler("work", quick).connect().await.unwrap();
     let second = Working::start(&other, "second", 1);
-    // The first worker may claim the chunk again. Then its second call answers.
+    // The first worker may lease the chunk again. Then its second call answers.
     answer.add_permits(1000);
     let done = ended(&engine, job).await;
     second.stop().await;

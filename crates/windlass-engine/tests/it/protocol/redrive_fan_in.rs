@@ -84,9 +84,9 @@ async fn concurrent_redrives_merge_in_order_of_age(fixture: EngineFixture) {
     let older = redrive(&engine, &first, "visit 3").await;
     let younger = redrive(&engine, &first, "visit 7").await;
     let worker = Working::start(&engine, "worker", 2);
-    let claims = format!("SELECT max(epoch) FROM windlass_segments WHERE job_id = '{younger}'");
+    let leases = format!("SELECT max(epoch) FROM windlass_segments WHERE job_id = '{younger}'");
     eventually("the younger one has come to merge, twice", PATIENCE, async || {
-        fixture.store.int(&claims).await >= 2
+        fixture.store.int(&leases).await >= 2
     })
     .await;
     assert_eq!(engine.job(younger).await.unwrap().status, JobStatus::Processing);

@@ -5,7 +5,7 @@ use crate::protocol::common::*;
 use windlass_core::pagination::name_key;
 use windlass_core::{JobId, Key, KeyRange, PaginationState};
 use windlass_engine::Engine;
-use windlass_store::{ClaimedSegment, NewChunk, NewSegment, Page, StoreError};
+use windlass_store::{LeasedSegment, NewChunk, NewSegment, Page, StoreError};
 
 const ROWS: i64 = 500;
 /// Small chunks, and pages of the size that the planner of this test uses.
@@ -16,7 +16,7 @@ pub(crate) async fn a_late_plan_is_refused(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let stalled = plan(&engine, claim(&engine, job).await).await;
+    let stalled = plan(&engine, lease(&engine, job).await).await;
 
     fixture.expire("windlass_segments").await;
     let done = work(&engine, job).await;
@@ -29,9 +29,9 @@ pub(crate) async fn a_late_first_page_is_refused(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(&engine, claim(&engine, job).await).await;
+    let planned = plan(&engine, lease(&engine, job).await).await;
     engine.store().commit_page(planned).await.unwrap();
-    let segment = claim(&engine, job).await;
+    let segment = lease(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
     fixture.expire("windlass_segments").await;
@@ -46,9 +46,9 @@ pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture)
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(&engine, claim(&engine, job).await).await;
+    let planned = plan(&engine, lease(&engine, job).await).await;
     engine.store().commit_page(planned).await.unwrap();
-    let segment = claim(&engine, job).await;
+    let segment = lease(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
     engine.store().commit_page(first.clone()).await.unwrap();
     let stalled = page(&engine, &segment, first.to.clone()).await;
@@ -61,20 +61,20 @@ pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture)
 }
 
 /// The lease is taken over, but nothing is planned yet, so only the epoch differs.
-pub(crate) async fn a_page_is_refused_as_soon_as_another_has_claimed_the_segment(
+pub(crate) async fn a_page_is_refused_as_soon_as_another_has_leased_the_segment(
     fixture: EngineFixture,
 ) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(&engine, claim(&engine, job).await).await;
+    let planned = plan(&engine, lease(&engine, job).await).await;
     engine.store().commit_page(planned).await.unwrap();
-    let segment = claim(&engine, job).await;
+    let segment = lease(&engine, job).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
     fixture.expire("windlass_segments").await;
     engine.store().rescue().await.unwrap();
-    let second = claim(&engine, job).await;
+    let second = lease(&engine, job).await;
     assert_eq!((segment.lease.epoch, second.lease.epoch), (1, 2));
     assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
 
@@ -90,11 +90,11 @@ pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
     let engine = fixture.engine(&job(ADD, SMALL)).await;
     let job = submit(&engine).await;
-    let planned = plan(&engine, claim(&engine, job).await).await;
+    let planned = plan(&engine, lease(&engine, job).await).await;
     for _ in 0..2 {
         engine.store().commit_page(planned.clone()).await.unwrap();
     }
-    let segment = claim(&engine, job).await;
+    let segment = lease(&engine, job).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
     for _ in 0..2 {
         engine.store().commit_page(first.clone()).await.unwrap();
@@ -109,29 +109,29 @@ on_each!(
     a_late_plan_is_refused,
     a_late_first_page_is_refused,
     a_late_page_in_the_middle_is_refused,
-    a_page_is_refused_as_soon_as_another_has_claimed_the_segment,
+    a_page_is_refused_as_soon_as_another_has_leased_the_segment,
     a_page_sent_twice_is_planned_once,
 );
 
-async fn claim(engine: &Engine, job: JobId) -> ClaimedSegment {
-    let claimed = engine.store().claim_segments(&by_hand(job), 1).await.unwrap();
-    claimed.into_iter().next().expect("there is a segment to claim")
+async fn lease(engine: &Engine, job: JobId) -> LeasedSegment {
+    let leased = engine.store().lease_segments(&by_hand(job), 1).await.unwrap();
+    leased.into_iter().next().expect("there is a segment to lease")
 }
 
 /// The plan of one segment over the whole table.
-async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
+async fn plan(engine: &Engine, leased: LeasedSegment) -> Page {
     let state = |items_enqueued| PaginationState::TableScan {
         segment: 0,
         total_segments: 1,
         last_evaluated_key: None,
         items_enqueued,
     };
-    let scope = scope(engine, claimed.lease.job).await;
+    let scope = scope(engine, leased.lease.job).await;
     let ranges = engine.connection("app").unwrap().split(&scope, 1).await.unwrap();
     let range = ranges.into_iter().next().unwrap();
     Page {
-        lease: claimed.lease,
-        from: claimed.state,
+        lease: leased.lease,
+        from: leased.state,
         to: state(0),
         last: true,
         segments: vec![NewSegment { state: state(0), range }],
@@ -140,7 +140,7 @@ async fn plan(engine: &Engine, claimed: ClaimedSegment) -> Page {
 }
 
 /// The page of a scan after the given state, as the planner makes it.
-async fn page(engine: &Engine, segment: &ClaimedSegment, from: PaginationState) -> Page {
+async fn page(engine: &Engine, segment: &LeasedSegment, from: PaginationState) -> Page {
     let PaginationState::TableScan { last_evaluated_key, items_enqueued, .. } = &from else {
         panic!("not a scan: {from:?}");
     };

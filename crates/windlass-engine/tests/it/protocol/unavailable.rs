@@ -1,4 +1,4 @@
-//! A data server that is down: it is probed by one connection at a time, no chunk is claimed meanwhile, and every
+//! A data server that is down: it is probed by one connection at a time, no chunk is leased meanwhile, and every
 //! listing shows since when it is unavailable.
 
 use crate::protocol::common::*;
@@ -73,8 +73,8 @@ impl Outage {
         builder(&toml).handler("work", handler).connect().await.unwrap()
     }
 
-    /// How often chunks of a job were claimed.
-    async fn claims(&self, job: JobId) -> i64 {
+    /// How often chunks of a job were leased.
+    async fn leases(&self, job: JobId) -> i64 {
         let id = self.fixture.spell("job_id::text", "job_id");
         let sql = format!("SELECT sum(epoch) FROM windlass_chunks WHERE {id} = '{job}'");
         self.fixture.store.int(&sql).await
@@ -93,7 +93,7 @@ fn is_unavailable(job: &Job) -> bool {
 }
 
 /// The server stops in the middle of a job of many chunks.
-async fn nothing_is_claimed_while_the_server_is_down(outage: Outage) {
+async fn nothing_is_leased_while_the_server_is_down(outage: Outage) {
     let fixture = &outage.fixture;
     fixture.visits(ROWS).await;
     let permits = Arc::new(Semaphore::new(50));
@@ -111,10 +111,10 @@ async fn nothing_is_claimed_while_the_server_is_down(outage: Outage) {
     };
     eventually("the chunks are handed back and the job shows the reason", PATIENCE, handed_back)
         .await;
-    let (claims, why) = (outage.claims(job).await, engine.job(job).await.unwrap().error.unwrap());
+    let (leases, why) = (outage.leases(job).await, engine.job(job).await.unwrap().error.unwrap());
     let since = |why: &str| why.split(": ").next().unwrap().to_owned();
     outage.probed(4).await;
-    assert_eq!(outage.claims(job).await, claims, "chunks were claimed while it was down");
+    assert_eq!(outage.leases(job).await, leases, "chunks were leased while it was down");
     let shown = engine.job(job).await.unwrap();
     assert!(is_unavailable(&shown), "{shown:?}");
     assert_eq!(since(shown.error.as_deref().unwrap()), since(&why), "since when does not change");
@@ -136,11 +136,11 @@ async fn nothing_is_claimed_while_the_server_is_down(outage: Outage) {
     proven(&engine, &done).await;
     fixture.each_once(ROWS).await;
     fixture.logged_once(ROWS).await;
-    // One claim per chunk, and one more for those that were being worked or claimed ahead. A loop of claims would be
+    // One lease per chunk, and one more for those that were being worked or leased ahead. A loop of leases would be
     // thousands.
     let most = ROWS + 17 * SLOTS as i64;
-    let claims = outage.claims(job).await;
-    assert!(claims <= most, "{claims} claims of {ROWS} chunks");
+    let leases = outage.leases(job).await;
+    assert!(leases <= most, "{leases} leases of {ROWS} chunks");
 }
 
 /// The server is down when the job is planned.
@@ -158,7 +158,7 @@ async fn nothing_is_planned_while_the_server_is_down(outage: Outage) {
     let plans = async || outage.fixture.store.int(&plans).await;
     let before = plans().await;
     outage.probed(4).await;
-    assert_eq!(plans().await, before, "the segment was claimed while it was down");
+    assert_eq!(plans().await, before, "the segment was leased while it was down");
     (outage.start)();
     let done = ended(&engine, job).await;
     worker.stop().await;
@@ -180,9 +180,9 @@ async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
     eventually("the job shows why it waits", PATIENCE, says).await;
     engine.store().cancel(job).await.unwrap();
-    let claims = outage.claims(job).await;
+    let leases = outage.leases(job).await;
     outage.probed(4).await;
-    assert_eq!(outage.claims(job).await, claims, "chunks were claimed while it was down");
+    assert_eq!(outage.leases(job).await, leases, "chunks were leased while it was down");
     // The job shows that it is being cancelled, and why that takes time.
     let error = engine.job(job).await.unwrap().error.unwrap();
     let (cancelled, waits) = error.rsplit_once("; ").unwrap();
@@ -195,13 +195,13 @@ async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
 }
 
 #[tokio::test]
-async fn nothing_is_claimed_while_postgres_is_down() {
-    nothing_is_claimed_while_the_server_is_down(Outage::postgres().await).await;
+async fn nothing_is_leased_while_postgres_is_down() {
+    nothing_is_leased_while_the_server_is_down(Outage::postgres().await).await;
 }
 
 #[tokio::test]
-async fn nothing_is_claimed_while_mariadb_is_down() {
-    nothing_is_claimed_while_the_server_is_down(Outage::mariadb().await).await;
+async fn nothing_is_leased_while_mariadb_is_down() {
+    nothing_is_leased_while_the_server_is_down(Outage::mariadb().await).await;
 }
 
 #[tokio::test]

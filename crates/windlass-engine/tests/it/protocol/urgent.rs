@@ -1,4 +1,4 @@
-//! An urgent job goes before everything less urgent, including chunks that a worker has claimed ahead.
+//! An urgent job goes before everything less urgent, including chunks that a worker has leased ahead.
 
 use crate::protocol::common::*;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ const ROWS: i64 = 200;
 const URGENT: i64 = 201;
 
 async fn submit_with(engine: &Engine, job_type: &str, priority: u8) -> JobId {
-    // One segment, so that chunks are planned and claimed in the order of their ids.
+    // One segment, so that chunks are planned and leased in the order of their ids.
     let (priority, parallel_segments) = (Some(priority), Some(1));
     let request = Request { priority, parallel_segments, ..Request::new(job_type) };
     engine.submit(request, Engine::local_identity()).await.unwrap().id()
@@ -39,7 +39,7 @@ async fn noting(
     (fixture.builder(&jobs).handler("work", handler).connect().await.unwrap(), permits, noted)
 }
 
-/// A worker with one slot, which waits in the middle of a job of low priority and has claimed more of its chunks ahead.
+/// A worker with one slot, which waits in the middle of a job of low priority and has leased more of its chunks ahead.
 struct BusyWorker {
     engine: Engine,
     permits: Arc<Semaphore>,
@@ -60,14 +60,14 @@ async fn busy_worker(fixture: &EngineFixture) -> BusyWorker {
         let waits =
             async || noted.lock().unwrap().len() == finished && permits.available_permits() == 0;
         eventually("the slot waits in a record", PATIENCE, waits).await;
-        // Every chunk that was ever claimed is processing or completed, and has one record.
+        // Every chunk that was ever leased is processing or completed, and has one record.
         let chunks = engine.job(many).await.unwrap().chunks;
         if chunks.processing + chunks.completed > finished as i64 + 1 {
             break;
         }
-        // Chunks are claimed ahead only when the last ones were fast, so let it do another one.
+        // Chunks are leased ahead only when the last ones were fast, so let it do another one.
         finished += 1;
-        assert!((finished as i64) < ROWS - 20, "the worker claims nothing ahead");
+        assert!((finished as i64) < ROWS - 20, "the worker leases nothing ahead");
         permits.add_permits(1);
     }
     BusyWorker { engine, permits, noted, many, finished, worker }
@@ -77,14 +77,14 @@ async fn processing(engine: &Engine, job: JobId) -> i64 {
     engine.job(job).await.unwrap().chunks.processing
 }
 
-pub(crate) async fn an_urgent_job_goes_before_chunks_that_were_claimed_ahead(
+pub(crate) async fn an_urgent_job_goes_before_chunks_that_were_leased_ahead(
     fixture: EngineFixture,
 ) {
     fixture.visits(URGENT).await;
     let BusyWorker { engine, permits, noted, many, finished, worker } = busy_worker(&fixture).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;
-    let claimed = async || processing(&engine, urgent).await == 1;
-    eventually("the urgent chunk is claimed while the slot is busy", PATIENCE, claimed).await;
+    let leased = async || processing(&engine, urgent).await == 1;
+    eventually("the urgent chunk is leased while the slot is busy", PATIENCE, leased).await;
     permits.add_permits(1000);
     ended(&engine, urgent).await;
     let done = ended(&engine, many).await;
@@ -95,7 +95,7 @@ pub(crate) async fn an_urgent_job_goes_before_chunks_that_were_claimed_ahead(
 }
 
 /// One process does not take all of an urgent job, so that other processes can work on it too.
-pub(crate) async fn a_busy_worker_claims_exactly_one_urgent_chunk_per_slot(fixture: EngineFixture) {
+pub(crate) async fn a_busy_worker_leases_exactly_one_urgent_chunk_per_slot(fixture: EngineFixture) {
     fixture.visits(URGENT + 20).await;
     let BusyWorker { engine, permits, worker, .. } = busy_worker(&fixture).await;
     let urgent = submit_with(&engine, "URGENT", 9).await;
@@ -104,13 +104,13 @@ pub(crate) async fn a_busy_worker_claims_exactly_one_urgent_chunk_per_slot(fixtu
         eventually("the job is planned", PATIENCE, planned).await;
     };
     planned(urgent).await;
-    let claimed = async || processing(&engine, urgent).await > 0;
-    eventually("an urgent chunk is claimed while the slot is busy", PATIENCE, claimed).await;
+    let leased = async || processing(&engine, urgent).await > 0;
+    eventually("an urgent chunk is leased while the slot is busy", PATIENCE, leased).await;
     // Each newly planned job makes the worker look for urgent chunks again.
     for _ in 0..3 {
         planned(submit_with(&engine, "JOB", 0).await).await;
     }
-    assert_eq!(processing(&engine, urgent).await, 1, "urgent chunks claimed for one slot");
+    assert_eq!(processing(&engine, urgent).await, 1, "urgent chunks leased for one slot");
     permits.add_permits(10_000);
     let done = ended(&engine, urgent).await;
     worker.stop().await;
@@ -118,6 +118,6 @@ pub(crate) async fn a_busy_worker_claims_exactly_one_urgent_chunk_per_slot(fixtu
 }
 
 on_both!(
-    an_urgent_job_goes_before_chunks_that_were_claimed_ahead,
-    a_busy_worker_claims_exactly_one_urgent_chunk_per_slot,
+    an_urgent_job_goes_before_chunks_that_were_leased_ahead,
+    a_busy_worker_leases_exactly_one_urgent_chunk_per_slot,
 );

@@ -1,4 +1,4 @@
-//! Job types, workers, manually claimed chunks, and queries of jobs.
+//! Job types, workers, manually leased chunks, and queries of jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use windlass_core::{
     Change, ChunkStatus, Cursor, ItemError, Job, JobId, JobStatus, KeySet, Outcome, Request,
 };
 use windlass_engine::{Engine, Handle, Options, Worker, WorkerStats};
-use windlass_store::{Capabilities, ChunkRow, ClaimedChunk, DeadLetter, DeadLetterFilter};
+use windlass_store::{Capabilities, ChunkRow, DeadLetter, DeadLetterFilter, LeasedChunk};
 use windlass_testkit::eventually;
 
 /// The longest wait for a condition. Far longer than any takes.
@@ -157,16 +157,16 @@ pub(crate) fn by_hand(job: JobId) -> Capabilities {
 /// The first steps of a worker, one by one, through the same interfaces that the real worker uses.
 pub(crate) struct ByHand {
     pub(crate) engine: Engine,
-    pub(crate) claimed: ClaimedChunk,
+    pub(crate) leased: LeasedChunk,
     pub(crate) scope: Scope,
 }
 
 impl ByHand {
-    /// Claims the next chunk of a planned job.
-    pub(crate) async fn claim(engine: &Engine, job: JobId) -> ByHand {
-        let claimed = engine.store().claim_chunks(&by_hand(job), 1).await.unwrap();
-        let claimed = claimed.into_iter().next().expect("a chunk waits");
-        ByHand { engine: engine.clone(), claimed, scope: scope(engine, job).await }
+    /// Leases the next chunk of a planned job.
+    pub(crate) async fn lease(engine: &Engine, job: JobId) -> ByHand {
+        let leased = engine.store().lease_chunks(&by_hand(job), 1).await.unwrap();
+        let leased = leased.into_iter().next().expect("a chunk waits");
+        ByHand { engine: engine.clone(), leased, scope: scope(engine, job).await }
     }
 
     pub(crate) fn connection(&self) -> &Arc<dyn Connection> {
@@ -174,12 +174,12 @@ impl ByHand {
     }
 
     pub(crate) async fn fence(&self) -> Option<Ledger> {
-        let lease = self.claimed.lease;
+        let lease = self.leased.lease;
         let fence = Fence {
             chunk: lease.chunk,
             epoch: lease.epoch,
             nonce: lease.nonce,
-            lost: self.claimed.lost,
+            lost: self.leased.lost,
         };
         self.connection().fence(&[fence]).await.unwrap().pop().flatten()
     }
@@ -189,7 +189,7 @@ impl ByHand {
         &self,
         ledger: &Ledger,
     ) -> windlass_connectors::Result<windlass_connectors::Committed> {
-        let effect = Effect::Statement(self.claimed.key_set.clone());
+        let effect = Effect::Statement(self.leased.key_set.clone());
         self.connection().commit(&self.scope, ledger, commit_of(effect)).await
     }
 }

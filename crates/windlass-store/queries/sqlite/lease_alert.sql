@@ -1,4 +1,4 @@
--- Claims the alert that has been due the longest, for ?1 milliseconds.
+-- Leases the alert that has been due the longest, for ?1 milliseconds.
 -- Lock: the write transaction.
 -- Index: windlass_alerts_pending.
 UPDATE windlass_alerts

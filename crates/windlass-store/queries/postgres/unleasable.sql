@@ -1,8 +1,8 @@
 -- Lists job types with waiting work that no process with a heartbeat in the last $1 milliseconds
--- can claim, and what a process would need. Work that is stopped or waits for another job is left
+-- can lease, and what a process would need. Work that is stopped or waits for another job is left
 -- out.
 -- Lock: none.
--- Index: windlass_jobs_claim; the table of workers is small.
+-- Index: windlass_jobs_leasable; the table of workers is small.
 SELECT j.job_type, j.connection, j.handler, count(*) AS jobs
 FROM windlass_jobs j
 WHERE j.status IN ('QUEUED', 'PROCESSING')

@@ -1,11 +1,11 @@
--- Claims waiting chunks by priority of the job, then by age, each at a new epoch and nonce, and
--- starts their jobs. Of a limited job type or job it claims no more than there are free slots;
--- lock_limits.sql runs before it. Chunks that were claimed before come first. The others begin at
--- the number from which a job may have unclaimed chunks ($7, $8; see claim_hint.rs). The row of
+-- Leases waiting chunks by priority of the job, then by age, each at a new epoch and nonce, and
+-- starts their jobs. Of a limited job type or job it leases no more than there are free slots;
+-- lock_limits.sql runs before it. Chunks that were leased before come first. The others begin at
+-- the number from which a job may have unleased chunks ($7, $8; see lease_hint.rs). The row of
 -- each job is read once, since it has many dead versions while a long transaction is open.
--- Lock: the claimed chunks; a job row only if it is free (SKIP LOCKED), so that locking it after a
+-- Lock: the leased chunks; a job row only if it is free (SKIP LOCKED), so that locking it after a
 -- chunk cannot deadlock; the next transaction that changes the job starts it instead.
--- Index: windlass_jobs_claim; windlass_chunks_again and _fresh, once per job until enough chunks
+-- Index: windlass_jobs_leasable; windlass_chunks_again and _fresh, once per job until enough chunks
 -- are found.
 WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.concurrency, l.default_concurrency) - (
@@ -81,7 +81,7 @@ picked AS MATERIALIZED (
     ) placed
     WHERE of_type IS NULL OR place <= of_type
 ),
-claimed AS (
+leased AS (
     UPDATE windlass_chunks c
     SET status = 'PROCESSING',
         epoch = c.epoch + 1,
@@ -110,5 +110,5 @@ begun AS (
         )
 )
 SELECT job_id, number, epoch, nonce, key_set, items, attempts, lost, error
-FROM claimed
+FROM leased
 ORDER BY priority DESC, created_at, job_id, number

@@ -1,5 +1,5 @@
--- Lists chunks of cancelled jobs that were ever claimed, except those that another process has
--- claimed to cancel and whose lease is valid.
+-- Lists chunks of cancelled jobs that were ever leased, except those that another process has
+-- leased to cancel and whose lease is valid.
 -- Lock: the write transaction.
 -- Index: windlass_jobs_cancelled; the primary key of the chunks.
 SELECT c.job_id, c.number, c.lost

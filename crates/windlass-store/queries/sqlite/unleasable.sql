@@ -1,10 +1,10 @@
 -- Lists job types with waiting work that no process with a heartbeat in the last ?1 milliseconds
--- can claim, and what a process would need. Work that is stopped or waits for another job is left
+-- can lease, and what a process would need. Work that is stopped or waits for another job is left
 -- out.
 -- Lock: none (reads a snapshot).
--- Index: windlass_jobs_claim; the table of workers is small.
+-- Index: windlass_jobs_leasable; the table of workers is small.
 SELECT j.job_type, j.connection, j.handler, count(*) AS jobs
-FROM windlass_jobs j INDEXED BY windlass_jobs_claim
+FROM windlass_jobs j INDEXED BY windlass_jobs_leasable
 WHERE j.status IN ('QUEUED', 'PROCESSING')
     AND j.waits = 0
     AND j.open_segments + j.open_chunks > 0

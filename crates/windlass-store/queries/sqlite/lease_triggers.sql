@@ -1,4 +1,4 @@
--- Claims triggers that are due, for ?2 milliseconds. If this process dies, another one claims them
+-- Leases triggers that are due, for ?2 milliseconds. If this process dies, another one leases them
 -- after that.
 -- Lock: the write transaction.
 -- Index: none; the table is small.

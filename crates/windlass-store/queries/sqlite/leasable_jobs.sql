@@ -1,7 +1,7 @@
--- Lists the jobs whose segments or chunks (?4) can be claimed, by priority, then by age. Leaves out
+-- Lists the jobs whose segments or chunks (?4) can be leased, by priority, then by age. Leaves out
 -- stopped jobs and, for chunks, suspended job types.
 -- Lock: the write transaction.
--- Index: windlass_jobs_claim.
+-- Index: windlass_jobs_leasable.
 SELECT id
 FROM windlass_jobs
 WHERE status IN ('QUEUED', 'PROCESSING')
@@ -18,7 +18,7 @@ WHERE status IN ('QUEUED', 'PROCESSING')
             AND (h.stopped OR ?4 = 'chunks' AND h.suspended_until > CAST(unixepoch('subsec') * 1000 AS INTEGER))
     )
 ORDER BY priority DESC,
-    -- Jobs of equal priority take turns at planning; see postgres/claim_segments.sql.
+    -- Jobs of equal priority take turns at planning; see postgres/lease_segments.sql.
     CASE ?4 WHEN 'segments' THEN (
         SELECT max(t.available_at)
         FROM windlass_segments t INDEXED BY windlass_segments_pending

@@ -1,6 +1,6 @@
--- Claims triggers that are due, for $2 milliseconds. If this process dies, another one claims them
+-- Leases triggers that are due, for $2 milliseconds. If this process dies, another one leases them
 -- after that.
--- Lock: the claimed triggers.
+-- Lock: the leased triggers.
 -- Index: none; the table is small.
 UPDATE windlass_triggers t
 SET available_at = clock_timestamp() + $2 * interval '1 millisecond'

@@ -1,7 +1,7 @@
 -- Gives matching letters of a job to a redrive: those that are `new` and not being redriven.
--- Letters that another redrive is claiming are skipped. The condition is checked again after
--- locking, so that no letter is claimed twice.
--- Lock: the claimed letters.
+-- Letters that another redrive is assigning are skipped. The condition is checked again after
+-- locking, so that no letter is assigned twice.
+-- Lock: the assigned letters.
 -- Index: windlass_dead_letters_item.
 WITH chosen AS MATERIALIZED (
     SELECT l.id

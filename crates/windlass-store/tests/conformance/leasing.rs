@@ -1,4 +1,4 @@
-//! Which process claims which chunk, and when.
+//! Which process leases which chunk, and when.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use windlass_store::{Capabilities, Lease, LeaseRenewal, LeaseStatus, Progress};
 use crate::fixture::{LIMIT, StoreFixture, assert_lost, by, done, job_with};
 
 both!(
-    a_claim_leases_a_chunk_at_a_new_epoch,
-    every_claim_has_a_new_nonce,
+    a_chunk_is_leased_at_a_new_epoch,
+    every_lease_has_a_new_nonce,
     a_lease_with_another_nonce_is_lost,
-    no_chunk_is_claimed_twice,
-    chunks_are_claimed_by_priority_then_age,
-    a_claim_above_a_priority_skips_other_jobs,
-    a_process_claims_only_what_it_can_work_on,
-    a_chunk_is_not_claimed_before_its_wait_is_over,
-    chunks_of_paused_and_failed_jobs_are_not_claimed,
-    segments_are_claimed_by_priority_then_age,
+    no_chunk_is_leased_twice,
+    chunks_are_leased_by_priority_then_age,
+    a_lease_above_a_priority_skips_other_jobs,
+    a_process_leases_only_what_it_can_work_on,
+    a_chunk_is_not_leased_before_its_wait_is_over,
+    chunks_of_paused_and_failed_jobs_are_not_leased,
+    segments_are_leased_by_priority_then_age,
     jobs_of_equal_priority_take_turns_at_planning,
 );
 
-async fn a_claim_leases_a_chunk_at_a_new_epoch(fixture: StoreFixture) {
+async fn a_chunk_is_leased_at_a_new_epoch(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let claimed = fixture.claim(job, 10).await;
-    assert_eq!(claimed.iter().map(|c| c.lease.chunk.number).collect::<Vec<_>>(), [0, 1]);
-    for chunk in &claimed {
+    let leased = fixture.lease(job, 10).await;
+    assert_eq!(leased.iter().map(|c| c.lease.chunk.number).collect::<Vec<_>>(), [0, 1]);
+    for chunk in &leased {
         assert_eq!((chunk.lease.epoch, chunk.attempts, chunk.lost), (1, 0, false));
     }
-    assert!(fixture.claim(job, 10).await.is_empty());
+    assert!(fixture.lease(job, 10).await.is_empty());
     let row = fixture.chunk(job, 0).await;
     assert_eq!((row.status, row.epoch), (ChunkStatus::Processing, 1));
     assert_eq!(row.worker.as_deref(), Some("worker-1"));
@@ -39,11 +39,11 @@ async fn a_claim_leases_a_chunk_at_a_new_epoch(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
+async fn every_lease_has_a_new_nonce(fixture: StoreFixture) {
     let mut seen = HashSet::new();
     let job = fixture.submit().await;
     for _ in 0..3 {
-        let plan = fixture.store.claim_segments(&by(), 1).await.unwrap().remove(0);
+        let plan = fixture.store.lease_segments(&by(), 1).await.unwrap().remove(0);
         assert!(seen.insert(plan.lease.nonce), "{plan:?}");
         let released = fixture.store.release_segment(plan.lease, None, false, Duration::ZERO);
         released.await.unwrap();
@@ -52,31 +52,31 @@ async fn every_claim_has_a_new_nonce(fixture: StoreFixture) {
     let job = fixture.planned(20).await;
     let none = done(0);
     for _ in 0..3 {
-        for chunk in fixture.claim(job, 20).await {
+        for chunk in fixture.lease(job, 20).await {
             assert!(seen.insert(chunk.lease.nonce), "{chunk:?}");
             let released = fixture.store.release(chunk.lease, &none, None, false, Duration::ZERO);
             released.await.unwrap();
         }
     }
-    // A claim for cancelling draws a new nonce, too.
-    fixture.claim(job, 20).await;
+    // A lease for cancelling draws a new nonce, too.
+    fixture.lease(job, 20).await;
     fixture.store.cancel(job).await.unwrap();
-    for chunk in fixture.store.claim_cancelled(&by(), 50).await.unwrap() {
+    for chunk in fixture.store.lease_cancelled(&by(), 50).await.unwrap() {
         assert!(seen.insert(chunk.lease.nonce), "{chunk:?}");
     }
     assert_eq!(seen.len(), 3 + 3 * 20 + 20);
-    assert!(!seen.contains(&0), "0 stands for no claim");
+    assert!(!seen.contains(&0), "0 stands for no lease");
 }
 
 /// A restored store gives an epoch twice, but with another nonce.
 async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
-    let claimed = fixture.claim(job, 2).await;
-    let stale = |n: usize| Lease { nonce: claimed[n].lease.nonce ^ 1, ..claimed[n].lease };
+    let leased = fixture.lease(job, 2).await;
+    let stale = |n: usize| Lease { nonce: leased[n].lease.nonce ^ 1, ..leased[n].lease };
     let store = &fixture.store;
-    let statuses = store.confirm(&[stale(0), claimed[0].lease]).await.unwrap();
+    let statuses = store.confirm(&[stale(0), leased[0].lease]).await.unwrap();
     assert_eq!(statuses, [LeaseStatus::Lost, LeaseStatus::Held]);
-    let renewals = [stale(0), claimed[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
+    let renewals = [stale(0), leased[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
     assert_eq!(
         store.heartbeat(&renewals, &[]).await.unwrap(),
         [LeaseStatus::Lost, LeaseStatus::Held]
@@ -87,69 +87,67 @@ async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
     assert_lost(released);
     assert_lost(store.complete_together(&[(stale(0), done(1))]).await);
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Processing);
-    store.complete_together(&[(claimed[0].lease, done(1))]).await.unwrap();
+    store.complete_together(&[(leased[0].lease, done(1))]).await.unwrap();
     // It must not be told that it has completed the chunk: its part would be taken for the chunk's.
     assert_lost(store.complete(stale(0), &done(1), &[]).await);
-    store.complete(claimed[1].lease, &done(1), &[]).await.unwrap();
-    store.complete(claimed[1].lease, &done(1), &[]).await.unwrap();
+    store.complete(leased[1].lease, &done(1), &[]).await.unwrap();
+    store.complete(leased[1].lease, &done(1), &[]).await.unwrap();
     fixture.check(job).await;
 }
 
-async fn no_chunk_is_claimed_twice(fixture: StoreFixture) {
+async fn no_chunk_is_leased_twice(fixture: StoreFixture) {
     const CHUNKS: usize = 200;
     let job = fixture.planned(CHUNKS).await;
-    let claimers = (0..8).map(|n: u32| {
+    let workers = (0..8).map(|n: u32| {
         let url = fixture.url.clone();
         tokio::spawn(async move {
             let store = windlass_store::connect(&url).await.unwrap();
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim_chunks(&by(), 1 + n % 4).await.unwrap();
-                if claimed.is_empty() {
+                let leased = store.lease_chunks(&by(), 1 + n % 4).await.unwrap();
+                if leased.is_empty() {
                     return mine;
                 }
-                mine.extend(
-                    claimed.into_iter().map(|chunk| (chunk.lease.chunk, chunk.lease.epoch)),
-                );
+                mine.extend(leased.into_iter().map(|chunk| (chunk.lease.chunk, chunk.lease.epoch)));
             }
         })
     });
-    let all: Vec<_> = join_all(claimers).await.into_iter().flat_map(|mine| mine.unwrap()).collect();
+    let all: Vec<_> = join_all(workers).await.into_iter().flat_map(|mine| mine.unwrap()).collect();
     assert!(all.iter().all(|(_, epoch)| *epoch == 1));
     let distinct: HashSet<_> = all.iter().map(|(chunk, _)| chunk).collect();
     assert_eq!((all.len(), distinct.len()), (CHUNKS, CHUNKS));
     fixture.check(job).await;
 }
 
-async fn chunks_are_claimed_by_priority_then_age(fixture: StoreFixture) {
+async fn chunks_are_leased_by_priority_then_age(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [5, 9, 5, 0, 9] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
         jobs.push(fixture.planned_as(job_with(json!({}), request), 2).await);
     }
     let order = [1, 1, 4, 4, 0, 0, 2, 2, 3, 3].map(|place| jobs[place]);
-    // Three at a time, so that one claim spans several jobs.
-    let mut claimed = Vec::new();
+    // Three at a time, so that one lease spans several jobs.
+    let mut leased = Vec::new();
     for _ in 0..4 {
-        let next = fixture.store.claim_chunks(&by(), 3).await.unwrap();
-        claimed.extend(next.iter().map(|chunk| chunk.lease.chunk.job));
+        let next = fixture.store.lease_chunks(&by(), 3).await.unwrap();
+        leased.extend(next.iter().map(|chunk| chunk.lease.chunk.job));
     }
-    assert_eq!(claimed, order);
+    assert_eq!(leased, order);
 }
 
-async fn a_claim_above_a_priority_skips_other_jobs(fixture: StoreFixture) {
+async fn a_lease_above_a_priority_skips_other_jobs(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [4, 5, 6] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
         jobs.push(fixture.planned_as(job_with(json!({}), request), 2).await);
     }
     let urgent = Capabilities { above_priority: Some(5), ..by() };
-    let claimed = fixture.store.claim_chunks(&urgent, 10).await.unwrap();
-    assert_eq!(claimed.len(), 2);
-    assert!(claimed.iter().all(|chunk| chunk.lease.chunk.job == jobs[2]));
+    let leased = fixture.store.lease_chunks(&urgent, 10).await.unwrap();
+    assert_eq!(leased.len(), 2);
+    assert!(leased.iter().all(|chunk| chunk.lease.chunk.job == jobs[2]));
 }
 
-async fn a_process_claims_only_what_it_can_work_on(fixture: StoreFixture) {
+async fn a_process_leases_only_what_it_can_work_on(fixture: StoreFixture) {
     let handler = json!({ "step": { "handler": "enrich", "version": "v" } });
     let elsewhere = json!({ "source": { "connection": "other", "table": "t", "key": ["id"] } });
     let plain = fixture.submit().await;
@@ -157,11 +155,11 @@ async fn a_process_claims_only_what_it_can_work_on(fixture: StoreFixture) {
         fixture.store.submit(job_with(handler, Request::new("REFRESH"))).await.unwrap().id();
     let apart =
         fixture.store.submit(job_with(elsewhere, Request::new("REFRESH"))).await.unwrap().id();
-    let claim = async |by: Capabilities| {
-        let claimed = fixture.store.claim_segments(&by, 10).await.unwrap();
+    let lease = async |by: Capabilities| {
+        let leased = fixture.store.lease_segments(&by, 10).await.unwrap();
         // In any order: jobs of equal priority take turns.
-        let jobs: HashSet<_> = claimed.iter().map(|segment| segment.lease.job).collect();
-        for segment in claimed {
+        let jobs: HashSet<_> = leased.iter().map(|segment| segment.lease.job).collect();
+        for segment in leased {
             fixture
                 .store
                 .release_segment(segment.lease, None, false, Duration::ZERO)
@@ -171,36 +169,36 @@ async fn a_process_claims_only_what_it_can_work_on(fixture: StoreFixture) {
         jobs
     };
     let handlers = vec!["other".to_owned(), "enrich".to_owned()];
-    assert_eq!(claim(by()).await, [plain].into());
+    assert_eq!(lease(by()).await, [plain].into());
     assert_eq!(
-        claim(Capabilities { handlers: handlers.clone(), ..by() }).await,
+        lease(Capabilities { handlers: handlers.clone(), ..by() }).await,
         [plain, handled].into()
     );
     let both = vec!["app".to_owned(), "other".to_owned()];
     assert_eq!(
-        claim(Capabilities { connections: both.clone(), ..by() }).await,
+        lease(Capabilities { connections: both.clone(), ..by() }).await,
         [plain, apart].into()
     );
     let only_job = Some(apart);
     assert_eq!(
-        claim(Capabilities { connections: both, handlers, only_job, ..by() }).await,
+        lease(Capabilities { connections: both, handlers, only_job, ..by() }).await,
         [apart].into()
     );
-    assert!(claim(Capabilities { connections: vec![], ..by() }).await.is_empty());
-    assert!(claim(Capabilities { only_job, ..by() }).await.is_empty());
+    assert!(lease(Capabilities { connections: vec![], ..by() }).await.is_empty());
+    assert!(lease(Capabilities { only_job, ..by() }).await.is_empty());
 }
 
-async fn a_chunk_is_not_claimed_before_its_wait_is_over(fixture: StoreFixture) {
+async fn a_chunk_is_not_leased_before_its_wait_is_over(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     let progress = Progress { counts: done(3).counts, ..Progress::default() };
     let wait = Duration::from_millis(300);
     let released = fixture.store.release(chunk.lease, &progress, Some("busy"), true, wait);
     released.await.unwrap();
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     let mut again = Vec::new();
-    windlass_testkit::eventually("it is claimed again", LIMIT, async || {
-        again = fixture.claim(job, 1).await;
+    windlass_testkit::eventually("it is leased again", LIMIT, async || {
+        again = fixture.lease(job, 1).await;
         !again.is_empty()
     })
     .await;
@@ -211,29 +209,29 @@ async fn a_chunk_is_not_claimed_before_its_wait_is_over(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
-async fn chunks_of_paused_and_failed_jobs_are_not_claimed(fixture: StoreFixture) {
+async fn chunks_of_paused_and_failed_jobs_are_not_leased(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     fixture.store.pause(job, Some("maintenance")).await.unwrap();
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     fixture.store.resume(job).await.unwrap();
-    let chunk = fixture.claim(job, 1).await.remove(0);
+    let chunk = fixture.lease(job, 1).await.remove(0);
     fixture.store.fail(chunk.lease, &done(0), "no such column", true, &[]).await.unwrap();
     assert_eq!(fixture.status(job).await, JobStatus::Failed);
-    assert!(fixture.claim(job, 1).await.is_empty());
+    assert!(fixture.lease(job, 1).await.is_empty());
     fixture.check(job).await;
 }
 
-async fn segments_are_claimed_by_priority_then_age(fixture: StoreFixture) {
+async fn segments_are_leased_by_priority_then_age(fixture: StoreFixture) {
     let mut jobs = Vec::new();
     for priority in [0, 9, 5] {
         let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
         let job = job_with(json!({}), request);
         jobs.push(fixture.store.submit(job).await.unwrap().id());
     }
-    let claimed = fixture.store.claim_segments(&by(), 10).await.unwrap();
-    let order: Vec<_> = claimed.iter().map(|segment| segment.lease.job).collect();
+    let leased = fixture.store.lease_segments(&by(), 10).await.unwrap();
+    let order: Vec<_> = leased.iter().map(|segment| segment.lease.job).collect();
     assert_eq!(order, [jobs[1], jobs[2], jobs[0]]);
-    assert!(fixture.store.claim_segments(&by(), 10).await.unwrap().is_empty());
+    assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
 }
 
 async fn jobs_of_equal_priority_take_turns_at_planning(fixture: StoreFixture) {
@@ -244,10 +242,10 @@ async fn jobs_of_equal_priority_take_turns_at_planning(fixture: StoreFixture) {
     // One process, which hands each segment back when its turn is over.
     let mut turns = Vec::new();
     for _ in 0..9 {
-        let claimed = fixture.store.claim_segments(&by(), 1).await.unwrap().remove(0);
-        turns.push(claimed.lease.job);
+        let leased = fixture.store.lease_segments(&by(), 1).await.unwrap().remove(0);
+        turns.push(leased.lease.job);
         let wait = Duration::ZERO;
-        fixture.store.release_segment(claimed.lease, None, false, wait).await.unwrap();
+        fixture.store.release_segment(leased.lease, None, false, wait).await.unwrap();
         // The store's clock has a resolution of milliseconds.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

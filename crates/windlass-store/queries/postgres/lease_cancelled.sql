@@ -1,6 +1,6 @@
--- Claims chunks of cancelled jobs that were ever claimed, at a new epoch and even while they are
--- leased, except those that another process has claimed to cancel and whose lease is valid.
--- Lock: the claimed chunks.
+-- Leases chunks of cancelled jobs that were ever leased, at a new epoch and even while they are
+-- leased, except those that another process has leased to cancel and whose lease is valid.
+-- Lock: the leased chunks.
 -- Index: windlass_jobs_cancelled; the primary key of the chunks.
 WITH picked AS MATERIALIZED (
     SELECT c.job_id, c.number, c.lost

@@ -1,4 +1,4 @@
--- Claims a segment at a new epoch.
+-- Leases a segment at a new epoch.
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_segments

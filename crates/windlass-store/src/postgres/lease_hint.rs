@@ -1,4 +1,4 @@
-//! A hint that lets claims skip chunks which are already claimed.
+//! A hint that lets leasing skip chunks which are already leased.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::ClaimedChunk;
+use crate::LeasedChunk;
 
-/// Per-job lower bound on unclaimed chunk numbers. A hint: claiming is correct without it.
+/// Per-job lower bound on unleased chunk numbers. A hint: leasing is correct without it.
 ///
-/// It can be wrong, because a process that was claiming a lower number when this one passed it may
-/// have rolled back. So it expires after a while, and sooner when a claim finds nothing.
+/// It can be wrong, because a process that was leasing a lower number when this one passed it may
+/// have rolled back. So it expires after a while, and sooner when leasing finds nothing.
 #[derive(Default)]
-pub(super) struct ClaimHint {
+pub(super) struct LeaseHint {
     bounds: Mutex<Bounds>,
 }
 
@@ -24,30 +24,30 @@ struct Bounds {
 }
 
 const HINT_TTL: Duration = Duration::from_secs(5);
-/// The time to live after a claim that found nothing.
+/// The time to live after leasing found nothing.
 const HINT_TTL_WHEN_EMPTY: Duration = Duration::from_secs(1);
 /// Processes seldom work more jobs at once.
 const MAX_JOBS: usize = 64;
 
-impl ClaimHint {
-    /// The jobs, and the lowest chunk number of each that may be unclaimed.
+impl LeaseHint {
+    /// The jobs, and the lowest chunk number of each that may be unleased.
     pub(super) fn get(&self) -> (Vec<Uuid>, Vec<i64>) {
         let mut bounds = self.bounds.lock();
         bounds.expire_after(HINT_TTL);
         bounds.numbers.iter().map(|(job, number)| (*job, *number)).unzip()
     }
 
-    /// Learns from a claim. `of_all` says whether it looked at chunks of all priorities.
-    pub(super) fn learn(&self, claimed: &[ClaimedChunk], of_all: bool) {
+    /// Learns from what was leased. `of_all` says whether it looked at chunks of all priorities.
+    pub(super) fn learn(&self, leased: &[LeasedChunk], of_all: bool) {
         let mut bounds = self.bounds.lock();
-        if claimed.is_empty() && of_all {
+        if leased.is_empty() && of_all {
             bounds.expire_after(HINT_TTL_WHEN_EMPTY);
         }
         if bounds.numbers.len() > MAX_JOBS {
             bounds.numbers.clear();
         }
-        // Only first claims, which have epoch 1, are made in order of numbers.
-        for lease in claimed.iter().map(|chunk| chunk.lease).filter(|lease| lease.epoch == 1) {
+        // Only first leases, which have epoch 1, are made in order of numbers.
+        for lease in leased.iter().map(|chunk| chunk.lease).filter(|lease| lease.epoch == 1) {
             let bound = bounds.numbers.entry(lease.chunk.job).or_default();
             *bound = (*bound).max(lease.chunk.number + 1);
         }

@@ -1,5 +1,5 @@
--- Claims the alert that has been due the longest, for $1 milliseconds.
--- Lock: the row; rows that another process is claiming are skipped.
+-- Leases the alert that has been due the longest, for $1 milliseconds.
+-- Lock: the row; rows that another process is leasing are skipped.
 -- Index: windlass_alerts_pending.
 WITH due AS MATERIALIZED (
     SELECT id

@@ -1,10 +1,10 @@
--- Claims waiting segments by priority of the job, then in turns, each at a new epoch, and starts
+-- Leases waiting segments by priority of the job, then in turns, each at a new epoch, and starts
 -- their jobs. Jobs of equal priority take turns: first the job whose segments were handed back
 -- longest ago or, for a new job, which was submitted longest ago. So a job whose planning takes
 -- hours does not delay other jobs.
--- Lock: the claimed segments; a job row only if it is free (SKIP LOCKED), so that locking it after
+-- Lock: the leased segments; a job row only if it is free (SKIP LOCKED), so that locking it after
 -- a segment cannot deadlock; the next transaction that changes the job starts it instead.
--- Index: windlass_jobs_claim; windlass_segments_pending, once per job until enough segments are
+-- Index: windlass_jobs_leasable; windlass_segments_pending, once per job until enough segments are
 -- found.
 WITH picked AS MATERIALIZED (
     SELECT s.job_id, s.number
@@ -43,7 +43,7 @@ WITH picked AS MATERIALIZED (
     ) s
     LIMIT $4
 ),
-claimed AS (
+leased AS (
     UPDATE windlass_segments s
     SET status = 'PROCESSING',
         epoch = s.epoch + 1,
@@ -66,5 +66,5 @@ begun AS (
         )
 )
 SELECT c.*
-FROM claimed c JOIN windlass_jobs j ON j.id = c.job_id
+FROM leased c JOIN windlass_jobs j ON j.id = c.job_id
 ORDER BY j.priority DESC, j.created_at, j.id, c.number

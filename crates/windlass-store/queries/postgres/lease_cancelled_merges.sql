@@ -1,6 +1,6 @@
--- Claims the merges of cancelled jobs at a new epoch, so that their loads can be fenced. All other
+-- Leases the merges of cancelled jobs at a new epoch, so that their loads can be fenced. All other
 -- segments of these jobs have ended.
--- Lock: the claimed segments.
+-- Lock: the leased segments.
 -- Index: windlass_jobs_cancelled; windlass_segments_pending.
 WITH picked AS MATERIALIZED (
     SELECT s.job_id, s.number
