@@ -56,7 +56,7 @@ impl<'a> ItemReader<'a> {
     /// Adds a row. Breaks when the byte limit is reached.
     pub(crate) fn push(&mut self, values: Vec<Value>, copy: i64) -> Result<ControlFlow<()>> {
         let (key, version) = (self.positions.key(&values), self.positions.version(&values));
-        // Checks the row behind the last one too: if it has the same key, no batch would contain it.
+        // Checks the row after the last one too: if it has the same key, no batch would contain it.
         check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
         if self.bytes_left == 0 {
             self.complete = false;

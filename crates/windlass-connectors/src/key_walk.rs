@@ -32,7 +32,7 @@ pub(crate) fn select<'a>(
 }
 
 /// Numbers all keys of a key set in one pass, for queries and views, where one query per chunk might run
-/// the whole query each time. A chunk ends with the last record of a key, at or behind the n-th record.
+/// the whole query each time. A chunk ends with the last record of a key, at or after the n-th record.
 /// The last column is the number of records up to there.
 pub(crate) fn number<'a>(
     dialect: Dialect,

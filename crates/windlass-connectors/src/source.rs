@@ -38,7 +38,7 @@ pub trait Source: RecordReader {
         Ok(vec![None; values.values.len()])
     }
     /// Cuts the next chunks out of a numbered segment, where keys have no order and
-    /// [`Source::split`] returned [`KeyRange::ALL`]. The chunks are lists of keys behind `after`.
+    /// [`Source::split`] returned [`KeyRange::ALL`]. The chunks are lists of keys greater than `after`.
     async fn scan(
         &self,
         scope: &Scope,

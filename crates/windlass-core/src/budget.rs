@@ -18,7 +18,7 @@ pub struct Failures {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExceeded {
-    /// The job is paused; resuming it grants another budget.
+    /// The job is paused; resuming it allows the same number again.
     #[default]
     Pause,
     /// The job fails.

@@ -238,7 +238,7 @@ pub(crate) fn check_budget(job: &JobState, dead: i64) -> Option<Transition> {
     let error = |command| {
         format!(
             "failure budget exceeded: {dead} dead letters, {allowed} allowed; \
-             `windlass dead list` lists them, `windlass {command} {id}` continues with another budget"
+             `windlass dead list` lists them, `windlass {command} {id}` continues and allows the same number again"
         )
     };
     match failures.on_exceeded {

@@ -10,7 +10,7 @@ use windlass::{Audit, Drift, JobId};
 pub(super) struct Args {
     /// The job's id
     id: JobId,
-    /// Skip counting the rows of the source, which may take long; the job is then not proven
+    /// Do not count the rows of the source, which may take long; the verdict is then at best CANNOT BE JUDGED
     #[arg(long)]
     no_source: bool,
     /// Print JSON

@@ -104,7 +104,8 @@ fn show(controls: &[Control]) {
     }
     let mut table = print::table(&["SUBJECT", "CONCURRENCY", "ITEMS/S", "STATE", "WHY"]);
     let number = |limit: Option<i64>| match limit {
-        None | Some(UNLIMITED) => "unlimited".to_owned(),
+        None => "default".to_owned(),
+        Some(UNLIMITED) => "unlimited".to_owned(),
         Some(limit) => print::number(limit),
     };
     for control in controls {

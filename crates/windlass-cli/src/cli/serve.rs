@@ -33,7 +33,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let scope = if engine.config().auth.is_some() { "" } else { ", on this machine only" };
     let mut service = Service::builder(engine).shutdown_on(async move {
         interrupt.wait().await;
-        eprintln!("stopping: no new work is accepted; work in progress finishes");
+        eprintln!("stopping: commits and requests in progress finish; unfinished chunks are handed back");
     });
     if let Some(slots) = args.concurrency {
         service = service.concurrency(slots.into());

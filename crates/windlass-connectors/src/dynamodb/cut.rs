@@ -89,7 +89,7 @@ pub(super) struct Pages<'a> {
     key_conditions: Vec<Condition>,
     /// The attributes to read.
     pub(super) columns: Vec<String>,
-    /// The key behind which the next page begins.
+    /// The key after which the next page begins.
     pub(super) start: Option<Attributes>,
     pub(super) ended: bool,
 }

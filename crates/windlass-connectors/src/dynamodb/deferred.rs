@@ -96,7 +96,7 @@ pub(super) async fn ledger_rows(
     }
     let Some(last) = found.keys().next_back().copied() else { return Ok(Vec::new()) };
     for kind in [DEFERRED, EMITTED] {
-        // From behind the rows of the chunk `after` to behind the rows of the last chunk.
+        // From after the rows of the chunk `after` to the end of the rows of the last chunk.
         let bound = |number| end(&format!("{kind}{}#", rows::digits(number)));
         let mut rows = Rows { job, from: bound(after), upto: bound(last), state: None };
         let mut more = true;
@@ -178,7 +178,7 @@ impl Rows {
         let condition = format!(
             "{job} = {} AND {row} BETWEEN {} AND {}",
             bound.value(text(&self.job.to_string())),
-            // No text lies between a text and the same text with a zero byte behind it.
+            // No text lies between a text and the same text with a zero byte after it.
             bound.value(text(&format!("{}\u{0}", self.from))),
             bound.value(text(&self.upto)),
         );
@@ -206,7 +206,7 @@ impl Rows {
     }
 }
 
-/// Sorts behind every text with this prefix.
+/// Sorts after every text with this prefix.
 fn end(text: &str) -> String {
     format!("{text}\u{10ffff}")
 }

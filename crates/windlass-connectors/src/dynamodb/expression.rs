@@ -112,7 +112,7 @@ impl Condition {
     }
 }
 
-/// Attributes for these columns: the key of a record, or the key behind which a page begins.
+/// Attributes for these columns: the key of a record, or the key after which a page begins.
 pub(super) fn start_key(scope: &Scope, columns: &[String], key: &Key) -> Result<Attributes> {
     let attribute = |(column, value): (&String, &Value)| {
         let kind = scope.table.column(column).map(|column| column.kind);

@@ -96,7 +96,7 @@ pub(super) fn key(row: &Row, scope: &Scope) -> Result<Key> {
 }
 
 /// Refuses a key with an invalid date. MySQL may store such dates, but they compare with nothing, so the
-/// records behind them would never be processed.
+/// records after them would never be processed.
 pub(super) fn check_key_dates(key: &Key, scope: &Scope) -> Result<()> {
     for (name, value) in scope.key().iter().zip(&key.0) {
         let Some(column) = scope.table.column(name) else { continue };

@@ -80,7 +80,7 @@ pub(super) async fn cut_values(
 
 /// The greatest key of the whole source, including records outside the job's conditions: it bounds
 /// ranges that are cut by keys alone. Where a key may be null, only records of the job count, since a
-/// null sorts behind everything.
+/// null sorts after everything.
 pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result<Option<Key>> {
     let queries = CutQueries { transaction, scope, within: None };
     let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
@@ -126,7 +126,7 @@ impl CutQueries<'_> {
         Ok(keys.into_iter().map(|key| (key, None)).collect())
     }
 
-    /// Walks along the index: each step finds the n-th key behind the previous one.
+    /// Walks along the index: each step finds the n-th key after the previous one.
     fn walk<'s>(&'s self, first: &'s KeySet, next: &'s KeyRange, every: u64, max: u64) -> Sql<'s> {
         let scope = self.scope;
         let columns = quote_columns(scope.key(), None);

@@ -23,8 +23,8 @@ pub(super) fn value(row: &Row<'_>, index: usize) -> Result<Value> {
     })
 }
 
-/// One key column of a row. A text that is not UTF-8 would be bound as bytes, which sort behind all texts,
-/// so the records behind it would never be processed.
+/// One key column of a row. A text that is not UTF-8 would be bound as bytes, which sort after all texts,
+/// so the records after it would never be processed.
 pub(super) fn key_value(row: &Row<'_>, index: usize) -> Result<Value> {
     if let ValueRef::Text(text) = row.get_ref(index).map_err(failed)?
         && std::str::from_utf8(text).is_err()

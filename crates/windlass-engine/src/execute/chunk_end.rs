@@ -196,7 +196,7 @@ impl ChunkRunner {
         Ok(self.lease.cancel(&settled).await?)
     }
 
-    /// Clears the mark on rows behind the cursor.
+    /// Clears the mark on the rows after the cursor, which are not committed.
     async fn unmark(&mut self) {
         let Some(remaining) =
             self.remaining().filter(|_| self.job.definition().step.mark.is_some())

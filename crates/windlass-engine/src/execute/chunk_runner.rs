@@ -252,7 +252,7 @@ impl ChunkRunner {
         Ok(false)
     }
 
-    /// The keys behind the cursor.
+    /// The keys after the cursor: not committed yet.
     pub(super) fn remaining(&self) -> Option<KeySet> {
         self.ledger.cursor.remaining(&self.leased.key_set)
     }

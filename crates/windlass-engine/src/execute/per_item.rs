@@ -31,7 +31,7 @@ pub(crate) struct PendingItem {
 
 /// Where the items of a batch come from. It decides what their commit does to the cursor.
 pub(crate) enum BatchOrigin {
-    /// The next items behind the cursor. The commit moves the cursor to this position, and passes
+    /// The next items after the cursor. The commit moves the cursor to this position, and passes
     /// this many more listed keys.
     Cursor(Cursor, i64),
     /// Deferred items, which the cursor has passed before.
@@ -74,7 +74,7 @@ impl ChunkRunner {
         self.work_batch(batch, from).await
     }
 
-    /// Reads at most `limit` items behind the cursor.
+    /// Reads at most `limit` items after the cursor.
     pub(crate) async fn read_next(
         &self,
         rest: KeySet,

@@ -137,7 +137,7 @@ fn controls(page: &PageContext, name: &str) -> Markup {
                         summary { "Stop this job type…" }
                         form method="post" action="/stop" {
                             (fields)
-                            p { "None of its work will be planned or started, on any machine. Running chunks finish." }
+                            p { "None of its work will be planned or started, on any machine. Running chunks stop after their current commit." }
                             button.danger { "Stop job type" }
                         }
                     }

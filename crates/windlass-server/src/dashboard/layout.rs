@@ -123,7 +123,7 @@ impl PageContext {
                 section #switch .switch.stopped role="alert" {
                     p {
                         strong { "Processing is stopped." }
-                        " No new work is planned or started on any machine. Running chunks finish."
+                        " No new work is planned or started on any machine. Running chunks stop after their current commit."
                     }
                     @if may {
                         form method="post" action="/start" { button.primary { "Start processing" } }
@@ -137,7 +137,7 @@ impl PageContext {
                             summary { "Emergency stop…" }
                             form method="post" action="/stop" {
                                 p {
-                                    "No new work will be planned or started on any machine until processing is started again. Running chunks finish."
+                                    "No new work will be planned or started on any machine until processing is started again. Running chunks stop after their current commit."
                                 }
                                 button.danger { "Stop processing" }
                             }
